@@ -105,6 +105,11 @@ fn load_here(
     }
     let mut pipeline = Pipeline::from_json_within(&json(&config.p4_device_config), program_bytes)
         .map_err(|e| Status::invalid_argument(format!("p4_device_config: {e}")))?;
+    if let Some(why) = pipeline.not_native() {
+        tracing::warn!(
+            "the interpreter runs this program, as there is no machine code of it: {why}"
+        );
+    }
     let binding =
         Binding::new(info, &pipeline, cpu_port).map_err(|e| Status::new(e.code, e.message))?;
     for table in binding.tables.items.iter().filter(|t| !t.is_const) {

@@ -14,7 +14,7 @@ mod security;
 mod stats_log;
 
 use clap::Parser;
-use options::LogFormat;
+use options::{Engine, LogFormat};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -30,6 +30,10 @@ fn main() -> ExitCode {
     match options.log_format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    match options.engine {
+        Engine::Native => v1model::Engine::Native.choose(),
+        Engine::Interpreter => v1model::Engine::Interpreter.choose(),
     }
     match run::run(options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -39,6 +39,9 @@ pub struct Options {
     /// P4Info of that program, text format
     #[arg(long, value_name = "FILE.p4info.txtpb", requires = "pipeline")]
     pub p4info: Option<PathBuf>,
+    /// What runs the program
+    #[arg(long, value_enum, default_value_t = Engine::Native)]
+    pub engine: Engine,
     /// Seed of the program's random() and random selectors, together with the device id; drawn and logged when not given
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -87,6 +90,15 @@ pub enum LogFormat {
     Text,
     /// An object a line: timestamp, level, target (where), message, fields.
     Json,
+}
+
+/// What runs the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// Machine code, made when it is loaded; where that is not possible, the interpreter.
+    Native,
+    /// The interpreter.
+    Interpreter,
 }
 
 /// Whether to ask for real-time scheduling.

@@ -6,7 +6,8 @@
 //! | `pipeline` | `Pipeline`, the packet path as the device drives it |
 //! | `packet`, `effects` | what goes through it, and what it asks for |
 //! | `control`, `schema`, `entry`, `bits` | the control-plane API and its values |
-//! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the machine that runs it |
+//! | `json`, `compile`, `exec` | JSON model, its lowering to flat code, the interpreter of that |
+//! | `native`, `engine` | the same code as machine code; which of both runs a program |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
 //! | `fault` | the net below the checks of a program |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
@@ -15,12 +16,14 @@ pub mod bits;
 mod compile;
 pub mod control;
 pub mod effects;
+mod engine;
 pub mod entry;
 pub mod error;
 mod exec;
 pub mod externs;
 pub mod fault;
 mod json;
+mod native;
 pub mod packet;
 pub mod pipeline;
 pub mod schema;
@@ -32,6 +35,7 @@ pub use bits::Bits;
 pub use compile::recent::ProgramId;
 pub use control::{ControlResult, GroupMember, Takeover};
 pub use effects::{Again, CloneRequest, DigestSink, Effects, LogSink};
+pub use engine::{Engine, ENGINE_VARIABLE};
 pub use entry::{
     ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use crate::compile::code::{Checksum, NOT_EMITTED};
 use crate::compile::recent::{compiled, Compiled, ProgramId};
 use crate::effects::Effects;
+use crate::engine::Engine;
 use crate::entry::Nanos;
 use crate::error::LoadError;
 use crate::exec::{frame, Machine, Scratch, STEPS_MAX};
 use crate::json::Budget;
+use crate::native;
 use crate::packet::{Packet, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
@@ -148,7 +150,9 @@ pub struct Pipeline {
     pub(crate) budget: Budget,
     compiled: Arc<Compiled>,
     scratch: Scratch,
-    deparser_effects: Effects,
+    /// None while the deparser runs.
+    deparser_effects: Option<Box<Effects>>,
+    engine: Engine,
     /// Of a pipeline that traces; none carries packets.
     recorder: Option<Box<Recorder>>,
 }
@@ -193,9 +197,13 @@ impl Pipeline {
             budget: Budget::new(budget_bytes - compiled.bytes),
             schema: compiled.schema.clone(),
             state,
+            engine: match compiled.native {
+                Some(Ok(_)) => Engine::Native,
+                _ => Engine::Interpreter,
+            },
             compiled,
             scratch,
-            deparser_effects: Effects::default(),
+            deparser_effects: None,
             recorder: None,
         })
     }
@@ -239,12 +247,84 @@ impl Pipeline {
     /// Metadata to zero, headers invalid; keeps capacity and the frame.
     #[inline]
     pub fn reset(&self, pkt: &mut Packet) {
-        pkt.slots[self.compiled.program.reset_start..self.compiled.program.state_end].fill(0);
+        self.reset_below(pkt, usize::MAX);
     }
 
     /// Metadata to zero; headers stay (an E2E clone, before its field list is copied).
     pub fn reset_metadata(&self, pkt: &mut Packet) {
-        pkt.slots[self.compiled.program.reset_start..self.compiled.program.headers_start].fill(0);
+        self.reset_below(pkt, self.compiled.program.headers_start);
+    }
+
+    #[inline]
+    fn reset_below(&self, pkt: &mut Packet, most: usize) {
+        for &(first, end) in &self.compiled.program.resets {
+            if first < most {
+                let slots = &mut pkt.slots[first..end.min(most)];
+                match slots {
+                    [slot] => *slot = 0,
+                    slots => slots.fill(0),
+                }
+            }
+        }
+    }
+
+    /// What runs this pipeline's program.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// Why it has no machine code, where that was wanted.
+    pub fn not_native(&self) -> Option<&str> {
+        self.compiled
+            .native
+            .as_ref()?
+            .as_ref()
+            .err()
+            .map(String::as_str)
+    }
+
+    /// Lets `engine` run it; false when there is no machine code.
+    pub fn set_engine(&mut self, engine: Engine) -> bool {
+        if engine == Engine::Native && !matches!(self.compiled.native, Some(Ok(_))) {
+            return false;
+        }
+        self.engine = engine;
+        true
+    }
+
+    /// Has machine code run `f`; None where the interpreter is to do it.
+    #[inline(always)]
+    fn run_native<R>(
+        &mut self,
+        now: Nanos,
+        fx: &mut Effects,
+        f: impl FnOnce(&native::Compiled, &mut Machine<'_>) -> R,
+    ) -> Option<R> {
+        let Pipeline {
+            compiled,
+            state,
+            scratch,
+            engine,
+            ..
+        } = self;
+        let Some(Ok(code)) = compiled
+            .native
+            .as_ref()
+            .filter(|_| *engine == Engine::Native)
+        else {
+            return None;
+        };
+        let program = &compiled.program;
+        Some(f(
+            code,
+            &mut Machine {
+                program,
+                state,
+                scratch,
+                fx,
+                now,
+            },
+        ))
     }
 
     fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
@@ -284,11 +364,21 @@ impl Pipeline {
         );
         let program = &self.compiled.program;
         let (start, timeout) = (program.parser_start, program.error_codes.parser_timeout);
-        self.run(pkt, 0, fx, start);
+        let verified = self.run_native(0, fx, |code, machine| code.parse(machine, pkt));
+        match verified {
+            Some(true) => return,
+            Some(false) => {}
+            None => self.run(pkt, 0, fx, start),
+        }
         if std::mem::take(&mut fx.timed_out) {
             fx.parser_timed_out = true;
             self.std_set(pkt, Std::ParserError, timeout);
         }
+        self.verify(pkt, fx);
+    }
+
+    /// Verifies the program's checksums.
+    fn verify(&mut self, pkt: &mut Packet, fx: &mut Effects) {
         let mut error = 0;
         for index in 0..self.compiled.program.checksums.len() {
             let checksum = &self.compiled.program.checksums[index];
@@ -343,7 +433,10 @@ impl Pipeline {
 
     /// The ingress control. Digests are sampled at its end.
     pub fn ingress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
-        self.run(pkt, now, fx, self.compiled.program.ingress_start);
+        let native = self.run_native(now, fx, |code, machine| code.ingress(machine, pkt));
+        if native.is_none() {
+            self.run(pkt, now, fx, self.compiled.program.ingress_start);
+        }
     }
 
     /// The egress control. Sets `packet_length` to the length with the headers that ingress added or removed, and
@@ -351,19 +444,46 @@ impl Pipeline {
     pub fn egress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
         self.std_set(pkt, Std::PacketLength, u64::from(pkt.length_bytes));
         self.std_set(pkt, Std::EgressSpec, self.compiled.program.drop_port + 1);
-        self.run(pkt, now, fx, self.compiled.program.egress_start);
+        let native = self.run_native(now, fx, |code, machine| code.egress(machine, pkt));
+        if native.is_none() {
+            self.run(pkt, now, fx, self.compiled.program.egress_start);
+        }
     }
 
     /// Updates checksums and emits headers: `pkt.frame()` is then the frame to send, truncated where asked.
     pub fn deparse(&mut self, pkt: &mut Packet) {
-        let mut fx = std::mem::take(&mut self.deparser_effects);
+        let mut fx = self.deparser_effects.take().unwrap_or_default();
         self.deparse_with(pkt, &mut fx);
         fx.clear();
-        self.deparser_effects = fx;
+        self.deparser_effects = Some(fx);
     }
 
     /// The same for who wants the deparser's `log_msg` lines and failed assertions.
     pub fn deparse_with(&mut self, pkt: &mut Packet, fx: &mut Effects) {
+        let updates = self.run_native(0, fx, |code, _| code.checksums) != Some(true);
+        if updates {
+            self.update_checksums(pkt, fx);
+        }
+        let emitted = match self.run_native(0, fx, |code, machine| code.deparse(machine, pkt)) {
+            Some(emitted) => emitted,
+            None => {
+                if self.compiled.program.deparser_start != 0 {
+                    self.run(pkt, 0, fx, self.compiled.program.deparser_start);
+                }
+                self.emit_in_place(pkt)
+            }
+        };
+        if !emitted {
+            self.emit_anew(pkt);
+        }
+        pkt.parsed = 0;
+        pkt.extracted = OUT_OF_ORDER;
+        pkt.end = pkt
+            .end
+            .min(pkt.start.saturating_add(pkt.truncate_bytes as usize));
+    }
+
+    fn update_checksums(&mut self, pkt: &mut Packet, fx: &mut Effects) {
         for index in 0..self.compiled.program.checksums.len() {
             if !self.compiled.program.checksums[index].update
                 || !self.checksum_applies(pkt, fx, index)
@@ -379,10 +499,6 @@ impl Pipeline {
             let value = self.calculate(pkt, fx, usize::from(calculation));
             pkt.slots[usize::from(slot)] = value & crate::bits::low_mask(width);
         }
-        if self.compiled.program.deparser_start != 0 {
-            self.run(pkt, 0, fx, self.compiled.program.deparser_start);
-        }
-        self.emit(pkt);
     }
 
     /// Writes what the program may have changed of headers that lie in the frame as they are to be emitted; false when
@@ -411,17 +527,6 @@ impl Pipeline {
             at += bytes;
         }
         true
-    }
-
-    fn emit(&self, pkt: &mut Packet) {
-        if !self.emit_in_place(pkt) {
-            self.emit_anew(pkt);
-        }
-        pkt.parsed = 0;
-        pkt.extracted = OUT_OF_ORDER;
-        pkt.end = pkt
-            .end
-            .min(pkt.start.saturating_add(pkt.truncate_bytes as usize));
     }
 
     /// Writes all headers in front of the payload.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A BMv2 JSON: refused with a place, or taken; then it runs frames.
+//! A BMv2 JSON: refused with a place, or taken; then it runs frames, by machine code and by the interpreter, which do the
+//! same.
 
 use serde_json::Value;
-use v1model::{Effects, Pipeline, Std};
+use v1model::{CounterId, Effects, Engine, Packet, Pipeline, RegisterId, Std};
 
 use super::{seeds, Outcome, Target};
 
@@ -47,18 +48,76 @@ impl Target for Program {
                 }
             }
         };
-        let (mut packet, mut fx) = (pipeline.new_packet(), Effects::new());
+        let mut oracle = Pipeline::from_json_within(json.as_bytes(), BUDGET_BYTES)
+            .map_err(|error| format!("the program is refused the second time: {error}"))?;
+        oracle.set_engine(Engine::Interpreter);
+        let mut packets = [pipeline.new_packet(), oracle.new_packet()];
         for (now, frame) in (0..).step_by(1_000_000).zip(&self.frames) {
-            fx.clear();
-            packet.load(frame);
-            pipeline.reset(&mut packet);
-            pipeline.std_set(&mut packet, Std::IngressPort, 1);
-            pipeline.std_set(&mut packet, Std::PacketLength, frame.len() as u64);
-            pipeline.parse(&mut packet, &mut fx);
-            pipeline.ingress(&mut packet, now, &mut fx);
-            pipeline.egress(&mut packet, now, &mut fx);
-            pipeline.deparse(&mut packet);
+            let seen = pass(&mut pipeline, &mut packets[0], frame, now);
+            let expected = pass(&mut oracle, &mut packets[1], frame, now);
+            if seen != expected {
+                return Err(format!("machine code: {seen}\ninterpreter: {expected}"));
+            }
+        }
+        let (state, expected) = (state(&pipeline), state(&oracle));
+        if state != expected {
+            return Err(format!(
+                "machine code leaves {state}\ninterpreter: {expected}"
+            ));
         }
         Ok(())
     }
+}
+
+/// A frame through everything, and what is seen of it after each part.
+fn pass(pipeline: &mut Pipeline, packet: &mut Packet, frame: &[u8], now: u64) -> String {
+    let mut fx = Effects::new();
+    packet.load(frame);
+    pipeline.reset(packet);
+    pipeline.std_set(packet, Std::IngressPort, 1);
+    pipeline.std_set(packet, Std::PacketLength, frame.len() as u64);
+    let mut seen = String::new();
+    for part in 0..4 {
+        match part {
+            0 => pipeline.parse(packet, &mut fx),
+            1 => pipeline.ingress(packet, now, &mut fx),
+            2 => pipeline.egress(packet, now, &mut fx),
+            _ => pipeline.deparse_with(packet, &mut fx),
+        }
+        let fields = [
+            Std::EgressSpec,
+            Std::McastGrp,
+            Std::ParserError,
+            Std::ChecksumError,
+        ];
+        let fields = fields.map(|field| pipeline.std_get(packet, field));
+        let (bytes, payload) = (packet.frame(), packet.payload());
+        seen += &format!(
+            "{part}: {fields:?} {} {bytes:02x?} {payload:02x?} {fx:?}\n",
+            packet.length_bytes()
+        );
+        fx.clear();
+    }
+    seen
+}
+
+/// What is not zero of registers and counters; of large arrays, their beginnings.
+fn state(pipeline: &Pipeline) -> String {
+    let schema = pipeline.schema();
+    let mut out = String::new();
+    for (id, register) in (0..).map(RegisterId).zip(&schema.registers) {
+        let values = (0..register.size.min(1024)).filter_map(|at| {
+            let value = pipeline.register_get(id, at).ok()?;
+            (!value.is_zero()).then_some((at, value))
+        });
+        out += &format!("{}: {:?}\n", register.name, values.collect::<Vec<_>>());
+    }
+    for (id, counter) in (0..).map(CounterId).zip(&schema.counters) {
+        let values = (0..counter.size.min(1024)).filter_map(|at| {
+            let value = pipeline.counter_get(id, at).ok()?;
+            (value != (0, 0)).then_some((at, value))
+        });
+        out += &format!("{}: {:?}\n", counter.name, values.collect::<Vec<_>>());
+    }
+    out
 }

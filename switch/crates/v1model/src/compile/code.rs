@@ -3,6 +3,7 @@
 
 use super::layout::Slot;
 use super::notes::Note;
+use super::optimise::slots::SlotSet;
 use crate::schema::{DigestId, FieldListId};
 
 /// Index of an operation.
@@ -676,6 +677,11 @@ pub(crate) struct Program {
     /// For each of `deparser`, the pieces with fields that the program ever writes: all that differs from the frame
     /// when the headers are those that were extracted. None: not known.
     pub patches: Option<Vec<Vec<Piece>>>,
+    /// The largest value of each slot; those behind are not known.
+    pub most: Vec<u64>,
+    /// The slots that count when a part of the program has run: what others see, and what a later part reads. None: not
+    /// known.
+    pub kept: Option<SlotSet>,
     pub parser_start: Pc,
     pub ingress_start: Pc,
     pub egress_start: Pc,
@@ -683,9 +689,9 @@ pub(crate) struct Program {
     pub deparser_start: Pc,
     /// Slots as they are in a fresh packet.
     pub template: Box<[u64]>,
-    /// Slots that a reset zeroes: `reset_start..state_end`, of which those below `headers_start` are metadata. Those in
-    /// front are written before they are read.
-    pub reset_start: usize,
+    /// Slots that a reset zeroes, of `2..state_end`, first and behind the last; the others are written before they are read.
+    pub resets: Vec<(usize, usize)>,
+    /// Those below are metadata.
     pub headers_start: usize,
     pub state_end: usize,
     /// First slot of the action args, and their number.

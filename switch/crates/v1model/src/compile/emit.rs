@@ -287,7 +287,7 @@ impl<'x> Emitter<'x> {
             }
         }
         program.template = template.into();
-        program.reset_start = 2;
+        program.resets = vec![(2, self.layout.end as usize)];
         program.headers_start = self.layout.headers_start as usize;
         program.state_end = self.layout.end as usize;
         (self.program, constants)

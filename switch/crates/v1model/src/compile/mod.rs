@@ -31,17 +31,19 @@ pub(crate) mod layout;
 mod lower;
 mod names;
 pub(crate) mod notes;
-mod optimise;
+pub(crate) mod optimise;
 mod parser;
 pub(crate) mod recent;
 mod results;
 mod table;
-mod touch;
+pub(crate) mod touch;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
+
+pub(crate) use table::actions as table_actions;
 
 use code::{ErrorCodes, Op, Program};
 use emit::Emitter;

@@ -8,8 +8,11 @@ use serde_json::Value;
 
 use super::code::Program;
 use super::layout::Layout;
+use crate::engine::Engine;
 use crate::error::LoadError;
+use crate::fault::contained;
 use crate::json::{Budget, Json};
+use crate::native;
 use crate::schema::Schema;
 
 /// Tells compiled programs apart.
@@ -29,6 +32,8 @@ pub(crate) struct Compiled {
     pub program: Program,
     pub schema: Schema,
     pub layout: Layout,
+    /// Its machine code, or why there is none; None where the interpreter was chosen.
+    pub native: Option<Result<native::Compiled, String>>,
     /// Memory that it takes with its state, at most.
     pub bytes: u64,
 }
@@ -63,12 +68,20 @@ pub(crate) fn compile(
     let value: Value =
         serde_json::from_slice(json).map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
     let budget = Budget::new(budget_bytes);
-    let (program, schema, layout) = program(&Json::root(&value, &budget))?;
+    let (mut program, schema, layout) = program(&Json::root(&value, &budget))?;
+    let native = (Engine::chosen() == Engine::Native).then(|| {
+        // A fault of ours in it is none of the program's.
+        let compiled = contained(|| native::compile(&mut program, &schema));
+        compiled
+            .map_err(|fault| fault.to_string())?
+            .map_err(|error| error.to_string())
+    });
     Ok(Compiled {
         id: ProgramId::next(),
         program,
         schema,
         layout,
+        native,
         bytes: budget.taken(),
     })
 }

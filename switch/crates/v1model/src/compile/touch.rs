@@ -30,7 +30,7 @@ pub(super) fn one(slot: Slot) -> Range<usize> {
 }
 
 /// Calls `f` with every range of slots that `op` touches.
-pub(super) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
+pub(crate) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
     use Touch::{MayWrite, Reads, Writes};
     match *op {
         Op::Move { d, a, .. }
@@ -280,7 +280,7 @@ fn touch_stack(program: &Program, stack: u16, f: &mut dyn FnMut(Touch, Range<usi
 }
 
 /// The slots that a calculation reads.
-pub(super) fn inputs(program: &Program, calculation: u16, f: &mut dyn FnMut(Range<usize>)) {
+pub(crate) fn inputs(program: &Program, calculation: u16, f: &mut dyn FnMut(Range<usize>)) {
     for input in &program.calculations[usize::from(calculation)].inputs {
         match *input {
             Input::Field {

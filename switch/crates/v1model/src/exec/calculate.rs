@@ -37,10 +37,10 @@ fn word(slots: &[u64], word: &crate::compile::code::Word) -> u64 {
 #[derive(Debug)]
 pub(crate) struct WordSum {
     /// Validity, sum of the constants, number of fields.
-    runs: Vec<(Slot, u64, usize)>,
+    pub runs: Vec<(Slot, u64, usize)>,
     /// Slot and rotation to the left, all runs one after another.
-    fields: Vec<(Slot, u32)>,
-    payload: bool,
+    pub fields: Vec<(Slot, u32)>,
+    pub payload: bool,
 }
 
 impl WordSum {

@@ -12,7 +12,7 @@ const SHORT_KEY: usize = 8;
 impl Machine<'_> {
     /// Looks a packet up and brings the arguments: whether an entry was found, and the action, if there is one.
     #[inline(never)]
-    pub(super) fn apply(
+    pub fn apply(
         &mut self,
         packet: &Packet,
         slots: &mut [u64],

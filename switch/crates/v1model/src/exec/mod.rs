@@ -134,7 +134,8 @@ impl Machine<'_> {
         packet.slots = slots;
     }
 
-    fn execute(&mut self, packet: &mut Packet, slots: &mut [u64], at: At) {
+    /// The same with the slots apart; the result is the operation that ended it.
+    pub fn execute(&mut self, packet: &mut Packet, slots: &mut [u64], at: At) -> Pc {
         let program = self.program;
         let ops = program.ops.as_slice();
         let At {
@@ -369,20 +370,20 @@ impl Machine<'_> {
                 }
                 Op::Extract { header } => {
                     if !self.extract(packet, slots, usize::from(header)) {
-                        return;
+                        return pc;
                     }
                 }
                 Op::ExtractVarbit { header, bits } => {
                     let element = &program.elements[usize::from(header)];
                     let (bits, base) = (s!(bits), usize::from(element.base));
                     if !self.extract_varbit(packet, slots, element.header, base, bits) {
-                        return;
+                        return pc;
                     }
                     headers::mark_valid(slots, base, &element.siblings);
                 }
                 Op::ExtractNext { stack, member } => {
                     if !self.extract_next(packet, slots, stack, member, None) {
-                        return;
+                        return pc;
                     }
                 }
                 Op::ExtractNextVarbit {
@@ -392,32 +393,35 @@ impl Machine<'_> {
                 } => {
                     let bits = s!(bits);
                     if !self.extract_next(packet, slots, stack, member, Some(bits)) {
-                        return;
+                        return pc;
                     }
                 }
                 Op::Lookahead { d, offset, width } => {
                     let at = (packet.start + packet.parsed) * 8 + offset as usize;
                     if at + usize::from(width) > packet.end * 8 {
-                        return self.parser_error(slots, program.error_codes.packet_too_short);
+                        self.parser_error(slots, program.error_codes.packet_too_short);
+                        return pc;
                     }
                     frame::lookahead(&packet.buffer, at, u32::from(width), slots, usize::from(d));
                 }
                 Op::Advance { bits } => {
                     let bits = s!(bits);
                     if !bits.is_multiple_of(8) {
-                        return self
-                            .parser_error(slots, program.error_codes.parser_invalid_argument);
+                        self.parser_error(slots, program.error_codes.parser_invalid_argument);
+                        return pc;
                     }
                     let left = packet.end - packet.start - packet.parsed;
                     if bits / 8 > left as u64 {
-                        return self.parser_error(slots, program.error_codes.packet_too_short);
+                        self.parser_error(slots, program.error_codes.packet_too_short);
+                        return pc;
                     }
                     packet.parsed += (bits / 8) as usize;
                     packet.extracted = OUT_OF_ORDER;
                 }
                 Op::ParserError { code } => {
                     let code = s!(code);
-                    return self.parser_error(slots, code);
+                    self.parser_error(slots, code);
+                    return pc;
                 }
                 Op::Select { select } => {
                     pc = self.select(slots, &program.selects[usize::from(select)]);
@@ -454,24 +458,24 @@ impl Machine<'_> {
                 }
                 Op::ReturnOrExit => {
                     if exited {
-                        return;
+                        return pc;
                     }
                     pc = return_to;
                     continue;
                 }
                 Op::CheckExit => {
                     if exited {
-                        return;
+                        return pc;
                     }
                 }
                 Op::Step => {
                     if self.scratch.steps_left == 0 {
                         self.fx.timed_out = true;
-                        return;
+                        return pc;
                     }
                     self.scratch.steps_left -= 1;
                 }
-                Op::End => return,
+                Op::End => return pc,
                 Op::Note { note } => {
                     let pc = pc + 1;
                     let at = At {
@@ -480,7 +484,7 @@ impl Machine<'_> {
                         return_to,
                     };
                     self.scratch.pause = Some(Pause { note, at });
-                    return;
+                    return pc;
                 }
             }
             pc += 1;
@@ -494,7 +498,7 @@ impl Machine<'_> {
     }
 
     #[inline(never)]
-    fn calculate_slots(&mut self, slots: &[u64], payload: &[u8], index: usize) -> u64 {
+    pub fn calculate_slots(&mut self, slots: &[u64], payload: &[u8], index: usize) -> u64 {
         let calculation = &self.program.calculations[index];
         if let Some(sum) = &self.scratch.sums[index] {
             return sum.value(slots, payload);

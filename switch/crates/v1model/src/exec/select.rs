@@ -6,7 +6,7 @@ use crate::compile::code::{Case, Pc, Select};
 
 impl Machine<'_> {
     #[inline]
-    pub(super) fn select(&mut self, slots: &[u64], select: &Select) -> Pc {
+    pub fn select(&mut self, slots: &[u64], select: &Select) -> Pc {
         if !select.narrow.is_empty() {
             let key = slots[usize::from(select.parts[0].0)];
             for &(value, mask, to) in &select.narrow {

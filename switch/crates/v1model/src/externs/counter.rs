@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Indirect counter arrays: packets and bytes per index, both always kept, as in BMv2.
 
+use super::Cells;
+
 /// One counter array. Its memory is zero pages until an index is first counted.
 #[derive(Clone)]
 pub struct Counters {
-    cells: Vec<[u64; 2]>,
+    /// Packets and bytes.
+    pub(crate) cells: Cells<[u64; 2]>,
 }
 
 impl Counters {
@@ -16,7 +19,7 @@ impl Counters {
     /// An array of `len` counters, all zero.
     pub fn new(len: u32) -> Self {
         Counters {
-            cells: vec![[0; 2]; len as usize],
+            cells: Cells::new([0; 2], len as usize),
         }
     }
 

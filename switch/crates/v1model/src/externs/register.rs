@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Register arrays: `len` values of a fixed width in bits, kept as u64 limbs, least significant first.
 
+use super::Cells;
+
+/// Registers of at most so many bits are kept in 32.
+pub(crate) const NARROW_BITS: u32 = 32;
+
 /// One register array. Its memory is zero pages until an index is first written.
 #[derive(Clone)]
 pub struct Registers {
-    cells: Cells,
+    /// Up to 32 bits each, which take half the cache; without cells where registers are wider.
+    pub(crate) narrow: Cells<u32>,
+    /// `limbs_each` limbs a register; without cells where registers are narrow.
+    pub(crate) wide: Cells<u64>,
     len: usize,
     width: u32,
     limbs_each: usize,
@@ -12,20 +20,11 @@ pub struct Registers {
     top_mask: u64,
 }
 
-/// Narrow registers take half the cache.
-#[derive(Clone)]
-enum Cells {
-    /// Up to 32 bits.
-    Narrow(Vec<u32>),
-    /// `limbs_each` limbs a register.
-    Wide(Vec<u64>),
-}
-
 impl Registers {
     /// Memory that an array of `len` registers of `width` bits takes.
     pub fn bytes(len: u32, width: u32) -> u64 {
         let each = match width {
-            0..=32 => size_of::<u32>(),
+            0..=NARROW_BITS => size_of::<u32>(),
             _ => width.div_ceil(64) as usize * size_of::<u64>(),
         };
         u64::from(len) * each as u64
@@ -37,13 +36,13 @@ impl Registers {
         let width = width.max(1);
         let limbs_each = width.div_ceil(64) as usize;
         let top_bits = width - 64 * (limbs_each as u32 - 1);
-        let cells = if width <= 32 {
-            Cells::Narrow(vec![0; len])
-        } else {
-            Cells::Wide(vec![0; len * limbs_each])
+        let (narrow, wide) = match width <= NARROW_BITS {
+            true => (len, 0),
+            false => (0, len * limbs_each),
         };
         Registers {
-            cells,
+            narrow: Cells::new(0, narrow),
+            wide: Cells::new(0, wide),
             len,
             width,
             limbs_each,
@@ -77,9 +76,9 @@ impl Registers {
             return false;
         }
         let n = self.limbs_each;
-        match &self.cells {
-            Cells::Narrow(values) => out[0] = u64::from(values[index as usize]),
-            Cells::Wide(limbs) => out[..n].copy_from_slice(&limbs[index as usize * n..][..n]),
+        match self.width <= NARROW_BITS {
+            true => out[0] = u64::from(self.narrow[index as usize]),
+            false => out[..n].copy_from_slice(&self.wide[index as usize * n..][..n]),
         }
         true
     }
@@ -90,9 +89,9 @@ impl Registers {
         if index >= self.len as u64 {
             return None;
         }
-        Some(match &self.cells {
-            Cells::Narrow(values) => u64::from(values[index as usize]),
-            Cells::Wide(limbs) => limbs[index as usize * self.limbs_each],
+        Some(match self.width <= NARROW_BITS {
+            true => u64::from(self.narrow[index as usize]),
+            false => self.wide[index as usize * self.limbs_each],
         })
     }
 
@@ -110,10 +109,8 @@ impl Registers {
         if n == 1 {
             return self.write_u64(index, value.first().copied().unwrap_or(0));
         }
-        let Cells::Wide(limbs) = &mut self.cells else {
-            return false;
-        };
-        let Some(cell) = limbs
+        let Some(cell) = self
+            .wide
             .chunks_exact_mut(n)
             .nth(usize::try_from(index).unwrap_or(usize::MAX))
         else {
@@ -132,12 +129,12 @@ impl Registers {
         if index >= self.len as u64 {
             return false;
         }
-        match &mut self.cells {
-            Cells::Narrow(values) => values[index as usize] = (value & self.top_mask) as u32,
-            Cells::Wide(limbs) if self.limbs_each == 1 => {
-                limbs[index as usize] = value & self.top_mask;
-            }
-            Cells::Wide(_) => return self.write(index, &[value]),
+        if self.width <= NARROW_BITS {
+            self.narrow[index as usize] = (value & self.top_mask) as u32;
+        } else if self.limbs_each == 1 {
+            self.wide[index as usize] = value & self.top_mask;
+        } else {
+            return self.write(index, &[value]);
         }
         true
     }

@@ -2,17 +2,42 @@
 //! Exact tables: a hash index over keys whose narrow fields share words, so that a record fits a cache line.
 
 use super::hash::Seeds;
-use super::hash_index::HashIndex;
+use super::hash_index::{prefetch, HashIndex};
 use super::records::Records;
 use crate::bits::limbs_for;
-use crate::schema::KeySchema;
+use crate::schema::{KeySchema, MatchKind};
 
 /// Where a limb of a lookup key goes in its word.
 #[derive(Clone, Copy)]
-struct Place {
-    shift: u8,
+pub(crate) struct Place {
+    pub shift: u8,
     /// Bits of the limb.
     bits: u8,
+}
+
+/// The limbs of each word of a packed key, in order; None for keys that are not exact, and without any.
+pub(crate) fn packing(keys: &[KeySchema]) -> Option<Vec<Vec<Place>>> {
+    if keys.is_empty() || keys.iter().any(|key| key.kind != MatchKind::Exact) {
+        return None;
+    }
+    let mut words: Vec<Vec<Place>> = Vec::new();
+    let mut used = 64;
+    for key in keys {
+        for i in 0..limbs_for(key.width) as u32 {
+            let bits = (key.width - 64 * i).min(64);
+            if used + bits > 64 {
+                words.push(Vec::new());
+                used = 0;
+            }
+            let place = Place {
+                shift: used as u8,
+                bits: bits as u8,
+            };
+            words.last_mut().expect("a word was begun").push(place);
+            used += bits;
+        }
+    }
+    Some(words)
 }
 
 /// Keys of at most so many bits are indexes themselves.
@@ -37,25 +62,15 @@ impl Exact {
     pub const BYTES: u64 = size_of::<u32>() as u64 * (1 << DIRECT_BITS);
 
     pub fn new(keys: &[KeySchema], max_size: u32) -> Self {
-        let mut places = Vec::new();
-        let mut ends: Vec<usize> = Vec::new();
-        let mut used = 64;
-        for key in keys {
-            for i in 0..limbs_for(key.width) as u32 {
-                let bits = (key.width - 64 * i).min(64);
-                if used + bits > 64 {
-                    ends.push(places.len());
-                    used = 0;
-                }
-                places.push(Place {
-                    shift: used as u8,
-                    bits: bits as u8,
-                });
-                used += bits;
-                *ends.last_mut().expect("a word was begun") = places.len();
-            }
-        }
-        let words = ends.len();
+        let packed = packing(keys).unwrap_or_default();
+        let words = packed.len();
+        let mut places: Vec<Place> = packed.concat();
+        let limbs = |word: &Vec<Place>| word.len();
+        let ends = packed.iter().map(limbs).scan(0, |end, limbs| {
+            *end += limbs;
+            Some(*end)
+        });
+        let ends = ends.collect();
         if words == places.len() {
             places.clear();
         }
@@ -152,7 +167,10 @@ impl Exact {
     pub fn insert(&mut self, records: &Records, at: u32) {
         match self.direct_place(records, at) {
             Some(place) => *place = at + 1,
-            None => self.index.insert(self.hash_of(records, at), at),
+            None => {
+                let hash_of = self.hash_of(records);
+                self.index.insert(hash_of(at), at, hash_of);
+            }
         }
     }
 
@@ -160,7 +178,10 @@ impl Exact {
     pub fn remove(&mut self, records: &Records, at: u32) {
         match self.direct_place(records, at) {
             Some(place) => *place = 0,
-            None => self.index.remove(self.hash_of(records, at), at),
+            None => {
+                let hash_of = self.hash_of(records);
+                self.index.remove(hash_of(at), at, hash_of);
+            }
         }
     }
 
@@ -169,9 +190,12 @@ impl Exact {
         self.direct.get_mut(*word as usize)
     }
 
-    fn hash_of(&self, records: &Records, at: u32) -> u64 {
-        let words = records.key(at);
-        self.seeds.hash(words.len(), |i| words[i])
+    fn hash_of<'r>(&self, records: &'r Records) -> impl Fn(u32) -> u64 + 'r {
+        let seeds = self.seeds;
+        move |at| {
+            let words = records.key(at);
+            seeds.hash(words.len(), |i| words[i])
+        }
     }
 
     #[inline(always)]
@@ -185,6 +209,30 @@ impl Exact {
             start = end;
         }
         self.find_words(records, words)
+    }
+
+    /// The entry whose packed key is this.
+    #[inline(always)]
+    pub fn find_key<const W: usize>(&self, records: &Records, words: [u64; W]) -> Option<u32> {
+        if !self.direct.is_empty() {
+            return self.direct.get(words[0] as usize)?.checked_sub(1);
+        }
+        self.find_words(records, words)
+    }
+
+    /// Has the place of a packed key in the index come into the cache.
+    #[inline(always)]
+    pub fn warm_index<const W: usize>(&self, words: [u64; W]) {
+        self.index.warm(self.seeds.hash(W, |i| words[i]));
+    }
+
+    /// Has what is probably the record of a packed key come into the cache.
+    #[inline(always)]
+    pub fn warm_entry<const W: usize>(&self, records: &Records, words: [u64; W]) {
+        let hash = self.seeds.hash(W, |i| words[i]);
+        if let Some(at) = self.index.find(hash, |_| true) {
+            prefetch(records.record(at).as_ptr());
+        }
     }
 
     #[inline(always)]
@@ -212,7 +260,6 @@ impl Exact {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::MatchKind;
 
     fn exact(widths: &[u32]) -> Exact {
         let keys: Vec<_> = widths

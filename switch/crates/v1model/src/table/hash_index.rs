@@ -7,25 +7,41 @@ const SMALL: usize = 1024;
 /// The largest size that is reserved in advance; beyond it the index doubles again.
 const RESERVED: usize = 1 << 20;
 
-/// Records by hash. A slot holds the high half of the hash and, below it, the record's index + 1; 0 is free.
+/// Asks for the cache line of an address.
+#[inline(always)]
+pub fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address changes nothing that a program sees.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch(address.cast(), std::arch::x86_64::_MM_HINT_T0);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Records by hash. A slot holds the record's index + 1 in its low bits and, above it, bits of the hash; 0 is free. Half the
+/// size of the whole hash is that many more records whose places are in the cache.
 #[derive(Clone)]
 pub struct HashIndex {
-    slots: Vec<u64>,
-    /// 64 - log2(slots): the home of a hash is in its highest bits, which the slot itself holds.
+    slots: Vec<u32>,
+    /// 64 - log2(slots): the home of a hash is in its highest bits.
     shift: u32,
+    /// The bits of a slot that are the record.
+    records: u32,
     len: usize,
     max_len: usize,
 }
 
 impl HashIndex {
     /// Memory for each record of a full index, which is a quarter to a half full.
-    pub const BYTES: u64 = 4 * size_of::<u64>() as u64;
+    pub const BYTES: u64 = 4 * size_of::<u32>() as u64;
 
     /// An index that is meant for up to `max_len` records (it takes more, but has to grow then).
     pub fn new(max_len: u32) -> Self {
         HashIndex {
             slots: vec![0; 4],
             shift: 62,
+            records: 0,
             len: 0,
             max_len: max_len as usize,
         }
@@ -34,6 +50,12 @@ impl HashIndex {
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Has the home of a hash come into the cache.
+    #[inline(always)]
+    pub fn warm(&self, hash: u64) {
+        prefetch(&raw const self.slots[(hash >> self.shift) as usize]);
     }
 
     /// The record whose hash is `hash` and for which `is_it` holds.
@@ -46,8 +68,8 @@ impl HashIndex {
             if slot == 0 {
                 return None;
             }
-            if (slot ^ hash) >> 32 == 0 {
-                let record = slot as u32 - 1;
+            if (slot ^ hash as u32) & !self.records == 0 {
+                let record = (slot & self.records) - 1;
                 if is_it(record) {
                     return Some(record);
                 }
@@ -56,23 +78,28 @@ impl HashIndex {
         }
     }
 
-    /// Adds a record that is not there yet.
-    pub fn insert(&mut self, hash: u64, record: u32) {
-        if (self.len + 1) * 2 > self.slots.len() {
-            self.grow();
+    /// Adds a record that is not there yet; `hash_of` gives the hashes of those that are.
+    pub fn insert(&mut self, hash: u64, record: u32, hash_of: impl Fn(u32) -> u64) {
+        let needed = record.saturating_add(1);
+        if (self.len + 1) * 2 > self.slots.len() || needed > self.records {
+            self.grow(needed, hash_of);
         }
-        self.place(hash & !0xffff_ffff | (u64::from(record) + 1));
+        self.place(hash, record);
         self.len += 1;
     }
 
     /// Points the slot of `from` to `to`, whose hash is the same.
-    pub fn replace(&mut self, hash: u64, from: u32, to: u32) {
+    pub fn replace(&mut self, hash: u64, from: u32, to: u32, hash_of: impl Fn(u32) -> u64) {
+        let needed = to.saturating_add(1);
+        if needed > self.records {
+            self.grow(needed, hash_of);
+        }
         let at = self.position(hash, from);
-        self.slots[at] = self.slots[at] & !0xffff_ffff | (u64::from(to) + 1);
+        self.slots[at] = self.slot(hash, to);
     }
 
     /// Takes a record out that is there.
-    pub fn remove(&mut self, hash: u64, record: u32) {
+    pub fn remove(&mut self, hash: u64, record: u32, hash_of: impl Fn(u32) -> u64) {
         let mask = self.slots.len() - 1;
         let mut hole = self.position(hash, record);
         let mut at = hole;
@@ -83,7 +110,7 @@ impl HashIndex {
             if slot == 0 {
                 break;
             }
-            let home = (slot >> self.shift) as usize;
+            let home = (hash_of((slot & self.records) - 1) >> self.shift) as usize;
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = slot;
                 hole = at;
@@ -93,10 +120,13 @@ impl HashIndex {
         self.len -= 1;
     }
 
-    #[inline(always)]
+    fn slot(&self, hash: u64, record: u32) -> u32 {
+        hash as u32 & !self.records | (record + 1)
+    }
+
     fn position(&self, hash: u64, record: u32) -> usize {
         let mask = self.slots.len() - 1;
-        let wanted = hash & !0xffff_ffff | (u64::from(record) + 1);
+        let wanted = self.slot(hash, record);
         let mut at = (hash >> self.shift) as usize;
         loop {
             let slot = self.slots[at & mask];
@@ -108,24 +138,34 @@ impl HashIndex {
         }
     }
 
-    fn place(&mut self, slot: u64) {
+    fn place(&mut self, hash: u64, record: u32) {
         let mask = self.slots.len() - 1;
-        let mut at = (slot >> self.shift) as usize;
+        let mut at = (hash >> self.shift) as usize;
         while self.slots[at & mask] != 0 {
             at += 1;
         }
-        self.slots[at & mask] = slot;
+        self.slots[at & mask] = self.slot(hash, record);
     }
 
-    fn grow(&mut self) {
-        let mut slots = self.slots.len() * 2;
-        if self.len >= SMALL {
-            slots = slots.max((2 * self.max_len.min(RESERVED)).next_power_of_two());
+    /// Makes room for one more, and for numbers up to `needed`.
+    fn grow(&mut self, needed: u32, hash_of: impl Fn(u32) -> u64) {
+        let mut slots = self.slots.len();
+        if (self.len + 1) * 2 > slots {
+            slots *= 2;
         }
-        let old = std::mem::replace(&mut self.slots, vec![0; slots]);
+        let mut most = needed.max(2 * self.records.min(u32::MAX / 2));
+        if self.len >= SMALL {
+            let reserved = self.max_len.min(RESERVED);
+            slots = slots.max((2 * reserved).next_power_of_two());
+            most = most.max(reserved as u32);
+        }
+        let before = self.records;
+        self.records = u32::MAX >> most.leading_zeros();
         self.shift = 64 - slots.trailing_zeros();
+        let old = std::mem::replace(&mut self.slots, vec![0; slots]);
         for slot in old.into_iter().filter(|&slot| slot != 0) {
-            self.place(slot);
+            let record = (slot & before) - 1;
+            self.place(hash_of(record), record);
         }
     }
 }
@@ -140,16 +180,16 @@ mod tests {
         /// Few homes and few tags, so that runs overlap, wrap around and share tags.
         #[test]
         fn agrees_with_a_map(ops in proptest::collection::vec((0u64..48, any::<bool>()), 1..400)) {
-            let hash_of = |key: u64| (key % 6) << 61 | (key % 12) << 33;
+            let hash_of = |key: u64| (key % 6) << 61 | (key % 12) << 28;
             let mut index = HashIndex::new(16);
             let mut map = HashMap::new();
             for (key, insert) in ops {
                 let record = key as u32;
                 if insert && !map.contains_key(&key) {
-                    index.insert(hash_of(key), record);
+                    index.insert(hash_of(key), record, |r| hash_of(r.into()));
                     map.insert(key, record);
                 } else if !insert && map.remove(&key).is_some() {
-                    index.remove(hash_of(key), record);
+                    index.remove(hash_of(key), record, |r| hash_of(r.into()));
                 }
                 prop_assert_eq!(index.len(), map.len());
                 for k in 0..48 {
@@ -164,7 +204,8 @@ mod tests {
     fn grows_to_the_full_size_in_one_step() {
         let mut index = HashIndex::new(65_536);
         for i in 0..=(SMALL as u64) {
-            index.insert(i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i as u32);
+            let hash_of = |i: u32| u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            index.insert(hash_of(i as u32), i as u32, hash_of);
         }
         assert_eq!(index.slots.len(), 131_072);
     }

@@ -45,12 +45,44 @@ impl Table {
     /// packet and stamps the entry at `now`, where the table does so.
     #[inline]
     pub fn lookup(&mut self, key: &[u64], now: Nanos, packet_len: u32) -> Lookup<'_> {
+        let found = self.peek(key);
+        self.hit(found, now, packet_len)
+    }
+
+    /// The same in an exact table by the packed key, which has so many words.
+    #[inline(always)]
+    pub(crate) fn lookup_packed<const W: usize>(
+        &mut self,
+        key: [u64; W],
+        now: Nanos,
+        packet_len: u32,
+    ) -> Lookup<'_> {
         let found = match &self.index {
-            Index::Exact(exact) => exact.find(&self.records, key),
-            Index::Keyless => None,
-            Index::Lpm(space) => space.longest(&self.records, key),
-            Index::Priority(space) => space.best(&self.records, key),
+            Index::Exact(exact) => exact.find_key(&self.records, key),
+            _ => None,
         };
+        self.hit(found, now, packet_len)
+    }
+
+    /// Has the place of a packed key in the index come into the cache.
+    #[inline(always)]
+    pub(crate) fn warm_index<const W: usize>(&self, key: [u64; W]) {
+        if let Index::Exact(exact) = &self.index {
+            exact.warm_index(key);
+        }
+    }
+
+    /// Has the entry of a packed key come into the cache.
+    #[inline(always)]
+    pub(crate) fn warm_entry<const W: usize>(&self, key: [u64; W]) {
+        if let Index::Exact(exact) = &self.index {
+            exact.warm_entry(&self.records, key);
+        }
+    }
+
+    /// What follows from the entry that was found.
+    #[inline(always)]
+    fn hit(&mut self, found: Option<u32>, now: Nanos, packet_len: u32) -> Lookup<'_> {
         match found {
             Some(at) => {
                 let layout = self.records.layout;
@@ -87,11 +119,12 @@ impl Table {
     }
 
     /// The entry that a lookup of `key` would find; nothing is counted.
+    #[inline(always)]
     pub(crate) fn peek(&self, key: &[u64]) -> Option<u32> {
         match &self.index {
             Index::Exact(exact) => exact.find(&self.records, key),
             Index::Keyless => None,
-            Index::Lpm(space) => space.longest(&self.records, key),
+            Index::Lpm(lengths) => lengths.longest(key),
             Index::Priority(space) => space.best(&self.records, key),
         }
     }

@@ -4,7 +4,7 @@
 use super::call::{pack_call, unpack_call, ActionWord, Callee};
 use super::key::{self, PackedKey};
 use super::records::EntryHandle;
-use super::{Index, Table};
+use super::{Index, Table, LARGE};
 use crate::entry::{ActionCall, Entry, EntryKey, EntryStats, MeterConfig, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
@@ -68,6 +68,7 @@ impl Table {
             ));
         }
         let at = self.records.add();
+        self.is_large = self.records.len() >= LARGE;
         let layout = self.records.layout;
         let record = self.records.record_mut(at);
         let value = match &self.index {
@@ -82,9 +83,8 @@ impl Table {
         match &mut self.index {
             Index::Keyless => unreachable!("refused above"),
             Index::Exact(exact) => exact.insert(&self.records, at),
-            Index::Lpm(space) | Index::Priority(space) => {
-                space.insert(&mut self.records, at, &packed)
-            }
+            Index::Lpm(lengths) => lengths.insert(&mut self.records, at, &packed),
+            Index::Priority(space) => space.insert(&mut self.records, at, &packed),
         }
         self.set_cold(at, entry, 0);
         Ok(self.records.handle(at))
@@ -311,7 +311,8 @@ impl Table {
         match &self.index {
             Index::Keyless => None,
             Index::Exact(exact) => exact.find(&self.records, &key.value),
-            Index::Lpm(space) | Index::Priority(space) => space.find(&self.records, key),
+            Index::Lpm(lengths) => lengths.find(key),
+            Index::Priority(space) => space.find(&self.records, key),
         }
     }
 
@@ -334,9 +335,8 @@ impl Table {
         match &mut self.index {
             Index::Keyless => unreachable!("a keyless table has no entries"),
             Index::Exact(exact) => exact.remove(&self.records, at),
-            Index::Lpm(space) | Index::Priority(space) => {
-                space.remove(&mut self.records, at, packed)
-            }
+            Index::Lpm(lengths) => lengths.remove(packed),
+            Index::Priority(space) => space.remove(&mut self.records, at, packed),
         }
         let old_timeout = std::mem::take(&mut self.records.cold_mut(at).idle_timeout);
         if old_timeout > 0 {
@@ -348,6 +348,7 @@ impl Table {
             meters.set(u64::from(at), None);
         }
         self.records.remove(at);
+        self.is_large = self.records.len() >= LARGE;
         word
     }
 
@@ -370,7 +371,11 @@ impl Table {
                 let mask = vec![u64::MAX; value.len()];
                 (value, mask)
             }
-            Index::Lpm(space) | Index::Priority(space) => {
+            Index::Lpm(lengths) => {
+                let mask = lengths.mask(self.records.cold(at).tuple);
+                (words.to_vec(), mask)
+            }
+            Index::Priority(space) => {
                 let mask = space.mask(self.records.cold(at).tuple).to_vec();
                 (words.to_vec(), mask)
             }

@@ -9,7 +9,8 @@
 //! | `records` | one arena of u64 words, one record an entry |
 //! | `hash`, `hash_index` | hash of words; open addressing from hash to record |
 //! | `exact` | exact match: one hash index, narrow fields packed together |
-//! | `tuples` | longest prefix, ternary, range: one hash index for each mask |
+//! | `lengths` | longest prefix: one hash index for each length, searched by halves |
+//! | `tuples`, `prune` | ternary, range: one hash index for each mask; which masks are worth a look |
 //! | `ageing` | idle time-outs |
 //! | `profile`, `value_set` | action profiles and selectors; parser value sets |
 
@@ -19,9 +20,11 @@ mod exact;
 mod hash;
 mod hash_index;
 mod key;
+mod lengths;
 mod lookup;
 mod manage;
 mod profile;
+mod prune;
 mod records;
 #[cfg(test)]
 mod tests;
@@ -29,12 +32,15 @@ mod tuples;
 mod value_set;
 
 pub use call::{pack_call, unpack_call, ActionWord, Callee};
+pub(crate) use exact::{packing, Place};
 pub(crate) use key::show as show_key;
-pub use lookup::Target;
 pub(crate) use lookup::Touched;
+pub use lookup::{Lookup, Target};
 pub use manage::StoredEntry;
 pub use profile::Profile;
 pub use value_set::ValueSet;
+
+use std::mem::offset_of;
 
 use crate::bits::limbs_for;
 use crate::entry::{Entry, EntryAction, KeyMatch};
@@ -45,6 +51,8 @@ use ageing::Ageing;
 use exact::Exact;
 use hash_index::HashIndex;
 use key::PackedKey;
+use lengths::Lengths;
+use prune::Prune;
 use records::Records;
 use tuples::TupleSpace;
 
@@ -56,7 +64,7 @@ enum Index {
     /// All fields exact.
     Exact(Exact),
     /// One longest-prefix field, the others exact.
-    Lpm(TupleSpace),
+    Lpm(Lengths),
     /// Ternary, range or optional fields: the largest priority wins.
     Priority(TupleSpace),
 }
@@ -81,9 +89,17 @@ pub struct Table {
     /// Entries are the program's own and cannot be changed.
     immutable: bool,
     max_size: u32,
+    /// It has `LARGE` entries or more: what a lookup reads is hardly in the cache.
+    is_large: bool,
 }
 
+/// See `Table::is_large`.
+pub(crate) const LARGE: usize = 4096;
+
 impl Table {
+    /// Where `is_large` lies in a table: a byte, 0 or 1.
+    pub(crate) const IS_LARGE: usize = offset_of!(Table, is_large);
+
     /// An empty table of this shape, with the program's own entries and default action in it.
     pub fn new(schema: &TableSchema, actions: &[ActionSchema]) -> Result<Table, ControlError> {
         let has = |kind| schema.keys.iter().any(|k| k.kind == kind);
@@ -107,7 +123,7 @@ impl Table {
                     ),
                 ));
             }
-            Index::Lpm(TupleSpace::new(&schema.keys))
+            Index::Lpm(Lengths::new(&schema.keys))
         } else {
             Index::Exact(Exact::new(&schema.keys, schema.max_size))
         };
@@ -126,6 +142,7 @@ impl Table {
                 .map(|m| Meters::new(u32::MAX, m.unit)),
             immutable: false,
             max_size: schema.max_size,
+            is_large: false,
         };
         table.reset_default(schema, actions)?;
         for entry in schema.const_entries.iter().flatten() {
@@ -157,7 +174,14 @@ impl Table {
         }
         let layout = layout(schema, actions, schema.key_limbs());
         let meter = schema.direct_meter.is_some() as u64 * Meters::bytes(1);
-        u64::from(schema.max_size) * (layout.bytes() + HashIndex::BYTES + meter) + Exact::BYTES
+        let (mut prefixes, mut once) = (0, Exact::BYTES);
+        if schema.needs_priority() {
+            once += Prune::bytes(schema.max_size);
+        } else if schema.keys.iter().any(|k| k.kind == MatchKind::Lpm) {
+            prefixes = Lengths::bytes(&schema.keys);
+        }
+        let entry = layout.bytes() + HashIndex::BYTES + meter + prefixes;
+        u64::from(schema.max_size) * entry + once
     }
 
     /// From now on the control plane may change the program's own entries and add further ones, up to `max_size`.

@@ -107,7 +107,7 @@ pub struct Cold {
     pub generation: u32,
     /// Serial number of its alarm in `Ageing`.
     pub alarm: u32,
-    /// Which tuple (mask) the entry belongs to.
+    /// Which tuple (mask) the entry belongs to; the length of its prefix.
     pub tuple: u32,
     pub live: bool,
 }

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tuple space search (Srinivasan, Suri, Varghese 1999): entries with the same mask share one hash index; tuples are
-//! tried from the best possible entry down, until none can be better than what was found.
+//! Tuple space search (Srinivasan, Suri, Varghese 1999): entries with the same mask share one hash index. While tuples are
+//! few, they are tried from the best possible entry down, until none can be better than what was found; then those that
+//! `prune` leaves.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::hash::Seeds;
 use super::hash_index::HashIndex;
 use super::key::PackedKey;
+use super::prune::{Prune, TUPLES};
 use super::records::{Records, NONE};
 use crate::bits::limbs_for;
 use crate::schema::{KeySchema, MatchKind};
 
 /// Up to so many values of one mask are compared one by one instead of hashed.
 const FEW: usize = 4;
+
+/// Up to so many tuples are tried in their order.
+const FEW_TUPLES: usize = if cfg!(test) { 2 } else { 8 };
 
 /// A range field: where its limbs are in a key, and how many.
 #[derive(Clone, Copy)]
@@ -30,11 +35,13 @@ struct Tuple {
     few: [u32; FEW],
     chains: usize,
     index: Option<HashIndex>,
-    /// How many entries have which order.
+    /// How many entries have which priority.
     orders: BTreeMap<i32, u32>,
+    /// The largest of these.
+    most: i32,
 }
 
-/// Entries by mask. The order of an entry is its priority, or its prefix length in an LPM table.
+/// Entries by mask. The order of an entry is its priority.
 #[derive(Clone)]
 pub struct TupleSpace {
     seeds: Seeds,
@@ -43,26 +50,22 @@ pub struct TupleSpace {
     /// Live tuples with their largest order, from the largest down.
     ranking: Vec<(i32, u32)>,
     by_mask: HashMap<Box<[u64]>, u32>,
+    prune: Prune,
     ranges: Vec<RangeField>,
-    /// Where the limbs of the LPM field are, to tell a prefix length from a mask.
-    lpm: Option<RangeField>,
 }
 
 impl TupleSpace {
     pub fn new(keys: &[KeySchema]) -> Self {
         let mut at = 0;
         let mut ranges = Vec::new();
-        let mut lpm = None;
         for key in keys {
             let field = RangeField {
                 at,
                 limbs: limbs_for(key.width),
             };
             at += field.limbs;
-            match key.kind {
-                MatchKind::Range => ranges.push(field),
-                MatchKind::Lpm => lpm = Some(field),
-                _ => {}
+            if key.kind == MatchKind::Range {
+                ranges.push(field);
             }
         }
         TupleSpace {
@@ -71,8 +74,8 @@ impl TupleSpace {
             free: Vec::new(),
             ranking: Vec::new(),
             by_mask: HashMap::new(),
+            prune: Prune::new(keys),
             ranges,
-            lpm,
         }
     }
 
@@ -81,45 +84,52 @@ impl TupleSpace {
         &self.tuples[tuple as usize].mask
     }
 
-    /// The entry with the longest prefix that `key` matches, in a table without priorities.
-    #[inline]
-    pub fn longest(&self, records: &Records, key: &[u64]) -> Option<u32> {
-        for &(_, tuple) in &self.ranking {
-            let tuple = &self.tuples[tuple as usize];
-            if let Some(at) = self.head(tuple, records, key) {
-                return Some(at);
-            }
-        }
-        None
-    }
-
     /// The entry with the largest priority that `key` matches; of equal ones that with the smallest index.
     #[inline]
     pub fn best(&self, records: &Records, key: &[u64]) -> Option<u32> {
         let mut best: Option<(i32, u32)> = None;
-        for &(order, tuple) in &self.ranking {
-            if best.is_some_and(|(b, _)| order < b) {
-                break;
-            }
-            let tuple = &self.tuples[tuple as usize];
-            let Some(mut at) = self.head(tuple, records, key) else {
-                continue;
-            };
-            while !self.in_ranges(records, at, key) {
-                at = records.next(at);
-                if at == NONE {
+        if self.ranking.len() <= FEW_TUPLES {
+            for &(order, tuple) in &self.ranking {
+                if best.is_some_and(|(b, _)| order < b) {
                     break;
                 }
+                self.try_tuple(&self.tuples[tuple as usize], records, key, &mut best);
             }
-            if at == NONE {
-                continue;
-            }
-            let priority = records.priority(at);
-            if best.is_none_or(|(b, i)| priority > b || (priority == b && at < i)) {
-                best = Some((priority, at));
-            }
+        } else {
+            let mut consider = |tuple: u32| {
+                let tuple = &self.tuples[tuple as usize];
+                if best.is_none_or(|(b, _)| b <= tuple.most) {
+                    self.try_tuple(tuple, records, key, &mut best);
+                }
+            };
+            self.prune.candidates(key, &mut consider);
+            (TUPLES..self.tuples.len() as u32).for_each(consider);
         }
         best.map(|(_, at)| at)
+    }
+
+    /// Looks for an entry of a tuple that is better than `best`.
+    #[inline(always)]
+    fn try_tuple(
+        &self,
+        tuple: &Tuple,
+        records: &Records,
+        key: &[u64],
+        best: &mut Option<(i32, u32)>,
+    ) {
+        let Some(mut at) = self.head(tuple, records, key) else {
+            return;
+        };
+        while !self.in_ranges(records, at, key) {
+            at = records.next(at);
+            if at == NONE {
+                return;
+            }
+        }
+        let priority = records.priority(at);
+        if best.is_none_or(|(b, i)| priority > b || (priority == b && at < i)) {
+            *best = Some((priority, at));
+        }
     }
 
     /// The entry with exactly this key.
@@ -137,7 +147,7 @@ impl TupleSpace {
 
     /// Adds the entry at `at`, whose record holds key, ranges and priority already. Its tuple is noted in the record.
     pub fn insert(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
-        let order = self.order(key);
+        let order = key.priority;
         let t = match self.by_mask.get(key.mask.as_slice()) {
             Some(&t) => t,
             None => self.add_tuple(&key.mask),
@@ -146,12 +156,13 @@ impl TupleSpace {
         self.chain_in(records, t, at, &key.value);
         let before = self.tuples[t as usize].max_order();
         *self.tuples[t as usize].orders.entry(order).or_insert(0) += 1;
+        self.prune.add(t, key);
         self.rerank(t, before);
     }
 
     /// Takes the entry at `at` out.
     pub fn remove(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
-        let order = self.order(key);
+        let order = key.priority;
         let t = records.cold(at).tuple;
         self.chain_out(records, t, at, &key.value);
         let tuple = &mut self.tuples[t as usize];
@@ -167,17 +178,8 @@ impl TupleSpace {
         if tuple.orders.is_empty() {
             self.by_mask.remove(&tuple.mask);
             tuple.index = None;
+            self.prune.clear(t);
             self.free.push(t);
-        }
-    }
-
-    fn order(&self, key: &PackedKey) -> i32 {
-        match self.lpm {
-            Some(field) if key.priority == 0 => key.mask[field.at..field.at + field.limbs]
-                .iter()
-                .map(|l| l.count_ones() as i32)
-                .sum(),
-            _ => key.priority,
         }
     }
 
@@ -227,6 +229,7 @@ impl TupleSpace {
             chains: 0,
             index: None,
             orders: BTreeMap::new(),
+            most: 0,
         };
         let t = match self.free.pop() {
             Some(t) => {
@@ -245,6 +248,7 @@ impl TupleSpace {
     /// Moves a tuple to where its largest order belongs.
     fn rerank(&mut self, t: u32, before: Option<i32>) {
         let now = self.tuples[t as usize].max_order();
+        self.tuples[t as usize].most = now.unwrap_or(0);
         if before == now {
             return;
         }
@@ -273,7 +277,7 @@ impl TupleSpace {
         let rank = |records: &Records, at: u32| (std::cmp::Reverse(records.priority(at)), at);
         if rank(records, at) < rank(records, head) {
             records.set_next(at, head);
-            self.replace_head(t, head, at, value);
+            self.replace_head(records, t, head, at, value);
             return;
         }
         let mut before = head;
@@ -300,13 +304,14 @@ impl TupleSpace {
             }
             records.set_next(before, next);
         } else if next != NONE {
-            self.replace_head(t, at, next, value);
+            self.replace_head(records, t, at, next, value);
         } else {
             let hash = self.seeds.hash(value.len(), |i| value[i]);
+            let hash_of = hash_of(self.seeds, records);
             let tuple = &mut self.tuples[t as usize];
             tuple.chains -= 1;
             match &mut tuple.index {
-                Some(index) => index.remove(hash, at),
+                Some(index) => index.remove(hash, at, hash_of),
                 None => {
                     let n = tuple.chains;
                     let place = tuple.few[..=n].iter().position(|&a| a == at);
@@ -325,22 +330,23 @@ impl TupleSpace {
         if tuple.index.is_none() && tuple.chains == FEW {
             let mut index = HashIndex::new(records.layout.max_size);
             for head in tuple.few {
-                index.insert(hash(records.key(head)), head);
+                index.insert(hash(records.key(head)), head, hash_of(seeds, records));
             }
             tuple.index = Some(index);
         }
         match &mut tuple.index {
-            Some(index) => index.insert(hash(value), at),
+            Some(index) => index.insert(hash(value), at, hash_of(seeds, records)),
             None => tuple.few[tuple.chains] = at,
         }
         tuple.chains += 1;
     }
 
-    fn replace_head(&mut self, t: u32, from: u32, to: u32, value: &[u64]) {
+    fn replace_head(&mut self, records: &Records, t: u32, from: u32, to: u32, value: &[u64]) {
         let hash = self.seeds.hash(value.len(), |i| value[i]);
+        let hash_of = hash_of(self.seeds, records);
         let tuple = &mut self.tuples[t as usize];
         match &mut tuple.index {
-            Some(index) => index.replace(hash, from, to),
+            Some(index) => index.replace(hash, from, to, hash_of),
             None => {
                 for head in tuple.few.iter_mut().filter(|h| **h == from) {
                     *head = to;
@@ -353,6 +359,14 @@ impl TupleSpace {
 impl Tuple {
     fn max_order(&self) -> Option<i32> {
         self.orders.last_key_value().map(|(&order, _)| order)
+    }
+}
+
+/// The hashes of records' keys.
+fn hash_of(seeds: Seeds, records: &Records) -> impl Fn(u32) -> u64 + '_ {
+    move |at| {
+        let words = records.key(at);
+        seeds.hash(words.len(), |i| words[i])
     }
 }
 

@@ -46,16 +46,14 @@ impl Program {
                 return Err(format!("the program has more than {MOST} {what}"));
             }
         }
-        let state = [
-            self.reset_start,
-            self.headers_start,
-            self.state_end,
-            self.args.into(),
-        ];
+        let state = [self.headers_start, self.state_end, self.args.into()];
         see(
             self.slots(0, 2) && state.is_sorted(),
             "the slots are not in order",
         )?;
+        let is_run =
+            |&(first, end): &(usize, usize)| 2 <= first && first < end && end <= self.state_end;
+        see(self.resets.iter().all(is_run), "a reset zeroes other slots")?;
         see(
             self.slots(self.args, self.arg_limbs.into()),
             "the arguments have no slots",

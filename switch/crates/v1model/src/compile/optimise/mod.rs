@@ -22,7 +22,7 @@ mod pass_tests;
 mod patches;
 mod pool;
 mod selects;
-mod slots;
+pub(crate) mod slots;
 mod specialise;
 #[cfg(test)]
 mod tests;
@@ -41,9 +41,10 @@ use crate::schema::Schema;
 
 /// Programs of more operations stay as they are written.
 const MOST_OPS: usize = 20_000;
-/// Specialisation ends at so many times the operations and this many more.
-const GROWTH: usize = 8;
+/// Specialisation ends at so many operations more: beyond, code is larger, not faster.
 const MORE: usize = 1_000;
+/// To zero so many slots is quicker than to begin anew behind them.
+const CLOSE: usize = 16;
 
 /// `program` in fewer operations; `constants` are its constants by slot. What it leaves in fields that nothing outside
 /// sees (p4c's local variables) may differ.
@@ -71,7 +72,7 @@ pub(super) fn optimise(
         program,
     };
     let flow = selects::to_branches(flow, &mut effects, &mut pool);
-    let most = flow.size() * GROWTH + MORE;
+    let most = flow.size() + MORE;
     let mut flow = specialise::specialise(&flow, &effects, pool.values(), most);
     for _ in 0..2 {
         values::propagate(&mut flow, &mut effects, &mut pool);
@@ -79,18 +80,29 @@ pub(super) fn optimise(
         visible = dead::remove(&mut flow, &effects, &visible);
     }
     let (fits, patches) = (flow.fits(), patches::patches(&flow, &effects));
-    let mut program = effects.program;
+    let (mut program, most) = (effects.program, effects.most);
     program.template = pool.template.into();
     if !fits {
         return program;
     }
     program.patches = patches;
-    program.reset_start = (2..program.state_end)
-        .find(|&slot| visible.contains(slot))
-        .unwrap_or(program.state_end)
-        .min(program.headers_start);
+    program.most = most;
+    program.resets = resets(&visible, program.state_end);
     flow.put(&mut program);
+    program.kept = Some(visible);
     program
+}
+
+/// The slots of `2..end` that count, as runs; two that are close become one.
+fn resets(visible: &SlotSet, end: usize) -> Vec<(usize, usize)> {
+    let mut resets: Vec<(usize, usize)> = Vec::new();
+    for slot in (2..end).filter(|&slot| visible.contains(slot)) {
+        match resets.last_mut() {
+            Some((_, last)) if slot - *last < CLOSE => *last = slot + 1,
+            _ => resets.push((slot, slot + 1)),
+        }
+    }
+    resets
 }
 
 /// The largest value of each slot.

@@ -12,6 +12,7 @@ use super::slots::SlotSet;
 use super::{dead, fold, selects, specialise, values};
 use crate::compile::code::{Case, Op, Program, Select};
 use crate::compile::layout::{Slot, ONE, ZERO};
+use crate::native;
 
 /// Slots of the code under test: 8 visible fields, of which the last two have one bit, and 8 that are not visible.
 const FIELDS: Slot = 2;
@@ -358,27 +359,41 @@ fn arb_value() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0..64u32).prop_map(|(value, shift)| value >> shift)
 }
 
-/// What the machine computes.
-fn run(op: Op, a: u64, b: u64) -> u64 {
-    let program = Program {
+/// What the interpreter computes, or machine code for which the operands are constants or not.
+fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
+    let constants = constant == Some(true);
+    let mut kept = SlotSet::new(7);
+    kept.add(FIELDS.into());
+    let mut program = Program {
         ops: vec![Op::End, op, Op::End],
-        template: vec![0, 1, 0, a, b].into(),
+        template: match constants {
+            true => vec![0, 1, 0, a, b].into(),
+            false => vec![0, 1, 0, 0, 0].into(),
+        },
+        ingress_start: 1,
+        kept: Some(kept),
         ..Program::default()
     };
-    program.check(&Default::default()).unwrap();
+    let schema = crate::schema::Schema::default();
+    program.check(&schema).unwrap();
+    let code = constant.map(|_| native::compile(&mut program, &schema).unwrap());
     let mut packet =
         crate::packet::Packet::with_slots(program.template.clone(), Default::default());
-    let mut state = crate::state::State::new(&crate::schema::Schema::default(), &[], 1).unwrap();
+    packet.slots[3..].copy_from_slice(&[a, b]);
+    let mut state = crate::state::State::new(&schema, &[], 1).unwrap();
     let mut scratch = crate::exec::Scratch::new(&program, &[]);
     let mut fx = crate::effects::Effects::new();
-    crate::exec::Machine {
+    let mut machine = crate::exec::Machine {
         program: &program,
         state: &mut state,
         scratch: &mut scratch,
         fx: &mut fx,
         now: 0,
+    };
+    match code {
+        Some(code) => code.ingress(&mut machine, &mut packet),
+        None => machine.run(&mut packet, 1),
     }
-    .run(&mut packet, 1);
     packet.slots[usize::from(FIELDS)]
 }
 
@@ -387,7 +402,7 @@ proptest! {
 
     #[test]
     fn constants_are_what_the_machine_computes(op in arb_op(), a in arb_value(), b in arb_value()) {
-        prop_assert_eq!(fold::compute(&op, a, b), Some(run(op, a, b)));
+        prop_assert_eq!(fold::compute(&op, a, b), Some(run(op, a, b, None)));
     }
 
     #[test]
@@ -396,5 +411,17 @@ proptest! {
         prop_assert!(result <= fold::upper_bound(&op, a, b, None));
         let result = fold::compute(&op, a - a_less.min(a), b).unwrap();
         prop_assert!(result <= fold::upper_bound(&op, a, b, Some(b)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn machine_code_computes_what_the_interpreter_does(op in arb_op(), a in arb_value(), b in arb_value()) {
+        let expected = run(op, a, b, None);
+        for constants in [false, true] {
+            prop_assert_eq!(run(op, a, b, Some(constants)), expected);
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 /// A set of slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SlotSet {
+pub(crate) struct SlotSet {
     words: Vec<u64>,
 }
 

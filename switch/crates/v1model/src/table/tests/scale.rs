@@ -198,6 +198,44 @@ fn lpm_and_ternary() {
     measure("lpm, 512 routes of 3 lengths", &mut f, |i| {
         0x0a00_0000 + ((i % 512) << 8) + 1
     });
+    for entries in [1u64, 100, 10_000, 1_000_000] {
+        let mut f = Fixture::new(schema(&[("dst", MatchKind::Lpm, 32)], 1 << 20));
+        let address = |i: u64| (i % entries).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        for i in 0..entries {
+            let prefix_len = 8 + (i % 25) as u32;
+            let value = address(i) >> (32 - prefix_len) << (32 - prefix_len);
+            let value = bits(32, value.into());
+            let _ = f.insert(&entry(vec![KeyMatch::Lpm { value, prefix_len }], 0, i), 0);
+        }
+        let name = format!("lpm, {} routes of 8 to 32 bits", f.table.len());
+        measure(&name, &mut f, |i| address(i * 40_503));
+    }
+    for entries in [1u64, 100, 10_000] {
+        // A mask of its own for each hundredth.
+        let mut f = Fixture::new(schema(
+            &[("a", MatchKind::Ternary, 32), ("b", MatchKind::Ternary, 32)],
+            1 << 20,
+        ));
+        let value = |i: u64| (i % entries).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for i in 0..entries {
+            let lengths = [8 + i % 25, 8 + i / 25 % 4 * 8];
+            let fields = [value(i) >> 32, value(i) & 0xffff_ffff];
+            let matches = (0..2).map(|n| {
+                let mask = u64::from(u32::MAX) << (32 - lengths[n]) & u64::from(u32::MAX);
+                KeyMatch::Ternary {
+                    value: bits(32, (fields[n] & mask).into()),
+                    mask: bits(32, mask.into()),
+                }
+            });
+            let e = entry(matches.collect(), 1 + (i % 1000) as i32, i);
+            let _ = f.insert(&e, 0);
+        }
+        let name = format!("ternary, {} entries of up to 100 masks", f.table.len());
+        measure_keys(&name, &mut f, |i| {
+            let value = value(i * 40_503);
+            [value >> 32, value & 0xffff_ffff]
+        });
+    }
     for masks in [1u32, 8, 64] {
         let mut f = Fixture::new(schema(&[("dst", MatchKind::Ternary, 32)], 1024));
         for i in 0..512u64 {
@@ -229,11 +267,15 @@ fn lpm_and_ternary() {
 }
 
 fn measure(what: &str, f: &mut Fixture, key: impl Fn(u64) -> u64) {
+    measure_keys(what, f, |i| [key(i)]);
+}
+
+fn measure_keys<const N: usize>(what: &str, f: &mut Fixture, key: impl Fn(u64) -> [u64; N]) {
     let rounds = 2_000_000u64;
     let mut hits = 0u64;
     let start = cpu_ns();
     for i in 0..rounds {
-        hits += u64::from(f.table.lookup(&[key(i)], i, 1500).hit);
+        hits += u64::from(f.table.lookup(&key(i), i, 1500).hit);
     }
     let each = (cpu_ns() - start) as f64 / rounds as f64;
     println!(

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The functions that compiled code calls: what the interpreter does on memory, and lookups.
+
+use checksum::csum16;
+use cranelift_codegen::ir::{types, AbiParam, Signature};
+use cranelift_codegen::isa::CallConv;
+
+use super::context::Context;
+use crate::compile::code::{Op, Pc};
+use crate::exec::At;
+use crate::table::{Lookup, Table, Target};
+
+/// `Found::code` of an action after a miss: this and the action; a hit is less.
+pub(super) const MISS: u64 = 1 << 32;
+/// No action, after a hit or, with `MISS`, after a miss.
+const NO_ACTION: u64 = u32::MAX as u64;
+
+/// What a lookup found.
+#[repr(C)]
+pub(super) struct Found {
+    /// The arguments' limbs, which stay where they are while the packet is at work.
+    args: *const u64,
+    /// The action; from `MISS` on, of the default entry.
+    code: u64,
+}
+
+/// A function that compiled code may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Callee {
+    /// (pc): the operation there, then the end.
+    Interpret,
+    /// (pc): the same for an operation that may leave the code; 1 when it goes on.
+    Parse,
+    /// (select): where the code goes on.
+    Select,
+    /// (calculation): its value.
+    Calculate,
+    /// The complement of the payload's Internet checksum.
+    PayloadSum,
+    /// (table): a lookup by the interpreter, key and arguments in memory.
+    Apply,
+    /// (table, address of the key's limbs, their number): a lookup.
+    Find,
+    /// (table, words of the packed key): a lookup in an exact table.
+    FindPacked(u8),
+    /// The same, to come: the place in the index comes into the cache.
+    WarmIndex(u8),
+    /// The same: the entry, whose place in the index is there.
+    WarmEntry(u8),
+}
+
+impl Callee {
+    /// Arguments behind the context, and results.
+    fn shape(self) -> (usize, usize) {
+        match self {
+            Callee::PayloadSum => (0, 1),
+            Callee::Interpret => (1, 0),
+            Callee::Parse | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
+            Callee::Find => (3, 2),
+            Callee::FindPacked(words) => (1 + usize::from(words), 2),
+            Callee::WarmIndex(words) | Callee::WarmEntry(words) => (1 + usize::from(words), 0),
+        }
+    }
+
+    pub fn signature(self, call_conv: CallConv) -> Signature {
+        let (args, results) = self.shape();
+        let mut signature = Signature::new(call_conv);
+        let number = AbiParam::new(types::I64);
+        signature.params.resize(args + 1, number);
+        signature.returns.resize(results, number);
+        signature
+    }
+
+    pub fn address(self) -> usize {
+        match self {
+            Callee::Interpret => interpret as *const () as usize,
+            Callee::Parse => parse as *const () as usize,
+            Callee::Select => select as *const () as usize,
+            Callee::Calculate => calculate as *const () as usize,
+            Callee::PayloadSum => payload_sum as *const () as usize,
+            Callee::Apply => apply as *const () as usize,
+            Callee::Find => find as *const () as usize,
+            Callee::FindPacked(1) => find_1 as *const () as usize,
+            Callee::FindPacked(2) => find_2 as *const () as usize,
+            Callee::FindPacked(_) => find_3 as *const () as usize,
+            Callee::WarmIndex(1) => warm_index_1 as *const () as usize,
+            Callee::WarmIndex(2) => warm_index_2 as *const () as usize,
+            Callee::WarmIndex(_) => warm_index_3 as *const () as usize,
+            Callee::WarmEntry(1) => warm_entry_1 as *const () as usize,
+            Callee::WarmEntry(2) => warm_entry_2 as *const () as usize,
+            Callee::WarmEntry(_) => warm_entry_3 as *const () as usize,
+        }
+    }
+}
+
+impl Callee {
+    /// Words that `FindPacked` takes at most.
+    pub const WORDS: usize = 3;
+}
+
+impl Context<'_, '_> {
+    fn run(&mut self, pc: Pc) -> Pc {
+        // SAFETY: `context::run` has them of the packet, as many as the template has, and nobody else uses them.
+        let slots = unsafe {
+            std::slice::from_raw_parts_mut(self.slots, self.machine.program.template.len())
+        };
+        // SAFETY: `context::run` has the packet of a mutable reference, which nothing uses while this runs.
+        let packet = unsafe { &mut *self.packet };
+        self.machine.execute(packet, slots, At::from(pc))
+    }
+}
+
+unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, pc: u64) {
+    // SAFETY: compiled code passes its own context on, and waits.
+    let context = unsafe { &mut *context };
+    context.contained(|context| context.run(pc as Pc).into());
+}
+
+unsafe extern "C" fn parse(context: *mut Context<'_, '_>, pc: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| u64::from(context.run(pc as Pc) == pc as Pc + 1))
+}
+
+unsafe extern "C" fn select(context: *mut Context<'_, '_>, select: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        let program = context.machine.program;
+        // SAFETY: as in `Context::run`.
+        let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
+        let select = &program.selects[select as usize];
+        context.machine.select(slots, select).into()
+    })
+}
+
+unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        let program = context.machine.program;
+        // SAFETY: as in `Context::run`.
+        let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
+        // SAFETY: as in `Context::run`.
+        let packet = unsafe { &*context.packet };
+        let payload = packet.payload();
+        context
+            .machine
+            .calculate_slots(slots, payload, calculation as usize)
+    })
+}
+
+unsafe extern "C" fn payload_sum(context: *mut Context<'_, '_>) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        // SAFETY: as in `Context::run`.
+        let packet = unsafe { &*context.packet };
+        u64::from(!csum16(packet.payload()))
+    })
+}
+
+unsafe extern "C" fn apply(context: *mut Context<'_, '_>, table: u64) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(|context| {
+        let words = context.machine.program.template.len();
+        // SAFETY: as in `Context::run`.
+        let slots = unsafe { std::slice::from_raw_parts_mut(context.slots, words) };
+        // SAFETY: as in `Context::run`.
+        let packet = unsafe { &*context.packet };
+        let (hit, action) = context.machine.apply(packet, slots, table as usize);
+        let action = action.map_or(NO_ACTION, |action| action.0.into());
+        action + if hit { 0 } else { MISS }
+    })
+}
+
+#[inline(always)]
+fn found(lookup: &Lookup<'_>) -> Found {
+    let miss = if lookup.hit { 0 } else { MISS };
+    match lookup.target {
+        Target::Action(action, args) => Found {
+            args: args.as_ptr(),
+            code: miss + u64::from(action.0),
+        },
+        _ => Found {
+            args: std::ptr::null(),
+            code: miss + NO_ACTION,
+        },
+    }
+}
+
+unsafe extern "C" fn find(
+    context: *mut Context<'_, '_>,
+    table: u64,
+    key: *const u64,
+    limbs: u64,
+) -> Found {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    // SAFETY: the code has written as many limbs there as the table's key has.
+    let key = unsafe { std::slice::from_raw_parts(key, limbs as usize) };
+    let (now, bytes) = (context.now, context.ingress_bytes as u32);
+    // SAFETY: the table is one of the program, of which the state has each.
+    let table = unsafe { &mut *context.tables.add(table as usize) };
+    found(&table.lookup(key, now, bytes))
+}
+
+#[inline(always)]
+fn find_packed<const W: usize>(
+    context: *mut Context<'_, '_>,
+    table: u64,
+    words: [u64; W],
+) -> Found {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    let (now, bytes) = (context.now, context.ingress_bytes as u32);
+    // SAFETY: the table is one of the program, of which the state has each.
+    let table = unsafe { &mut *context.tables.add(table as usize) };
+    found(&table.lookup_packed(words, now, bytes))
+}
+
+#[inline(always)]
+fn table<'t>(context: *mut Context<'_, '_>, table: u64) -> &'t Table {
+    // SAFETY: as in `find_packed`.
+    unsafe { &*(*context).tables.add(table as usize) }
+}
+
+/// The functions for keys of so many words.
+macro_rules! packed {
+    ($find:ident, $index:ident, $entry:ident, $($word:ident),+) => {
+        unsafe extern "C" fn $find(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) -> Found {
+            find_packed(context, at, [$($word),+])
+        }
+
+        unsafe extern "C" fn $index(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
+            table(context, at).warm_index([$($word),+]);
+        }
+
+        unsafe extern "C" fn $entry(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
+            table(context, at).warm_entry([$($word),+]);
+        }
+    };
+}
+
+packed!(find_1, warm_index_1, warm_entry_1, a);
+packed!(find_2, warm_index_2, warm_entry_2, a, b);
+packed!(find_3, warm_index_3, warm_entry_3, a, b, c);
+
+/// Operations behind which the code may leave, as `Callee::Parse` does them.
+pub(super) fn is_parsed(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::ExtractVarbit { .. }
+            | Op::ExtractNext { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::Lookahead { .. }
+            | Op::Advance { .. }
+            | Op::Extract { .. }
+    )
+}

@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `Lower`: one start's blocks to one function. Within a function, slots are values in registers where they are known;
+//! those that count later are written to the packet's memory at the end of the block that computes them.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{self, types, InstBuilder, MemFlags, Value};
+use cranelift_frontend::FunctionBuilder;
+
+use super::blocks::{Block, Blocks};
+use super::calls::{self, Callee};
+use super::context::Context;
+use super::slots::SlotSet;
+use super::values::{Known, State};
+use super::Native;
+use crate::bits::low_mask;
+use crate::compile::code::{Op, Pc};
+use crate::compile::layout::Slot;
+use crate::compile::touch::{touches, Touch};
+use crate::exec::Scratch;
+use crate::packet::Packet;
+use crate::pipeline::Std;
+
+/// What a function returns when the code ran its course, and when it went round too often.
+pub(super) const DONE: i64 = 0;
+pub(super) const TIMED_OUT: i64 = 1;
+
+/// Plain memory that is there and aligned.
+pub(super) fn trusted() -> MemFlags {
+    MemFlags::trusted()
+}
+
+/// Bytes of a frame: at any address.
+pub(super) fn unaligned() -> MemFlags {
+    MemFlags::new().with_notrap()
+}
+
+pub(super) struct Lower<'l, 'f> {
+    pub native: &'l mut Native<'f>,
+    pub b: FunctionBuilder<'l>,
+    pub context: Value,
+    pub slots: Value,
+    pub state: State,
+    /// Largest value that a value can have.
+    bounds: SecondaryMap<Value, u64>,
+    /// Where the code goes when it ends; returns when there is nothing more to do.
+    pub tail: Option<ir::Block>,
+    /// What is known where each block begins, by its index.
+    entry: Vec<Option<State>>,
+    ir_blocks: Vec<ir::Block>,
+}
+
+impl<'l, 'f> Lower<'l, 'f> {
+    pub fn new(native: &'l mut Native<'f>, mut b: FunctionBuilder<'l>) -> Self {
+        let start = b.create_block();
+        b.append_block_params_for_function_params(start);
+        b.switch_to_block(start);
+        let context = b.block_params(start)[0];
+        let offset = offset_of!(Context<'_, '_>, slots) as i32;
+        let slots = b
+            .ins()
+            .load(types::I64, trusted().with_readonly(), context, offset);
+        let state = State::new(native.places());
+        Lower {
+            native,
+            b,
+            context,
+            slots,
+            state,
+            bounds: SecondaryMap::with_default(u64::MAX),
+            tail: None,
+            entry: Vec::new(),
+            ir_blocks: Vec::new(),
+        }
+    }
+
+    /// The code from `start` on, in place; afterwards the builder is at no block.
+    pub fn code(&mut self, leaders: &[bool], start: Pc) {
+        let blocks = Blocks::new(self.native, leaders, start);
+        self.entry = blocks.blocks.iter().map(|_| None).collect();
+        self.ir_blocks = blocks
+            .blocks
+            .iter()
+            .map(|_| self.b.create_block())
+            .collect();
+        self.entry[0] = Some(self.state.clone());
+        self.b.ins().jump(self.ir_blocks[0], &[]);
+        for (index, block) in blocks.blocks.iter().enumerate() {
+            self.b.switch_to_block(self.ir_blocks[index]);
+            self.state = match self.entry[index].take() {
+                Some(state) if !block.is_loop => state,
+                _ => State::new(self.native.places()),
+            };
+            self.forget_dead(&block.live);
+            for (at, op) in block.ops.iter().enumerate() {
+                self.op(block, at, op);
+            }
+            self.end(&blocks, block);
+        }
+    }
+
+    // Values.
+
+    pub fn bound(&self, value: Value) -> u64 {
+        self.bounds[value]
+    }
+
+    pub fn set_bound(&mut self, value: Value, bound: u64) {
+        self.bounds[value] = bound;
+    }
+
+    /// The value of a slot: a constant or in a register.
+    pub fn known(&mut self, slot: Slot) -> Known {
+        if let Some(constant) = self.native.constant(slot) {
+            return Known::Const(constant);
+        }
+        let slot = usize::from(slot);
+        let place = self.state.places[slot];
+        let value = match place.known {
+            Known::Const(_) | Known::Value(_) => return place.known,
+            Known::No => {
+                let offset = slot as i32 * 8;
+                self.load(types::I64, self.slots, offset)
+            }
+            Known::Argument { entry, offset } => self.load(types::I64, entry, offset),
+        };
+        self.bounds[value] = self.native.most(slot);
+        self.state.places[slot].known = Known::Value(value);
+        Known::Value(value)
+    }
+
+    /// The same, in a register.
+    pub fn value(&mut self, slot: Slot) -> Value {
+        match self.known(slot) {
+            Known::Value(value) => value,
+            Known::Const(constant) => self.number(constant),
+            _ => unreachable!("`known` gives a constant or a value"),
+        }
+    }
+
+    pub fn number(&mut self, number: u64) -> Value {
+        let value = self.b.ins().iconst(types::I64, number as i64);
+        self.bounds[value] = number;
+        value
+    }
+
+    /// A slot gets a value, which is cut to `w` bits.
+    pub fn set(&mut self, slot: Slot, value: Value, w: u8) {
+        let value = self.cut(value, w);
+        self.state.set(usize::from(slot), Known::Value(value));
+    }
+
+    pub fn set_const(&mut self, slot: Slot, value: u64) {
+        self.state.set(usize::from(slot), Known::Const(value));
+    }
+
+    /// The low `w` bits.
+    pub fn cut(&mut self, value: Value, w: u8) -> Value {
+        let most = low_mask(w.into());
+        if self.bounds[value] <= most {
+            return value;
+        }
+        let narrow = match w {
+            8 => Some(types::I8),
+            16 => Some(types::I16),
+            32 => Some(types::I32),
+            _ => None,
+        };
+        let cut = match narrow {
+            Some(ty) => {
+                let low = self.b.ins().ireduce(ty, value);
+                self.b.ins().uextend(types::I64, low)
+            }
+            None => self.b.ins().band_imm(value, most as i64),
+        };
+        self.bounds[cut] = most;
+        cut
+    }
+
+    pub fn load(&mut self, ty: ir::Type, base: Value, offset: i32) -> Value {
+        self.b.ins().load(ty, trusted(), base, offset)
+    }
+
+    /// A field of the context.
+    pub fn context(&mut self, offset: usize) -> Value {
+        let flags = trusted().with_readonly();
+        self.b
+            .ins()
+            .load(types::I64, flags, self.context, offset as i32)
+    }
+
+    // Memory.
+
+    fn store_place(&mut self, slot: usize) {
+        let value = match self.state.places[slot].known {
+            Known::Const(constant) => self.b.ins().iconst(types::I64, constant as i64),
+            Known::Value(value) => value,
+            Known::Argument { entry, offset } => self.load(types::I64, entry, offset),
+            Known::No => return,
+        };
+        let (base, offset) = match self.native.pseudo(slot) {
+            None => (self.slots, slot * 8),
+            Some(Pseudo::Exited) => (self.context, offset_of!(Context<'_, '_>, exited)),
+            Some(Pseudo::Parsed) => {
+                let packet = self.context(offset_of!(Context<'_, '_>, packet));
+                (packet, offset_of!(Packet, parsed))
+            }
+            Some(Pseudo::Extracted) => {
+                let packet = self.context(offset_of!(Context<'_, '_>, packet));
+                (packet, offset_of!(Packet, extracted))
+            }
+        };
+        self.b.ins().store(trusted(), value, base, offset as i32);
+    }
+
+    /// Writes to memory what it has not, of the slots that `wanted` names.
+    pub fn flush(&mut self, wanted: impl Fn(usize) -> bool) {
+        let dirty = std::mem::take(&mut self.state.dirty);
+        let mut left = Vec::with_capacity(dirty.len());
+        for slot in dirty {
+            let at = slot as usize;
+            if !self.state.places[at].dirty {
+                continue;
+            }
+            if !wanted(at) {
+                left.push(slot);
+                continue;
+            }
+            if let Known::Argument { entry, offset } = self.state.places[at].known {
+                let value = self.load(types::I64, entry, offset);
+                self.state.places[at].known = Known::Value(value);
+            }
+            self.store_place(at);
+            self.state.places[at].dirty = false;
+        }
+        self.state.dirty = left;
+    }
+
+    /// Writes all that counts when the code ends here, and leaves the state as it is.
+    fn store_kept(&mut self) {
+        let mut dirty = self.state.dirty.clone();
+        dirty.sort_unstable();
+        dirty.dedup();
+        for slot in dirty {
+            let slot = slot as usize;
+            if self.state.places[slot].dirty && self.native.is_kept(slot) {
+                self.store_place(slot);
+            }
+        }
+    }
+
+    fn forget_dead(&mut self, live: &SlotSet) {
+        let native = &*self.native;
+        let state = &mut self.state;
+        let places = &mut state.places;
+        state.dirty.retain(|&slot| {
+            let at = slot as usize;
+            let wanted = places[at].dirty && (native.pseudo(at).is_some() || live.contains(at));
+            if places[at].dirty && !wanted {
+                places[at].known = Known::No;
+                places[at].dirty = false;
+            }
+            wanted
+        });
+    }
+
+    // Ends.
+
+    /// Ends the code: what counts is in memory already.
+    pub fn finish(&mut self, result: i64) {
+        match self.tail {
+            Some(tail) if result == DONE => {
+                self.b.ins().jump(tail, &[]);
+            }
+            _ => {
+                let result = self.b.ins().iconst(types::I64, result);
+                self.b.ins().return_(&[result]);
+            }
+        }
+    }
+
+    /// Leaves the code unless `holds`, after `before`.
+    pub fn leave_unless(&mut self, holds: Value, result: i64, before: impl FnOnce(&mut Self)) {
+        let (on, out) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(out);
+        self.b.ins().brif(holds, on, &[], out, &[]);
+        self.b.switch_to_block(out);
+        let state = self.state.clone();
+        before(self);
+        self.store_kept();
+        self.finish(result);
+        self.state = state;
+        self.b.switch_to_block(on);
+    }
+
+    /// The parser's error, when the code leaves.
+    pub fn parser_error(&mut self, code: u64) {
+        if let Some((slot, w)) = self.native.program.std[Std::ParserError as usize] {
+            self.set_const(slot, code & low_mask(w.into()));
+        }
+    }
+
+    /// Makes memory ready for the ends of a block that lead to these blocks.
+    fn settle(&mut self, blocks: &Blocks, next: &[usize]) {
+        let mut wanted: Vec<&SlotSet> = Vec::new();
+        let mut joined: Vec<&SlotSet> = Vec::new();
+        for &to in next {
+            let block = &blocks.blocks[to];
+            wanted.push(&block.live);
+            if block.entries > 1 || block.is_loop {
+                joined.push(&block.live);
+            }
+        }
+        let kept = self.native.kept.clone();
+        let slots = self.native.program.template.len();
+        self.flush(|slot| {
+            if slot >= slots {
+                return !joined.is_empty();
+            }
+            let sets = if kept.contains(slot) {
+                &wanted
+            } else {
+                &joined
+            };
+            sets.iter().any(|live| live.contains(slot))
+        });
+    }
+
+    /// Where to jump for the block at `pc`, which then begins with what is known here.
+    fn edge(&mut self, blocks: &Blocks, pc: Pc) -> ir::Block {
+        let index = blocks.by_pc[&pc];
+        let block = &blocks.blocks[index];
+        if block.entries > 1 || block.is_loop {
+            let mut state = self.state.clone();
+            state.drop_dirty();
+            self.join(index, state);
+        } else {
+            self.entry[index] = Some(self.state.clone());
+        }
+        self.ir_blocks[index]
+    }
+
+    fn join(&mut self, index: usize, state: State) {
+        match &mut self.entry[index] {
+            Some(entry) => entry.meet(&state),
+            entry => *entry = Some(state),
+        }
+    }
+
+    fn end(&mut self, blocks: &Blocks, block: &Block) {
+        match block.end {
+            Op::End => {
+                self.store_kept();
+                self.finish(DONE);
+            }
+            Op::ParserError { code } => {
+                match self.known(code) {
+                    Known::Const(code) => self.parser_error(code),
+                    _ => {
+                        let code = self.value(code);
+                        if let Some((slot, w)) = self.native.program.std[Std::ParserError as usize]
+                        {
+                            self.set(slot, code, w);
+                        }
+                    }
+                }
+                self.store_kept();
+                self.finish(DONE);
+            }
+            Op::Jump { to } => {
+                self.settle(blocks, &block.next);
+                let to = self.edge(blocks, to);
+                self.b.ins().jump(to, &[]);
+            }
+            Op::BrEq { a, b, to } => self.branch(blocks, block, IntCC::Equal, (a, b), to),
+            Op::BrNe { a, b, to } => self.branch(blocks, block, IntCC::NotEqual, (a, b), to),
+            Op::BrLtU { a, b, to } => {
+                self.branch(blocks, block, IntCC::UnsignedLessThan, (a, b), to);
+            }
+            Op::BrLeU { a, b, to } => {
+                self.branch(blocks, block, IntCC::UnsignedLessThanOrEqual, (a, b), to);
+            }
+            Op::BrLtS { a, b, to } => {
+                self.branch(blocks, block, IntCC::SignedLessThan, (a, b), to);
+            }
+            Op::BrLeS { a, b, to } => {
+                self.branch(blocks, block, IntCC::SignedLessThanOrEqual, (a, b), to);
+            }
+            Op::Select { select } => {
+                self.settle_and_select(blocks, block, usize::from(select));
+            }
+            Op::Call { table, exits } => {
+                self.call_table(blocks, block, table, usize::from(exits));
+            }
+            op => unreachable!("{op:?} ends no block"),
+        }
+    }
+
+    fn branch(
+        &mut self,
+        blocks: &Blocks,
+        block: &Block,
+        test: IntCC,
+        (a, b): (Slot, Slot),
+        to: Pc,
+    ) {
+        self.settle(blocks, &block.next);
+        let holds = self.compare(test, a, b);
+        let other = *block
+            .next
+            .iter()
+            .find(|&&next| blocks.blocks[next].pc != to)
+            .unwrap_or(&block.next[0]);
+        let yes = self.edge(blocks, to);
+        let no = self.edge(blocks, blocks.blocks[other].pc);
+        self.b.ins().brif(holds, yes, &[], no, &[]);
+    }
+
+    /// 1 where the test holds.
+    pub fn compare(&mut self, test: IntCC, a: Slot, b: Slot) -> Value {
+        match (self.known(a), self.known(b)) {
+            (Known::Value(a), Known::Const(b)) => self.b.ins().icmp_imm(test, a, b as i64),
+            (Known::Const(a), Known::Value(b)) => {
+                let test = test.swap_args();
+                self.b.ins().icmp_imm(test, b, a as i64)
+            }
+            _ => {
+                let (a, b) = (self.value(a), self.value(b));
+                self.b.ins().icmp(test, a, b)
+            }
+        }
+    }
+
+    fn settle_and_select(&mut self, blocks: &Blocks, block: &Block, select: usize) {
+        self.settle(blocks, &block.next);
+        for (test, pc) in self.select(select) {
+            let to = self.edge(blocks, pc);
+            let Some(test) = test else {
+                self.b.ins().jump(to, &[]);
+                return;
+            };
+            let (test, no) = (test(self), self.b.create_block());
+            self.b.ins().brif(test, to, &[], no, &[]);
+            self.b.switch_to_block(no);
+        }
+    }
+
+    /// An end that leads to the block at `pc` after the call of an action, whose arguments lie at `entry`. Where others
+    /// lead there too, the arguments go to memory on the way: `store_arguments`.
+    fn action_edge(
+        &mut self,
+        blocks: &Blocks,
+        pc: Pc,
+        action: usize,
+        entry: Value,
+    ) -> (ir::Block, Option<Edge>) {
+        let index = blocks.by_pc[&pc];
+        let block = &blocks.blocks[index];
+        let limbs = self.native.argument_limbs(action);
+        let args = usize::from(self.native.program.args);
+        if block.entries > 1 || block.is_loop {
+            let mut state = self.state.clone();
+            state.drop_dirty();
+            self.join(index, state);
+            let live = (0..limbs).filter(|limb| block.live.contains(args + limb));
+            let edge = Edge {
+                block: self.b.create_block(),
+                to: self.ir_blocks[index],
+                entry,
+                limbs: live.collect(),
+            };
+            return (edge.block, Some(edge));
+        }
+        let mut state = self.state.clone();
+        for limb in 0..limbs {
+            let offset = limb as i32 * 8;
+            state.set(args + limb, Known::Argument { entry, offset });
+        }
+        self.entry[index] = Some(state);
+        (self.ir_blocks[index], None)
+    }
+
+    fn store_arguments(&mut self, edge: &Edge) {
+        self.b.switch_to_block(edge.block);
+        for &limb in &edge.limbs {
+            let value = self.load(types::I64, edge.entry, limb as i32 * 8);
+            let slot = usize::from(self.native.program.args) + limb;
+            self.b
+                .ins()
+                .store(trusted(), value, self.slots, slot as i32 * 8);
+        }
+        self.b.ins().jump(edge.to, &[]);
+    }
+
+    fn call_table(&mut self, blocks: &Blocks, block: &Block, table: u16, exits: usize) {
+        let args = usize::from(self.native.program.args);
+        let limbs = usize::from(self.native.program.arg_limbs);
+        let (entry, code) = self.lookup(table);
+        (args..args + limbs).for_each(|slot| self.state.forget(slot));
+        self.settle(blocks, &block.next);
+        let exits = self.native.program.exits[exits].clone();
+        let (hits, misses) = (self.b.create_block(), self.b.create_block());
+        let hit = self
+            .b
+            .ins()
+            .icmp_imm(IntCC::UnsignedLessThan, code, calls::MISS as i64);
+        self.b.ins().brif(hit, hits, &[], misses, &[]);
+        for (start, base, by_action, none) in [
+            (hits, 0, &exits.hit, exits.hit_none),
+            (misses, calls::MISS, &exits.miss, exits.none),
+        ] {
+            self.b.switch_to_block(start);
+            let mut actions = self.native.table_actions(table);
+            // Where nothing follows that differs, it need not be told apart.
+            actions.retain(|&action| by_action.get(action).is_some_and(|&to| to != none));
+            for action in actions {
+                let is_it =
+                    self.b
+                        .ins()
+                        .icmp_imm(IntCC::Equal, code, (base + action as u64) as i64);
+                let (yes, edge) = match entry {
+                    Some(entry) => self.action_edge(blocks, by_action[action], action, entry),
+                    None => (self.edge(blocks, by_action[action]), None),
+                };
+                let no = self.b.create_block();
+                self.b.ins().brif(is_it, yes, &[], no, &[]);
+                if let Some(edge) = edge {
+                    self.store_arguments(&edge);
+                }
+                self.b.switch_to_block(no);
+            }
+            let to = self.edge(blocks, none);
+            self.b.ins().jump(to, &[]);
+        }
+    }
+
+    // Operations.
+
+    /// `block.ops[at]`.
+    fn op(&mut self, block: &Block, at: usize, op: &Op) {
+        if self.arithmetic(op) || self.stateful(op) || self.parser(op) {
+            return;
+        }
+        match *op {
+            Op::MoveWide { d, a, limbs } => {
+                // The source may overlap what is written.
+                let values: Vec<Known> = (0..limbs).map(|i| self.known(a + i)).collect();
+                for (i, value) in values.into_iter().enumerate() {
+                    self.state.set(usize::from(d) + i, value);
+                }
+            }
+            Op::Exit => self.state.set(self.native.exited(), Known::Const(1)),
+            Op::CheckExit => match self.state.places[self.native.exited()].known {
+                Known::Const(_) => {
+                    let holds = self.b.ins().iconst(types::I8, 0);
+                    self.leave_unless(holds, DONE, |_| {});
+                }
+                _ => {
+                    let offset = offset_of!(Context<'_, '_>, exited) as i32;
+                    let exited = self.load(types::I64, self.context, offset);
+                    let holds = self.b.ins().icmp_imm(IntCC::Equal, exited, 0);
+                    self.leave_unless(holds, DONE, |_| {});
+                }
+            },
+            Op::Step => {
+                let scratch = self.context(offset_of!(Context<'_, '_>, scratch));
+                let offset = offset_of!(Scratch, steps_left) as i32;
+                let left = self.load(types::I32, scratch, offset);
+                self.leave_unless(left, TIMED_OUT, |_| {});
+                let left = self.b.ins().iadd_imm(left, -1);
+                self.b.ins().store(trusted(), left, scratch, offset);
+            }
+            _ => {
+                debug_assert_eq!(block.ops[at], *op);
+                self.interpret(op);
+            }
+        }
+    }
+
+    /// Has the interpreter do an operation behind which the code goes on.
+    fn interpret(&mut self, op: &Op) {
+        let pc = self.native.alone(op);
+        self.with_memory(op, |lower| {
+            let pc = lower.number(pc.into());
+            lower.call(Callee::Interpret, &[pc]);
+        });
+    }
+
+    /// Does `f`, which does an operation on memory.
+    pub fn with_memory<R>(&mut self, op: &Op, f: impl FnOnce(&mut Self) -> R) -> R {
+        let slots = self.native.program.template.len();
+        let (mut read, mut written) = (SlotSet::new(slots), SlotSet::new(slots));
+        touches(self.native.program, op, &mut |touch, range| {
+            for slot in range {
+                if touch != Touch::Writes {
+                    read.add(slot);
+                }
+                if touch != Touch::Reads {
+                    written.add(slot);
+                }
+            }
+        });
+        self.flush(|slot| slot >= slots || read.contains(slot));
+        let result = f(self);
+        (0..slots)
+            .filter(|slot| written.contains(*slot))
+            .for_each(|slot| self.state.forget(slot));
+        result
+    }
+
+    /// Calls a function of ours; the results.
+    pub fn call(&mut self, callee: Callee, args: &[Value]) -> Vec<Value> {
+        let signature = callee.signature(self.native.call_conv);
+        let signature = self.b.import_signature(signature);
+        let address = self.b.ins().iconst(types::I64, callee.address() as i64);
+        let mut all = vec![self.context];
+        all.extend(args);
+        let call = self.b.ins().call_indirect(signature, address, &all);
+        self.b.inst_results(call).to_vec()
+    }
+}
+
+/// The way from a lookup to a block that others lead to as well.
+struct Edge {
+    block: ir::Block,
+    to: ir::Block,
+    entry: Value,
+    /// Limbs of the arguments that the block reads.
+    limbs: Vec<usize>,
+}
+
+/// What is kept like slots beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pseudo {
+    /// `Packet::parsed`
+    Parsed,
+    /// `Packet::extracted`
+    Extracted,
+    /// `Context::exited`
+    Exited,
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A compiled program as machine code: the same operations that the interpreter runs, without its dispatch, with
+//! constants and offsets in the code and values in registers.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `blocks` | operations as blocks, and the slots that are live between them |
+//! | `values` | what is known of slots at a place |
+//! | `lower` | blocks to a function: control flow, memory |
+//! | `arithmetic`, `parser`, `state`, `frames` | operations to instructions |
+//! | `calls` | functions of ours that the code calls |
+//! | `context` | what these share with the code |
+//!
+//! What is not translated, the interpreter does on the packet's slots in memory, an operation at a time.
+
+mod arithmetic;
+mod blocks;
+mod calls;
+mod context;
+mod frames;
+mod lower;
+mod parser;
+mod state;
+mod values;
+
+use cranelift_codegen::ir::{types, AbiParam, Function, InstBuilder, Signature, UserFuncName};
+use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::Context as CodegenContext;
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{default_libcall_names, FuncId, Linkage, Module};
+
+use self::blocks::Blocks;
+use self::calls::Callee;
+use self::context::{run, Code};
+use self::lower::{Lower, Pseudo};
+use crate::compile::code::{Op, Pc, Program};
+use crate::compile::layout::Slot;
+use crate::compile::optimise::slots::{self, SlotSet};
+use crate::compile::touch::{touches, Touch};
+use crate::exec::{Machine, STEPS_MAX};
+use crate::packet::Packet;
+use crate::schema::Schema;
+use crate::table::{packing, Place, LARGE};
+
+/// Programs of more operations are not compiled: that would take too long.
+const MOST_OPS: usize = 30_000;
+
+/// The machine code of a program.
+pub(crate) struct Compiled {
+    /// Parser, and verification of checksums where `checksums`.
+    parse: Code,
+    ingress: Code,
+    egress: Code,
+    /// Update of checksums where `checksums`, deparser, headers where they were in the frame.
+    deparse: Code,
+    /// Slots of a packet.
+    slots: usize,
+    /// False where a checksum depends on a condition that is code of its own: then the caller sees to them.
+    pub checksums: bool,
+    /// The memory that the code lies in; None only while it is given back.
+    memory: Option<JITModule>,
+}
+
+// SAFETY: the code is only read once it is there; the module is used by nobody until `drop`, which owns it.
+unsafe impl Send for Compiled {}
+// SAFETY: as above.
+unsafe impl Sync for Compiled {}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take() {
+            // SAFETY: the code is called through `self` only, by callers that borrow it.
+            unsafe { memory.free_memory() }
+        }
+    }
+}
+
+impl Compiled {
+    /// Runs the parser and, where `checksums`, their verification; true when they are verified.
+    #[inline]
+    pub fn parse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
+        machine.scratch.steps_left = STEPS_MAX;
+        let timed_out = run(self.parse, self.slots, machine, packet) == lower::TIMED_OUT as u64;
+        machine.fx.timed_out |= timed_out;
+        machine.sample_digests(packet);
+        self.checksums && !timed_out
+    }
+
+    #[inline]
+    pub fn ingress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
+        self.control(self.ingress, machine, packet);
+    }
+
+    #[inline]
+    pub fn egress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
+        self.control(self.egress, machine, packet);
+    }
+
+    /// Runs the deparser; true when the headers are written.
+    #[inline]
+    pub fn deparse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
+        machine.scratch.steps_left = STEPS_MAX;
+        let result = run(self.deparse, self.slots, machine, packet);
+        machine.fx.timed_out |= result == lower::TIMED_OUT as u64;
+        machine.sample_digests(packet);
+        result == frames::EMITTED as u64
+    }
+
+    #[inline]
+    fn control(&self, code: Code, machine: &mut Machine<'_>, packet: &mut Packet) {
+        machine.scratch.steps_left = STEPS_MAX;
+        let result = run(code, self.slots, machine, packet);
+        machine.fx.timed_out |= result == lower::TIMED_OUT as u64;
+        machine.sample_digests(packet);
+    }
+}
+
+/// A program while it is compiled.
+struct Native<'p> {
+    program: &'p Program,
+    schema: &'p Schema,
+    /// Operations that the interpreter does, each followed by `End`, behind the program's own.
+    alone: Vec<Op>,
+    /// Slots that count when code ends.
+    kept: SlotSet,
+    /// See `warm_tables`.
+    warm: Vec<u16>,
+    call_conv: CallConv,
+}
+
+impl Native<'_> {
+    /// Slots, and what is kept like them.
+    fn places(&self) -> usize {
+        self.program.template.len() + 3
+    }
+
+    fn parsed(&self) -> usize {
+        self.program.template.len()
+    }
+
+    fn extracted(&self) -> usize {
+        self.program.template.len() + 1
+    }
+
+    fn exited(&self) -> usize {
+        self.program.template.len() + 2
+    }
+
+    fn pseudo(&self, place: usize) -> Option<Pseudo> {
+        Some(match place.checked_sub(self.program.template.len())? {
+            0 => Pseudo::Parsed,
+            1 => Pseudo::Extracted,
+            _ => Pseudo::Exited,
+        })
+    }
+
+    /// True for what counts when code ends.
+    fn is_kept(&self, place: usize) -> bool {
+        match self.pseudo(place) {
+            Some(pseudo) => pseudo != Pseudo::Exited,
+            None => self.kept.contains(place),
+        }
+    }
+
+    /// The value of a constant's slot.
+    fn constant(&self, slot: Slot) -> Option<u64> {
+        let value = self.program.template[usize::from(slot)];
+        (slot == 0 || value != 0).then_some(value)
+    }
+
+    /// The largest value that a slot has.
+    fn most(&self, slot: usize) -> u64 {
+        self.program.most.get(slot).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Actions that a table may run.
+    fn table_actions(&self, table: u16) -> Vec<usize> {
+        let table = &self.schema.tables[usize::from(table)];
+        let actions = crate::compile::table_actions(table, self.schema);
+        actions.into_iter().map(|action| action as usize).collect()
+    }
+
+    /// Where the limbs of an exact table's key go in its words; None where these are more than a call takes.
+    fn packing(&self, table: u16) -> Option<Vec<Vec<Place>>> {
+        let schema = &self.schema.tables[usize::from(table)];
+        packing(&schema.keys).filter(|words| words.len() <= Callee::WORDS)
+    }
+
+    /// Tables that may be large whose key is known before ingress, which looks it up.
+    fn warm_tables(&self, leaders: &[bool]) -> Vec<u16> {
+        let blocks = Blocks::new(self, leaders, self.program.ingress_start);
+        let (mut written, mut tables) = (SlotSet::new(self.program.template.len()), Vec::new());
+        for block in &blocks.blocks {
+            for op in block.ops.iter().chain([&block.end]) {
+                touches(self.program, op, &mut |touch, range| {
+                    if touch != Touch::Reads {
+                        range.for_each(|slot| written.add(slot));
+                    }
+                });
+            }
+            if let Op::Call { table, .. } = block.end {
+                tables.push(table);
+            }
+        }
+        tables.sort_unstable();
+        tables.dedup();
+        tables.retain(|&table| {
+            let code = &self.program.tables[usize::from(table)];
+            let mut slots = code.key_slots.iter();
+            self.schema.tables[usize::from(table)].max_size as usize >= LARGE
+                && code.profile.is_none()
+                && code.meter.is_none()
+                && self.packing(table).is_some()
+                && slots.all(|&slot| !written.contains(slot.into()))
+        });
+        tables
+    }
+
+    fn argument_limbs(&self, action: usize) -> usize {
+        self.schema.actions[action].arg_limbs()
+    }
+
+    /// Where the interpreter finds an operation alone.
+    fn alone(&mut self, op: &Op) -> Pc {
+        let known = self.alone.iter().step_by(2).position(|known| known == op);
+        let index = known.unwrap_or_else(|| {
+            self.alone.extend([*op, Op::End]);
+            self.alone.len() / 2 - 1
+        });
+        (self.program.ops.len() + 2 * index) as Pc
+    }
+}
+
+/// What cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotCompiled {
+    #[error("the program has {0} operations, more than {MOST_OPS}")]
+    TooLarge(usize),
+    #[error("the program is not in the form that is compiled")]
+    Form,
+    #[error("this processor is not known: {0}")]
+    Processor(String),
+    #[error("{0}")]
+    Code(String),
+}
+
+/// Compiles a program; operations that only the interpreter does are added to it.
+pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled, NotCompiled> {
+    if program.ops.len() > MOST_OPS {
+        return Err(NotCompiled::TooLarge(program.ops.len()));
+    }
+    let odd = |op: &Op| {
+        matches!(
+            op,
+            Op::Apply { .. } | Op::Return | Op::ReturnOrExit | Op::Note { .. }
+        )
+    };
+    let Some(kept) = program
+        .kept
+        .clone()
+        .filter(|_| !program.ops.iter().any(odd))
+    else {
+        return Err(NotCompiled::Form);
+    };
+    let mut module = module()?;
+    let checksums = program.checksums.iter().all(|c| c.condition.is_none());
+    let mut native = Native {
+        program: &*program,
+        schema,
+        alone: Vec::new(),
+        kept,
+        warm: Vec::new(),
+        call_conv: module.target_config().default_call_conv,
+    };
+    let leaders = blocks::leaders(native.program);
+    native.warm = native.warm_tables(&leaders);
+    let mut ids = Vec::new();
+    for part in [Part::Parse, Part::Ingress, Part::Egress, Part::Deparse] {
+        ids.push(function(
+            &mut module,
+            &mut native,
+            &leaders,
+            part,
+            checksums,
+        )?);
+    }
+    let alone = native.alone;
+    let finalized = module.finalize_definitions();
+    finalized.map_err(|error| NotCompiled::Code(error.to_string()))?;
+    let code = |id: FuncId| {
+        let address = module.get_finalized_function(id);
+        // SAFETY: the function was compiled with this signature.
+        unsafe { std::mem::transmute::<*const u8, Code>(address) }
+    };
+    let [parse, ingress, egress, deparse] = [0, 1, 2, 3].map(|i| code(ids[i]));
+    program.ops.extend(alone);
+    Ok(Compiled {
+        parse,
+        ingress,
+        egress,
+        deparse,
+        slots: program.template.len(),
+        checksums,
+        memory: Some(module),
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Parse,
+    Ingress,
+    Egress,
+    Deparse,
+}
+
+fn module() -> Result<JITModule, NotCompiled> {
+    let mut flags = settings::builder();
+    let verifier = if cfg!(debug_assertions) {
+        "true"
+    } else {
+        "false"
+    };
+    for (name, value) in [
+        ("use_colocated_libcalls", "false"),
+        ("is_pic", "false"),
+        ("opt_level", "speed"),
+        ("enable_verifier", verifier),
+        ("unwind_info", "false"),
+    ] {
+        let set = flags.set(name, value);
+        set.map_err(|error| NotCompiled::Code(error.to_string()))?;
+    }
+    let builder = cranelift_native::builder();
+    let builder = builder.map_err(|error| NotCompiled::Processor(error.to_string()))?;
+    let isa = builder.finish(settings::Flags::new(flags));
+    let isa = isa.map_err(|error| NotCompiled::Processor(error.to_string()))?;
+    Ok(JITModule::new(JITBuilder::with_isa(
+        isa,
+        default_libcall_names(),
+    )))
+}
+
+/// Compiles one part.
+fn function(
+    module: &mut JITModule,
+    native: &mut Native<'_>,
+    leaders: &[bool],
+    part: Part,
+    checksums: bool,
+) -> Result<FuncId, NotCompiled> {
+    let error = |error: cranelift_module::ModuleError| NotCompiled::Code(format!("{error:?}"));
+    let mut signature = Signature::new(native.call_conv);
+    signature.params.push(AbiParam::new(types::I64));
+    signature.returns.push(AbiParam::new(types::I64));
+    let name = format!("{part:?}");
+    let id = module
+        .declare_function(&name, Linkage::Local, &signature)
+        .map_err(error)?;
+    let mut codegen = CodegenContext::for_function(Function::with_name_signature(
+        UserFuncName::user(0, id.as_u32()),
+        signature,
+    ));
+    let mut frontend = FunctionBuilderContext::new();
+    let builder = FunctionBuilder::new(&mut codegen.func, &mut frontend);
+    let mut lower = Lower::new(native, builder);
+    lower.part(leaders, part, checksums);
+    lower.b.seal_all_blocks();
+    lower.b.finalize();
+    module.define_function(id, &mut codegen).map_err(error)?;
+    Ok(id)
+}
+
+impl Lower<'_, '_> {
+    fn part(&mut self, leaders: &[bool], part: Part, checksums: bool) {
+        let program = self.native.program;
+        match part {
+            Part::Ingress => {
+                let warm = self.native.warm.clone();
+                self.warm(&warm, Callee::WarmEntry);
+                self.code(leaders, program.ingress_start);
+            }
+            Part::Egress => self.code(leaders, program.egress_start),
+            Part::Parse => {
+                // `Pipeline::parse` begins at the frame's start.
+                let (parsed, extracted) = (self.native.parsed(), self.native.extracted());
+                for place in [parsed, extracted] {
+                    self.state.places[place].known = values::Known::Const(0);
+                }
+                let tail = self.b.create_block();
+                self.tail = Some(tail);
+                self.code(leaders, program.parser_start);
+                self.b.switch_to_block(tail);
+                self.tail = None;
+                self.state = values::State::new(self.native.places());
+                let warm = self.native.warm.clone();
+                self.warm(&warm, Callee::WarmIndex);
+                if checksums {
+                    self.verify();
+                }
+                self.finish(lower::DONE);
+            }
+            Part::Deparse => {
+                if checksums {
+                    self.update();
+                }
+                let tail = self.b.create_block();
+                self.tail = Some(tail);
+                if program.deparser_start == 0 {
+                    self.b.ins().jump(tail, &[]);
+                } else {
+                    self.code(leaders, program.deparser_start);
+                }
+                self.b.switch_to_block(tail);
+                self.state = values::State::new(self.native.places());
+                self.emit();
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parser: fields loaded from where they lie in the frame, and selects.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{types, InstBuilder, Value};
+
+use super::calls::{is_parsed, Callee};
+use super::context::Context;
+use super::lower::{unaligned, Lower, DONE};
+use super::values::Known;
+use crate::bits::low_mask;
+use crate::compile::code::{Case, Op, Pc, NOT_EMITTED};
+use crate::packet::{Packet, OUT_OF_ORDER};
+
+/// A case's test, made where it is asked, and where the code goes on; the default has none.
+pub(super) type SelectCase<'l, 'f> = (Option<Box<dyn FnOnce(&mut Lower<'l, 'f>) -> Value>>, Pc);
+
+impl<'l, 'f> Lower<'l, 'f> {
+    /// False when it is no operation of the parser.
+    pub fn parser(&mut self, op: &Op) -> bool {
+        match *op {
+            Op::Extract { header } if self.extract(usize::from(header)) => true,
+            Op::Lookahead { d, offset, width } if width <= 56 => {
+                self.lookahead(usize::from(d), offset, width.into());
+                true
+            }
+            _ if is_parsed(op) => {
+                self.parse(op);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the interpreter do it.
+    fn parse(&mut self, op: &Op) {
+        let pc = self.native.alone(op);
+        let on = self.with_memory(op, |lower| {
+            let pc = lower.number(pc.into());
+            lower.call(Callee::Parse, &[pc])[0]
+        });
+        self.state.forget(self.native.parsed());
+        self.state.forget(self.native.extracted());
+        self.leave_unless(on, DONE, |_| {});
+    }
+
+    /// Address of what is not parsed yet, and its distance from there where it is known.
+    fn unparsed(&mut self) -> (Value, Option<u64>) {
+        let frame = self.context(offset_of!(Context<'_, '_>, frame));
+        match self.state.places[self.native.parsed()].known {
+            Known::Const(parsed) if parsed < 1 << 20 => (frame, Some(parsed)),
+            _ => {
+                let parsed = self.parsed();
+                (self.b.ins().iadd(frame, parsed), None)
+            }
+        }
+    }
+
+    /// Bytes parsed.
+    fn parsed(&mut self) -> Value {
+        let slot = self.native.parsed();
+        match self.state.places[slot].known {
+            Known::Const(parsed) => self.number(parsed),
+            Known::Value(value) => value,
+            _ => {
+                let packet = self.context(offset_of!(Context<'_, '_>, packet));
+                let value = self.load(types::I64, packet, offset_of!(Packet, parsed) as i32);
+                self.state.places[slot].known = Known::Value(value);
+                value
+            }
+        }
+    }
+
+    /// Leaves with an error where the frame has not so many unparsed bytes.
+    fn need(&mut self, bytes: u64) {
+        let (_, at) = self.unparsed();
+        let length = |lower: &mut Self| lower.context(offset_of!(Context<'_, '_>, length));
+        let holds = match at {
+            Some(at) if at + bytes <= self.state.checked => return,
+            Some(at) => {
+                let length = length(self);
+                let end = at + bytes;
+                self.state.checked = end;
+                let test = IntCC::UnsignedGreaterThanOrEqual;
+                self.b.ins().icmp_imm(test, length, end as i64)
+            }
+            None => {
+                let (length, parsed) = (length(self), self.parsed());
+                let left = self.b.ins().isub(length, parsed);
+                let test = IntCC::UnsignedGreaterThanOrEqual;
+                self.b.ins().icmp_imm(test, left, bytes as i64)
+            }
+        };
+        let code = self.native.program.error_codes.packet_too_short;
+        self.leave_unless(holds, DONE, |lower| lower.parser_error(code));
+    }
+
+    /// `width` bits from bit `skip` (0 to 7) of byte `byte` on, behind an address; `skip + width` ≤ 64.
+    fn field(&mut self, base: Value, byte: i32, skip: u32, width: u32) -> Value {
+        let flags = unaligned();
+        let value = match (skip, width) {
+            (0, 8) => self.b.ins().uload8(types::I64, flags, base, byte),
+            _ if skip + width <= 8 => {
+                let value = self.b.ins().uload8(types::I64, flags, base, byte);
+                let value = match 8 - skip - width {
+                    0 => value,
+                    down => self.b.ins().ushr_imm(value, i64::from(down)),
+                };
+                match skip {
+                    0 => value,
+                    _ => self.b.ins().band_imm(value, low_mask(width) as i64),
+                }
+            }
+            (0, 16) => {
+                let value = self.b.ins().load(types::I16, flags, base, byte);
+                let value = self.b.ins().bswap(value);
+                self.b.ins().uextend(types::I64, value)
+            }
+            (0, 32) => {
+                let value = self.b.ins().load(types::I32, flags, base, byte);
+                let value = self.b.ins().bswap(value);
+                self.b.ins().uextend(types::I64, value)
+            }
+            _ => {
+                let value = self.b.ins().load(types::I64, flags, base, byte);
+                let value = self.b.ins().bswap(value);
+                let value = match skip {
+                    0 => value,
+                    _ => self.b.ins().ishl_imm(value, i64::from(skip)),
+                };
+                match 64 - width {
+                    0 => value,
+                    down => self.b.ins().ushr_imm(value, i64::from(down)),
+                }
+            }
+        };
+        self.set_bound(value, low_mask(width));
+        value
+    }
+
+    /// False when the header has fields that lie across more than eight bytes.
+    fn extract(&mut self, element: usize) -> bool {
+        let program = self.native.program;
+        let (element, place) = (&program.elements[element], program.places[element]);
+        let io = &program.headers[usize::from(element.header)];
+        let Some(loads) = &io.loads else {
+            return false;
+        };
+        self.need(io.fixed_bytes.into());
+        let (address, at) = self.unparsed();
+        let base = usize::from(element.base);
+        for load in loads {
+            let byte = i32::from(load.byte) + at.unwrap_or(0) as i32;
+            let value = self.field(address, byte, load.up.into(), 64 - u32::from(load.down));
+            let slot = base + usize::from(load.offset);
+            self.state.set(slot, Known::Value(value));
+        }
+        self.state.set(base, Known::Const(1));
+        for &sibling in &element.siblings {
+            let slot = (base as i64 + i64::from(sibling)) as usize;
+            self.state.set(slot, Known::Const(0));
+        }
+        let (parsed, extracted) = (self.native.parsed(), self.native.extracted());
+        let now_parsed = match at {
+            Some(at) => Known::Const(at + u64::from(io.fixed_bytes)),
+            None => {
+                let before = self.parsed();
+                Known::Value(self.b.ins().iadd_imm(before, i64::from(io.fixed_bytes)))
+            }
+        };
+        self.state.set(parsed, now_parsed);
+        let now_extracted = self.now_extracted(place);
+        self.state.set(extracted, now_extracted);
+        true
+    }
+
+    /// In the deparser's order as long as each place is behind those before.
+    fn now_extracted(&mut self, place: u8) -> Known {
+        let (bit, slot) = (1u64 << place, self.native.extracted());
+        if place == NOT_EMITTED {
+            return Known::Const(OUT_OF_ORDER);
+        }
+        match self.state.places[slot].known {
+            Known::Const(before) if before < bit => Known::Const(before | bit),
+            Known::Const(_) => Known::Const(OUT_OF_ORDER),
+            _ => {
+                let packet = self.context(offset_of!(Context<'_, '_>, packet));
+                let before = match self.state.places[slot].known {
+                    Known::Value(value) => value,
+                    _ => self.load(types::I64, packet, offset_of!(Packet, extracted) as i32),
+                };
+                let in_order = self
+                    .b
+                    .ins()
+                    .icmp_imm(IntCC::UnsignedLessThan, before, bit as i64);
+                let with = self.b.ins().bor_imm(before, bit as i64);
+                let none = self.number(OUT_OF_ORDER);
+                Known::Value(self.b.ins().select(in_order, with, none))
+            }
+        }
+    }
+
+    fn lookahead(&mut self, d: usize, offset: u32, width: u32) {
+        self.need((u64::from(offset) + u64::from(width)).div_ceil(8));
+        let (address, at) = self.unparsed();
+        let byte = (offset / 8) as i32 + at.unwrap_or(0) as i32;
+        let value = self.field(address, byte, offset % 8, width);
+        self.state.set(d, Known::Value(value));
+    }
+
+    /// The tests of a select in order, made where they are asked.
+    pub fn select(&mut self, index: usize) -> Vec<SelectCase<'l, 'f>> {
+        let program = self.native.program;
+        let select = &program.selects[index];
+        let mut cases: Vec<SelectCase<'l, 'f>> = Vec::new();
+        if select
+            .cases
+            .iter()
+            .any(|case| matches!(case, Case::ValueSet { .. }))
+        {
+            self.flush(|_| true);
+            let number = self.number(index as u64);
+            let to = self.call(Callee::Select, &[number])[0];
+            let mut targets: Vec<Pc> = select.targets().copied().collect();
+            targets.pop();
+            targets.sort_unstable();
+            targets.dedup();
+            for pc in targets {
+                let test = move |lower: &mut Lower<'l, 'f>| {
+                    lower.b.ins().icmp_imm(IntCC::Equal, to, i64::from(pc))
+                };
+                cases.push((Some(Box::new(test)), pc));
+            }
+        } else {
+            for &(value, mask, pc) in &select.narrow {
+                let slot = select.parts[0].0;
+                let test = move |lower: &mut Lower<'l, 'f>| {
+                    let key = lower.value(slot);
+                    let key = match lower.bound(key) & !mask {
+                        0 => key,
+                        _ => lower.b.ins().band_imm(key, mask as i64),
+                    };
+                    lower.b.ins().icmp_imm(IntCC::Equal, key, value as i64)
+                };
+                cases.push((Some(Box::new(test)), pc));
+            }
+            if !select.narrow.is_empty() {
+                cases.push((None, select.default));
+                return cases;
+            }
+            for case in &select.cases {
+                let Case::Masked { values, masks, to } = case else {
+                    continue;
+                };
+                let parts = select.parts.iter();
+                let slots = parts.flat_map(|&(slot, limbs, _)| slot..slot + limbs);
+                let limbs = slots.zip(masks.iter().zip(values));
+                let limbs: Vec<_> = limbs.map(|(slot, (&m, &v))| (slot, m, v)).collect();
+                let test = move |lower: &mut Lower<'l, 'f>| {
+                    let mut differing = lower.number(0);
+                    for (slot, mask, value) in limbs {
+                        let key = lower.value(slot);
+                        let key = lower.b.ins().band_imm(key, mask as i64);
+                        let bits = lower.b.ins().bxor_imm(key, value as i64);
+                        differing = lower.b.ins().bor(differing, bits);
+                    }
+                    lower.b.ins().icmp_imm(IntCC::Equal, differing, 0)
+                };
+                cases.push((Some(Box::new(test)), *to));
+            }
+        }
+        cases.push((None, select.default));
+        cases
+    }
+}

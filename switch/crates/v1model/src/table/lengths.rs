@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Longest prefix by binary search over prefix lengths (Waldvogel, Varghese, Turner, Plattner 1997): a hash index for each
+//! length; where a search must go on to longer prefixes, a marker says so. What a marker's own longest match is, is found
+//! when it is first asked for after a change, and kept.
+
+use std::cell::Cell;
+
+use super::hash::Seeds;
+use super::hash_index::HashIndex;
+use super::key::{prefix_mask, PackedKey};
+use super::records::{Records, NONE};
+use crate::bits::{limbs_for, Bits};
+use crate::schema::{KeySchema, MatchKind};
+
+/// No level.
+const STOP: u32 = u32::MAX;
+/// Words of a node in front of its key: its entry and how many entries it is a marker of; its match and when that was
+/// found.
+const HEAD: usize = 2;
+
+/// All prefixes of one length: those of entries, and markers of longer ones.
+#[derive(Clone)]
+struct Level {
+    length: u32,
+    mask: Box<[u64]>,
+    /// To nodes.
+    index: HashIndex,
+    nodes: usize,
+    /// The level to search next after a hit and after a miss.
+    hit: u32,
+    miss: u32,
+}
+
+/// The entries of a table with one longest-prefix field, the others exact.
+#[derive(Clone)]
+pub struct Lengths {
+    seeds: Seeds,
+    keys: Vec<KeySchema>,
+    /// Where the limbs of the prefix are in a key, and their number.
+    at: usize,
+    field_limbs: usize,
+    width: u32,
+    /// Those that have nodes, by length.
+    levels: Vec<Level>,
+    /// The level to search first.
+    root: u32,
+    /// Of nodes, `stride` each.
+    words: Vec<Cell<u64>>,
+    stride: usize,
+    free: Vec<u32>,
+    /// Changes since the table was made; matches found before the last one do not count.
+    changes: u32,
+}
+
+impl Lengths {
+    pub fn new(keys: &[KeySchema]) -> Self {
+        let mut limbs = 0;
+        let (mut at, mut width) = (0, 0);
+        for key in keys {
+            if key.kind == MatchKind::Lpm {
+                (at, width) = (limbs, key.width);
+            }
+            limbs += limbs_for(key.width);
+        }
+        Lengths {
+            seeds: Seeds::random(),
+            keys: keys.to_vec(),
+            at,
+            field_limbs: limbs_for(width),
+            width,
+            levels: Vec::new(),
+            root: STOP,
+            words: Vec::new(),
+            stride: HEAD + limbs,
+            free: Vec::new(),
+            changes: 1,
+        }
+    }
+
+    /// Memory of an entry with its markers, at most.
+    pub fn bytes(keys: &[KeySchema]) -> u64 {
+        let width = keys
+            .iter()
+            .filter(|k| k.kind == MatchKind::Lpm)
+            .map(|k| k.width);
+        let nodes = u64::from(u32::BITS - width.max().unwrap_or(0).leading_zeros()) + 1;
+        let limbs: usize = keys.iter().map(|k| limbs_for(k.width)).sum();
+        nodes * (((HEAD + limbs) * size_of::<u64>()) as u64 + HashIndex::BYTES)
+    }
+
+    /// The mask of prefixes of this length.
+    pub fn mask(&self, length: u32) -> Vec<u64> {
+        let mut mask = Vec::new();
+        for key in &self.keys {
+            match key.kind {
+                MatchKind::Lpm => prefix_mask(key.width, length).push_limbs(&mut mask),
+                _ => Bits::ones(key.width).push_limbs(&mut mask),
+            }
+        }
+        mask
+    }
+
+    /// The entry with the longest prefix that `key` matches.
+    #[inline]
+    pub fn longest(&self, key: &[u64]) -> Option<u32> {
+        let mut found = None;
+        let mut at = self.root;
+        while let Some(level) = self.levels.get(at as usize) {
+            at = match self.node(level, key) {
+                Some(node) => {
+                    found = Some((node, level));
+                    level.hit
+                }
+                None => level.miss,
+            };
+        }
+        match found {
+            Some((node, level)) => self.longest_at(node, level, key),
+            None => self.below(1, key),
+        }
+    }
+
+    /// The entry of a node, or the longest one in front of it.
+    #[inline]
+    fn longest_at(&self, node: u32, level: &Level, key: &[u64]) -> Option<u32> {
+        let entry = self.entry(node);
+        if entry != NONE {
+            return Some(entry);
+        }
+        let kept = &self.words[node as usize * self.stride + 1];
+        let found = match (kept.get() >> 32) as u32 == self.changes {
+            true => kept.get() as u32,
+            false => {
+                let found = self.below(level.length, key).unwrap_or(NONE);
+                kept.set(u64::from(self.changes) << 32 | u64::from(found));
+                found
+            }
+        };
+        (found != NONE).then_some(found)
+    }
+
+    /// The entry with the longest prefix below `length` that `key` matches, length by length.
+    #[inline(never)]
+    fn below(&self, length: u32, key: &[u64]) -> Option<u32> {
+        let shorter = self.levels.partition_point(|level| level.length < length);
+        self.levels[..shorter].iter().rev().find_map(|level| {
+            let entry = self.entry(self.node(level, key)?);
+            (entry != NONE).then_some(entry)
+        })
+    }
+
+    /// The entry with exactly this key.
+    pub fn find(&self, key: &PackedKey) -> Option<u32> {
+        let length = self.length(key);
+        let at = self
+            .levels
+            .binary_search_by_key(&length, |l| l.length)
+            .ok()?;
+        let entry = self.entry(self.node(&self.levels[at], &key.value)?);
+        (entry != NONE).then_some(entry)
+    }
+
+    /// Adds the entry at `at`, whose length is noted in the record.
+    pub fn insert(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
+        let length = self.length(key);
+        records.cold_mut(at).tuple = length;
+        for marker in self.markers(length) {
+            let node = self.add_node(records, marker, &key.value);
+            self.set_head(node, |entry, markers| (entry, markers + 1));
+        }
+        let node = self.add_node(records, length, &key.value);
+        self.set_head(node, |_, markers| (at, markers));
+        self.change();
+    }
+
+    /// Takes the entry with this key out.
+    pub fn remove(&mut self, key: &PackedKey) {
+        let length = self.length(key);
+        self.release(length, &key.value, |_, markers| (NONE, markers));
+        for marker in self.markers(length) {
+            self.release(marker, &key.value, |entry, markers| (entry, markers - 1));
+        }
+        self.change();
+    }
+
+    fn length(&self, key: &PackedKey) -> u32 {
+        let limbs = &key.mask[self.at..][..self.field_limbs];
+        limbs.iter().map(|limb| limb.count_ones()).sum()
+    }
+
+    /// The lengths at which a search for a prefix of this length must find a node to go on to it.
+    fn markers(&self, length: u32) -> Vec<u32> {
+        let (mut low, mut high) = (0, self.width);
+        let mut markers = Vec::new();
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if middle < length {
+                markers.push(middle);
+                low = middle;
+            } else if middle == length {
+                break;
+            } else {
+                high = middle - 1;
+            }
+        }
+        markers
+    }
+
+    fn change(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+        if self.changes == 0 {
+            self.changes = 1;
+            let matches = self.words.iter().skip(1).step_by(self.stride);
+            matches.for_each(|kept| kept.set(0));
+        }
+    }
+
+    #[inline(always)]
+    fn hash(&self, mask: &[u64], key: &[u64]) -> u64 {
+        let n = mask.len().min(key.len());
+        self.seeds.hash(n, |i| key[i] & mask[i])
+    }
+
+    /// The node of a level that `key` falls into.
+    #[inline(always)]
+    fn node(&self, level: &Level, key: &[u64]) -> Option<u32> {
+        level.index.find(self.hash(&level.mask, key), |node| {
+            let own = &self.words[node as usize * self.stride + HEAD..];
+            key.iter()
+                .zip(&level.mask)
+                .zip(own)
+                .fold(0, |diff, ((k, m), v)| diff | ((k & m) ^ v.get()))
+                == 0
+        })
+    }
+
+    #[inline(always)]
+    fn entry(&self, node: u32) -> u32 {
+        self.words[node as usize * self.stride].get() as u32
+    }
+
+    /// Changes a node's entry and how many entries it is a marker of; the result is whether it has any left.
+    fn set_head(&mut self, node: u32, f: impl FnOnce(u32, u32) -> (u32, u32)) -> bool {
+        let word = &self.words[node as usize * self.stride];
+        let (entry, markers) = f(word.get() as u32, (word.get() >> 32) as u32);
+        word.set(u64::from(markers) << 32 | u64::from(entry));
+        entry != NONE || markers > 0
+    }
+
+    /// The node of a prefix, made when there is none.
+    fn add_node(&mut self, records: &Records, length: u32, value: &[u64]) -> u32 {
+        let at = match self.levels.binary_search_by_key(&length, |l| l.length) {
+            Ok(at) => at,
+            Err(at) => {
+                let level = Level {
+                    length,
+                    mask: self.mask(length).into(),
+                    index: HashIndex::new(records.layout.max_size),
+                    nodes: 0,
+                    hit: STOP,
+                    miss: STOP,
+                };
+                self.levels.insert(at, level);
+                self.plan();
+                at
+            }
+        };
+        if let Some(node) = self.node(&self.levels[at], value) {
+            return node;
+        }
+        let node = self.free.pop().unwrap_or_else(|| {
+            let node = self.words.len() / self.stride;
+            self.words
+                .resize(self.words.len() + self.stride, Cell::new(0));
+            node as u32
+        });
+        let own = &self.words[node as usize * self.stride..][..self.stride];
+        own[0].set(NONE.into());
+        own[1].set(0);
+        for ((word, value), mask) in own[HEAD..].iter().zip(value).zip(&self.levels[at].mask) {
+            word.set(value & mask);
+        }
+        let hash = self.hash(&self.levels[at].mask, value);
+        let Lengths {
+            seeds,
+            words,
+            stride,
+            levels,
+            ..
+        } = self;
+        let level = &mut levels[at];
+        level
+            .index
+            .insert(hash, node, hash_of(*seeds, words, *stride));
+        level.nodes += 1;
+        node
+    }
+
+    /// Changes the node of a prefix, and takes it out when nothing needs it.
+    fn release(&mut self, length: u32, value: &[u64], f: impl FnOnce(u32, u32) -> (u32, u32)) {
+        let at = self.levels.binary_search_by_key(&length, |l| l.length);
+        let at = at.expect("an entry's levels are there");
+        let node = self.node(&self.levels[at], value);
+        let node = node.expect("an entry's nodes are there");
+        if self.set_head(node, f) {
+            return;
+        }
+        let hash = self.hash(&self.levels[at].mask, value);
+        let Lengths {
+            seeds,
+            words,
+            stride,
+            levels,
+            ..
+        } = self;
+        let level = &mut levels[at];
+        level
+            .index
+            .remove(hash, node, hash_of(*seeds, words, *stride));
+        level.nodes -= 1;
+        self.free.push(node);
+        if self.levels[at].nodes == 0 {
+            self.levels.remove(at);
+            self.plan();
+        }
+    }
+
+    /// Says for each level which is to be searched next; lengths without a level are misses.
+    fn plan(&mut self) {
+        let mut next = vec![(STOP, STOP); self.levels.len()];
+        let ranges = |low: u32, high: u32| self.middle(low, high);
+        for (at, level) in self.levels.iter().enumerate().filter(|(_, l)| l.length > 0) {
+            let (mut low, mut high) = (0, self.width);
+            while low < high {
+                let middle = (low + high).div_ceil(2);
+                match level.length.cmp(&middle) {
+                    std::cmp::Ordering::Less => high = middle - 1,
+                    std::cmp::Ordering::Greater => low = middle,
+                    std::cmp::Ordering::Equal => {
+                        next[at] = (ranges(middle, high), ranges(low, middle - 1));
+                        break;
+                    }
+                }
+            }
+        }
+        let root = ranges(0, self.width);
+        self.root = root;
+        for (level, (hit, miss)) in self.levels.iter_mut().zip(next) {
+            (level.hit, level.miss) = (hit, miss);
+        }
+    }
+
+    /// The level that a search of the lengths from `low` (known) to `high` asks first.
+    fn middle(&self, low: u32, mut high: u32) -> u32 {
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            match self.levels.binary_search_by_key(&middle, |l| l.length) {
+                Ok(at) => return at as u32,
+                Err(_) => high = middle - 1,
+            }
+        }
+        STOP
+    }
+}
+
+/// The hashes of nodes' keys.
+fn hash_of(seeds: Seeds, words: &[Cell<u64>], stride: usize) -> impl Fn(u32) -> u64 + '_ {
+    move |node| {
+        let key = &words[node as usize * stride + HEAD..][..stride - HEAD];
+        seeds.hash(key.len(), |i| key[i].get())
+    }
+}
