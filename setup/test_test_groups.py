@@ -94,4 +94,4 @@ def test_an_undeclared_program_is_not_on_ci_s_path(tmp_path: Path) -> None:
     subprocess.run([ROOT / ".ci" / "declared-programs", tmp_path], check=True, timeout=120)
     found = {path.name for path in tmp_path.iterdir()}
     assert {"sh", "awk", "cc", "clang", "make", "python3", "ip", "ping", "cargo", "rustfmt", "cargo-clippy"} <= found
-    assert not {"git", "bpftool", "gdb", "pytest", "uv", "node", "p4c-bm2-ss", "simple_switch_grpc"} & found
+    assert not {"bpftool", "gdb", "pytest", "uv", "node", "p4c-bm2-ss", "simple_switch_grpc"} & found
