@@ -12,17 +12,16 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.results.statistics import aggregate
 from fairlane_lab.runners import kernel
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
 
 RUNS = 5
-T_95 = 2.776
-"""Student's t of 4 degrees of freedom, two-sided 95 %."""
 TWO_FLOWS_AIM = 40.0
 FRAME_AIM_MS = 0.06
 GIGABIT_TENTH_AIM = 1.0
@@ -155,5 +154,6 @@ def bench() -> dict[str, Any]:
 
 def _row(name: str, values: list[float], unit: str, aim: str, ok: bool) -> dict[str, Any]:
     if len(values) > 1:
-        name += f" (n = {len(values)}, ± {T_95 * stdev(values) / len(values) ** 0.5:.2g})"
+        of = aggregate(values, "mean")
+        name += f" (n = {of.runs}, ± {of.hi - of.value:.2g})"
     return {"name": name, "value": mean(values), "unit": unit, "aim": aim, "ok": ok}

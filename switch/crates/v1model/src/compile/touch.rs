@@ -29,6 +29,24 @@ pub(super) fn one(slot: Slot) -> Range<usize> {
     run(slot, 1)
 }
 
+/// An operation on the frame's bytes that are not parsed yet: where these are too few, the code ends behind it.
+pub(crate) fn parses(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Extract { .. }
+            | Op::ExtractVarbit { .. }
+            | Op::ExtractNext { .. }
+            | Op::ExtractNextVarbit { .. }
+            | Op::Lookahead { .. }
+            | Op::Advance { .. }
+    )
+}
+
+/// An operation that may leave the code at once, for good.
+pub(crate) fn may_leave(op: &Op) -> bool {
+    parses(op) || matches!(op, Op::ParserError { .. } | Op::CheckExit | Op::Step)
+}
+
 /// Calls `f` with every range of slots that `op` touches.
 pub(crate) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
     use Touch::{MayWrite, Reads, Writes};

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::slots::SlotSet;
 use super::Native;
 use crate::compile::code::{Op, Pc, Program};
-use crate::compile::touch::{touches, Touch};
+use crate::compile::touch::{may_leave, touches, Touch};
 
 /// Straight code up to the operation that ends it.
 pub(super) struct Block {
@@ -182,7 +182,7 @@ impl Blocks {
 fn summary(native: &Native<'_>, block: &Block) -> (SlotSet, SlotSet) {
     let slots = native.program.template.len();
     let (mut reads, mut writes) = (SlotSet::new(slots), SlotSet::new(slots));
-    if matches!(block.end, Op::End | Op::ParserError { .. }) {
+    if block.end == Op::End {
         reads.add_all(&native.kept);
     }
     for op in [&block.end].into_iter().chain(block.ops.iter().rev()) {
@@ -199,24 +199,9 @@ fn summary(native: &Native<'_>, block: &Block) -> (SlotSet, SlotSet) {
                 range.for_each(|slot| reads.add(slot));
             }
         });
-        if leaves(op) {
+        if may_leave(op) {
             reads.add_all(&native.kept);
         }
     }
     (reads, writes)
-}
-
-/// An operation behind which the code may end at once.
-pub(super) fn leaves(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Extract { .. }
-            | Op::ExtractVarbit { .. }
-            | Op::ExtractNext { .. }
-            | Op::ExtractNextVarbit { .. }
-            | Op::Lookahead { .. }
-            | Op::Advance { .. }
-            | Op::CheckExit
-            | Op::Step
-    )
 }

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{types, AbiParam, Signature};
 use cranelift_codegen::isa::CallConv;
 
 use super::context::Context;
-use crate::compile::code::{Op, Pc};
+use crate::compile::code::Pc;
 use crate::exec::At;
 use crate::table::{Lookup, Table, Target};
 
@@ -246,16 +246,3 @@ macro_rules! packed {
 packed!(find_1, warm_index_1, warm_entry_1, a);
 packed!(find_2, warm_index_2, warm_entry_2, a, b);
 packed!(find_3, warm_index_3, warm_entry_3, a, b, c);
-
-/// Operations behind which the code may leave, as `Callee::Parse` does them.
-pub(super) fn is_parsed(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::ExtractVarbit { .. }
-            | Op::ExtractNext { .. }
-            | Op::ExtractNextVarbit { .. }
-            | Op::Lookahead { .. }
-            | Op::Advance { .. }
-            | Op::Extract { .. }
-    )
-}

@@ -94,9 +94,7 @@ impl<'l, 'f> Lower<'l, 'f> {
                 _ => State::new(self.native.places()),
             };
             self.forget_dead(&block.live);
-            for (at, op) in block.ops.iter().enumerate() {
-                self.op(block, at, op);
-            }
+            block.ops.iter().for_each(|op| self.op(op));
             self.end(&blocks, block);
         }
     }
@@ -296,9 +294,9 @@ impl<'l, 'f> Lower<'l, 'f> {
     }
 
     /// The parser's error, when the code leaves.
-    pub fn parser_error(&mut self, code: u64) {
+    pub fn parser_error(&mut self, code: Value) {
         if let Some((slot, w)) = self.native.program.std[Std::ParserError as usize] {
-            self.set_const(slot, code & low_mask(w.into()));
+            self.set(slot, code, w);
         }
     }
 
@@ -356,16 +354,8 @@ impl<'l, 'f> Lower<'l, 'f> {
                 self.finish(DONE);
             }
             Op::ParserError { code } => {
-                match self.known(code) {
-                    Known::Const(code) => self.parser_error(code),
-                    _ => {
-                        let code = self.value(code);
-                        if let Some((slot, w)) = self.native.program.std[Std::ParserError as usize]
-                        {
-                            self.set(slot, code, w);
-                        }
-                    }
-                }
+                let code = self.value(code);
+                self.parser_error(code);
                 self.store_kept();
                 self.finish(DONE);
             }
@@ -538,8 +528,8 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     // Operations.
 
-    /// `block.ops[at]`.
-    fn op(&mut self, block: &Block, at: usize, op: &Op) {
+    /// An operation that ends no block.
+    fn op(&mut self, op: &Op) {
         if self.arithmetic(op) || self.stateful(op) || self.parser(op) {
             return;
         }
@@ -572,10 +562,7 @@ impl<'l, 'f> Lower<'l, 'f> {
                 let left = self.b.ins().iadd_imm(left, -1);
                 self.b.ins().store(trusted(), left, scratch, offset);
             }
-            _ => {
-                debug_assert_eq!(block.ops[at], *op);
-                self.interpret(op);
-            }
+            _ => self.interpret(op),
         }
     }
 

@@ -6,12 +6,13 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{types, InstBuilder, Value};
 
-use super::calls::{is_parsed, Callee};
+use super::calls::Callee;
 use super::context::Context;
 use super::lower::{unaligned, Lower, DONE};
 use super::values::Known;
 use crate::bits::low_mask;
 use crate::compile::code::{Case, Op, Pc, NOT_EMITTED};
+use crate::compile::touch::parses;
 use crate::packet::{Packet, OUT_OF_ORDER};
 
 /// A case's test, made where it is asked, and where the code goes on; the default has none.
@@ -26,7 +27,7 @@ impl<'l, 'f> Lower<'l, 'f> {
                 self.lookahead(usize::from(d), offset, width.into());
                 true
             }
-            _ if is_parsed(op) => {
+            _ if parses(op) => {
                 self.parse(op);
                 true
             }
@@ -94,7 +95,10 @@ impl<'l, 'f> Lower<'l, 'f> {
             }
         };
         let code = self.native.program.error_codes.packet_too_short;
-        self.leave_unless(holds, DONE, |lower| lower.parser_error(code));
+        self.leave_unless(holds, DONE, |lower| {
+            let code = lower.number(code);
+            lower.parser_error(code);
+        });
     }
 
     /// `width` bits from bit `skip` (0 to 7) of byte `byte` on, behind an address; `skip + width` ≤ 64.

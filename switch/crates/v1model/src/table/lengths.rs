@@ -281,19 +281,20 @@ impl Lengths {
             word.set(value & mask);
         }
         let hash = self.hash(&self.levels[at].mask, value);
-        let Lengths {
-            seeds,
-            words,
-            stride,
-            levels,
-            ..
-        } = self;
-        let level = &mut levels[at];
-        level
-            .index
-            .insert(hash, node, hash_of(*seeds, words, *stride));
+        let (level, hash_of) = self.level(at);
+        level.index.insert(hash, node, hash_of);
         level.nodes += 1;
         node
+    }
+
+    /// A level, and the hashes of nodes' keys.
+    fn level(&mut self, at: usize) -> (&mut Level, impl Fn(u32) -> u64 + '_) {
+        let (seeds, words, stride) = (self.seeds, &self.words, self.stride);
+        let hash_of = move |node: u32| {
+            let key = &words[node as usize * stride + HEAD..][..stride - HEAD];
+            seeds.hash(key.len(), |i| key[i].get())
+        };
+        (&mut self.levels[at], hash_of)
     }
 
     /// Changes the node of a prefix, and takes it out when nothing needs it.
@@ -306,17 +307,8 @@ impl Lengths {
             return;
         }
         let hash = self.hash(&self.levels[at].mask, value);
-        let Lengths {
-            seeds,
-            words,
-            stride,
-            levels,
-            ..
-        } = self;
-        let level = &mut levels[at];
-        level
-            .index
-            .remove(hash, node, hash_of(*seeds, words, *stride));
+        let (level, hash_of) = self.level(at);
+        level.index.remove(hash, node, hash_of);
         level.nodes -= 1;
         self.free.push(node);
         if self.levels[at].nodes == 0 {
@@ -360,13 +352,5 @@ impl Lengths {
             }
         }
         STOP
-    }
-}
-
-/// The hashes of nodes' keys.
-fn hash_of(seeds: Seeds, words: &[Cell<u64>], stride: usize) -> impl Fn(u32) -> u64 + '_ {
-    move |node| {
-        let key = &words[node as usize * stride + HEAD..][..stride - HEAD];
-        seeds.hash(key.len(), |i| key[i].get())
     }
 }

@@ -8,7 +8,7 @@ use crate::compile::code::{Calculation, Input, Op, Program, TableCode};
 use crate::compile::layout::Slot;
 use crate::compile::touch::{lookup, one, touches};
 
-pub(super) use crate::compile::touch::Touch;
+pub(super) use crate::compile::touch::{may_leave, Touch};
 
 /// The program around the operations.
 pub(super) struct Effects {
@@ -99,21 +99,5 @@ pub(super) fn is_pure(op: &Op, effects: &Effects) -> bool {
             | Op::SetHeadersEqual { .. }
             | Op::RegisterRead { .. }
             | Op::RegisterReadWide { .. }
-    )
-}
-
-/// An operation that may leave the code at once, for good.
-pub(super) fn may_leave(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Extract { .. }
-            | Op::ExtractVarbit { .. }
-            | Op::ExtractNext { .. }
-            | Op::ExtractNextVarbit { .. }
-            | Op::Lookahead { .. }
-            | Op::Advance { .. }
-            | Op::ParserError { .. }
-            | Op::CheckExit
-            | Op::Step
     )
 }
