@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints the nanoseconds that one packet takes in the pipeline alone, stage by stage, with 1 to 65,536 flows: by machine code, and
+//! Prints the nanoseconds that one packet takes in the pipeline alone, stage by stage, with 1 to 1,000,000 flows: by machine code, and
 //! by the interpreter. Both take turns, batch by batch; `ratio` is the median of each turn's quotient, `low` and `high` its 95 %
 //! interval.
 //!
 //! `cargo run --release -p v1model --example ns_per_packet [-- PROGRAM.json [FLOWS]]`; the default program is qthresh, whose
-//! tables are then filled so that a packet takes its longest way: route, port limit, class, flow, threshold, admission.
+//! tables are then filled so that a packet takes its longest way: route, port limit, class, flow, threshold, admission. Beyond 65,536
+//! flows its table of flows is made larger, and flows share their slots in the registers.
 //! gfr.json has VCs instead of flows (6 and 1,000 when no number is given), one source address each: `core` is classification, share,
 //! the proposed scheme's admission and its rate; `edge` polices the VCs too. Every seventh frame is marked.
 //! ena.json has flows over a satellite link (1,000): `plain` is forwarding only, TCP's checksum verified all the same; `data` and
@@ -19,6 +20,8 @@ use v1model::{
 };
 
 const PORT_OUT: u64 = 2;
+/// Of qthresh.p4.
+const FLOW_SLOTS: usize = 65_536;
 
 fn main() {
     let default = concat!(
@@ -73,8 +76,12 @@ fn main() {
         }
         return;
     }
-    for flows in chosen.unwrap_or(vec![1usize, 1_000, 65_536]) {
-        let mut pipeline = Pipeline::from_json(&json).unwrap_or_else(|e| panic!("{path}: {e}"));
+    for flows in chosen.unwrap_or(vec![1usize, 10, 1_000, FLOW_SLOTS, 1_000_000]) {
+        let size = |flows: usize| format!("\"max_size\" : {flows},");
+        let text = String::from_utf8_lossy(&json);
+        let json = text.replace(&size(FLOW_SLOTS), &size(flows.max(FLOW_SLOTS)));
+        let mut pipeline =
+            Pipeline::from_json(json.as_bytes()).unwrap_or_else(|e| panic!("{path}: {e}"));
         if pipeline.find_table("LaneIngress.flow.flow_v4").is_none() {
             run(&mut pipeline, flows, "as is");
             continue;
@@ -179,7 +186,7 @@ fn insert_flow(pipeline: &mut Pipeline, flow: usize) {
         table,
         &[src, dst, 6, src_port, 5001, 0],
         "LaneIngress.flow.set_flow",
-        &[flow as u64],
+        &[(flow % FLOW_SLOTS) as u64],
     );
 }
 
@@ -260,14 +267,9 @@ fn ena(pipeline: &mut Pipeline, flows: usize) {
         forward,
         &[0x0800_0000_0202, PORT_OUT],
     );
-    let of = |payload: usize, backwards: bool| -> Vec<Vec<u8>> {
-        let flows = (0..flows).map(|i| i * 40_503 % flows);
-        flows
-            .map(|flow| segment(flow, payload, backwards))
-            .collect()
-    };
-    run_frames(pipeline, &of(60, false), "plain");
-    run_frames(pipeline, &of(1460, false), "long");
+    let of = |payload, backwards| move |flow| segment(flow, payload, backwards);
+    run_frames(pipeline, flows, of(60, false), "plain");
+    run_frames(pipeline, flows, of(1460, false), "long");
     insert(
         pipeline,
         ENA_IN,
@@ -282,13 +284,16 @@ fn ena(pipeline: &mut Pipeline, flows: usize) {
         "EnaIngress.to_satellite.mark_acks",
         &[],
     );
-    run_frames(pipeline, &of(0, true), "acks");
-    run_frames(pipeline, &of(60, false), "data");
-    run_frames(pipeline, &of(1460, false), "full");
-    let mut bad = of(60, false);
-    bad.iter_mut().for_each(|frame| frame[113] ^= 1);
-    run_frames(pipeline, &bad, "errors");
-    run_frames(pipeline, &of(0, true), "marks");
+    run_frames(pipeline, flows, of(0, true), "acks");
+    run_frames(pipeline, flows, of(60, false), "data");
+    run_frames(pipeline, flows, of(1460, false), "full");
+    let bad = |flow| {
+        let mut frame = segment(flow, 60, false);
+        frame[113] ^= 1;
+        frame
+    };
+    run_frames(pipeline, flows, bad, "errors");
+    run_frames(pipeline, flows, of(0, true), "marks");
 }
 
 /// A TCP segment without options, both checksums right; backwards from the receiver, acknowledging nothing new.
@@ -403,36 +408,42 @@ fn median(samples: &mut [f64]) -> f64 {
 }
 
 fn run(pipeline: &mut Pipeline, flows: usize, what: &str) {
-    // Flows in an order that no prefetcher guesses.
-    let mut frames: Vec<Vec<u8>> = (0..flows).map(|i| frame(i * 40_503 % flows)).collect();
-    if matches!(what, "core" | "edge") {
-        for (vc, frame) in frames.iter_mut().enumerate() {
-            frame[26..30].copy_from_slice(&((10u32 << 24) + 0x10000 + vc as u32).to_be_bytes());
-            frame[15] = if vc % 7 == 6 { 12 << 2 } else { 10 << 2 };
-            frame[24..26].fill(0);
-            let sum = checksum(&frame[14..34]);
-            frame[24..26].copy_from_slice(&sum.to_be_bytes());
-        }
+    let of_vc = |vc: usize| {
+        let mut frame = frame(vc);
+        frame[26..30].copy_from_slice(&((10u32 << 24) + 0x10000 + vc as u32).to_be_bytes());
+        frame[15] = if vc % 7 == 6 { 12 << 2 } else { 10 << 2 };
+        frame[24..26].fill(0);
+        let sum = checksum(&frame[14..34]);
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+        frame
+    };
+    match what {
+        "core" | "edge" => run_frames(pipeline, flows, of_vc, what),
+        _ => run_frames(pipeline, flows, frame, what),
     }
-    run_frames(pipeline, &frames, what);
 }
 
-/// One line of the table: the frames, over and over.
-fn run_frames(pipeline: &mut Pipeline, frames: &[Vec<u8>], what: &str) {
-    let flows = frames.len();
+/// One line of the table: a frame of each flow, over and over, in an order that no prefetcher guesses. A batch's frames are made
+/// before it, and so in the cache, as those are that a network card just received.
+fn run_frames(pipeline: &mut Pipeline, flows: usize, frame: impl Fn(usize) -> Vec<u8>, what: &str) {
+    let mut made = 0;
+    let mut batch_of = |count: usize| -> Vec<Vec<u8>> {
+        made += count;
+        let order = (made - count..made).map(|i| i % flows * 40_503 % flows);
+        order.map(&frame).collect()
+    };
     let mut packet = pipeline.new_packet();
     let mut fx = Effects::new();
     let mut now = 1_000_000u64;
-    let mut next = 0;
     let (mut sent, mut totals) = (0u64, [Vec::new(), Vec::new()]);
     for batch in 0..2 * BATCHES {
         let engine = [Engine::Native, Engine::Interpreter][batch % 2];
         assert!(pipeline.set_engine(engine), "{:?}", pipeline.not_native());
+        let frames = batch_of(BATCH);
         let start = cpu_ns();
-        for _ in 0..BATCH {
+        for frame in &frames {
             now += 1_000;
-            next = if next + 1 == flows { 0 } else { next + 1 };
-            forward(pipeline, &mut packet, &mut fx, &frames[next], now, |_| {});
+            forward(pipeline, &mut packet, &mut fx, frame, now, |_| {});
             sent += u64::from(pipeline.std_get(&packet, Std::EgressSpec) != 511);
         }
         totals[batch % 2].push((cpu_ns() - start) as f64 / BATCH as f64);
@@ -455,18 +466,12 @@ fn run_frames(pipeline: &mut Pipeline, frames: &[Vec<u8>], what: &str) {
     assert!(pipeline.set_engine(Engine::Native));
     // The stages one by one, less what reading the clock takes; the median knows no interruptions.
     let mut stages = [const { Vec::new() }; 6];
-    for _ in 0..BATCH * 20 {
+    for frame in (0..20).flat_map(|_| batch_of(BATCH)) {
         now += 1_000;
-        next = (next + 1) % flows;
         let mut at = [Instant::now(); 7];
-        forward(
-            pipeline,
-            &mut packet,
-            &mut fx,
-            &frames[next],
-            now,
-            |stage| at[stage] = Instant::now(),
-        );
+        forward(pipeline, &mut packet, &mut fx, &frame, now, |stage| {
+            at[stage] = Instant::now()
+        });
         at[6] = Instant::now();
         for (i, samples) in stages.iter_mut().enumerate() {
             samples.push((at[i + 1] - at[i]).as_nanos() as f64);

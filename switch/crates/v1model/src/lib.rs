@@ -10,6 +10,7 @@
 //! | `native`, `engine` | the same code as machine code; which of both runs a program |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
 //! | `fault` | the net below the checks of a program |
+//! | `huge` | large memory in huge pages |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 
 pub mod bits;
@@ -22,6 +23,7 @@ pub mod error;
 mod exec;
 pub mod externs;
 pub mod fault;
+mod huge;
 mod json;
 mod native;
 pub mod packet;

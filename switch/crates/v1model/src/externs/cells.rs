@@ -6,6 +6,8 @@ use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{slice_from_raw_parts_mut, NonNull};
 
+use crate::huge;
+
 /// An array that never grows: the address of its first cell lies at a known place of this struct.
 pub struct Cells<T> {
     first: NonNull<T>,
@@ -24,7 +26,9 @@ impl<T: Clone> Cells<T> {
 
     /// `len` cells of this value; zeros take no memory until they are written.
     pub fn new(value: T, len: usize) -> Self {
-        vec![value; len].into_boxed_slice().into()
+        let mut cells = vec![value; len];
+        huge::ask(&mut cells);
+        cells.into_boxed_slice().into()
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Open addressing from a key's hash to the index of its record: linear probing, no tombstones, at most half full.
 
+use crate::huge;
+
 /// Up to this many records the index doubles; then it goes to the table's full size at once, whose zero pages cost
 /// nothing until touched. So no insert ever has to move more than this many slots.
 const SMALL: usize = 1024;
@@ -163,6 +165,7 @@ impl HashIndex {
         self.records = u32::MAX >> most.leading_zeros();
         self.shift = 64 - slots.trailing_zeros();
         let old = std::mem::replace(&mut self.slots, vec![0; slots]);
+        huge::ask(&mut self.slots);
         for slot in old.into_iter().filter(|&slot| slot != 0) {
             let record = (slot & before) - 1;
             self.place(hash_of(record), record);

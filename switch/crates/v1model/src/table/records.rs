@@ -3,6 +3,7 @@
 
 use super::call::ActionWord;
 use crate::entry::Nanos;
+use crate::huge;
 
 /// No record.
 pub const NONE: u32 = u32::MAX;
@@ -162,6 +163,7 @@ impl Records {
             self.lines
                 .reserve_exact((more * self.layout.stride).div_ceil(WORDS));
             self.cold.reserve_exact(more);
+            huge::ask(&mut self.lines);
         }
         let lines = ((at + 1) * self.layout.stride).div_ceil(WORDS);
         self.lines.resize(lines, Line([0; WORDS]));
