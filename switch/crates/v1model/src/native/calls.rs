@@ -113,19 +113,21 @@ impl Context<'_, '_> {
 unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, pc: u64) {
     // SAFETY: compiled code passes its own context on, and waits.
     let context = unsafe { &mut *context };
-    context.contained(|context| context.run(pc as Pc).into());
+    context.contained(0, |context| u64::from(context.run(pc as Pc)));
 }
 
 unsafe extern "C" fn parse(context: *mut Context<'_, '_>, pc: u64) -> u64 {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    context.contained(|context| u64::from(context.run(pc as Pc) == pc as Pc + 1))
+    context.contained(0, |context| {
+        u64::from(context.run(pc as Pc) == pc as Pc + 1)
+    })
 }
 
 unsafe extern "C" fn select(context: *mut Context<'_, '_>, select: u64) -> u64 {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    context.contained(|context| {
+    context.contained(0, |context| {
         let program = context.machine.program;
         // SAFETY: as in `Context::run`.
         let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
@@ -137,7 +139,7 @@ unsafe extern "C" fn select(context: *mut Context<'_, '_>, select: u64) -> u64 {
 unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) -> u64 {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    context.contained(|context| {
+    context.contained(0, |context| {
         let program = context.machine.program;
         // SAFETY: as in `Context::run`.
         let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
@@ -153,7 +155,7 @@ unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) 
 unsafe extern "C" fn payload_sum(context: *mut Context<'_, '_>) -> u64 {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    context.contained(|context| {
+    context.contained(0, |context| {
         // SAFETY: as in `Context::run`.
         let packet = unsafe { &*context.packet };
         u64::from(!csum16(packet.payload()))
@@ -163,7 +165,7 @@ unsafe extern "C" fn payload_sum(context: *mut Context<'_, '_>) -> u64 {
 unsafe extern "C" fn apply(context: *mut Context<'_, '_>, table: u64) -> u64 {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    context.contained(|context| {
+    context.contained(0, |context| {
         let words = context.machine.program.template.len();
         // SAFETY: as in `Context::run`.
         let slots = unsafe { std::slice::from_raw_parts_mut(context.slots, words) };
@@ -175,18 +177,25 @@ unsafe extern "C" fn apply(context: *mut Context<'_, '_>, table: u64) -> u64 {
     })
 }
 
-#[inline(always)]
-fn found(lookup: &Lookup<'_>) -> Found {
-    let miss = if lookup.hit { 0 } else { MISS };
-    match lookup.target {
-        Target::Action(action, args) => Found {
-            args: args.as_ptr(),
-            code: miss + u64::from(action.0),
-        },
-        _ => Found {
-            args: std::ptr::null(),
-            code: miss + NO_ACTION,
-        },
+impl Found {
+    const NOTHING: Found = Found {
+        args: std::ptr::null(),
+        code: MISS + NO_ACTION,
+    };
+
+    #[inline(always)]
+    fn new(lookup: &Lookup<'_>) -> Found {
+        let miss = if lookup.hit { 0 } else { MISS };
+        match lookup.target {
+            Target::Action(action, args) => Found {
+                args: args.as_ptr(),
+                code: miss + u64::from(action.0),
+            },
+            _ => Found {
+                code: miss + NO_ACTION,
+                ..Found::NOTHING
+            },
+        }
     }
 }
 
@@ -198,12 +207,14 @@ unsafe extern "C" fn find(
 ) -> Found {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    // SAFETY: the code has written as many limbs there as the table's key has.
-    let key = unsafe { std::slice::from_raw_parts(key, limbs as usize) };
-    let (now, bytes) = (context.now, context.ingress_bytes as u32);
-    // SAFETY: the table is one of the program, of which the state has each.
-    let table = unsafe { &mut *context.tables.add(table as usize) };
-    found(&table.lookup(key, now, bytes))
+    context.contained(Found::NOTHING, |context| {
+        // SAFETY: the code has written as many limbs there as the table's key has.
+        let key = unsafe { std::slice::from_raw_parts(key, limbs as usize) };
+        let (now, bytes) = (context.now, context.ingress_bytes as u32);
+        // SAFETY: the table is one of the program, of which the state has each.
+        let table = unsafe { &mut *context.tables.add(table as usize) };
+        Found::new(&table.lookup(key, now, bytes))
+    })
 }
 
 #[inline(always)]
@@ -214,16 +225,22 @@ fn find_packed<const W: usize>(
 ) -> Found {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
-    let (now, bytes) = (context.now, context.ingress_bytes as u32);
-    // SAFETY: the table is one of the program, of which the state has each.
-    let table = unsafe { &mut *context.tables.add(table as usize) };
-    found(&table.lookup_packed(words, now, bytes))
+    context.contained(Found::NOTHING, |context| {
+        let (now, bytes) = (context.now, context.ingress_bytes as u32);
+        // SAFETY: the table is one of the program, of which the state has each.
+        let table = unsafe { &mut *context.tables.add(table as usize) };
+        Found::new(&table.lookup_packed(words, now, bytes))
+    })
 }
 
 #[inline(always)]
-fn table<'t>(context: *mut Context<'_, '_>, table: u64) -> &'t Table {
-    // SAFETY: as in `find_packed`.
-    unsafe { &*(*context).tables.add(table as usize) }
+fn warm(context: *mut Context<'_, '_>, table: u64, f: impl FnOnce(&Table)) {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained((), |context| {
+        // SAFETY: as in `find_packed`.
+        f(unsafe { &*context.tables.add(table as usize) });
+    });
 }
 
 /// The functions for keys of so many words.
@@ -234,11 +251,11 @@ macro_rules! packed {
         }
 
         unsafe extern "C" fn $index(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
-            table(context, at).warm_index([$($word),+]);
+            warm(context, at, |table| table.warm_index([$($word),+]));
         }
 
         unsafe extern "C" fn $entry(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
-            table(context, at).warm_entry([$($word),+]);
+            warm(context, at, |table| table.warm_entry([$($word),+]));
         }
     };
 }

@@ -75,14 +75,14 @@ pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &
 }
 
 impl Context<'_, '_> {
-    /// Calls `f` for compiled code, through which no panic may go; after one, the result is 0.
-    #[inline]
-    pub fn contained(&mut self, f: impl FnOnce(&mut Self) -> u64) -> u64 {
+    /// Calls `f` for compiled code, through which no panic may go; after one, the result is `otherwise`.
+    #[inline(always)]
+    pub fn contained<R>(&mut self, otherwise: R, f: impl FnOnce(&mut Self) -> R) -> R {
         match catch_unwind(AssertUnwindSafe(|| f(self))) {
             Ok(value) => value,
             Err(panic) => {
                 self.panic.get_or_insert(panic);
-                0
+                otherwise
             }
         }
     }
