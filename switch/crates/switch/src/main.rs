@@ -14,7 +14,7 @@ mod security;
 mod stats_log;
 
 use clap::Parser;
-use options::{Engine, LogFormat};
+use options::LogFormat;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -31,9 +31,8 @@ fn main() -> ExitCode {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
     }
-    match options.engine {
-        Engine::Native => v1model::Engine::Native.choose(),
-        Engine::Interpreter => v1model::Engine::Interpreter.choose(),
+    if let Some(engine) = options.engine {
+        engine.choose();
     }
     match run::run(options) {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ use device::config::PORT_MAX;
 use netio::PortBinding;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use v1model::Engine;
 
 /// A v1model switch on Linux interfaces, controlled by P4Runtime.
 #[derive(Parser, Debug)]
@@ -39,9 +40,10 @@ pub struct Options {
     /// P4Info of that program, text format
     #[arg(long, value_name = "FILE.p4info.txtpb", requires = "pipeline")]
     pub p4info: Option<PathBuf>,
-    /// What runs the program
-    #[arg(long, value_enum, default_value_t = Engine::Native)]
-    pub engine: Engine,
+    /// What runs the program: native (machine code, made when it is loaded; where that is not possible, the interpreter) or interpreter;
+    /// native when neither this nor the variable FAIRLANE_ENGINE says otherwise
+    #[arg(long)]
+    pub engine: Option<Engine>,
     /// Seed of the program's random() and random selectors, together with the device id; drawn and logged when not given
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -90,15 +92,6 @@ pub enum LogFormat {
     Text,
     /// An object a line: timestamp, level, target (where), message, fields.
     Json,
-}
-
-/// What runs the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Engine {
-    /// Machine code, made when it is loaded; where that is not possible, the interpreter.
-    Native,
-    /// The interpreter.
-    Interpreter,
 }
 
 /// Whether to ask for real-time scheduling.

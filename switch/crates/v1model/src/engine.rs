@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What runs a program: machine code or the interpreter. Both do the same.
 
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What runs a program.
@@ -18,32 +19,42 @@ pub const ENGINE_VARIABLE: &str = "FAIRLANE_ENGINE";
 /// 0: not chosen yet.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-impl Engine {
-    /// The engine of this name.
-    pub fn from_name(name: &str) -> Option<Engine> {
+impl FromStr for Engine {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Engine, String> {
         match name {
-            "native" => Some(Engine::Native),
-            "interpreter" => Some(Engine::Interpreter),
-            _ => None,
+            "native" => Ok(Engine::Native),
+            "interpreter" => Ok(Engine::Interpreter),
+            _ => Err(format!(
+                "\"{name}\" is no engine; allowed: native, interpreter"
+            )),
         }
     }
+}
 
+impl Engine {
     /// Makes this the engine of programs that are loaded from now on, in the whole process.
     pub fn choose(self) {
         CHOSEN.store(self as u8 + 1, Ordering::Relaxed);
     }
 
     /// The engine of programs that are loaded now: the one chosen, else that of `ENGINE_VARIABLE`, else `Native`.
-    pub fn chosen() -> Engine {
+    ///
+    /// # Errors
+    /// What is wrong with the variable's value.
+    pub fn chosen() -> Result<Engine, String> {
         match CHOSEN.load(Ordering::Relaxed) {
             0 => {
-                let name = std::env::var(ENGINE_VARIABLE).unwrap_or_default();
-                let engine = Engine::from_name(&name).unwrap_or(Engine::Native);
+                let engine = match std::env::var_os(ENGINE_VARIABLE) {
+                    Some(name) => name.to_string_lossy().parse()?,
+                    None => Engine::Native,
+                };
                 engine.choose();
-                engine
+                Ok(engine)
             }
-            1 => Engine::Native,
-            _ => Engine::Interpreter,
+            1 => Ok(Engine::Native),
+            _ => Ok(Engine::Interpreter),
         }
     }
 }

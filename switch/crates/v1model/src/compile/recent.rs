@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::code::Program;
 use super::layout::Layout;
-use crate::engine::Engine;
+use crate::engine::{Engine, ENGINE_VARIABLE};
 use crate::error::LoadError;
 use crate::fault::contained;
 use crate::json::{Budget, Json};
@@ -69,7 +69,8 @@ pub(crate) fn compile(
         serde_json::from_slice(json).map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
     let budget = Budget::new(budget_bytes);
     let (mut program, schema, layout) = program(&Json::root(&value, &budget))?;
-    let native = (Engine::chosen() == Engine::Native).then(|| {
+    let engine = Engine::chosen().map_err(|error| LoadError::new(ENGINE_VARIABLE, error))?;
+    let native = (engine == Engine::Native).then(|| {
         // A fault of ours in it is none of the program's.
         let compiled = contained(|| native::compile(&mut program, &schema));
         compiled
