@@ -1,25 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures virtual time: packets through the P4 pipeline per second in netsim, and how much faster than real time the paper's links run."""
+"""Measures virtual time: packets through the P4 pipeline per second in netsim, and how much faster than real time the paper's links run,
+also beside ns-2 where it is installed."""
 
 from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairlane_lab.definition import expand, load
 from fairlane_lab.runners.sim import run
+from fairlane_lab.scenario import Scenario
+from forwarding import median_row
 from testbed import ROOT
 
 PACKETS_PER_S_AIM = 400_000.0
 GROWTH_AIM = 1.5
 GIGABIT_AIM = 2.0
 LINKS_AIM = 100.0
+FAT_AIM = 1 / 40
+NS2_AIM = 6.0
+NS2_CASE, NS2_VIRTUAL_S = "2M-2ms", 2_000.0
+THRESHOLDS = {"512k-5ms": 4, "1.5M-2ms": 5, "2M-2ms": 6, "5M-2ms": 6}
+"""The paper's best threshold of each of Table 2's links."""
 PAPER_AIM_S = 60.0
 PAPER = (
     "qthresh-table1",
@@ -52,16 +63,43 @@ def _example(*arguments: str) -> list[dict[str, Any]]:
     return parse(done.stdout)
 
 
-def table2() -> list[dict[str, Any]]:
-    """One run of each of Table 2's links at the paper's threshold: virtual and wall seconds."""
-    chosen = {"512k-5ms": 4, "1.5M-2ms": 5, "2M-2ms": 6, "5M-2ms": 6}
-    found: list[dict[str, Any]] = []
+def links() -> dict[str, Scenario]:
+    """Table 2's links at the paper's threshold, by their names."""
+    found: dict[str, Scenario] = {}
     for scenario in expand(load("qthresh-table2")):
         case = str(scenario.params.get("case") or scenario.point.split("/")[0])
-        if scenario.repeat == 0 and scenario.control.threshold == chosen[case]:
-            result = run(scenario)
-            found.append({"case": case, "virtual_s": result.virtual_s, "wall_s": result.wall_s})
+        if scenario.repeat == 0 and scenario.control.threshold == THRESHOLDS[case]:
+            found[case] = scenario
     return found
+
+
+def table2() -> list[dict[str, Any]]:
+    """One run of each of Table 2's links: virtual and wall seconds."""
+    results = {case: run(scenario) for case, scenario in links().items()}
+    return [{"case": case, "virtual_s": of.virtual_s, "wall_s": of.wall_s} for case, of in results.items()]
+
+
+def beside_ns2(rounds: int) -> tuple[list[dict[str, Any]], dict[str, list[float]]]:
+    """Processor seconds of `NS2_VIRTUAL_S` of Reno against Vegas, here with Qthresh and in ns-2 without, in turns."""
+    name = f"{NS2_VIRTUAL_S:,.0f} virtual s of Reno against Vegas at 2 Mbit/s"
+    if shutil.which("ns") is None:
+        row: dict[str, Any] = {"name": f"{name}: no ns-2 here (apt-get install ns2)", "value": 0, "unit": ""}
+        return [row | {"aim": "", "ok": True}], {}
+    scenario = replace(links()[NS2_CASE], duration_s=NS2_VIRTUAL_S)
+    dumbbell = ["ns", str(ROOT / "bench" / "dumbbell.tcl"), "2000000", "2", f"{NS2_VIRTUAL_S:g}"]
+    samples: dict[str, list[float]] = {"netsim": [], "ns-2": []}
+    for _ in range(rounds):
+        started = time.process_time()
+        run(scenario)
+        samples["netsim"].append(time.process_time() - started)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(dumbbell, capture_output=True, check=True, timeout=600)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        samples["ns-2"].append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    rows = [median_row(f"{name}: {who}", values, "s of a processor") for who, values in samples.items()]
+    ratios = [theirs / ours for ours, theirs in zip(samples["netsim"], samples["ns-2"], strict=True)]
+    rows.append(median_row(f"{name}: netsim's speed beside ns-2's", ratios, "x", at_least=NS2_AIM))
+    return rows, samples
 
 
 def paper_000(jobs: int = 2) -> float:
@@ -80,15 +118,19 @@ def paper_000(jobs: int = 2) -> float:
     return wall_s
 
 
-def bench() -> dict[str, Any]:
+def bench(rounds: int = 6) -> dict[str, Any]:
     """Rows and raw numbers, in the form that `bench/forwarding.py` describes."""
     flows = _example("--flows", "2,10,100,1000")
     gigabit = _example("--flows", "65", "--mss-bytes", "1446")
-    links = table2()
+    fat_options = ("--rate-bps", "10000000000", "--pairs", "250", "--queue-packets", "8500", "--packets", "4000000")
+    (fat,) = _example("--flows", "10000", *fat_options)
+    (tiers,) = _example("--flows", "320", "--switches", "64")
+    table2_runs = table2()
+    ns2_rows, ns2 = beside_ns2(rounds)
     paper_s = paper_000()
     by_flows = {row["flows"]: row for row in flows}
     growth = by_flows[1000]["ns_per_packet"] / by_flows[2]["ns_per_packet"]
-    ratio = sum(link["virtual_s"] for link in links) / sum(link["wall_s"] for link in links)
+    ratio = sum(link["virtual_s"] for link in table2_runs) / sum(link["wall_s"] for link in table2_runs)
     rows: list[dict[str, Any]] = [
         {
             "name": f"virtual time, {count} flows at 1 Gbit/s, two switches",
@@ -106,7 +148,21 @@ def bench() -> dict[str, Any]:
     rows.append(
         _ratio("virtual to wall time, 65 flows at 1 Gbit/s", speed, f">= {GIGABIT_AIM:.0f}", speed >= GIGABIT_AIM)
     )
+    fat_speed = fat["virtual_per_wall"]
+    rows.append(
+        _ratio("virtual to wall time, 10,000 flows at 10 Gbit/s", fat_speed, f">= {FAT_AIM}", fat_speed >= FAT_AIM)
+    )
+    rows.append(
+        {
+            "name": "virtual time, 320 flows through three tiers of 64 switches",
+            "value": tiers["packets_per_s"],
+            "unit": "packets/s",
+            "aim": f">= {PACKETS_PER_S_AIM:,.0f}",
+            "ok": tiers["packets_per_s"] >= PACKETS_PER_S_AIM,
+        }
+    )
     rows.append(_ratio("virtual to wall time, Table 2's links", ratio, f">= {LINKS_AIM:.0f}", ratio >= LINKS_AIM))
+    rows += ns2_rows
     rows.append(
         {
             "name": "all of the Qthresh paper in virtual time, 5 repeats, 2 processes",
@@ -116,7 +172,8 @@ def bench() -> dict[str, Any]:
             "ok": paper_s <= PAPER_AIM_S,
         }
     )
-    return {"rows": rows, "raw": {"netsim": {"flows": flows, "gigabit": gigabit, "table2": links, "paper_s": paper_s}}}
+    raw = {"flows": flows, "gigabit": gigabit, "fat": fat, "tiers": tiers, "table2": table2_runs, "ns2_s": ns2}
+    return {"rows": rows, "raw": {"netsim": raw | {"paper_s": paper_s}}}
 
 
 def _ratio(name: str, value: float, aim: str, ok: bool) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def main() -> None:
         console.print(f"[yellow]this machine is busy (load {load[0]:.1f}): what needs two processors suffers most[/]")
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "pipeline alone": pipeline.bench,
-        "virtual time": netsim.bench,
+        "virtual time": lambda: netsim.bench(arguments.rounds),
         "Linux in virtual time": kernel_time.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
         "P4Runtime": lambda: p4runtime.bench(arguments.rounds),

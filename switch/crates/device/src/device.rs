@@ -12,13 +12,19 @@ use crate::replace::{Before, Next};
 use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
 use traffic::{QueueStats, SharedBuffer, Usage};
 use v1model::{
-    ControlError, Effects, Entry, ErrorKind, FieldRef, Nanos, Packet, Pipeline, TableId,
+    ControlError, Effects, Entry, ErrorKind, FieldRef, FrameBuffer, Nanos, Packet, Pipeline,
+    TableId,
 };
 
 /// Where frames go that leave the switch.
 pub trait Transmit {
     /// A frame leaves at `port`; its last bit is on the line at `at` (which may have passed).
     fn transmit(&mut self, port: u32, frame: &[u8], at: Nanos);
+
+    /// The same for who takes the frame out of its packet ([`Packet::exchange`]) instead of a copy.
+    fn transmit_packet(&mut self, port: u32, packet: &mut Packet, at: Nanos) {
+        self.transmit(port, packet.frame(), at);
+    }
 }
 
 /// How often idle time-outs are looked for.
@@ -199,11 +205,32 @@ impl Device {
     /// A frame came in at `port`: parse, ingress, then enqueue, drop, clone, digest as the program says.
     /// Call `advance(now)` before, so that what left before this frame came has left.
     pub fn receive(&mut self, now: Nanos, port: u32, frame: &[u8]) {
+        if let Some((core, pipeline)) = self.accept(now, port, frame) {
+            core.receive(pipeline, port, |packet| packet.load(frame));
+        }
+    }
+
+    /// The same without a copy: the buffer of a frame that is taken is the packet's, and another one is left.
+    pub fn receive_buffer(&mut self, now: Nanos, port: u32, frame: &mut FrameBuffer) {
+        if let Some((core, pipeline)) = self.accept(now, port, frame.as_ref()) {
+            core.receive(pipeline, port, |packet| packet.exchange(frame));
+        }
+    }
+
+    /// Counts a frame that came in; None: it goes no further.
+    #[inline]
+    fn accept(
+        &mut self,
+        now: Nanos,
+        port: u32,
+        frame: &[u8],
+    ) -> Option<(&mut Core, &mut Pipeline)> {
         let core = &mut self.core;
         core.now = core.now.max(now);
         core.stats.received += 1;
         let Some(p) = core.ports.get_mut(port as usize).and_then(Option::as_mut) else {
-            return core.stats.drop(DropReason::NoSuchPort);
+            core.stats.drop(DropReason::NoSuchPort);
+            return None;
         };
         p.stats.rx_packets += 1;
         p.stats.rx_bytes += frame.len() as u64;
@@ -214,7 +241,8 @@ impl Device {
         };
         if let Some(reason) = unusable {
             p.stats.rx_errors += 1;
-            return core.stats.drop(reason);
+            core.stats.drop(reason);
+            return None;
         }
         match &self.pipeline {
             Some(_) => p.stats.rx_frames.count(frame),
@@ -224,10 +252,11 @@ impl Device {
             self.show(port, frame);
         }
         let core = &mut self.core;
-        let Some(pipeline) = self.pipeline.as_mut() else {
-            return core.stats.drop(DropReason::NoPipeline);
-        };
-        core.receive(pipeline, port, frame);
+        let pipeline = self.pipeline.as_mut();
+        if pipeline.is_none() {
+            core.stats.drop(DropReason::NoPipeline);
+        }
+        Some((core, pipeline?))
     }
 
     /// A packet-out: a frame that enters at the CPU port, `packet_out` header first where the program has one.

@@ -42,4 +42,4 @@ pub use stats::{
 pub use traffic::{
     LinkLayer, QueueLimits, QueueStats, SchedulerKind, UnknownName, Usage, UNLIMITED,
 };
-pub use v1model::Nanos;
+pub use v1model::{FrameBuffer, Nanos, Packet};

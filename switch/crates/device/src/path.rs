@@ -87,17 +87,11 @@ pub(crate) fn prepare_queue_drop(
 
 /// A frame that came in, before the parser.
 #[inline]
-pub(crate) fn arrive(
-    pipeline: &Pipeline,
-    packet: &mut Packet,
-    port: u32,
-    frame: &[u8],
-    now: Nanos,
-) {
-    packet.load(frame);
+pub(crate) fn arrive(pipeline: &Pipeline, packet: &mut Packet, port: u32, now: Nanos) {
     pipeline.reset(packet);
     pipeline.std_set(packet, Std::IngressPort, u64::from(port));
-    pipeline.std_set(packet, Std::PacketLength, frame.len() as u64);
+    let len = packet.frame_len() as u64;
+    pipeline.std_set(packet, Std::PacketLength, len);
     pipeline.std_set(packet, Std::IngressGlobalTimestamp, micros(now));
 }
 
@@ -280,12 +274,18 @@ impl Core {
         self.discard(packet, reason);
     }
 
-    /// A frame from outside.
+    /// A frame from outside, which `load` puts into its packet.
     #[inline]
-    pub(crate) fn receive(&mut self, pipeline: &mut Pipeline, port: u32, frame: &[u8]) {
+    pub(crate) fn receive(
+        &mut self,
+        pipeline: &mut Pipeline,
+        port: u32,
+        load: impl FnOnce(&mut Packet),
+    ) {
         self.begin();
         let mut packet = self.pool.get(pipeline);
-        arrive(pipeline, &mut packet, port, frame, self.now);
+        load(&mut packet);
+        arrive(pipeline, &mut packet, port, self.now);
         self.ingress(pipeline, packet, 0);
     }
 
@@ -577,21 +577,21 @@ impl Core {
     }
 
     #[inline]
-    fn transmit(&mut self, port: u32, packet: Box<Packet>, at: Nanos, tx: &mut dyn Transmit) {
+    fn transmit(&mut self, port: u32, mut packet: Box<Packet>, at: Nanos, tx: &mut dyn Transmit) {
         let frame = packet.frame();
-        if self.config.cpu_port == Some(port) {
-            if !self.events.packet_in(frame) {
-                return self.discard(packet, DropReason::PacketInMissed);
-            }
-        } else {
-            tx.transmit(port, frame, at);
+        let is_cpu_port = self.config.cpu_port == Some(port);
+        if is_cpu_port && !self.events.packet_in(frame) {
+            return self.discard(packet, DropReason::PacketInMissed);
         }
         self.stats.transmitted += 1;
-        self.stats.packet_ins += u64::from(self.config.cpu_port == Some(port));
+        self.stats.packet_ins += u64::from(is_cpu_port);
         if let Some(p) = self.ports[port as usize].as_deref_mut() {
             p.stats.tx_packets += 1;
             p.stats.tx_bytes += frame.len() as u64;
             p.stats.tx_frames.count(frame);
+        }
+        if !is_cpu_port {
+            tx.transmit_packet(port, &mut packet, at);
         }
         self.pool.put(packet);
     }

@@ -175,7 +175,8 @@ impl Walk<'_> {
     fn walk(mut self, port: u32, frame: &[u8]) -> Trace {
         self.effects.log.enabled = true;
         let mut packet = self.pipeline.new_packet();
-        arrive(self.pipeline, &mut packet, port, frame, self.core.now);
+        packet.load(frame);
+        arrive(self.pipeline, &mut packet, port, self.core.now);
         self.ingress(packet, "receive");
         // First in, first out: as they would stand in their queues.
         while !self.pending.is_empty() {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measures the simulator: packets through the P4 pipeline per second of wall time, for 2 to 1,000 flows over qthresh.p4.
+//! Measures the simulator: packets through the P4 pipeline per second of wall time, for any number of flows over qthresh.p4.
 //!
 //! ```text
 //!  cargo run --release -p netsim --example packets_per_second -- [--flows 2,10,100,1000] [--switches 2] [--rate-bps 1000000000]
 //!      [--pairs 10] [--rtt-ns 10000000] [--mss-bytes 1446] [--queue-packets 850] [--cc reno] [--qthresh 0] [--app greedy|udp] [--packets 2000000]
 //! ```
 //!
-//! A dumbbell: all senders at s1, all receivers at the last switch, one bottleneck port on s1. Prints one JSON object a
-//! row. The first tenth of the packets is not measured: buffers grow and connections start then.
+//! A dumbbell: all senders at s1, all receivers at the last switch, one bottleneck port on s1. `--switches 64` is a tree of
+//! three tiers instead: 8 pods of 4 edge and 2 aggregation switches, 16 cores, two hosts at each edge switch, and flows
+//! between pods, through five switches. Prints one JSON object a row. The first tenth of the packets is not measured: buffers grow and connections start then.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -62,7 +63,12 @@ impl Options {
                         .collect::<Result<_, _>>()
                         .map_err(|e: std::num::ParseIntError| e.to_string())?;
                 }
-                "--switches" => options.switches = number()?.clamp(1, 2) as usize,
+                "--switches" => {
+                    options.switches = number()? as usize;
+                    if ![1, 2, TREE].contains(&options.switches) {
+                        return Err(format!("{key} {value}: 1, 2 or {TREE}"));
+                    }
+                }
                 "--rate-bps" => options.rate_bps = number()?,
                 "--rtt-ns" => options.rtt_ns = number()?,
                 "--mss-bytes" => options.mss_bytes = number()?,
@@ -107,15 +113,137 @@ fn ip(side: u8, i: usize) -> [u8; 4] {
 const HOSTS: usize = 250;
 const TRUNK: u32 = 501;
 
+/// Switches of the tree, and of its parts.
+const TREE: usize = 64;
+const PODS: usize = 8;
+const EDGES: usize = 4;
+const AGGREGATIONS: usize = 2;
+const CORES: usize = 8;
+const TREE_HOSTS: usize = PODS * EDGES * 2;
+/// The first port that leads up.
+const UP: usize = 11;
+
+/// A switch of the tree. An aggregation switch `n` of any pod leads to the cores of group `n`.
+#[derive(Clone, Copy)]
+enum Tier {
+    Edge(usize, usize),
+    Aggregation(usize, usize),
+    Core(usize, usize),
+}
+
+impl Tier {
+    fn all() -> impl Iterator<Item = Tier> {
+        let pods = (0..PODS).flat_map(|pod| {
+            let edges = (0..EDGES).map(move |n| Tier::Edge(pod, n));
+            edges.chain((0..AGGREGATIONS).map(move |n| Tier::Aggregation(pod, n)))
+        });
+        let cores =
+            (0..AGGREGATIONS).flat_map(|group| (0..CORES).map(move |n| Tier::Core(group, n)));
+        pods.chain(cores)
+    }
+
+    fn name(self) -> String {
+        match self {
+            Tier::Edge(pod, n) => format!("e{pod}-{n}"),
+            Tier::Aggregation(pod, n) => format!("a{pod}-{n}"),
+            Tier::Core(group, n) => format!("c{group}-{n}"),
+        }
+    }
+
+    /// Where it leads up: the switches there, each with its port.
+    fn above(self) -> Vec<(Tier, usize)> {
+        match self {
+            Tier::Edge(pod, edge) => (0..AGGREGATIONS)
+                .map(|n| (Tier::Aggregation(pod, n), edge + 1))
+                .collect(),
+            Tier::Aggregation(pod, group) => (0..CORES)
+                .map(|n| (Tier::Core(group, n), pod + 1))
+                .collect(),
+            Tier::Core(..) => Vec::new(),
+        }
+    }
+
+    /// The port that leads to a host.
+    fn port_to(self, host: usize) -> usize {
+        let (pod, edge) = (host / 2 / EDGES, host / 2 % EDGES);
+        match self {
+            Tier::Edge(p, n) if (p, n) == (pod, edge) => host % 2 + 1,
+            Tier::Edge(..) => UP + host % AGGREGATIONS,
+            Tier::Aggregation(p, _) if p == pod => edge + 1,
+            Tier::Aggregation(..) => UP + host / 2 % CORES,
+            Tier::Core(..) => pod + 1,
+        }
+    }
+}
+
+fn host(side: u8, i: usize) -> Value {
+    let [a, b, c, d] = ip(side, i);
+    let mac = format!("08:00:00:{side:02x}:{:02x}:{:02x}", i / 250, i % 250);
+    json!({"name": format!("h{side}-{i}"), "ip": format!("{a}.{b}.{c}.{d}"), "mac": mac, "gateway_mac": "08:00:00:ff:00:01"})
+}
+
+/// The tree with its hosts; the delay of a round trip is that of its eight links between switches.
+fn tree(options: &Options, flows: usize) -> Value {
+    let plug = |tier: Tier, port: usize| json!({"node": tier.name(), "port": port});
+    let port = |port: usize| {
+        let rate_bps = if port < UP { 0 } else { options.rate_bps };
+        json!({"port": port, "rate_bps": rate_bps, "queue_packets": options.queue_packets})
+    };
+    let delay = json!({"delay_ns": options.rtt_ns / 8});
+    let mut links: Vec<Value> = Vec::new();
+    let mut link = |a: Value, b: Value, delay: &Value| {
+        links.push(json!({"name": format!("l{}", links.len()), "a": a, "b": b, "a_to_b": delay, "b_to_a": delay}));
+    };
+    for i in 0..TREE_HOSTS {
+        let edge = Tier::Edge(i / 2 / EDGES, i / 2 % EDGES);
+        link(
+            json!({"node": format!("h1-{i}")}),
+            plug(edge, i % 2 + 1),
+            &json!({"delay_ns": 0}),
+        );
+    }
+    for tier in Tier::all() {
+        for (n, (above, down)) in tier.above().into_iter().enumerate() {
+            link(plug(tier, UP + n), plug(above, down), &delay);
+        }
+    }
+    let ports: Vec<Value> = (1..=PODS).chain(UP..UP + CORES).map(port).collect();
+    let switches: Vec<Value> = Tier::all()
+        .map(|tier| json!({"name": tier.name(), "program": "qthresh", "ports": ports}))
+        .collect();
+    let hosts: Vec<Value> = (0..TREE_HOSTS).map(|i| host(1, i)).collect();
+    let ends = |i: usize| {
+        let pod = i / TREE_HOSTS % (PODS - 1) + 1;
+        let from = i % TREE_HOSTS;
+        let to = (from + pod * EDGES * 2) % TREE_HOSTS;
+        (format!("h1-{from}"), format!("h1-{to}"))
+    };
+    let list: Vec<Value> = (0..flows)
+        .map(|i| flow(options, flows, i, ends(i)))
+        .collect();
+    json!({"programs": {"qthresh": {"json": common::program()}}, "switches": switches, "hosts": hosts, "links": links, "flows": list})
+}
+
+/// Flow `i` of so many, all of which start within a second.
+fn flow(options: &Options, flows: usize, i: usize, (from, to): (String, String)) -> Value {
+    let app = match options.app.as_str() {
+        "udp" => {
+            json!({"kind": "cbr_udp", "rate_bps": options.rate_bps / flows as u64, "payload_bytes": options.mss_bytes})
+        }
+        _ => json!({"kind": "greedy"}),
+    };
+    let start_ns = i as u64 * (1_000_000_000 / flows as u64).min(1_000_000);
+    json!({"name": format!("f{i}"), "from": from, "to": to, "start_ns": start_ns,
+           "app": app, "tcp": {"cc": options.cc, "recovery": "sack", "mss_bytes": options.mss_bytes}})
+}
+
 fn config(options: &Options, flows: usize) -> Value {
     let mut hosts = Vec::new();
     let mut links = Vec::new();
     let mut add_host = |side: u8, i: usize, switch: &str, port: u32, delay_ns: u64| {
         let name = format!("h{side}-{i}");
-        let [a, b, c, d] = ip(side, i);
-        let mac = format!("08:00:00:{side:02x}:{:02x}:{:02x}", i / 250, i % 250);
         let delay = json!({"delay_ns": delay_ns});
-        hosts.push(json!({"name": name, "ip": format!("{a}.{b}.{c}.{d}"), "mac": mac, "gateway_mac": "08:00:00:ff:00:01"}));
+        hosts.push(host(side, i));
         links.push(json!({"name": format!("l-{name}"), "a": {"node": name}, "b": {"node": switch, "port": port},
                           "a_to_b": delay, "b_to_a": delay}));
     };
@@ -145,18 +273,32 @@ fn config(options: &Options, flows: usize) -> Value {
     }
     let list: Vec<Value> = (0..flows)
         .map(|i| {
-            let app = match options.app.as_str() {
-                "udp" => json!({"kind": "cbr_udp", "rate_bps": options.rate_bps / flows as u64, "payload_bytes": options.mss_bytes}),
-                _ => json!({"kind": "greedy"}),
-            };
-            json!({"name": format!("f{i}"), "from": format!("h1-{}", i % options.senders(flows)), "to": format!("h2-{}", i % options.receivers(flows)), "start_ns": i * 1_000_000,
-                   "app": app, "tcp": {"cc": options.cc, "recovery": "sack", "mss_bytes": options.mss_bytes}})
+            let from = format!("h1-{}", i % options.senders(flows));
+            flow(
+                options,
+                flows,
+                i,
+                (from, format!("h2-{}", i % options.receivers(flows))),
+            )
         })
         .collect();
     json!({"programs": {"qthresh": {"json": common::program()}}, "switches": switches, "hosts": hosts, "links": links, "flows": list})
 }
 
+fn mac(side: u8, i: usize) -> u64 {
+    0x0800_0000_0000 | u64::from(side) << 16 | (i as u64 / 250) << 8 | (i as u64 % 250)
+}
+
 fn add_tables(sim: &mut Simulation, options: &Options, flows: usize) {
+    if options.switches == TREE {
+        for tier in Tier::all() {
+            let device = sim.switch_mut(&tier.name()).expect("it is there");
+            for host in 0..TREE_HOSTS {
+                common::add_route(device, ip(1, host), mac(1, host), tier.port_to(host) as u64);
+            }
+        }
+        return;
+    }
     for n in 1..=options.switches {
         let device = sim.switch_mut(&format!("s{n}")).expect("it is there");
         for (side, hosts) in [(1u8, options.senders(flows)), (2, options.receivers(flows))] {
@@ -166,9 +308,7 @@ fn add_tables(sim: &mut Simulation, options: &Options, flows: usize) {
                 } else {
                     TRUNK.into()
                 };
-                let number = ((i as u64 / 250) << 8) | (i as u64 % 250);
-                let mac = 0x0800_0000_0000 | (u64::from(side) << 16) | number;
-                common::add_route(device, ip(side, i), mac, port);
+                common::add_route(device, ip(side, i), mac(side, i), port);
             }
         }
         if n == 1 && options.qthresh > 0 {
@@ -204,7 +344,11 @@ fn run_to(sim: &mut Simulation, packets: u64) {
 fn main() -> Result<(), String> {
     let options = Options::from_arguments()?;
     for &flows in &options.flows {
-        let text = config(&options, flows).to_string();
+        let config = match options.switches {
+            TREE => tree(&options, flows),
+            _ => config(&options, flows),
+        };
+        let text = config.to_string();
         let mut sim = Simulation::from_json(&text).map_err(|e| e.to_string())?;
         add_tables(&mut sim, &options, flows);
         run_to(&mut sim, options.packets / 10);

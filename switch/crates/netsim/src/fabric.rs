@@ -68,8 +68,8 @@ impl Fabric {
     #[inline]
     pub(crate) fn transmit(&mut self, now: Nanos, wire: u32, frame: FrameId) {
         let wire = &mut self.wires[wire as usize];
-        let bytes = self.frames.get_mut(frame);
-        if wire.link.transmit(now, bytes, frame).is_err() {
+        let buffer = self.frames.get_mut(frame);
+        if wire.link.transmit(now, buffer, frame).is_err() {
             self.frames.release(frame);
         }
         self.calendar.set(wire.entity, wire.link.next_event());

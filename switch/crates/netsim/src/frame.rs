@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use checksum::{csum16, Sum};
 use tcp::segment::Ecn;
+use tcp::{ParseError, Segment};
 
 mod field {
     use super::Range;
@@ -101,6 +102,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) ecn: Ecn,
     /// Transport header and payload, padding cut off.
     pub(crate) body: &'a [u8],
+    /// Bytes of the body before those that are known to be zero.
+    written: usize,
 }
 
 fn four(bytes: &[u8]) -> [u8; 4] {
@@ -108,9 +111,9 @@ fn four(bytes: &[u8]) -> [u8; 4] {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads the headers and verifies the header checksum.
+    /// Reads the headers and verifies the header checksum; the frame is known to be zero behind the first `written` bytes.
     #[inline]
-    pub(crate) fn parse(frame: &'a [u8]) -> Result<Packet<'a>, FrameError> {
+    pub(crate) fn parse(frame: &'a [u8], written: usize) -> Result<Packet<'a>, FrameError> {
         if frame.len() < TRANSPORT || frame[field::ETHER_TYPE] != ETHER_TYPE_IPV4 {
             return Err(FrameError::Malformed);
         }
@@ -135,7 +138,37 @@ impl<'a> Packet<'a> {
             protocol: ip[field::PROTOCOL],
             ecn: Ecn::from_bits(ip[field::DSCP_ECN]),
             body: &frame[TRANSPORT..end],
+            written: written.clamp(TRANSPORT, end) - TRANSPORT,
         })
+    }
+
+    /// Its TCP segment.
+    #[inline]
+    pub(crate) fn segment(&self) -> Result<Segment, ParseError> {
+        let segment = Segment::parse_written(self.src, self.dst, self.body, self.written);
+        segment.map(|segment| Segment {
+            ecn: self.ecn,
+            ..segment
+        })
+    }
+
+    /// Source port, destination port and bytes of payload of its UDP datagram; its checksum is verified.
+    pub(crate) fn datagram(&self) -> Result<(u16, u16, usize), FrameError> {
+        let body = self.body;
+        if body.len() < UDP_LEN {
+            return Err(FrameError::Malformed);
+        }
+        let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
+        if body[6..8] != [0, 0] {
+            let sum = Sum::pseudo_header(self.src, self.dst, PROTOCOL_UDP, body.len());
+            if sum.plus(&body[..self.written]).finish() != 0 {
+                return Err(FrameError::TransportChecksum);
+            }
+        }
+        if port(4) != body.len() as u16 {
+            return Err(FrameError::Malformed);
+        }
+        Ok((port(0), port(2), body.len() - UDP_LEN))
     }
 }
 
@@ -153,29 +186,6 @@ pub(crate) fn emit_udp(src: [u8; 4], dst: [u8; 4], ports: (u16, u16), out: &mut 
         checksum => checksum,
     };
     out[6..8].copy_from_slice(&checksum.to_be_bytes());
-}
-
-/// Source port, destination port and bytes of payload of a UDP datagram; its checksum is verified.
-pub(crate) fn parse_udp(
-    src: [u8; 4],
-    dst: [u8; 4],
-    body: &[u8],
-) -> Result<(u16, u16, usize), FrameError> {
-    if body.len() < UDP_LEN {
-        return Err(FrameError::Malformed);
-    }
-    let port = |at: usize| u16::from_be_bytes([body[at], body[at + 1]]);
-    let len = body.len() as u16;
-    if body[6..8] != [0, 0] {
-        let sum = Sum::pseudo_header(src, dst, PROTOCOL_UDP, body.len()).plus(body);
-        if sum.finish() != 0 {
-            return Err(FrameError::TransportChecksum);
-        }
-    }
-    if port(4) != len {
-        return Err(FrameError::Malformed);
-    }
-    Ok((port(0), port(2), body.len() - UDP_LEN))
 }
 
 #[cfg(test)]
@@ -205,9 +215,11 @@ mod tests {
     fn what_was_emitted_is_parsed() {
         for payload in [0, 1, 2, 3, 957] {
             let frame = datagram(payload);
-            let packet = Packet::parse(&frame).unwrap();
-            assert_eq!((packet.src, packet.dst, packet.ecn), (A, B, Ecn::Ect0));
-            assert_eq!(parse_udp(A, B, packet.body), Ok((1000, 2000, payload)));
+            for written in [TRANSPORT + UDP_LEN, frame.len()] {
+                let packet = Packet::parse(&frame, written).unwrap();
+                assert_eq!((packet.src, packet.dst, packet.ecn), (A, B, Ecn::Ect0));
+                assert_eq!(packet.datagram(), Ok((1000, 2000, payload)));
+            }
         }
     }
 
@@ -215,8 +227,8 @@ mod tests {
     fn padding_is_cut_off() {
         let mut frame = datagram(1);
         frame.resize(60, 0xaa);
-        let packet = Packet::parse(&frame).unwrap();
-        assert_eq!(parse_udp(A, B, packet.body), Ok((1000, 2000, 1)));
+        let packet = Packet::parse(&frame, frame.len()).unwrap();
+        assert_eq!(packet.datagram(), Ok((1000, 2000, 1)));
     }
 
     /// A checksum finds every single flipped bit behind the Ethernet header.
@@ -226,8 +238,7 @@ mod tests {
         for bit in ETHERNET_LEN * 8..good.len() * 8 {
             let mut frame = good.clone();
             frame[bit / 8] ^= 0x80 >> (bit % 8);
-            let taken = Packet::parse(&frame)
-                .and_then(|packet| parse_udp(packet.src, packet.dst, packet.body));
+            let taken = Packet::parse(&frame, frame.len()).and_then(|packet| packet.datagram());
             assert!(taken.is_err(), "bit {bit}");
         }
     }

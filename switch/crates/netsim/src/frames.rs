@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Buffers of the frames that are under way, for reuse: links and events carry a number, never bytes.
 
+use device::FrameBuffer;
+
 /// A frame that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId(u32);
 
-/// Room of a new buffer, bytes; longer frames make it grow once.
-const BUFFER_BYTES: usize = 2_048;
-
 /// All frames under way.
 #[derive(Default)]
 pub(crate) struct Frames {
-    buffers: Vec<Vec<u8>>,
+    buffers: Vec<FrameBuffer>,
     free: Vec<u32>,
 }
 
 impl Frames {
-    /// An empty buffer.
+    /// A buffer, whatever frame was in it.
     #[inline]
     pub(crate) fn take(&mut self) -> FrameId {
         match self.free.pop() {
@@ -27,19 +26,18 @@ impl Frames {
 
     #[cold]
     fn grow(&mut self) -> FrameId {
-        self.buffers.push(Vec::with_capacity(BUFFER_BYTES));
+        self.buffers.push(FrameBuffer::default());
         self.free.reserve(self.buffers.len());
         FrameId(self.buffers.len() as u32 - 1)
     }
 
-    /// The bytes of a frame.
     #[inline]
-    pub(crate) fn get(&self, id: FrameId) -> &[u8] {
+    pub(crate) fn get(&self, id: FrameId) -> &FrameBuffer {
         &self.buffers[id.0 as usize]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: FrameId) -> &mut Vec<u8> {
+    pub(crate) fn get_mut(&mut self, id: FrameId) -> &mut FrameBuffer {
         &mut self.buffers[id.0 as usize]
     }
 
@@ -47,14 +45,13 @@ impl Frames {
     #[inline]
     pub(crate) fn copy_of(&mut self, bytes: &[u8]) -> FrameId {
         let id = self.take();
-        self.get_mut(id).extend_from_slice(bytes);
+        self.get_mut(id).load(bytes);
         id
     }
 
     /// The frame is no more.
     #[inline]
     pub(crate) fn release(&mut self, id: FrameId) {
-        self.buffers[id.0 as usize].clear();
         self.free.push(id.0);
     }
 }

@@ -51,19 +51,20 @@ impl Host {
         }
     }
 
-    /// Sends a frame of `len` bytes of transport header and payload, which `emit` writes into zeros.
+    /// Sends a frame of `len` bytes of transport header and payload; `emit` writes the header, the first `header_len`
+    /// bytes, into zeros.
     #[inline]
     pub(crate) fn send(
         &mut self,
         now: Nanos,
         to: To,
-        len: usize,
+        (header_len, len): (usize, usize),
         fabric: &mut Fabric,
         emit: impl FnOnce(&mut [u8]),
     ) {
         let id = fabric.frames.take();
-        let frame = fabric.frames.get_mut(id);
-        frame.resize(TRANSPORT + len, 0);
+        let buffer = fabric.frames.get_mut(id);
+        let frame = buffer.zeros(TRANSPORT + len, TRANSPORT + header_len);
         self.identification = self.identification.wrapping_add(1);
         let headers = Headers {
             src_mac: self.mac,

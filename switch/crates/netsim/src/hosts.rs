@@ -3,7 +3,7 @@
 
 use crate::fabric::Fabric;
 use crate::flow::Flow;
-use crate::frame::{emit_udp, parse_udp, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
+use crate::frame::{emit_udp, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
 use crate::frames::FrameId;
 use crate::host::{Host, Taken, To};
 use crate::results::{FlowReport, HostReport, Transfer};
@@ -50,13 +50,13 @@ impl Hosts {
             let host = &self.hosts[host as usize];
             (host.ip, host.mac)
         };
-        let taken = match Packet::parse(fabric.frames.get(frame)) {
+        let buffer = fabric.frames.get(frame);
+        let taken = match Packet::parse(buffer.as_ref(), buffer.written()) {
             Err(error) => Taken::Refused(error),
             Ok(packet) if packet.dst != ip || packet.dst_mac != mac => Taken::NotForUs,
             Ok(packet) => match packet.protocol {
-                PROTOCOL_TCP => match Segment::parse(packet.src, packet.dst, packet.body) {
-                    Ok(mut segment) => {
-                        segment.ecn = packet.ecn;
+                PROTOCOL_TCP => match packet.segment() {
+                    Ok(segment) => {
                         let (local, remote) = (packet.dst, packet.src);
                         self.receive_segment(now, host, local, remote, &segment, fabric)
                     }
@@ -91,8 +91,7 @@ impl Hosts {
     }
 
     fn receive_datagram(&mut self, packet: &Packet<'_>) -> Taken {
-        let datagram = parse_udp(packet.src, packet.dst, packet.body);
-        let (src_port, dst_port, payload) = match datagram {
+        let (src_port, dst_port, payload) = match packet.datagram() {
             Ok(datagram) => datagram,
             Err(error) => return Taken::Refused(error),
         };
@@ -190,7 +189,7 @@ impl Hosts {
         let host = &mut self.hosts[endpoint.host as usize];
         loop {
             while let Some(segment) = connection.poll_transmit(now) {
-                let len = segment.wire_len();
+                let len = (segment.header_len(), segment.wire_len());
                 let to = To {
                     dst,
                     protocol: PROTOCOL_TCP,
@@ -412,7 +411,7 @@ impl Hosts {
                 Ecn::NotEct
             },
         };
-        host.send(now, to, UDP_LEN + payload, fabric, |out| {
+        host.send(now, to, (UDP_LEN, UDP_LEN + payload), fabric, |out| {
             emit_udp(src, dst, ports, out);
         });
     }

@@ -164,7 +164,7 @@ impl Simulation {
                     Sink::Machine(interface) => {
                         if let Some(machine) = &mut self.machine {
                             let frame = self.fabric.frames.get(exit.item);
-                            machine.deliver(now, interface, frame, &mut self.hosts.hosts);
+                            machine.deliver(now, interface, frame.as_ref(), &mut self.hosts.hosts);
                         }
                     }
                 }

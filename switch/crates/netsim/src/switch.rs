@@ -5,7 +5,7 @@ use crate::calendar::EntityId;
 use crate::fabric::Fabric;
 use crate::frames::FrameId;
 use crate::results::{Drops, PortReport, SwitchReport};
-use device::{Device, DropReason, Nanos, Transmit};
+use device::{Device, DropReason, Nanos, Packet, Transmit};
 
 /// No wire is plugged in.
 const UNPLUGGED: u32 = u32::MAX;
@@ -33,12 +33,25 @@ struct Out<'a> {
 impl Transmit for Out<'_> {
     #[inline]
     fn transmit(&mut self, port: u32, frame: &[u8], at: Nanos) {
+        let frame = self.fabric.frames.copy_of(frame);
+        self.send(port, frame, at);
+    }
+
+    #[inline]
+    fn transmit_packet(&mut self, port: u32, packet: &mut Packet, at: Nanos) {
+        let frame = self.fabric.frames.take();
+        packet.exchange(self.fabric.frames.get_mut(frame));
+        self.send(port, frame, at);
+    }
+}
+
+impl Out<'_> {
+    #[inline]
+    fn send(&mut self, port: u32, frame: FrameId, at: Nanos) {
         match self.outlets.wires.get(port as usize) {
-            Some(&wire) if wire != UNPLUGGED => {
-                let frame = self.fabric.frames.copy_of(frame);
-                self.fabric.transmit(at, wire, frame);
-            }
+            Some(&wire) if wire != UNPLUGGED => self.fabric.transmit(at, wire, frame),
             _ => {
+                self.fabric.frames.release(frame);
                 if let Some(count) = self.outlets.unplugged.get_mut(port as usize) {
                     *count += 1;
                 }
@@ -71,7 +84,8 @@ impl Switch {
         if self.device.next_due().is_some_and(|due| due <= now) {
             self.advance(now, fabric);
         }
-        self.device.receive(now, port, fabric.frames.get(frame));
+        let buffer = fabric.frames.get_mut(frame);
+        self.device.receive_buffer(now, port, buffer);
         if self.device.next_due().is_some_and(|due| due <= now) {
             self.advance(now, fabric);
         }

@@ -42,7 +42,7 @@ pub use entry::{
     ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };
 pub use error::{ControlError, ErrorKind, LoadError};
-pub use packet::Packet;
+pub use packet::{FrameBuffer, Packet};
 pub use pipeline::{FieldRef, Pipeline, Std, BUDGET_BYTES};
 pub use schema::*;
 pub use table::ValueSet;

@@ -11,6 +11,81 @@ pub(crate) const TAILROOM: usize = 16;
 /// Of `Packet::extracted`: not as the deparser emits them.
 pub(crate) const OUT_OF_ORDER: u64 = u64::MAX;
 
+/// A frame with the room around it that a `Packet` keeps: given to a packet and taken from it without a copy. What nobody
+/// has written since it was zero is known to be zero, so that a payload of zeros is neither written nor summed again.
+#[derive(Clone, Debug)]
+pub struct FrameBuffer {
+    /// Headroom, frame, tailroom.
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Where in `bytes` begins what is zero.
+    zeros_from: usize,
+}
+
+impl Default for FrameBuffer {
+    fn default() -> FrameBuffer {
+        FrameBuffer {
+            bytes: vec![0; HEADROOM + 2048 + TAILROOM],
+            start: HEADROOM,
+            end: HEADROOM,
+            zeros_from: 0,
+        }
+    }
+}
+
+impl FrameBuffer {
+    fn place(&mut self, len: usize) {
+        let need = HEADROOM + len + TAILROOM;
+        if self.bytes.len() < need {
+            self.bytes.resize(need, 0);
+        }
+        (self.start, self.end) = (HEADROOM, HEADROOM + len);
+    }
+
+    /// Makes it a copy of `frame`.
+    pub fn load(&mut self, frame: &[u8]) {
+        self.place(frame.len());
+        self.bytes[self.start..self.end].copy_from_slice(frame);
+        self.zeros_from = self.zeros_from.max(self.end);
+    }
+
+    /// Makes it a frame of `len` zeros, of which the caller writes none but the first `written`.
+    #[inline]
+    pub fn zeros(&mut self, len: usize, written: usize) -> &mut [u8] {
+        self.place(len);
+        if let Some(used) = self.bytes.get_mut(self.start..self.zeros_from) {
+            used.fill(0);
+        }
+        debug_assert!(self.bytes[self.start..].iter().all(|byte| *byte == 0));
+        self.zeros_from = self.start + written.min(len);
+        &mut self.bytes[self.start..self.end]
+    }
+
+    /// Bytes of the frame before those that are known to be zero.
+    #[inline]
+    pub fn written(&self) -> usize {
+        self.zeros_from.clamp(self.start, self.end) - self.start
+    }
+}
+
+impl AsRef<[u8]> for FrameBuffer {
+    /// The frame.
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+}
+
+impl AsMut<[u8]> for FrameBuffer {
+    /// The frame, no byte of which is known to be zero from here on.
+    #[inline]
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.zeros_from = self.zeros_from.max(self.end);
+        &mut self.bytes[self.start..self.end]
+    }
+}
+
 /// A packet in flight: its frame and its header vector. Made by `Pipeline::new_packet`; belongs to that pipeline.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -21,6 +96,8 @@ pub struct Packet {
     pub(crate) start: usize,
     /// Where the frame ends in `buffer`.
     pub(crate) end: usize,
+    /// Where in `buffer` begins what is zero.
+    pub(crate) zeros_from: usize,
     /// Bytes of the frame that the parser consumed: the payload starts at `start + parsed`.
     pub(crate) parsed: usize,
     /// The headers that these bytes are, by their places in the deparser, one bit each, while they lie in its order;
@@ -43,6 +120,7 @@ impl Packet {
             buffer: vec![0; HEADROOM + 2048 + TAILROOM],
             start: HEADROOM,
             end: HEADROOM,
+            zeros_from: 0,
             parsed: 0,
             extracted: 0,
             slots,
@@ -67,11 +145,28 @@ impl Packet {
         self.start = HEADROOM;
         self.end = HEADROOM + frame.len();
         self.buffer[self.start..self.end].copy_from_slice(frame);
+        self.zeros_from = self.zeros_from.max(self.end);
+        self.loaded();
+    }
+
+    /// Takes a received frame as `load` does, but without a copy: the buffer is the packet's from here on, and `frame` has
+    /// the packet's frame.
+    #[inline]
+    pub fn exchange(&mut self, frame: &mut FrameBuffer) {
+        std::mem::swap(&mut self.buffer, &mut frame.bytes);
+        std::mem::swap(&mut self.start, &mut frame.start);
+        std::mem::swap(&mut self.end, &mut frame.end);
+        std::mem::swap(&mut self.zeros_from, &mut frame.zeros_from);
+        self.loaded();
+    }
+
+    #[inline]
+    fn loaded(&mut self) {
         self.parsed = 0;
         self.extracted = 0;
         self.truncate_bytes = u32::MAX;
-        self.length_bytes = frame.len() as u32;
-        self.ingress_bytes = frame.len() as u32;
+        self.length_bytes = self.frame_len() as u32;
+        self.ingress_bytes = self.frame_len() as u32;
     }
 
     /// The frame: as received until `Pipeline::deparse`, as to be sent afterwards (truncation applied).

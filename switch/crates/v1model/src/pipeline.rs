@@ -473,6 +473,8 @@ impl Pipeline {
                 self.emit_in_place(pkt)
             }
         };
+        // Headers are written in front of the payload.
+        pkt.zeros_from = pkt.zeros_from.max(pkt.start + pkt.parsed);
         if !emitted {
             self.emit_anew(pkt);
         }
@@ -554,6 +556,7 @@ impl Pipeline {
                 }
                 pkt.buffer.copy_within(payload..pkt.end, payload + shift);
                 pkt.end += shift;
+                pkt.zeros_from = pkt.zeros_from.max(pkt.end);
                 HEADROOM
             }
         };

@@ -162,11 +162,24 @@ impl Segment {
     /// # Errors
     /// `ParseError`: too short, a data offset or an option that does not fit, or a wrong checksum.
     pub fn parse(src: [u8; 4], dst: [u8; 4], bytes: &[u8]) -> Result<Segment, ParseError> {
+        Segment::parse_written(src, dst, bytes, bytes.len())
+    }
+
+    /// The same for bytes that are known to be zero behind the first `written`: zeros need not be summed.
+    ///
+    /// # Errors
+    /// As `parse`.
+    pub fn parse_written(
+        src: [u8; 4],
+        dst: [u8; 4],
+        bytes: &[u8],
+        written: usize,
+    ) -> Result<Segment, ParseError> {
         if bytes.len() < BASE_HEADER_LEN {
             return Err(ParseError::TooShort { len: bytes.len() });
         }
         let sum = Sum::pseudo_header(src, dst, PROTOCOL_TCP, bytes.len());
-        let remainder = sum.plus(bytes).finish();
+        let remainder = sum.plus(&bytes[..written.min(bytes.len())]).finish();
         if remainder != 0 {
             return Err(ParseError::BadChecksum { remainder });
         }

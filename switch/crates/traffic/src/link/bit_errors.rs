@@ -57,21 +57,22 @@ impl BitErrors {
     /// frame and leaves it whole, so that what happens to later frames does not depend on that.
     pub(super) fn apply(
         &mut self,
-        frame: &mut [u8],
+        frame: &mut (impl AsRef<[u8]> + AsMut<[u8]> + ?Sized),
         in_force: bool,
         stream: &mut Xoshiro256PlusPlus,
     ) -> u32 {
         if self.ber == 0.0 {
             return 0;
         }
-        let Some(body) = frame.get_mut(UNTOUCHED_BYTES..) else {
+        let Some(body_bytes) = frame.as_ref().len().checked_sub(UNTOUCHED_BYTES) else {
             return 0;
         };
-        let bits = body.len() as u64 * 8;
+        let bits = body_bytes as u64 * 8;
         let mut flips = 0;
         while self.gap_bits < bits {
             if in_force {
-                body[(self.gap_bits / 8) as usize] ^= 0x80 >> (self.gap_bits % 8);
+                let at = UNTOUCHED_BYTES + (self.gap_bits / 8) as usize;
+                frame.as_mut()[at] ^= 0x80 >> (self.gap_bits % 8);
                 flips += 1;
             }
             let gap = self.draw_gap(stream);

@@ -27,7 +27,10 @@ pub struct Link<T> {
     /// The frame on the line; its last bit leaves at `line.free_at()`.
     on_line: Option<Entry<T>>,
     last_arrival: Nanos,
-    flight: BinaryHeap<Flight<T>>,
+    /// On the medium, in the order of their instants as well as of their entry.
+    in_order: VecDeque<Flight<T>>,
+    /// Those that overtake one that entered before.
+    overtaking: BinaryHeap<Flight<T>>,
     flight_sequence: u64,
     /// Latest delivery instant given out so far.
     last_due: Nanos,
@@ -139,7 +142,8 @@ impl<T> Link<T> {
             queue: VecDeque::with_capacity(frames.min(options.queue_packets)),
             on_line: None,
             last_arrival: 0,
-            flight: BinaryHeap::with_capacity(frames),
+            in_order: VecDeque::with_capacity(frames),
+            overtaking: BinaryHeap::new(),
             flight_sequence: 0,
             last_due: 0,
             dropped: VecDeque::with_capacity(64),
@@ -166,7 +170,7 @@ impl<T> Link<T> {
 
     /// Frames on the medium.
     pub fn in_flight(&self) -> usize {
-        self.flight.len()
+        self.in_order.len() + self.overtaking.len()
     }
 
     /// When a running delay spike ends, if there is one at `now`.
@@ -229,12 +233,18 @@ impl<T> Link<T> {
     ///
     /// # Errors
     /// [`Refused`] gives the item back when the queue is full.
-    pub fn transmit(&mut self, now: Nanos, frame: &mut [u8], item: T) -> Result<(), Refused<T>> {
+    pub fn transmit(
+        &mut self,
+        now: Nanos,
+        frame: &mut (impl AsRef<[u8]> + AsMut<[u8]> + ?Sized),
+        item: T,
+    ) -> Result<(), Refused<T>> {
+        let len_bytes = frame.as_ref().len();
         let now = now.max(self.last_arrival);
         self.last_arrival = now;
         self.advance(now);
         self.stats.offered_packets += 1;
-        self.stats.offered_bytes += frame.len() as u64;
+        self.stats.offered_bytes += len_bytes as u64;
         // All draws come first, for every frame: its fate must not depend on the queue's state.
         let bad = self.bursts.step(&mut self.streams.bursts);
         self.stats.bad_state_packets += u64::from(bad);
@@ -242,7 +252,7 @@ impl<T> Link<T> {
         let flips = good_errors.apply(frame, !bad, &mut self.streams.bit_errors)
             + bad_errors.apply(frame, bad, &mut self.streams.bad_bit_errors);
         let entry = Entry {
-            len_bytes: frame.len() as u32,
+            len_bytes: len_bytes as u32,
             lost: self.loss.is_lost(bad, &mut self.streams.loss),
             flips,
             jitter: JitterDraw::next(&mut self.streams.jitter),
@@ -303,14 +313,30 @@ impl<T> Link<T> {
             due = due.max(self.last_due);
         }
         self.last_due = self.last_due.max(due);
-        self.flight.push(Flight {
+        let flight = Flight {
             at: due,
             sequence: self.flight_sequence,
             len_bytes: entry.len_bytes,
             flips: entry.flips,
             item: entry.item,
-        });
+        };
         self.flight_sequence += 1;
+        match self.in_order.back() {
+            Some(last) if last.at > due => self.overtaking.push(flight),
+            _ => self.in_order.push_back(flight),
+        }
+    }
+
+    /// The next frame to leave the medium: flights compare as a heap wants it, the earliest is the greatest.
+    fn first(&self) -> Option<&Flight<T>> {
+        self.in_order.front().max(self.overtaking.peek())
+    }
+
+    fn take_first(&mut self) -> Option<Flight<T>> {
+        if self.overtaking.peek() > self.in_order.front() {
+            return self.overtaking.pop();
+        }
+        self.in_order.pop_front()
     }
 
     /// When a frame on the medium is due, a hold considered.
@@ -332,11 +358,11 @@ impl<T> Link<T> {
                 dropped: Some(reason),
             });
         }
-        let due = self.due(self.flight.peek()?.at);
+        let due = self.due(self.first()?.at);
         if due > now {
             return None;
         }
-        let flight = self.flight.pop()?;
+        let flight = self.take_first()?;
         self.stats.delivered_packets += 1;
         self.stats.delivered_bytes += u64::from(flight.len_bytes);
         if flight.flips > 0 {
@@ -352,7 +378,7 @@ impl<T> Link<T> {
 
     /// When `poll` should be called next: no delivery is due before. None: not until something is transmitted.
     pub fn next_event(&self) -> Option<Nanos> {
-        let delivery = self.flight.peek().map(|flight| self.due(flight.at));
+        let delivery = self.first().map(|flight| self.due(flight.at));
         // A frame on the line arrives at the end of its service and the least delay at the earliest.
         let line = self
             .on_line
