@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Device`: what the outside calls — packets, time, program, ports, replication, events.
 
-use crate::calendar::Calendar;
 use crate::config::{DeviceConfig, PortConfig, DROP_PORT, PORT_MAX};
 use crate::events::{Event, EventBuffer, MissedEvents};
 use crate::live_trace::LiveTrace;
@@ -10,6 +9,7 @@ use crate::ports::{Item, Port};
 use crate::pre::Replication;
 use crate::replace::{Before, Next};
 use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
+use traffic::calendar::Calendar;
 use traffic::{QueueStats, SharedBuffer, Usage};
 use v1model::{
     ControlError, Effects, Entry, ErrorKind, FieldRef, FrameBuffer, Nanos, Packet, Pipeline,
@@ -46,6 +46,7 @@ pub(crate) struct Core {
     pub(crate) config: DeviceConfig,
     pub(crate) now: Nanos,
     pub(crate) ports: Vec<Option<Box<Port>>>,
+    /// When something is due at which port.
     pub(crate) calendar: Calendar,
     pub(crate) buffer: SharedBuffer,
     pub(crate) pool: Pool,
@@ -80,6 +81,10 @@ impl Device {
     pub fn new(config: DeviceConfig) -> Device {
         let mut ports: Vec<Option<Box<Port>>> = Vec::new();
         ports.resize_with(DROP_PORT as usize + 1, || None);
+        let mut calendar = Calendar::default();
+        ports.iter().for_each(|_| {
+            calendar.add_entity();
+        });
         if let Some(cpu) = config.cpu_port {
             ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
         }
@@ -90,7 +95,7 @@ impl Device {
             core: Core {
                 now: 0,
                 ports,
-                calendar: Calendar::default(),
+                calendar,
                 buffer: SharedBuffer::new(config.buffer),
                 pool: Pool::default(),
                 pre: Replication::default(),
@@ -272,16 +277,9 @@ impl Device {
     pub fn advance(&mut self, now: Nanos, tx: &mut dyn Transmit) -> Option<Nanos> {
         let core = &mut self.core;
         core.begin();
-        while let Some((due, ticket, port)) = core.calendar.peek() {
-            let valid = core.is_valid(ticket, port);
-            if valid && due > now {
-                break;
-            }
-            core.calendar.pop();
-            if valid {
-                core.now = core.now.max(due);
-                core.serve(self.pipeline.as_mut(), port, tx);
-            }
+        while let Some((due, port)) = core.calendar.peek().filter(|(due, _)| *due <= now) {
+            core.now = core.now.max(due);
+            core.serve(self.pipeline.as_mut(), port, tx);
         }
         core.now = core.now.max(now);
         if core.expires && core.now >= core.next_expiry {
@@ -292,7 +290,7 @@ impl Device {
 
     /// When something is due next.
     pub fn next_due(&self) -> Option<Nanos> {
-        let departure = self.core.calendar.peek().map(|(due, _, _)| due);
+        let departure = self.core.calendar.peek().map(|(due, _)| due);
         let expiry = self.core.expires.then_some(self.core.next_expiry);
         match (departure, expiry) {
             (Some(a), Some(b)) => Some(a.min(b)),

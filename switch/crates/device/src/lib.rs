@@ -16,7 +16,6 @@
 
 #![forbid(unsafe_code)]
 
-mod calendar;
 pub mod config;
 mod device;
 pub mod events;

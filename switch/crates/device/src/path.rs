@@ -200,19 +200,12 @@ impl Core {
             })
     }
 
-    #[inline]
-    pub(crate) fn is_valid(&self, ticket: u64, port: u32) -> bool {
-        self.port(port).is_some_and(|p| p.ticket == ticket)
-    }
-
     /// Makes the calendar name the port's next instant, whatever it named before.
+    #[inline]
     pub(crate) fn reschedule(&mut self, port: u32) {
-        if let Some(p) = self.ports[port as usize].as_deref_mut() {
-            p.ticket = match p.due() {
-                Some(due) => self.calendar.schedule(due.max(self.now), port),
-                None => 0,
-            };
-        }
+        let due = self.port(port).and_then(Port::due);
+        let due = due.map(|due| due.max(self.now));
+        self.calendar.set_after_action(port, due);
     }
 
     /// Another round for a packet that went round `rounds` times; None, and counted, beyond the limits.
@@ -473,9 +466,9 @@ impl Core {
             .enqueue(self.now, queue, len_bytes, item, &mut self.buffer)
         {
             Ok(_) => {
-                if p.ticket == 0 {
+                if self.calendar.due(port).is_none() {
                     let due = p.queues.free_at().max(self.now);
-                    p.ticket = self.calendar.schedule(due, port);
+                    self.calendar.set(port, Some(due));
                 }
             }
             Err((reason, item)) => {
@@ -496,17 +489,14 @@ impl Core {
     ) {
         let now = self.now;
         let index = port as usize;
-        let Some(p) = self.ports[index].as_deref_mut() else {
-            return;
-        };
-        p.ticket = 0;
-        if let Some(packet) = p.on_line.take() {
+        let on_line = self.ports[index].as_deref_mut().map(|p| p.on_line.take());
+        if let Some(packet) = on_line.flatten() {
             self.transmit(port, packet, now, tx);
         }
-        // What egress sends to this same port (a clone) is served here as well, so it must not schedule it.
+        // The calendar names the port until its end: what egress sends to this same port (a clone) is served here too.
         while let Some(pipeline) = pipeline.as_deref_mut() {
             let Some(p) = self.ports[index].as_deref_mut() else {
-                return;
+                break;
             };
             let Some(due) = p.queues.dequeue(now, &mut self.buffer) else {
                 break;
@@ -520,7 +510,7 @@ impl Core {
                 continue;
             };
             let Some(p) = self.ports[index].as_deref_mut() else {
-                return;
+                break;
             };
             p.queues.served(now, packet.frame_len() as u32);
             if p.queues.free_at() <= now {

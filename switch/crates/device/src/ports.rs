@@ -20,8 +20,6 @@ pub(crate) struct Port {
     pub(crate) on_line: Option<Box<Packet>>,
     pub(crate) up: bool,
     pub(crate) stats: PortStats,
-    /// Ticket of its valid calendar entry, 0 for none.
-    pub(crate) ticket: u64,
 }
 
 impl Port {
@@ -36,7 +34,6 @@ impl Port {
             on_line: None,
             up: true,
             stats: PortStats::default(),
-            ticket: 0,
         }
     }
 

@@ -40,6 +40,8 @@ pub struct ClockPair {
 
 /// A stamp older than this is a stepped wall clock, not a frame that waited.
 const STAMP_AGE_MAX: Nanos = 1_000_000_000;
+/// And so is one that is further ahead than this, not a frame that came behind the reading.
+const STAMP_AHEAD_MAX: Nanos = 1_000_000;
 
 /// Reads further apart than this are read again: the thread was interrupted in between.
 const READ_GAP_MAX: Nanos = 1_000;
@@ -63,10 +65,15 @@ impl ClockPair {
         }
     }
 
-    /// The stamp on `CLOCK_MONOTONIC`: now at the latest, and now also for a stamp that cannot be right.
+    /// The stamp on `CLOCK_MONOTONIC`, behind the reading for a frame that came behind it; the reading for a stamp that
+    /// cannot be right.
+    #[inline]
     pub fn monotonic_of(&self, realtime_stamp: Nanos) -> Nanos {
         match self.realtime.checked_sub(realtime_stamp) {
             Some(age) if age < STAMP_AGE_MAX => self.monotonic.saturating_sub(age),
+            None if realtime_stamp - self.realtime < STAMP_AHEAD_MAX => {
+                self.monotonic + (realtime_stamp - self.realtime)
+            }
             _ => self.monotonic,
         }
     }
@@ -85,8 +92,13 @@ mod tests {
         assert_eq!(pair.monotonic_of(pair.realtime - 250), pair.monotonic - 250);
         assert_eq!(
             pair.monotonic_of(pair.realtime + 10),
+            pair.monotonic + 10,
+            "a frame that came behind the reading"
+        );
+        assert_eq!(
+            pair.monotonic_of(pair.realtime + 3_000_000_000),
             pair.monotonic,
-            "a stamp from the future"
+            "a clock stepped back"
         );
         assert_eq!(
             pair.monotonic_of(pair.realtime - 3_000_000_000),

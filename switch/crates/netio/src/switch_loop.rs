@@ -14,6 +14,8 @@ use crate::tx_batch::TxBatch;
 use crate::wake::WakeFd;
 use device::config::PORT_MAX;
 use device::{Calls, Device, DeviceHandle, Event};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +66,8 @@ impl StopHandle {
 pub struct SwitchLoop {
     device: Device,
     ports: Vec<PortIo>,
+    /// In one turn: the ports whose rings hold something, by the arrival of the first frame.
+    waiting: BinaryHeap<Reverse<(Nanos, usize)>>,
     tx: TxBatch,
     poller: Poller,
     links: LinkWatch,
@@ -137,6 +141,7 @@ impl SwitchLoop {
         };
         let switch_loop = SwitchLoop {
             device,
+            waiting: BinaryHeap::with_capacity(ports.len()),
             ports,
             tx,
             poller,
@@ -169,7 +174,7 @@ impl SwitchLoop {
                 }
                 return Ok(self.device);
             }
-            // What stands in the rings after this reading is for the next turn.
+            // What arrives after this reading is for the next turn.
             let clock = ClockPair::read();
             let overruns = self.device.stats().overruns();
             let received = self.receive(&clock, batch);
@@ -196,37 +201,32 @@ impl SwitchLoop {
         }
     }
 
-    /// Takes up to `batch` frames of all rings, merged by arrival; what is due before a frame is done before.
+    /// Takes up to `batch` frames of all rings that had arrived at the reading, merged by arrival; what is due before a
+    /// frame is done before.
     #[inline]
     fn receive(&mut self, clock: &ClockPair, batch: usize) -> usize {
+        // One look at every ring is enough: what comes to an empty one now arrived after the reading.
+        self.waiting.clear();
+        for (i, io) in self.ports.iter().enumerate() {
+            let arrival = io.ring.as_ref().and_then(|ring| ring.peek(clock));
+            self.waiting.extend(arrival.map(|at| Reverse((at, i))));
+        }
         let mut count = 0;
-        while count < batch {
-            let mut first: Option<(usize, Nanos)> = None;
-            let mut second = Nanos::MAX;
-            for (i, io) in self.ports.iter().enumerate() {
-                let Some(arrival) = io.ring.as_ref().and_then(|ring| ring.peek(clock)) else {
-                    continue;
-                };
-                match first {
-                    Some((_, best)) if arrival >= best => second = second.min(arrival),
-                    _ => {
-                        second = first.map_or(second, |(_, best)| best);
-                        first = Some((i, arrival));
-                    }
-                }
-            }
-            let Some((i, _)) = first else {
-                break;
-            };
+        while let Some(Reverse((arrival, i))) = self.waiting.pop() {
             let io = &mut self.ports[i];
-            let Some(ring) = io.ring.as_mut() else {
+            let Some(ring) = &mut io.ring else { continue };
+            if arrival > clock.monotonic || count == batch {
                 break;
-            };
+            }
+            let other = self.waiting.peek().map(|Reverse((at, _))| *at);
+            let until = other.map_or(clock.monotonic, |at| at.min(clock.monotonic));
             let (device, tx, port) = (&mut self.device, &mut self.tx, io.port);
-            count += ring.receive_until(clock, batch - count, second, |frame| {
+            count += ring.receive_until(clock, batch - count, until, |frame| {
                 device.advance(frame.arrival, tx);
                 device.receive(frame.arrival, port, frame.bytes);
             });
+            let next = ring.peek(clock);
+            self.waiting.extend(next.map(|at| Reverse((at, i))));
         }
         count
     }

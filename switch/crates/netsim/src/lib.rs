@@ -12,7 +12,6 @@
 //! | `config` | what there is and what happens, from JSON, checked |
 //! | `error` | what is wrong with a configuration or a request, and where |
 //! | `build` | from a configuration to the network |
-//! | `calendar` | which entity acts next |
 //! | `fabric` | links with the frames on them; what every node sends into |
 //! | `frames` | buffers of frames for reuse |
 //! | `frame` | Ethernet, IPv4 and UDP headers |
@@ -26,7 +25,6 @@
 #![forbid(unsafe_code)]
 
 mod build;
-mod calendar;
 pub mod config;
 mod error;
 mod fabric;
@@ -48,3 +46,4 @@ pub use device::{Device, Nanos};
 pub use error::{ConfigError, RequestError};
 pub use results::{Drops, FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 pub use simulation::Simulation;
+use traffic::calendar;

@@ -14,11 +14,13 @@
 //! | `seeds` | the seed of each thing in a run that chance moves |
 //! | `names` | options that are one of a few words |
 //! | `link` | one direction of an emulated link: delay, jitter, rate, loss, bit errors, spike, outage |
+//! | `calendar` | which of many entities acts next |
 //! | `port_queues` | one port: queues, scheduler, limits and line together |
 
 #![forbid(unsafe_code)]
 
 mod bit_set;
+pub mod calendar;
 pub mod limits;
 pub mod line;
 pub mod link;

@@ -57,7 +57,7 @@ pub struct RxCounters {
 pub struct RxFrame<'a> {
     /// The whole frame, VLAN tag and checksums included; the caller may change it.
     pub bytes: &'a mut [u8],
-    /// When the kernel saw the frame, `CLOCK_MONOTONIC`; never later than the reading.
+    /// When the kernel saw the frame, `CLOCK_MONOTONIC`.
     pub arrival: Nanos,
 }
 
@@ -67,9 +67,7 @@ pub struct RxRing {
     map: NonNull<u8>,
     map_len: usize,
     slot_len: usize,
-    slots_per_block: usize,
-    block_len: usize,
-    slots: usize,
+    /// Where the next frame will stand, bytes from the start.
     next: usize,
     counters: RxCounters,
 }
@@ -105,8 +103,9 @@ impl RxRing {
             .map_err(fail("SO_TIMESTAMPING"))?;
 
         let wanted = SLOT_OVERHEAD + LINK_HEADER_MAX + interface.mtu as usize;
-        let slot_len = wanted.next_multiple_of(16).max(2048);
-        let block_len = BLOCK_LEN.max(slot_len.next_power_of_two());
+        // A power of two fills its block, so that the slots stand one behind the other.
+        let slot_len = wanted.next_power_of_two().max(2048);
+        let block_len = BLOCK_LEN.max(slot_len);
         let slots_per_block = block_len / slot_len;
         let blocks = options.frames.max(1).div_ceil(slots_per_block);
         let request = libc::tpacket_req {
@@ -136,9 +135,6 @@ impl RxRing {
             map: NonNull::new(map.cast()).expect("mmap never returns null"),
             map_len,
             slot_len,
-            slots_per_block,
-            block_len,
-            slots: blocks * slots_per_block,
             next: 0,
             counters: RxCounters::default(),
             fd,
@@ -193,7 +189,7 @@ impl RxRing {
     ) -> usize {
         let mut count = 0;
         while count < limit {
-            let slot = self.slot(self.next);
+            let slot = self.next_slot();
             let status_word = Self::status(slot);
             let status = status_word.load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
@@ -201,17 +197,18 @@ impl RxRing {
             }
             // SAFETY: the status says that the kernel has handed the slot to us until the status is written back.
             unsafe {
-                if until != Nanos::MAX && clock.monotonic_of(Self::stamp(slot)) > until {
+                let arrival = clock.monotonic_of(Self::stamp(slot));
+                if arrival > until {
                     break;
                 }
-                if let Some(frame) = self.open_slot(slot, status, clock) {
-                    each(frame);
+                if let Some(bytes) = self.open_slot(slot, status) {
+                    each(RxFrame { bytes, arrival });
                 }
             }
             fence(Ordering::Release);
             status_word.store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            self.next += 1;
-            if self.next == self.slots {
+            self.next += self.slot_len;
+            if self.next == self.map_len {
                 self.next = 0;
             }
             count += 1;
@@ -222,7 +219,7 @@ impl RxRing {
     /// When the first waiting frame arrived; None when the ring is empty.
     #[inline]
     pub fn peek(&self, clock: &ClockPair) -> Option<Nanos> {
-        let slot = self.slot(self.next);
+        let slot = self.next_slot();
         if Self::status(slot).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
@@ -248,21 +245,14 @@ impl RxRing {
         Nanos::from(header.tp_sec) * 1_000_000_000 + Nanos::from(header.tp_nsec)
     }
 
-    fn slot(&self, index: usize) -> NonNull<u8> {
-        let offset = index / self.slots_per_block * self.block_len
-            + index % self.slots_per_block * self.slot_len;
-        debug_assert!(offset + self.slot_len <= self.map_len);
-        // SAFETY: the offset lies inside the mapping.
-        unsafe { self.map.add(offset) }
+    fn next_slot(&self) -> NonNull<u8> {
+        debug_assert!(self.next + self.slot_len <= self.map_len);
+        // SAFETY: `next` lies inside the mapping.
+        unsafe { self.map.add(self.next) }
     }
 
     /// Reads a slot that user space owns. None: the frame is counted and not handed on.
-    unsafe fn open_slot<'a>(
-        &mut self,
-        slot: NonNull<u8>,
-        status: u32,
-        clock: &ClockPair,
-    ) -> Option<RxFrame<'a>> {
+    unsafe fn open_slot<'a>(&mut self, slot: NonNull<u8>, status: u32) -> Option<&'a mut [u8]> {
         // SAFETY: by contract the slot is ours and starts with a tpacket2_hdr, which is plain data.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let mac = usize::from(header.tp_mac);
@@ -303,11 +293,7 @@ impl RxRing {
             bytes[12..14].copy_from_slice(&tpid.to_be_bytes());
             bytes[14..16].copy_from_slice(&header.tp_vlan_tci.to_be_bytes());
         }
-        let stamp = Nanos::from(header.tp_sec) * 1_000_000_000 + Nanos::from(header.tp_nsec);
-        Some(RxFrame {
-            bytes,
-            arrival: clock.monotonic_of(stamp),
-        })
+        Some(bytes)
     }
 
     /// What was lost; asks the kernel for its part, so not for the packet path.

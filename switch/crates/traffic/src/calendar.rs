@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which entity acts next: an indexed heap with one instant for each entity; equal instants in the order of scheduling.
+//! Nothing is allocated once the entities are there.
 
-use device::Nanos;
+use crate::line::Nanos;
 
-/// Something that acts at instants: a switch, a link direction, a connection's timer, an application.
-pub(crate) type EntityId = u32;
+/// Something that acts at instants: a port, a switch, a link direction, a connection's timer, an application.
+pub type EntityId = u32;
 
 const ABSENT: u32 = u32::MAX;
 /// Children of a heap node: four fit two cache lines and make the heap half as deep.
@@ -26,7 +27,7 @@ impl Slot {
 
 /// The calendar.
 #[derive(Default)]
-pub(crate) struct Calendar {
+pub struct Calendar {
     heap: Vec<Slot>,
     /// Place in the heap of each entity.
     place: Vec<u32>,
@@ -35,21 +36,21 @@ pub(crate) struct Calendar {
 
 impl Calendar {
     /// A new entity, with no instant yet.
-    pub(crate) fn add_entity(&mut self) -> EntityId {
+    pub fn add_entity(&mut self) -> EntityId {
         self.place.push(ABSENT);
-        self.heap.reserve(1);
+        self.heap.reserve(self.place.len() - self.heap.len());
         self.place.len() as EntityId - 1
     }
 
     /// The earliest instant and whose it is.
     #[inline]
-    pub(crate) fn peek(&self) -> Option<(Nanos, EntityId)> {
+    pub fn peek(&self) -> Option<(Nanos, EntityId)> {
         self.heap.first().map(|slot| (slot.at, slot.entity))
     }
 
     /// The instant of an entity.
     #[inline]
-    pub(crate) fn due(&self, entity: EntityId) -> Option<Nanos> {
+    pub fn due(&self, entity: EntityId) -> Option<Nanos> {
         match self.place[entity as usize] {
             ABSENT => None,
             place => Some(self.heap[place as usize].at),
@@ -58,7 +59,7 @@ impl Calendar {
 
     /// Gives an entity its instant, or none. An instant that stays keeps its place in the order.
     #[inline]
-    pub(crate) fn set(&mut self, entity: EntityId, at: Option<Nanos>) {
+    pub fn set(&mut self, entity: EntityId, at: Option<Nanos>) {
         match at {
             Some(at) if self.due(entity) == Some(at) => {}
             Some(at) => self.schedule(entity, at),
@@ -68,13 +69,14 @@ impl Calendar {
 
     /// As `set` for the entity that has just acted: the same instant again comes behind all that is scheduled for it.
     #[inline]
-    pub(crate) fn set_after_action(&mut self, entity: EntityId, at: Option<Nanos>) {
+    pub fn set_after_action(&mut self, entity: EntityId, at: Option<Nanos>) {
         match at {
             Some(at) => self.schedule(entity, at),
             None => self.cancel(entity),
         }
     }
 
+    #[inline]
     fn schedule(&mut self, entity: EntityId, at: Nanos) {
         self.scheduled += 1;
         let slot = Slot {
@@ -98,6 +100,7 @@ impl Calendar {
         }
     }
 
+    #[inline]
     fn cancel(&mut self, entity: EntityId) {
         let place = self.place[entity as usize];
         if place == ABSENT {
@@ -192,6 +195,7 @@ mod tests {
         for _ in &model {
             calendar.add_entity();
         }
+        let capacity = calendar.heap.capacity();
         let (mut state, mut order) = (1u64, 0u64);
         let mut random = move || {
             state = state
@@ -221,5 +225,6 @@ mod tests {
                 first.map(|(at, _, id)| (at, id as EntityId))
             );
         }
+        assert_eq!(calendar.heap.capacity(), capacity, "it never grows");
     }
 }
