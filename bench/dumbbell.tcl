@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The dumbbell of the Qthresh paper's Table 2 in ns-2, without Qthresh: ns dumbbell.tcl RATE_BPS DELAY_MS SECONDS
-lassign $argv rate_bps delay_ms seconds
+# The dumbbell of the Qthresh paper's Table 2 in ns-2, without Qthresh: ns dumbbell.tcl RATE_BPS DELAY_MS SECONDS [TRACE]
+# With a file's name as TRACE, each event of a packet is written to it, as most scripts for ns-2 have it.
+lassign $argv rate_bps delay_ms seconds trace
 
 set ns [new Simulator]
+if {$trace ne ""} { $ns trace-all [open $trace w] }
 foreach name {h1 h2 h3 s1 s2} { set $name [$ns node] }
 foreach {a b} [list $h1 $s1 $h2 $s1 $s2 $h3] { $ns duplex-link $a $b 10Mb 1ms DropTail }
 $ns duplex-link $s1 $s2 $rate_bps ${delay_ms}ms DropTail

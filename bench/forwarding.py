@@ -26,6 +26,8 @@ BRIDGE, COPY, OURS, BMV2 = "Linux bridge", "bare copy loop", "fairlane-switch", 
 GENERATOR = "the generator alone"
 GENERATOR_LIMITS = 0.95
 """A forwarder that passes on so much of what the generator can send is held back by it."""
+SPIN_US = 100
+SPINNING = f"{OURS} --spin-us {SPIN_US}"
 BMV2_AIM, BRIDGE_AIM, COPY_AIM, DELAY_AIM = 12.0, 0.8, 0.85, 2.0
 THROUGHPUT_FLOWS = 1_000
 DELAY_LOADS = (0.1, 0.5, 0.9)
@@ -65,10 +67,10 @@ def copy_loop(bed: Bed) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def fairlane(bed: Bed, flows: int = 0, rate_bps: int = 0) -> Generator[Switch]:
+def fairlane(bed: Bed, flows: int = 0, rate_bps: int = 0, spin_us: int = 0) -> Generator[Switch]:
     """fairlane-switch between the two interfaces, with qthresh.p4 on a managed port."""
     ports = (PortOptions(1, bed.left), PortOptions(2, bed.right, rate_bps=rate_bps, queue_packets=1000))
-    with start_switch(SwitchOptions(ports=ports)) as switch:
+    with start_switch(SwitchOptions(ports=ports, spin_us=spin_us)) as switch:
         pin(switch.process.pid)
         configure(switch.grpc, entries(flows))
         yield switch
@@ -167,6 +169,7 @@ def rates(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str,
 def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Delay from the clock before the send to the kernel's stamp at the far end, at parts of each forwarder's own capacity."""
     chosen = {name: forwarder for name, forwarder in forwarders().items() if name in (BRIDGE, OURS)}
+    chosen[SPINNING] = lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS, spin_us=SPIN_US)
     capacity: dict[str, float] = {}
     for name, forwarder in chosen.items():
         with make_bed(pktgen) as bed, forwarder(bed):
@@ -188,8 +191,9 @@ def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, An
             where = f"{'p99.9' if part == 'p999' else part} at {load:.0%} of its capacity"
             rows += [median_row(f"delay through {name}, {where}", values[name], "µs") for name in chosen]
             if (part, load) == ("p99", 0.5):
-                ratios = [ours / theirs for ours, theirs in zip(values[OURS], values[BRIDGE], strict=True)]
-                rows.append(median_row(f"delay: {OURS} over {BRIDGE}, {where}", ratios, "times", at_most=DELAY_AIM))
+                for name in (OURS, SPINNING):
+                    ratios = [ours / theirs for ours, theirs in zip(values[name], values[BRIDGE], strict=True)]
+                    rows.append(median_row(f"delay: {name} over {BRIDGE}, {where}", ratios, "times", at_most=DELAY_AIM))
     raw = {f"{name} {load:.0%}": received for (name, load), received in found.items()}
     return rows, {"delay": raw, "delay_capacity_pps": capacity}
 

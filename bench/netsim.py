@@ -80,25 +80,30 @@ def table2() -> list[dict[str, Any]]:
 
 
 def beside_ns2(rounds: int) -> tuple[list[dict[str, Any]], dict[str, list[float]]]:
-    """Processor seconds of `NS2_VIRTUAL_S` of Reno against Vegas, here with Qthresh and in ns-2 without, in turns."""
+    """Processor seconds of `NS2_VIRTUAL_S` of Reno against Vegas, here with Qthresh, in ns-2 without, and in ns-2 with
+    each event of a packet written to a file; in turns."""
     name = f"{NS2_VIRTUAL_S:,.0f} virtual s of Reno against Vegas at 2 Mbit/s"
     if shutil.which("ns") is None:
         row: dict[str, Any] = {"name": f"{name}: no ns-2 here (apt-get install ns2)", "value": 0, "unit": ""}
         return [row | {"aim": "", "ok": True}], {}
     scenario = replace(links()[NS2_CASE], duration_s=NS2_VIRTUAL_S)
     dumbbell = ["ns", str(ROOT / "bench" / "dumbbell.tcl"), "2000000", "2", f"{NS2_VIRTUAL_S:g}"]
-    samples: dict[str, list[float]] = {"netsim": [], "ns-2": []}
-    for _ in range(rounds):
-        started = time.process_time()
-        run(scenario)
-        samples["netsim"].append(time.process_time() - started)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(dumbbell, capture_output=True, check=True, timeout=600)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        samples["ns-2"].append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    samples: dict[str, list[float]] = {"netsim": [], "ns-2": [], "ns-2 with its trace file": []}
+    with tempfile.TemporaryDirectory() as folder:
+        commands = {"ns-2": dumbbell, "ns-2 with its trace file": [*dumbbell, f"{folder}/trace"]}
+        for _ in range(rounds):
+            started = time.process_time()
+            run(scenario)
+            samples["netsim"].append(time.process_time() - started)
+            for who, command in commands.items():
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run(command, capture_output=True, check=True, timeout=600)
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                samples[who].append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
     rows = [median_row(f"{name}: {who}", values, "s of a processor") for who, values in samples.items()]
-    ratios = [theirs / ours for ours, theirs in zip(samples["netsim"], samples["ns-2"], strict=True)]
-    rows.append(median_row(f"{name}: netsim's speed beside ns-2's", ratios, "x", at_least=NS2_AIM))
+    for who in commands:
+        ratios = [theirs / ours for ours, theirs in zip(samples["netsim"], samples[who], strict=True)]
+        rows.append(median_row(f"{name}: netsim's speed beside that of {who}", ratios, "x", at_least=NS2_AIM))
     return rows, samples
 
 

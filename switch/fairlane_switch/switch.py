@@ -71,7 +71,7 @@ class SwitchOptions:
     log_level: str = "info"
     """Least severe messages on standard error: error, warn, info, debug or trace."""
     spin_us: int = 0
-    """Look instead of sleep for so long around a frame or a departure (costs CPU time)."""
+    """Look instead of sleep for so long around a frame or a departure: shorter delays, for up to a whole processor."""
     seed: int | None = None
     """Of the program's `random()`, together with the device id; None: it draws one and logs it."""
     realtime: str = "auto"

@@ -297,11 +297,13 @@ impl SwitchLoop {
             (None, true) => Some(now + EVENT_RETRY),
             (due, false) => due,
         };
-        if let Some(until) = self.moderation.pause_until(now) {
-            sleep_until(due.map_or(until, |due| due.min(until)));
-            return Ok(());
-        }
         let spin = self.options.spin_ns;
+        if spin == 0 {
+            if let Some(until) = self.moderation.pause_until(now) {
+                sleep_until(due.map_or(until, |due| due.min(until)));
+                return Ok(());
+            }
+        }
         let timeout = match due {
             Some(due) if due <= now + spin => Some(0),
             _ if now < busy_until => Some(0),

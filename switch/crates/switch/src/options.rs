@@ -74,7 +74,7 @@ pub struct Options {
     /// Unix-domain socket through which ports are changed and read while the switch runs
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
-    /// Look instead of sleep for so long around a frame or a departure, microseconds (costs CPU time)
+    /// Look instead of sleep for so long around a frame or a departure, microseconds: shorter delays, for up to a whole processor
     #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub spin_us: u64,
     /// Real-time scheduling of the packet thread
@@ -94,10 +94,21 @@ pub enum LogFormat {
     Json,
 }
 
+impl Options {
+    /// What `realtime` means here. A thread that spins is not made real-time unasked: Linux stops one that never sleeps
+    /// for 50 ms of each second (`sched_rt_runtime_us`).
+    pub fn scheduling(&self) -> Realtime {
+        match self.realtime {
+            Realtime::Auto if self.spin_us > 0 => Realtime::Off,
+            chosen => chosen,
+        }
+    }
+}
+
 /// Whether to ask for real-time scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Realtime {
-    /// If it is permitted.
+    /// If it is permitted, and the thread sleeps between frames (--spin-us 0).
     Auto,
     /// Or do not start.
     On,
@@ -153,6 +164,18 @@ mod tests {
             .unwrap_err()
             .contains("PORT@INTERFACE"));
         assert!(parse_binding("511@x").unwrap_err().contains("0 to 510"));
+    }
+
+    #[test]
+    fn who_spins_is_real_time_only_when_asked() {
+        for (line, wanted) in [
+            ("fairlane-switch", Realtime::Auto),
+            ("fairlane-switch --spin-us 100", Realtime::Off),
+            ("fairlane-switch --spin-us 100 --realtime on", Realtime::On),
+        ] {
+            let options = Options::try_parse_from(line.split_whitespace()).unwrap();
+            assert_eq!(options.scheduling(), wanted, "{line}");
+        }
     }
 
     #[test]
