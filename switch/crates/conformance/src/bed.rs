@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use device::{CloneSession, Device, DeviceConfig, MulticastGroup, PortConfig, Replica, Transmit};
+use device::{
+    CloneSession, Device, DeviceConfig, MulticastGroup, Packet, PortConfig, Replica, Transmit,
+};
 use v1model::{
     Bits, Entry, EntryAction, EntryKey, MeterConfig, Nanos, Pipeline, ProfileId, TableId,
 };
@@ -23,8 +25,8 @@ pub type Sent = (u32, Vec<u8>);
 struct Wire(Vec<Sent>);
 
 impl Transmit for Wire {
-    fn transmit(&mut self, port: u32, frame: &[u8], _at: Nanos) {
-        self.0.push((port, frame.to_vec()));
+    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: Nanos) {
+        self.0.push((port, packet.frame().to_vec()));
     }
 }
 

@@ -18,13 +18,9 @@ use v1model::{
 
 /// Where frames go that leave the switch.
 pub trait Transmit {
-    /// A frame leaves at `port`; its last bit is on the line at `at` (which may have passed).
-    fn transmit(&mut self, port: u32, frame: &[u8], at: Nanos);
-
-    /// The same for who takes the frame out of its packet ([`Packet::exchange`]) instead of a copy.
-    fn transmit_packet(&mut self, port: u32, packet: &mut Packet, at: Nanos) {
-        self.transmit(port, packet.frame(), at);
-    }
+    /// The frame of `packet` leaves at `port`; its last bit is on the line at `at` (which may have passed). Who keeps the
+    /// frame copies it, or takes it by [`Packet::exchange`].
+    fn transmit(&mut self, port: u32, packet: &mut Packet, at: Nanos);
 }
 
 /// How often idle time-outs are looked for.
@@ -82,9 +78,9 @@ impl Device {
         let mut ports: Vec<Option<Box<Port>>> = Vec::new();
         ports.resize_with(DROP_PORT as usize + 1, || None);
         let mut calendar = Calendar::default();
-        ports.iter().for_each(|_| {
+        for _ in &ports {
             calendar.add_entity();
-        });
+        }
         if let Some(cpu) = config.cpu_port {
             ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
         }

@@ -581,7 +581,7 @@ impl Core {
             p.stats.tx_frames.count(frame);
         }
         if !is_cpu_port {
-            tx.transmit_packet(port, &mut packet, at);
+            tx.transmit(port, &mut packet, at);
         }
         self.pool.put(packet);
     }

@@ -7,13 +7,13 @@ mod counting;
 
 use common::*;
 use counting::allocations;
-use device::{Nanos, PortConfig, Replica, Transmit};
+use device::{Nanos, Packet, PortConfig, Replica, Transmit};
 
 struct Count(u64);
 
 impl Transmit for Count {
-    fn transmit(&mut self, _: u32, frame: &[u8], _: Nanos) {
-        self.0 += frame.len() as u64;
+    fn transmit(&mut self, _: u32, packet: &mut Packet, _: Nanos) {
+        self.0 += packet.frame().len() as u64;
     }
 }
 

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut received = 0;
         for (ring, to) in rings.iter_mut().zip([1, 0]) {
             received += ring.receive(&clock, BATCH, |frame| {
-                device::Transmit::transmit(&mut tx, to, frame.bytes, frame.arrival);
+                tx.push(to, frame.bytes);
             });
         }
         tx.flush();

@@ -40,7 +40,7 @@ pub struct ClockPair {
 
 /// A stamp older than this is a stepped wall clock, not a frame that waited.
 const STAMP_AGE_MAX: Nanos = 1_000_000_000;
-/// And so is one that is further ahead than this, not a frame that came behind the reading.
+/// And so is one that is further ahead than this, not a frame that came after the reading.
 const STAMP_AHEAD_MAX: Nanos = 1_000_000;
 
 /// Reads further apart than this are read again: the thread was interrupted in between.
@@ -65,7 +65,7 @@ impl ClockPair {
         }
     }
 
-    /// The stamp on `CLOCK_MONOTONIC`, behind the reading for a frame that came behind it; the reading for a stamp that
+    /// The stamp on `CLOCK_MONOTONIC`, later than the reading for a frame that came after it; the reading for a stamp that
     /// cannot be right.
     #[inline]
     pub fn monotonic_of(&self, realtime_stamp: Nanos) -> Nanos {
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(
             pair.monotonic_of(pair.realtime + 10),
             pair.monotonic + 10,
-            "a frame that came behind the reading"
+            "a frame that came after the reading"
         );
         assert_eq!(
             pair.monotonic_of(pair.realtime + 3_000_000_000),

@@ -2,7 +2,7 @@
 //! Frames gathered for one system call: copied into one buffer, sent when it is full or when asked.
 
 use crate::socket::{TxError, TxSocket, TX_BATCH};
-use device::Transmit;
+use device::{Packet, Transmit};
 use v1model::Nanos;
 
 struct Frame {
@@ -87,11 +87,10 @@ impl TxBatch {
             }
         }
     }
-}
 
-impl Transmit for TxBatch {
+    /// Adds a copy of a frame that leaves at `port`; a full batch is sent at once.
     #[inline]
-    fn transmit(&mut self, port: u32, frame: &[u8], _at: Nanos) {
+    pub fn push(&mut self, port: u32, frame: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(frame);
         self.frames.push(Frame {
@@ -103,5 +102,12 @@ impl Transmit for TxBatch {
         if self.frames.len() == TX_BATCH {
             self.flush();
         }
+    }
+}
+
+impl Transmit for TxBatch {
+    #[inline]
+    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: Nanos) {
+        self.push(port, packet.frame());
     }
 }

@@ -32,13 +32,7 @@ struct Out<'a> {
 
 impl Transmit for Out<'_> {
     #[inline]
-    fn transmit(&mut self, port: u32, frame: &[u8], at: Nanos) {
-        let frame = self.fabric.frames.copy_of(frame);
-        self.send(port, frame, at);
-    }
-
-    #[inline]
-    fn transmit_packet(&mut self, port: u32, packet: &mut Packet, at: Nanos) {
+    fn transmit(&mut self, port: u32, packet: &mut Packet, at: Nanos) {
         let frame = self.fabric.frames.take();
         packet.exchange(self.fabric.frames.get_mut(frame));
         self.send(port, frame, at);

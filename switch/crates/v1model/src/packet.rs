@@ -16,11 +16,11 @@ pub(crate) const OUT_OF_ORDER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub struct FrameBuffer {
     /// Headroom, frame, tailroom.
-    bytes: Vec<u8>,
-    start: usize,
-    end: usize,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
     /// Where in `bytes` begins what is zero.
-    zeros_from: usize,
+    pub(crate) zeros_from: usize,
 }
 
 impl Default for FrameBuffer {
@@ -90,14 +90,7 @@ impl AsMut<[u8]> for FrameBuffer {
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub(crate) program: ProgramId,
-    /// Headroom, frame, tailroom.
-    pub(crate) buffer: Vec<u8>,
-    /// Where the frame starts in `buffer`.
-    pub(crate) start: usize,
-    /// Where the frame ends in `buffer`.
-    pub(crate) end: usize,
-    /// Where in `buffer` begins what is zero.
-    pub(crate) zeros_from: usize,
+    pub(crate) buffer: FrameBuffer,
     /// Bytes of the frame that the parser consumed: the payload starts at `start + parsed`.
     pub(crate) parsed: usize,
     /// The headers that these bytes are, by their places in the deparser, one bit each, while they lie in its order;
@@ -117,10 +110,7 @@ impl Packet {
     pub(crate) fn with_slots(slots: Box<[u64]>, program: ProgramId) -> Packet {
         Packet {
             program,
-            buffer: vec![0; HEADROOM + 2048 + TAILROOM],
-            start: HEADROOM,
-            end: HEADROOM,
-            zeros_from: 0,
+            buffer: FrameBuffer::default(),
             parsed: 0,
             extracted: 0,
             slots,
@@ -138,14 +128,7 @@ impl Packet {
 
     /// Takes a received frame: the bytes are copied. Call `Pipeline::reset` for the header vector.
     pub fn load(&mut self, frame: &[u8]) {
-        let need = HEADROOM + frame.len() + TAILROOM;
-        if self.buffer.len() < need {
-            self.buffer.resize(need, 0);
-        }
-        self.start = HEADROOM;
-        self.end = HEADROOM + frame.len();
-        self.buffer[self.start..self.end].copy_from_slice(frame);
-        self.zeros_from = self.zeros_from.max(self.end);
+        self.buffer.load(frame);
         self.loaded();
     }
 
@@ -153,10 +136,7 @@ impl Packet {
     /// the packet's frame.
     #[inline]
     pub fn exchange(&mut self, frame: &mut FrameBuffer) {
-        std::mem::swap(&mut self.buffer, &mut frame.bytes);
-        std::mem::swap(&mut self.start, &mut frame.start);
-        std::mem::swap(&mut self.end, &mut frame.end);
-        std::mem::swap(&mut self.zeros_from, &mut frame.zeros_from);
+        std::mem::swap(&mut self.buffer, frame);
         self.loaded();
     }
 
@@ -172,13 +152,13 @@ impl Packet {
     /// The frame: as received until `Pipeline::deparse`, as to be sent afterwards (truncation applied).
     #[inline]
     pub fn frame(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        self.buffer.as_ref()
     }
 
     /// Length of `frame()` in bytes.
     #[inline]
     pub fn frame_len(&self) -> usize {
-        self.end - self.start
+        self.buffer.end - self.buffer.start
     }
 
     /// Length that `standard_metadata.packet_length` gets next: as received, changed by headers added or removed.
@@ -190,7 +170,7 @@ impl Packet {
     /// What the parser left unparsed.
     #[inline]
     pub fn payload(&self) -> &[u8] {
-        &self.buffer[self.start + self.parsed..self.end]
+        &self.frame()[self.parsed..]
     }
 
     /// Cuts what `deparse` will emit to at most `bytes` (`truncate` of a program, or a clone session's length).

@@ -474,15 +474,16 @@ impl Pipeline {
             }
         };
         // Headers are written in front of the payload.
-        pkt.zeros_from = pkt.zeros_from.max(pkt.start + pkt.parsed);
+        pkt.buffer.zeros_from = pkt.buffer.zeros_from.max(pkt.buffer.start + pkt.parsed);
         if !emitted {
             self.emit_anew(pkt);
         }
         pkt.parsed = 0;
         pkt.extracted = OUT_OF_ORDER;
-        pkt.end = pkt
+        pkt.buffer.end = pkt
+            .buffer
             .end
-            .min(pkt.start.saturating_add(pkt.truncate_bytes as usize));
+            .min(pkt.buffer.start.saturating_add(pkt.truncate_bytes as usize));
     }
 
     fn update_checksums(&mut self, pkt: &mut Packet, fx: &mut Effects) {
@@ -517,7 +518,7 @@ impl Pipeline {
         if present != pkt.extracted || program.deparser.len() >= usize::from(NOT_EMITTED) {
             return false;
         }
-        let (mut left, mut at) = (present, pkt.start);
+        let (mut left, mut at) = (present, pkt.buffer.start);
         while left != 0 {
             let place = left.trailing_zeros() as usize;
             left &= left - 1;
@@ -525,7 +526,11 @@ impl Pipeline {
             let (io, base) = (&program.headers[usize::from(ty)], usize::from(base));
             let block = &pkt.slots[base..base + usize::from(io.slots)];
             let bytes = io.fixed_bytes as usize;
-            frame::emit_pieces(&patches[place], block, &mut pkt.buffer[at..at + bytes]);
+            frame::emit_pieces(
+                &patches[place],
+                block,
+                &mut pkt.buffer.bytes[at..at + bytes],
+            );
             at += bytes;
         }
         true
@@ -544,19 +549,22 @@ impl Pipeline {
                 );
             }
         }
-        let payload = pkt.start + pkt.parsed;
+        let payload = pkt.buffer.start + pkt.parsed;
         let start = match payload.checked_sub(length) {
             Some(start) => start,
             None => {
                 // Longer headers than there is room in front of the payload: move it.
-                let (shift, payload_bytes) = (HEADROOM + length - payload, pkt.end - payload);
+                let (shift, payload_bytes) =
+                    (HEADROOM + length - payload, pkt.buffer.end - payload);
                 let need = HEADROOM + length + payload_bytes + TAILROOM;
-                if pkt.buffer.len() < need {
-                    pkt.buffer.resize(need, 0);
+                if pkt.buffer.bytes.len() < need {
+                    pkt.buffer.bytes.resize(need, 0);
                 }
-                pkt.buffer.copy_within(payload..pkt.end, payload + shift);
-                pkt.end += shift;
-                pkt.zeros_from = pkt.zeros_from.max(pkt.end);
+                pkt.buffer
+                    .bytes
+                    .copy_within(payload..pkt.buffer.end, payload + shift);
+                pkt.buffer.end += shift;
+                pkt.buffer.zeros_from = pkt.buffer.zeros_from.max(pkt.buffer.end);
                 HEADROOM
             }
         };
@@ -565,11 +573,11 @@ impl Pipeline {
             if pkt.slots[usize::from(valid)] != 0 {
                 let (io, base) = (&program.headers[usize::from(ty)], usize::from(base));
                 let bytes = frame::header_bytes(io, &pkt.slots, base);
-                frame::emit(io, &pkt.slots, base, &mut pkt.buffer[at..at + bytes]);
+                frame::emit(io, &pkt.slots, base, &mut pkt.buffer.bytes[at..at + bytes]);
                 at += bytes;
             }
         }
-        pkt.start = start;
+        pkt.buffer.start = start;
     }
 
     /// Reads a field of `standard_metadata`; 0 when the program has none.

@@ -2,7 +2,9 @@
 //! Whatever comes in is accounted for: sent, dropped for a reason, or still waiting.
 
 use crate::common::*;
-use device::{Device, DropReason, Nanos, PortConfig, QueueLimits, Replica, Transmit, QUEUE_DROPS};
+use device::{
+    Device, DropReason, Nanos, Packet, PortConfig, QueueLimits, Replica, Transmit, QUEUE_DROPS,
+};
 
 /// An interface that takes all frames but every seventh.
 #[derive(Default)]
@@ -16,7 +18,8 @@ struct Interface {
 }
 
 impl Transmit for Interface {
-    fn transmit(&mut self, port: u32, frame: &[u8], _at: Nanos) {
+    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: Nanos) {
+        let frame = packet.frame();
         self.offered += 1;
         if self.offered.is_multiple_of(7) {
             self.failed.push((port, frame.len() as u64));

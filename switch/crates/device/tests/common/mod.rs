@@ -2,7 +2,7 @@
 //! What the device's tests share: a device with ops.p4, a place for sent frames, what egress saw.
 #![allow(dead_code)]
 
-use device::{Device, DeviceConfig, Nanos, PortConfig, Transmit};
+use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
 use v1model::Pipeline;
 
 pub const OPS: &[u8] = include_bytes!("../p4/ops.json");
@@ -30,8 +30,8 @@ pub const SEEN_LEN: usize = 28;
 pub struct Sent(pub Vec<(u32, Vec<u8>, Nanos)>);
 
 impl Transmit for Sent {
-    fn transmit(&mut self, port: u32, frame: &[u8], at: Nanos) {
-        self.0.push((port, frame.to_vec(), at));
+    fn transmit(&mut self, port: u32, packet: &mut Packet, at: Nanos) {
+        self.0.push((port, packet.frame().to_vec(), at));
     }
 }
 

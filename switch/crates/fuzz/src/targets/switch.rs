@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A switch in virtual time with P4Runtime and a program, for the targets that talk to one.
 
-use device::{Device, DeviceConfig, Nanos, PortConfig, Transmit};
+use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
 use p4rt::proto::p4info::P4Info;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action;
 use p4rt::proto::p4rt::{ForwardingPipelineConfig, SetForwardingPipelineConfigRequest};
@@ -27,9 +27,9 @@ pub struct Switch {
 pub struct Sent(pub Vec<(u32, Vec<u8>)>);
 
 impl Transmit for Sent {
-    fn transmit(&mut self, port: u32, frame: &[u8], _at: Nanos) {
+    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: Nanos) {
         if self.0.len() < 64 {
-            self.0.push((port, frame.to_vec()));
+            self.0.push((port, packet.frame().to_vec()));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! P4Runtime without gRPC: the server's answers, at instants of virtual time.
 
 use crate::common::*;
-use device::{Device, DeviceConfig, Nanos, PortConfig, Transmit};
+use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
 use p4rt::proto::p4rt::digest_entry::Config;
 use p4rt::proto::p4rt::entity::Entity as Kind;
 use p4rt::proto::p4rt::set_forwarding_pipeline_config_request::Action as ConfigAction;
@@ -31,8 +31,8 @@ struct Bench {
 struct Frames(Vec<(u32, Vec<u8>)>);
 
 impl Transmit for Frames {
-    fn transmit(&mut self, port: u32, frame: &[u8], _at: Nanos) {
-        self.0.push((port, frame.to_vec()));
+    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: Nanos) {
+        self.0.push((port, packet.frame().to_vec()));
     }
 }
 

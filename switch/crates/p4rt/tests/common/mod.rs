@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{mpsc as std_mpsc, Arc, Mutex};
 use std::time::Duration;
 
-use device::{Device, DeviceConfig, DeviceHandle, Nanos, PortConfig, Transmit};
+use device::{Device, DeviceConfig, DeviceHandle, Nanos, Packet, PortConfig, Transmit};
 use p4rt::proto::p4info::P4Info;
 use p4rt::proto::p4info_from_text;
 use p4rt::proto::p4rt::entity::Entity as Kind;
@@ -72,8 +72,8 @@ type Frames = Vec<(u32, Vec<u8>)>;
 struct Collect(Arc<Mutex<Frames>>);
 
 impl Transmit for Collect {
-    fn transmit(&mut self, port: u32, frame: &[u8], _at: Nanos) {
-        self.0.lock().unwrap().push((port, frame.to_vec()));
+    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: Nanos) {
+        self.0.lock().unwrap().push((port, packet.frame().to_vec()));
     }
 }
 

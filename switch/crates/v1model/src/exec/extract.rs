@@ -21,13 +21,13 @@ impl Machine<'_> {
         let program = self.program;
         let (element, place) = (&program.elements[element], program.places[element]);
         let io = &program.headers[usize::from(element.header)];
-        let at = packet.start + packet.parsed;
-        if packet.end - at < io.fixed_bytes as usize {
+        let at = packet.buffer.start + packet.parsed;
+        if packet.buffer.end - at < io.fixed_bytes as usize {
             self.parser_error(slots, program.error_codes.packet_too_short);
             return false;
         }
         let base = usize::from(element.base);
-        frame::extract(io, &packet.buffer, at, slots, base);
+        frame::extract(io, &packet.buffer.bytes, at, slots, base);
         headers::mark_valid(slots, base, &element.siblings);
         packet.parsed += io.fixed_bytes as usize;
         // In the deparser's order as long as each place is behind those before.
@@ -55,9 +55,9 @@ impl Machine<'_> {
             self.parser_error(slots, codes.parser_invalid_argument);
             return false;
         }
-        let at = packet.start + packet.parsed;
+        let at = packet.buffer.start + packet.parsed;
         let bytes = u64::from(io.fixed_bytes) + bits / 8;
-        if bytes > (packet.end - at) as u64 {
+        if bytes > (packet.buffer.end - at) as u64 {
             self.parser_error(slots, codes.packet_too_short);
             return false;
         }
@@ -66,7 +66,7 @@ impl Machine<'_> {
             self.parser_error(slots, codes.header_too_short);
             return false;
         }
-        frame::extract_varbit(io, &packet.buffer, at, bits as u32, slots, base);
+        frame::extract_varbit(io, &packet.buffer.bytes, at, bits as u32, slots, base);
         packet.parsed += bytes as usize;
         packet.extracted = OUT_OF_ORDER;
         true
@@ -101,12 +101,12 @@ impl Machine<'_> {
             }
             None => {
                 let io = &program.headers[usize::from(*header)];
-                let at = packet.start + packet.parsed;
-                if packet.end - at < io.fixed_bytes as usize {
+                let at = packet.buffer.start + packet.parsed;
+                if packet.buffer.end - at < io.fixed_bytes as usize {
                     self.parser_error(slots, program.error_codes.packet_too_short);
                     return false;
                 }
-                frame::extract(io, &packet.buffer, at, slots, base);
+                frame::extract(io, &packet.buffer.bytes, at, slots, base);
                 packet.parsed += io.fixed_bytes as usize;
                 packet.extracted = OUT_OF_ORDER;
             }

@@ -397,12 +397,18 @@ impl Machine<'_> {
                     }
                 }
                 Op::Lookahead { d, offset, width } => {
-                    let at = (packet.start + packet.parsed) * 8 + offset as usize;
-                    if at + usize::from(width) > packet.end * 8 {
+                    let at = (packet.buffer.start + packet.parsed) * 8 + offset as usize;
+                    if at + usize::from(width) > packet.buffer.end * 8 {
                         self.parser_error(slots, program.error_codes.packet_too_short);
                         return pc;
                     }
-                    frame::lookahead(&packet.buffer, at, u32::from(width), slots, usize::from(d));
+                    frame::lookahead(
+                        &packet.buffer.bytes,
+                        at,
+                        u32::from(width),
+                        slots,
+                        usize::from(d),
+                    );
                 }
                 Op::Advance { bits } => {
                     let bits = s!(bits);
@@ -410,7 +416,7 @@ impl Machine<'_> {
                         self.parser_error(slots, program.error_codes.parser_invalid_argument);
                         return pc;
                     }
-                    let left = packet.end - packet.start - packet.parsed;
+                    let left = packet.buffer.end - packet.buffer.start - packet.parsed;
                     if bits / 8 > left as u64 {
                         self.parser_error(slots, program.error_codes.packet_too_short);
                         return pc;

@@ -45,15 +45,16 @@ pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &
         "the packet is of another pipeline"
     );
     assert!(
-        packet.start <= packet.end && packet.end + TAILROOM <= packet.buffer.len(),
+        packet.buffer.start <= packet.buffer.end
+            && packet.buffer.end + TAILROOM <= packet.buffer.bytes.len(),
         "the frame lies in its buffer"
     );
     let state = &mut *machine.state;
     let mut context = Context {
         // Functions that the code calls get them apart from the packet, whose own they leave alone.
         slots: packet.slots.as_mut_ptr(),
-        frame: packet.buffer[packet.start..].as_mut_ptr(),
-        length: (packet.end - packet.start) as u64,
+        frame: packet.buffer.bytes[packet.buffer.start..].as_mut_ptr(),
+        length: (packet.buffer.end - packet.buffer.start) as u64,
         ingress_bytes: packet.ingress_bytes.into(),
         packet: &raw mut *packet,
         registers: state.registers.as_mut_ptr(),

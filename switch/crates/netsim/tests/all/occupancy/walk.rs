@@ -3,8 +3,8 @@
 //! program counts with what waits.
 
 use device::{
-    Accounts, Device, DeviceConfig, DropReason, LinkLayer, PortConfig, QueueLimits, SchedulerKind,
-    Transmit,
+    Accounts, Device, DeviceConfig, DropReason, LinkLayer, Packet, PortConfig, QueueLimits,
+    SchedulerKind, Transmit,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use v1model::{
@@ -84,10 +84,10 @@ struct Interfaces {
 }
 
 impl Transmit for Interfaces {
-    fn transmit(&mut self, port: u32, frame: &[u8], _at: u64) {
+    fn transmit(&mut self, port: u32, packet: &mut Packet, _at: u64) {
         self.offered += 1;
         match self.offered % 11 {
-            0 => self.failed.push((port, frame.len() as u64)),
+            0 => self.failed.push((port, packet.frame().len() as u64)),
             _ => self.taken += 1,
         }
     }
