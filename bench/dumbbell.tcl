@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The dumbbell of the Qthresh paper's Table 2 in ns-2, without Qthresh: ns dumbbell.tcl RATE_BPS DELAY_MS SECONDS [TRACE]
-# With a file's name as TRACE, each event of a packet is written to it, as most scripts for ns-2 have it.
+# With a file's name as TRACE, each event of a packet is written to it, which is how ns-2 gives results.
 lassign $argv rate_bps delay_ms seconds trace
 
 set ns [new Simulator]

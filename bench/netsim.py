@@ -19,7 +19,7 @@ from typing import Any
 from fairlane_lab.definition import expand, load
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
-from forwarding import median_row
+from forwarding import median_row, row
 from testbed import ROOT
 
 PACKETS_PER_S_AIM = 400_000.0
@@ -84,8 +84,7 @@ def beside_ns2(rounds: int) -> tuple[list[dict[str, Any]], dict[str, list[float]
     each event of a packet written to a file; in turns."""
     name = f"{NS2_VIRTUAL_S:,.0f} virtual s of Reno against Vegas at 2 Mbit/s"
     if shutil.which("ns") is None:
-        row: dict[str, Any] = {"name": f"{name}: no ns-2 here (apt-get install ns2)", "value": 0, "unit": ""}
-        return [row | {"aim": "", "ok": True}], {}
+        return [row(f"{name}: no ns-2 here (apt-get install ns2)", 0, "")], {}
     scenario = replace(links()[NS2_CASE], duration_s=NS2_VIRTUAL_S)
     dumbbell = ["ns", str(ROOT / "bench" / "dumbbell.tcl"), "2000000", "2", f"{NS2_VIRTUAL_S:g}"]
     samples: dict[str, list[float]] = {"netsim": [], "ns-2": [], "ns-2 with its trace file": []}
@@ -157,15 +156,10 @@ def bench(rounds: int = 6) -> dict[str, Any]:
     rows.append(
         _ratio("virtual to wall time, 10,000 flows at 10 Gbit/s", fat_speed, f">= {FAT_AIM}", fat_speed >= FAT_AIM)
     )
-    rows.append(
-        {
-            "name": "virtual time, 320 flows through three tiers of 64 switches",
-            "value": tiers["packets_per_s"],
-            "unit": "packets/s",
-            "aim": f">= {PACKETS_PER_S_AIM:,.0f}",
-            "ok": tiers["packets_per_s"] >= PACKETS_PER_S_AIM,
-        }
-    )
+    pps = tiers["packets_per_s"]
+    aim = f">= {PACKETS_PER_S_AIM:,.0f}"
+    name = "virtual time, 320 flows through three tiers of 64 switches"
+    rows.append(row(name, pps, "packets/s", aim, pps >= PACKETS_PER_S_AIM))
     rows.append(_ratio("virtual to wall time, Table 2's links", ratio, f">= {LINKS_AIM:.0f}", ratio >= LINKS_AIM))
     rows += ns2_rows
     rows.append(
