@@ -150,8 +150,8 @@ pub struct Pipeline {
     pub(crate) budget: Budget,
     compiled: Arc<Compiled>,
     scratch: Scratch,
-    /// None while the deparser runs.
-    deparser_effects: Option<Box<Effects>>,
+    /// For parts of which nobody asks what they say; None while they run.
+    spare_effects: Option<Box<Effects>>,
     engine: Engine,
     /// Of a pipeline that traces; none carries packets.
     recorder: Option<Box<Recorder>>,
@@ -203,7 +203,7 @@ impl Pipeline {
             },
             compiled,
             scratch,
-            deparser_effects: None,
+            spare_effects: None,
             recorder: None,
         })
     }
@@ -431,6 +431,19 @@ impl Pipeline {
         .calculate(pkt, calculation)
     }
 
+    /// Has what ingress will read of large tables for a parsed packet come into the cache; nothing else. Best called after
+    /// other packets were parsed, and before others still are handled.
+    #[inline]
+    pub fn warm(&mut self, pkt: &mut Packet) {
+        match &self.compiled.native {
+            Some(Ok(code)) if code.warms(&self.state.tables) => {}
+            _ => return,
+        }
+        let mut fx = self.spare_effects.take().unwrap_or_default();
+        self.run_native(0, &mut fx, |code, machine| code.warm(machine, pkt));
+        self.spare_effects = Some(fx);
+    }
+
     /// The ingress control. Digests are sampled at its end.
     pub fn ingress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
         let native = self.run_native(now, fx, |code, machine| code.ingress(machine, pkt));
@@ -452,10 +465,10 @@ impl Pipeline {
 
     /// Updates checksums and emits headers: `pkt.frame()` is then the frame to send, truncated where asked.
     pub fn deparse(&mut self, pkt: &mut Packet) {
-        let mut fx = self.deparser_effects.take().unwrap_or_default();
+        let mut fx = self.spare_effects.take().unwrap_or_default();
         self.deparse_with(pkt, &mut fx);
         fx.clear();
-        self.deparser_effects = Some(fx);
+        self.spare_effects = Some(fx);
     }
 
     /// The same for who wants the deparser's `log_msg` lines and failed assertions.

@@ -9,10 +9,15 @@ use std::fmt::Write;
 
 impl Machine<'_> {
     /// Samples the digests that the control asked for.
+    #[inline(always)]
     pub fn sample_digests(&mut self, packet: &Packet) {
-        if !self.scratch.any_digest {
-            return;
+        if self.scratch.any_digest {
+            self.sample_each_digest(packet);
         }
+    }
+
+    #[cold]
+    fn sample_each_digest(&mut self, packet: &Packet) {
         self.scratch.any_digest = false;
         for (index, asked) in self.scratch.digests.iter_mut().enumerate() {
             if !std::mem::take(asked) {

@@ -27,6 +27,13 @@ pub(super) struct Block {
     pub live: SlotSet,
 }
 
+impl Block {
+    /// Several ends lead here.
+    pub fn is_joined(&self) -> bool {
+        self.entries > 1 || self.is_loop
+    }
+}
+
 /// The blocks of the code from one start on.
 pub(super) struct Blocks {
     pub blocks: Vec<Block>,

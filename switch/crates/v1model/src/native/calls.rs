@@ -41,6 +41,8 @@ pub(super) enum Callee {
     Apply,
     /// (table, address of the key's limbs, their number): a lookup.
     Find,
+    /// (table, key): a lookup of a prefix, the only field, in one limb.
+    FindPrefix,
     /// (table, words of the packed key): a lookup in an exact table.
     FindPacked(u8),
     /// The same, to come: the place in the index comes into the cache.
@@ -57,6 +59,7 @@ impl Callee {
             Callee::Interpret => (1, 0),
             Callee::Parse | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
             Callee::Find => (3, 2),
+            Callee::FindPrefix => (2, 2),
             Callee::FindPacked(words) => (1 + usize::from(words), 2),
             Callee::WarmIndex(words) | Callee::WarmEntry(words) => (1 + usize::from(words), 0),
         }
@@ -80,6 +83,7 @@ impl Callee {
             Callee::PayloadSum => payload_sum as *const () as usize,
             Callee::Apply => apply as *const () as usize,
             Callee::Find => find as *const () as usize,
+            Callee::FindPrefix => find_prefix as *const () as usize,
             Callee::FindPacked(1) => find_1 as *const () as usize,
             Callee::FindPacked(2) => find_2 as *const () as usize,
             Callee::FindPacked(_) => find_3 as *const () as usize,
@@ -214,6 +218,17 @@ unsafe extern "C" fn find(
         // SAFETY: the table is one of the program, of which the state has each.
         let table = unsafe { &mut *context.tables.add(table as usize) };
         Found::new(&table.lookup(key, now, bytes))
+    })
+}
+
+unsafe extern "C" fn find_prefix(context: *mut Context<'_, '_>, table: u64, key: u64) -> Found {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(Found::NOTHING, |context| {
+        let (now, bytes) = (context.now, context.ingress_bytes as u32);
+        // SAFETY: the table is one of the program, of which the state has each.
+        let table = unsafe { &mut *context.tables.add(table as usize) };
+        Found::new(&table.lookup_prefix(key, now, bytes))
     })
 }
 

@@ -38,7 +38,7 @@ pub(super) type Code = unsafe extern "C" fn(*mut Context<'_, '_>) -> u64;
 ///
 /// # Panics
 /// When the packet was made by another pipeline.
-#[inline]
+#[inline(always)]
 pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &mut Packet) -> u64 {
     assert!(
         packet.slots.len() == slots,

@@ -9,14 +9,14 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, types, InstBuilder, MemFlags, Value};
 use cranelift_frontend::FunctionBuilder;
 
-use super::blocks::{Block, Blocks};
-use super::calls::{self, Callee};
+use super::calls::Callee;
 use super::context::Context;
+use super::flow::{BlockCopy, MORE_COPIES};
 use super::slots::SlotSet;
 use super::values::{Known, State};
 use super::Native;
 use crate::bits::low_mask;
-use crate::compile::code::{Op, Pc};
+use crate::compile::code::Op;
 use crate::compile::layout::Slot;
 use crate::compile::touch::{touches, Touch};
 use crate::exec::Scratch;
@@ -47,9 +47,12 @@ pub(super) struct Lower<'l, 'f> {
     bounds: SecondaryMap<Value, u64>,
     /// Where the code goes when it ends; returns when there is nothing more to do.
     pub tail: Option<ir::Block>,
-    /// What is known where each block begins, by its index.
-    entry: Vec<Option<State>>,
-    ir_blocks: Vec<ir::Block>,
+    /// The copies of each block, by its index.
+    pub copies: Vec<Vec<BlockCopy>>,
+    /// How many more copies may be made.
+    pub more: usize,
+    /// The ends of the block at hand lead to copies by place.
+    pub by_place: bool,
 }
 
 impl<'l, 'f> Lower<'l, 'f> {
@@ -71,31 +74,9 @@ impl<'l, 'f> Lower<'l, 'f> {
             state,
             bounds: SecondaryMap::with_default(u64::MAX),
             tail: None,
-            entry: Vec::new(),
-            ir_blocks: Vec::new(),
-        }
-    }
-
-    /// The code from `start` on, in place; afterwards the builder is at no block.
-    pub fn code(&mut self, leaders: &[bool], start: Pc) {
-        let blocks = Blocks::new(self.native, leaders, start);
-        self.entry = blocks.blocks.iter().map(|_| None).collect();
-        self.ir_blocks = blocks
-            .blocks
-            .iter()
-            .map(|_| self.b.create_block())
-            .collect();
-        self.entry[0] = Some(self.state.clone());
-        self.b.ins().jump(self.ir_blocks[0], &[]);
-        for (index, block) in blocks.blocks.iter().enumerate() {
-            self.b.switch_to_block(self.ir_blocks[index]);
-            self.state = match self.entry[index].take() {
-                Some(state) if !block.is_loop => state,
-                _ => State::new(self.native.places()),
-            };
-            self.forget_dead(&block.live);
-            block.ops.iter().for_each(|op| self.op(op));
-            self.end(&blocks, block);
+            copies: Vec::new(),
+            more: MORE_COPIES,
+            by_place: false,
         }
     }
 
@@ -191,7 +172,7 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     // Memory.
 
-    fn store_place(&mut self, slot: usize) {
+    pub fn store_place(&mut self, slot: usize) {
         let value = match self.state.places[slot].known {
             Known::Const(constant) => self.b.ins().iconst(types::I64, constant as i64),
             Known::Value(value) => value,
@@ -237,7 +218,7 @@ impl<'l, 'f> Lower<'l, 'f> {
     }
 
     /// Writes all that counts when the code ends here, and leaves the state as it is.
-    fn store_kept(&mut self) {
+    pub fn store_kept(&mut self) {
         let mut dirty = self.state.dirty.clone();
         dirty.sort_unstable();
         dirty.dedup();
@@ -249,7 +230,7 @@ impl<'l, 'f> Lower<'l, 'f> {
         }
     }
 
-    fn forget_dead(&mut self, live: &SlotSet) {
+    pub fn forget_dead(&mut self, live: &SlotSet) {
         let native = &*self.native;
         let state = &mut self.state;
         let places = &mut state.places;
@@ -300,114 +281,6 @@ impl<'l, 'f> Lower<'l, 'f> {
         }
     }
 
-    /// Makes memory ready for the ends of a block that lead to these blocks.
-    fn settle(&mut self, blocks: &Blocks, next: &[usize]) {
-        let mut wanted: Vec<&SlotSet> = Vec::new();
-        let mut joined: Vec<&SlotSet> = Vec::new();
-        for &to in next {
-            let block = &blocks.blocks[to];
-            wanted.push(&block.live);
-            if block.entries > 1 || block.is_loop {
-                joined.push(&block.live);
-            }
-        }
-        let kept = self.native.kept.clone();
-        let slots = self.native.program.template.len();
-        self.flush(|slot| {
-            if slot >= slots {
-                return !joined.is_empty();
-            }
-            let sets = if kept.contains(slot) {
-                &wanted
-            } else {
-                &joined
-            };
-            sets.iter().any(|live| live.contains(slot))
-        });
-    }
-
-    /// Where to jump for the block at `pc`, which then begins with what is known here.
-    fn edge(&mut self, blocks: &Blocks, pc: Pc) -> ir::Block {
-        let index = blocks.by_pc[&pc];
-        let block = &blocks.blocks[index];
-        if block.entries > 1 || block.is_loop {
-            let mut state = self.state.clone();
-            state.drop_dirty();
-            self.join(index, state);
-        } else {
-            self.entry[index] = Some(self.state.clone());
-        }
-        self.ir_blocks[index]
-    }
-
-    fn join(&mut self, index: usize, state: State) {
-        match &mut self.entry[index] {
-            Some(entry) => entry.meet(&state),
-            entry => *entry = Some(state),
-        }
-    }
-
-    fn end(&mut self, blocks: &Blocks, block: &Block) {
-        match block.end {
-            Op::End => {
-                self.store_kept();
-                self.finish(DONE);
-            }
-            Op::ParserError { code } => {
-                let code = self.value(code);
-                self.parser_error(code);
-                self.store_kept();
-                self.finish(DONE);
-            }
-            Op::Jump { to } => {
-                self.settle(blocks, &block.next);
-                let to = self.edge(blocks, to);
-                self.b.ins().jump(to, &[]);
-            }
-            Op::BrEq { a, b, to } => self.branch(blocks, block, IntCC::Equal, (a, b), to),
-            Op::BrNe { a, b, to } => self.branch(blocks, block, IntCC::NotEqual, (a, b), to),
-            Op::BrLtU { a, b, to } => {
-                self.branch(blocks, block, IntCC::UnsignedLessThan, (a, b), to);
-            }
-            Op::BrLeU { a, b, to } => {
-                self.branch(blocks, block, IntCC::UnsignedLessThanOrEqual, (a, b), to);
-            }
-            Op::BrLtS { a, b, to } => {
-                self.branch(blocks, block, IntCC::SignedLessThan, (a, b), to);
-            }
-            Op::BrLeS { a, b, to } => {
-                self.branch(blocks, block, IntCC::SignedLessThanOrEqual, (a, b), to);
-            }
-            Op::Select { select } => {
-                self.settle_and_select(blocks, block, usize::from(select));
-            }
-            Op::Call { table, exits } => {
-                self.call_table(blocks, block, table, usize::from(exits));
-            }
-            op => unreachable!("{op:?} ends no block"),
-        }
-    }
-
-    fn branch(
-        &mut self,
-        blocks: &Blocks,
-        block: &Block,
-        test: IntCC,
-        (a, b): (Slot, Slot),
-        to: Pc,
-    ) {
-        self.settle(blocks, &block.next);
-        let holds = self.compare(test, a, b);
-        let other = *block
-            .next
-            .iter()
-            .find(|&&next| blocks.blocks[next].pc != to)
-            .unwrap_or(&block.next[0]);
-        let yes = self.edge(blocks, to);
-        let no = self.edge(blocks, blocks.blocks[other].pc);
-        self.b.ins().brif(holds, yes, &[], no, &[]);
-    }
-
     /// 1 where the test holds.
     pub fn compare(&mut self, test: IntCC, a: Slot, b: Slot) -> Value {
         match (self.known(a), self.known(b)) {
@@ -423,113 +296,10 @@ impl<'l, 'f> Lower<'l, 'f> {
         }
     }
 
-    fn settle_and_select(&mut self, blocks: &Blocks, block: &Block, select: usize) {
-        self.settle(blocks, &block.next);
-        for (test, pc) in self.select(select) {
-            let to = self.edge(blocks, pc);
-            let Some(test) = test else {
-                self.b.ins().jump(to, &[]);
-                return;
-            };
-            let (test, no) = (test(self), self.b.create_block());
-            self.b.ins().brif(test, to, &[], no, &[]);
-            self.b.switch_to_block(no);
-        }
-    }
-
-    /// An end that leads to the block at `pc` after the call of an action, whose arguments lie at `entry`. Where others
-    /// lead there too, the arguments go to memory on the way: `store_arguments`.
-    fn action_edge(
-        &mut self,
-        blocks: &Blocks,
-        pc: Pc,
-        action: usize,
-        entry: Value,
-    ) -> (ir::Block, Option<Edge>) {
-        let index = blocks.by_pc[&pc];
-        let block = &blocks.blocks[index];
-        let limbs = self.native.argument_limbs(action);
-        let args = usize::from(self.native.program.args);
-        if block.entries > 1 || block.is_loop {
-            let mut state = self.state.clone();
-            state.drop_dirty();
-            self.join(index, state);
-            let live = (0..limbs).filter(|limb| block.live.contains(args + limb));
-            let edge = Edge {
-                block: self.b.create_block(),
-                to: self.ir_blocks[index],
-                entry,
-                limbs: live.collect(),
-            };
-            return (edge.block, Some(edge));
-        }
-        let mut state = self.state.clone();
-        for limb in 0..limbs {
-            let offset = limb as i32 * 8;
-            state.set(args + limb, Known::Argument { entry, offset });
-        }
-        self.entry[index] = Some(state);
-        (self.ir_blocks[index], None)
-    }
-
-    fn store_arguments(&mut self, edge: &Edge) {
-        self.b.switch_to_block(edge.block);
-        for &limb in &edge.limbs {
-            let value = self.load(types::I64, edge.entry, limb as i32 * 8);
-            let slot = usize::from(self.native.program.args) + limb;
-            self.b
-                .ins()
-                .store(trusted(), value, self.slots, slot as i32 * 8);
-        }
-        self.b.ins().jump(edge.to, &[]);
-    }
-
-    fn call_table(&mut self, blocks: &Blocks, block: &Block, table: u16, exits: usize) {
-        let args = usize::from(self.native.program.args);
-        let limbs = usize::from(self.native.program.arg_limbs);
-        let (entry, code) = self.lookup(table);
-        (args..args + limbs).for_each(|slot| self.state.forget(slot));
-        self.settle(blocks, &block.next);
-        let exits = self.native.program.exits[exits].clone();
-        let (hits, misses) = (self.b.create_block(), self.b.create_block());
-        let hit = self
-            .b
-            .ins()
-            .icmp_imm(IntCC::UnsignedLessThan, code, calls::MISS as i64);
-        self.b.ins().brif(hit, hits, &[], misses, &[]);
-        for (start, base, by_action, none) in [
-            (hits, 0, &exits.hit, exits.hit_none),
-            (misses, calls::MISS, &exits.miss, exits.none),
-        ] {
-            self.b.switch_to_block(start);
-            let mut actions = self.native.table_actions(table);
-            // Where nothing follows that differs, it need not be told apart.
-            actions.retain(|&action| by_action.get(action).is_some_and(|&to| to != none));
-            for action in actions {
-                let is_it =
-                    self.b
-                        .ins()
-                        .icmp_imm(IntCC::Equal, code, (base + action as u64) as i64);
-                let (yes, edge) = match entry {
-                    Some(entry) => self.action_edge(blocks, by_action[action], action, entry),
-                    None => (self.edge(blocks, by_action[action]), None),
-                };
-                let no = self.b.create_block();
-                self.b.ins().brif(is_it, yes, &[], no, &[]);
-                if let Some(edge) = edge {
-                    self.store_arguments(&edge);
-                }
-                self.b.switch_to_block(no);
-            }
-            let to = self.edge(blocks, none);
-            self.b.ins().jump(to, &[]);
-        }
-    }
-
     // Operations.
 
     /// An operation that ends no block.
-    fn op(&mut self, op: &Op) {
+    pub fn op(&mut self, op: &Op) {
         if self.arithmetic(op) || self.stateful(op) || self.parser(op) {
             return;
         }
@@ -607,15 +377,6 @@ impl<'l, 'f> Lower<'l, 'f> {
         let call = self.b.ins().call_indirect(signature, address, &all);
         self.b.inst_results(call).to_vec()
     }
-}
-
-/// The way from a lookup to a block that others lead to as well.
-struct Edge {
-    block: ir::Block,
-    to: ir::Block,
-    entry: Value,
-    /// Limbs of the arguments that the block reads.
-    limbs: Vec<usize>,
 }
 
 /// What is kept like slots beside them.

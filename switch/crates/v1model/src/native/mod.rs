@@ -6,7 +6,8 @@
 //! |---|---|
 //! | `blocks` | operations as blocks, and the slots that are live between them |
 //! | `values` | what is known of slots at a place |
-//! | `lower` | blocks to a function: control flow, memory |
+//! | `flow` | blocks in order: copies of them, and how one leads to the next |
+//! | `lower` | a block's operations to a function: values, memory, calls |
 //! | `arithmetic`, `parser`, `state`, `frames` | operations to instructions |
 //! | `calls` | functions of ours that the code calls |
 //! | `context` | what these share with the code |
@@ -17,6 +18,7 @@ mod arithmetic;
 mod blocks;
 mod calls;
 mod context;
+mod flow;
 mod frames;
 mod lower;
 mod parser;
@@ -42,7 +44,7 @@ use crate::compile::touch::{touches, Touch};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
-use crate::table::{packing, Place, LARGE};
+use crate::table::{packing, Place, Table, LARGE};
 
 /// Programs of more operations are not compiled: that would take too long.
 const MOST_OPS: usize = 30_000;
@@ -51,6 +53,7 @@ const MOST_OPS: usize = 30_000;
 pub(crate) struct Compiled {
     /// Parser, and verification of checksums where `checksums`.
     parse: Code,
+    warm: Code,
     ingress: Code,
     egress: Code,
     /// Update of checksums where `checksums`, deparser, headers where they were in the frame.
@@ -59,6 +62,8 @@ pub(crate) struct Compiled {
     slots: usize,
     /// False where a checksum depends on a condition that is code of its own: then the caller sees to them.
     pub checksums: bool,
+    /// Tables that `warm` is for.
+    warmed: Box<[u16]>,
     /// The memory that the code lies in; None only while it is given back.
     memory: Option<JITModule>,
 }
@@ -86,6 +91,19 @@ impl Compiled {
         machine.fx.timed_out |= timed_out;
         machine.sample_digests(packet);
         self.checksums && !timed_out
+    }
+
+    /// Ingress looks into tables that are large.
+    #[inline]
+    pub fn warms(&self, tables: &[Table]) -> bool {
+        let mut warmed = self.warmed.iter();
+        warmed.any(|&table| tables[usize::from(table)].is_large())
+    }
+
+    /// Has the entries that ingress will find in large tables come into the cache, some time after `parse`, which has their
+    /// places in the index come.
+    pub fn warm(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
+        run(self.warm, self.slots, machine, packet);
     }
 
     #[inline]
@@ -277,7 +295,13 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
     let leaders = blocks::leaders(native.program);
     native.warm = native.warm_tables(&leaders);
     let mut ids = Vec::new();
-    for part in [Part::Parse, Part::Ingress, Part::Egress, Part::Deparse] {
+    for part in [
+        Part::Parse,
+        Part::Warm,
+        Part::Ingress,
+        Part::Egress,
+        Part::Deparse,
+    ] {
         ids.push(function(
             &mut module,
             &mut native,
@@ -286,7 +310,7 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
             checksums,
         )?);
     }
-    let alone = native.alone;
+    let (alone, warmed) = (native.alone, native.warm);
     let finalized = module.finalize_definitions();
     finalized.map_err(|error| NotCompiled::Code(error.to_string()))?;
     let code = |id: FuncId| {
@@ -294,15 +318,17 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         // SAFETY: the function was compiled with this signature.
         unsafe { std::mem::transmute::<*const u8, Code>(address) }
     };
-    let [parse, ingress, egress, deparse] = [0, 1, 2, 3].map(|i| code(ids[i]));
+    let [parse, warm, ingress, egress, deparse] = [0, 1, 2, 3, 4].map(|i| code(ids[i]));
     program.ops.extend(alone);
     Ok(Compiled {
         parse,
+        warm,
         ingress,
         egress,
         deparse,
         slots: program.template.len(),
         checksums,
+        warmed: warmed.into(),
         memory: Some(module),
     })
 }
@@ -310,6 +336,7 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Parse,
+    Warm,
     Ingress,
     Egress,
     Deparse,
@@ -376,11 +403,12 @@ impl Lower<'_, '_> {
     fn part(&mut self, leaders: &[bool], part: Part, checksums: bool) {
         let program = self.native.program;
         match part {
-            Part::Ingress => {
+            Part::Warm => {
                 let warm = self.native.warm.clone();
                 self.warm(&warm, Callee::WarmEntry);
-                self.code(leaders, program.ingress_start);
+                self.finish(lower::DONE);
             }
+            Part::Ingress => self.code(leaders, program.ingress_start),
             Part::Egress => self.code(leaders, program.egress_start),
             Part::Parse => {
                 // `Pipeline::parse` begins at the frame's start.

@@ -18,6 +18,7 @@ use crate::compile::touch::inputs;
 use crate::exec::calculate::WordSum;
 use crate::externs::register::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
+use crate::schema::MatchKind;
 use crate::table::Table;
 
 impl Lower<'_, '_> {
@@ -232,6 +233,13 @@ impl Lower<'_, '_> {
             return (Some(found[0]), found[1]);
         }
         let limbs = self.key(table);
+        let keys = &self.native.schema.tables[usize::from(table)].keys;
+        if let ([key], [limb]) = (&keys[..], &limbs[..]) {
+            if key.kind == MatchKind::Lpm {
+                let found = self.call(Callee::FindPrefix, &[number, *limb]);
+                return (Some(found[0]), found[1]);
+            }
+        }
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, limbs.len() as u32 * 8, 3);
         let place = self.b.create_sized_stack_slot(data);
         for (i, &limb) in limbs.iter().enumerate() {

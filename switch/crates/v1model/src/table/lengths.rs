@@ -18,6 +18,17 @@ const STOP: u32 = u32::MAX;
 /// found.
 const HEAD: usize = 2;
 
+/// So many entries whose keys are one limb are compared one by one: that is quicker than to hash.
+const FEW: usize = 8;
+
+/// An entry whose key is one limb.
+#[derive(Clone, Copy)]
+struct Short {
+    mask: u64,
+    value: u64,
+    entry: u32,
+}
+
 /// All prefixes of one length: those of entries, and markers of longer ones.
 #[derive(Clone)]
 struct Level {
@@ -48,6 +59,9 @@ pub struct Lengths {
     words: Vec<Cell<u64>>,
     stride: usize,
     free: Vec<u32>,
+    entries: usize,
+    /// All entries, the longest prefixes first, while they are few; else empty.
+    few: Vec<Short>,
     /// Changes since the table was made; matches found before the last one do not count.
     changes: u32,
 }
@@ -73,6 +87,8 @@ impl Lengths {
             words: Vec::new(),
             stride: HEAD + limbs,
             free: Vec::new(),
+            entries: 0,
+            few: Vec::with_capacity(FEW),
             changes: 1,
         }
     }
@@ -101,8 +117,17 @@ impl Lengths {
     }
 
     /// The entry with the longest prefix that `key` matches.
-    #[inline]
+    #[inline(always)]
     pub fn longest(&self, key: &[u64]) -> Option<u32> {
+        if let (&[key], true) = (key, self.few.len() == self.entries) {
+            let found = self.few.iter().find(|e| key & e.mask == e.value);
+            return found.map(|e| e.entry);
+        }
+        self.longest_of_many(key)
+    }
+
+    #[inline(never)]
+    fn longest_of_many(&self, key: &[u64]) -> Option<u32> {
         let mut found = None;
         let mut at = self.root;
         while let Some(level) = self.levels.get(at as usize) {
@@ -171,6 +196,16 @@ impl Lengths {
         let node = self.add_node(records, length, &key.value);
         self.set_head(node, |_, markers| (at, markers));
         self.change();
+        if let (&[mask], &[value]) = (&key.mask[..], &key.value[..]) {
+            if self.entries == FEW {
+                self.few.clear();
+            } else if self.few.len() == self.entries {
+                let place = self.few.partition_point(|e| e.mask >= mask);
+                let (value, entry) = (value & mask, at);
+                self.few.insert(place, Short { mask, value, entry });
+            }
+        }
+        self.entries += 1;
     }
 
     /// Takes the entry with this key out.
@@ -181,6 +216,9 @@ impl Lengths {
             self.release(marker, &key.value, |entry, markers| (entry, markers - 1));
         }
         self.change();
+        self.few
+            .retain(|e| [e.mask] != key.mask[..] || e.value != key.value[0] & e.mask);
+        self.entries -= 1;
     }
 
     fn length(&self, key: &PackedKey) -> u32 {

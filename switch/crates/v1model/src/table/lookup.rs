@@ -64,6 +64,16 @@ impl Table {
         self.hit(found, now, packet_len)
     }
 
+    /// The same in a table of prefixes, whose key is this limb.
+    #[inline(always)]
+    pub(crate) fn lookup_prefix(&mut self, key: u64, now: Nanos, packet_len: u32) -> Lookup<'_> {
+        let found = match &self.index {
+            Index::Lpm(lengths) => lengths.longest(&[key]),
+            _ => None,
+        };
+        self.hit(found, now, packet_len)
+    }
+
     /// Has the place of a packed key in the index come into the cache.
     #[inline(always)]
     pub(crate) fn warm_index<const W: usize>(&self, key: [u64; W]) {

@@ -201,6 +201,12 @@ impl Table {
         self.immutable
     }
 
+    /// It has so many entries that what a lookup reads is hardly in the cache.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.is_large
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.records.len()
