@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Device`: what the outside calls — packets, time, program, ports, replication, events.
 
+use crate::ahead::Ahead;
 use crate::config::{DeviceConfig, PortConfig, DROP_PORT, PORT_MAX};
 use crate::events::{Event, EventBuffer, MissedEvents};
 use crate::live_trace::LiveTrace;
@@ -31,6 +32,7 @@ const EXPIRY_PERIOD: Nanos = 100_000_000;
 pub struct Device {
     pub(crate) pipeline: Option<Pipeline>,
     pub(crate) core: Core,
+    pub(crate) ahead: Ahead,
     /// While packets are shown as they come in.
     pub(crate) live: Option<Box<LiveTrace>>,
     /// What has shown all that it should.
@@ -86,6 +88,7 @@ impl Device {
         }
         Device {
             pipeline: None,
+            ahead: Ahead::new(),
             live: None,
             live_done: None,
             core: Core {
@@ -220,7 +223,7 @@ impl Device {
 
     /// Counts a frame that came in; None: it goes no further.
     #[inline]
-    fn accept(
+    pub(crate) fn accept(
         &mut self,
         now: Nanos,
         port: u32,
@@ -345,6 +348,9 @@ impl Device {
         self.core.effects.log.enabled = on;
         self.core.clone_effects.log.enabled = on;
         self.core.told_effects.log.enabled = on;
+        for effects in &mut self.ahead.effects {
+            effects.log.enabled = on;
+        }
     }
 
     /// The lines since the last call; what is above 64 KiB is lost.

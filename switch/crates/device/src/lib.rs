@@ -6,6 +6,7 @@
 //! | `device` | `Device`: what the outside calls, and ports |
 //! | `config` | options of the device and of a port, checked |
 //! | `path` | what happens to a packet between reception and transmission, in simple_switch's order |
+//! | `ahead` | frames in a row, parsed before they are handled |
 //! | `ports` | one port: queues, frame on the line, counts |
 //! | `pre` | packet replication engine: multicast groups, clone sessions |
 //! | `events` | what the device tells the control plane: bounded buffers, what did not fit is counted |
@@ -16,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod config;
 mod device;
 pub mod events;

@@ -279,15 +279,28 @@ impl Core {
         let mut packet = self.pool.get(pipeline);
         load(&mut packet);
         arrive(pipeline, &mut packet, port, self.now);
+        self.parse(pipeline, &mut packet);
         self.ingress(pipeline, packet, 0);
+    }
+
+    /// A frame from outside that is parsed already; what the parser said is in `effects`.
+    #[inline]
+    pub(crate) fn receive_parsed(&mut self, pipeline: &mut Pipeline, packet: Box<Packet>) {
+        self.begin();
+        self.ingress(pipeline, packet, 0);
+    }
+
+    #[inline]
+    fn parse(&mut self, pipeline: &mut Pipeline, packet: &mut Packet) {
+        self.effects.clear();
+        pipeline.parse(packet, &mut self.effects);
+        pipeline.warm(packet);
     }
 
     /// Ingress, and all that follows it up to the queues.
     fn ingress(&mut self, pipeline: &mut Pipeline, mut packet: Box<Packet>, mut rounds: u8) {
         loop {
             let ingress_port = pipeline.std_get(&packet, Std::IngressPort);
-            self.effects.clear();
-            pipeline.parse(&mut packet, &mut self.effects);
             pipeline.ingress(&mut packet, self.now, &mut self.effects);
             keep_log(&mut self.log, &self.effects);
             if let Some(reason) = self.broken_off() {
@@ -310,6 +323,7 @@ impl Core {
             let mut fresh = self.pool.get(pipeline);
             start_again(pipeline, &mut fresh, &packet, again, RESUBMITTED, self.now);
             pipeline.std_set(&mut fresh, Std::IngressPort, ingress_port);
+            self.parse(pipeline, &mut fresh);
             self.pool.put(std::mem::replace(&mut packet, fresh));
         }
 
@@ -560,6 +574,7 @@ impl Core {
             self.stats.again += 1;
             let mut fresh = self.pool.get(pipeline);
             start_again(pipeline, &mut fresh, &packet, again, RECIRCULATED, self.now);
+            self.parse(pipeline, &mut fresh);
             self.ingress(pipeline, fresh, next);
         }
         self.pool.put(packet);

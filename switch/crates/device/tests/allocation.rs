@@ -60,8 +60,16 @@ fn steady_state_allocates_nothing() {
     let mut round = |device: &mut device::Device, tx: &mut Count, packets: u64| {
         for i in 0..packets {
             now += 50_000;
-            device.advance(now, tx);
-            device.receive(now, 0, &frames[(i % frames.len() as u64) as usize]);
+            let frame = &frames[(i % frames.len() as u64) as usize];
+            if i % 100 < 50 {
+                device.advance(now, tx);
+                device.receive(now, 0, frame);
+            } else {
+                device.expect(now, 0, frame, tx);
+                if i % 7 == 0 || i % 100 == 99 {
+                    device.catch_up(tx);
+                }
+            }
         }
     };
     round(&mut device, &mut tx, 20_000);

@@ -222,12 +222,12 @@ impl SwitchLoop {
             let until = other.map_or(clock.monotonic, |at| at.min(clock.monotonic));
             let (device, tx, port) = (&mut self.device, &mut self.tx, io.port);
             count += ring.receive_until(clock, batch - count, until, |frame| {
-                device.advance(frame.arrival, tx);
-                device.receive(frame.arrival, port, frame.bytes);
+                device.expect(frame.arrival, port, frame.bytes, tx);
             });
             let next = ring.peek(clock);
             self.waiting.extend(next.map(|at| Reverse((at, i))));
         }
+        self.device.catch_up(&mut self.tx);
         count
     }
 

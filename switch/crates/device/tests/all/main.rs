@@ -6,6 +6,7 @@ mod common;
 #[path = "../../../v1model/tests/common/minimal.rs"]
 mod minimal;
 
+mod ahead;
 mod conservation;
 mod counters;
 mod handle;
