@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use v1model::{Effects, Nanos, Packet};
+use v1model::{Effects, Nanos, Packet, Pipeline};
 
 use crate::device::{Device, Transmit};
 use crate::path::arrive;
@@ -48,6 +48,12 @@ impl Ahead {
 }
 
 impl Device {
+    /// Frames are better parsed ahead, by `expect`: the program looks into large tables.
+    #[inline]
+    pub fn looks_far(&self) -> bool {
+        self.pipeline.as_ref().is_some_and(Pipeline::looks_far)
+    }
+
     /// One of several frames that came in: `advance` to its arrival, then `receive`, are done for it when others came, or
     /// by [`Device::catch_up`], which is to be called before anything else is.
     pub fn expect(&mut self, arrival: Nanos, port: u32, frame: &[u8], tx: &mut dyn Transmit) {

@@ -211,7 +211,7 @@ impl SwitchLoop {
             let arrival = io.ring.as_ref().and_then(|ring| ring.peek(clock));
             self.waiting.extend(arrival.map(|at| Reverse((at, i))));
         }
-        let mut count = 0;
+        let (mut count, ahead) = (0, self.device.looks_far());
         while let Some(Reverse((arrival, i))) = self.waiting.pop() {
             let io = &mut self.ports[i];
             let Some(ring) = &mut io.ring else { continue };
@@ -222,7 +222,12 @@ impl SwitchLoop {
             let until = other.map_or(clock.monotonic, |at| at.min(clock.monotonic));
             let (device, tx, port) = (&mut self.device, &mut self.tx, io.port);
             count += ring.receive_until(clock, batch - count, until, |frame| {
-                device.expect(frame.arrival, port, frame.bytes, tx);
+                if ahead {
+                    device.expect(frame.arrival, port, frame.bytes, tx);
+                } else {
+                    device.advance(frame.arrival, tx);
+                    device.receive(frame.arrival, port, frame.bytes);
+                }
             });
             let next = ring.peek(clock);
             self.waiting.extend(next.map(|at| Reverse((at, i))));

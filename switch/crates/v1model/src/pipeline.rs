@@ -431,13 +431,23 @@ impl Pipeline {
         .calculate(pkt, calculation)
     }
 
+    /// Ingress looks into tables that are so large that `warm` pays.
+    #[inline]
+    pub fn looks_far(&self) -> bool {
+        let native = self.compiled.native.as_ref();
+        self.engine == Engine::Native
+            && native.is_some_and(|code| {
+                let code = code.as_ref();
+                code.is_ok_and(|code| code.warms(&self.state.tables))
+            })
+    }
+
     /// Has what ingress will read of large tables for a parsed packet come into the cache; nothing else. Best called after
     /// other packets were parsed, and before others still are handled.
     #[inline]
     pub fn warm(&mut self, pkt: &mut Packet) {
-        match &self.compiled.native {
-            Some(Ok(code)) if code.warms(&self.state.tables) => {}
-            _ => return,
+        if !self.looks_far() {
+            return;
         }
         let mut fx = self.spare_effects.take().unwrap_or_default();
         self.run_native(0, &mut fx, |code, machine| code.warm(machine, pkt));

@@ -3,18 +3,18 @@
 
 use crate::compile::code::Program;
 use crate::error::LoadError;
-use crate::externs::{Counters, Hash, Meters, Random, Registers};
+use crate::externs::{Cells, Counters, Hash, Meters, Random, Registers};
 use crate::schema::Schema;
 use crate::table::{Profile, Table, ValueSet};
 
 /// The state of a pipeline.
 pub(crate) struct State {
-    pub tables: Vec<Table>,
+    pub tables: Cells<Table>,
     pub profiles: Vec<Profile>,
     pub value_sets: Vec<ValueSet>,
-    pub counters: Vec<Counters>,
+    pub counters: Cells<Counters>,
     pub meters: Vec<Meters>,
-    pub registers: Vec<Registers>,
+    pub registers: Cells<Registers>,
     /// One for each calculation.
     pub hashes: Vec<Hash>,
     pub random: Random,
@@ -33,14 +33,15 @@ impl State {
         let stream = random.next_stream();
         let hashes = hashes(algorithms.iter().copied(), random);
         Ok(State {
-            tables,
+            tables: tables.into_boxed_slice().into(),
             profiles: schema.profiles.iter().map(Profile::new).collect(),
             value_sets: schema.value_sets.iter().map(ValueSet::new).collect(),
             counters: schema
                 .counters
                 .iter()
                 .map(|c| Counters::new(c.size))
-                .collect(),
+                .collect::<Box<[_]>>()
+                .into(),
             meters: schema
                 .meters
                 .iter()
@@ -50,7 +51,8 @@ impl State {
                 .registers
                 .iter()
                 .map(|r| Registers::new(r.size, r.width))
-                .collect(),
+                .collect::<Box<[_]>>()
+                .into(),
             hashes,
             random: stream,
         })

@@ -20,10 +20,12 @@ unsafe impl<T: Send> Send for Cells<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Cells<T> {}
 
-impl<T: Clone> Cells<T> {
+impl<T> Cells<T> {
     /// Where the address of the first cell lies in this struct.
     pub const FIRST: usize = offset_of!(Cells<T>, first);
+}
 
+impl<T: Clone> Cells<T> {
     /// `len` cells of this value; zeros take no memory until they are written.
     pub fn new(value: T, len: usize) -> Self {
         let mut cells = vec![value; len];

@@ -214,9 +214,8 @@ unsafe extern "C" fn find(
     context.contained(Found::NOTHING, |context| {
         // SAFETY: the code has written as many limbs there as the table's key has.
         let key = unsafe { std::slice::from_raw_parts(key, limbs as usize) };
-        let (now, bytes) = (context.now, context.ingress_bytes as u32);
-        // SAFETY: the table is one of the program, of which the state has each.
-        let table = unsafe { &mut *context.tables.add(table as usize) };
+        let (now, bytes) = (context.machine.now, context.ingress_bytes as u32);
+        let table = &mut context.machine.state.tables[table as usize];
         Found::new(&table.lookup(key, now, bytes))
     })
 }
@@ -225,9 +224,8 @@ unsafe extern "C" fn find_prefix(context: *mut Context<'_, '_>, table: u64, key:
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
     context.contained(Found::NOTHING, |context| {
-        let (now, bytes) = (context.now, context.ingress_bytes as u32);
-        // SAFETY: the table is one of the program, of which the state has each.
-        let table = unsafe { &mut *context.tables.add(table as usize) };
+        let (now, bytes) = (context.machine.now, context.ingress_bytes as u32);
+        let table = &mut context.machine.state.tables[table as usize];
         Found::new(&table.lookup_prefix(key, now, bytes))
     })
 }
@@ -241,9 +239,8 @@ fn find_packed<const W: usize>(
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
     context.contained(Found::NOTHING, |context| {
-        let (now, bytes) = (context.now, context.ingress_bytes as u32);
-        // SAFETY: the table is one of the program, of which the state has each.
-        let table = unsafe { &mut *context.tables.add(table as usize) };
+        let (now, bytes) = (context.machine.now, context.ingress_bytes as u32);
+        let table = &mut context.machine.state.tables[table as usize];
         Found::new(&table.lookup_packed(words, now, bytes))
     })
 }
@@ -253,8 +250,7 @@ fn warm(context: *mut Context<'_, '_>, table: u64, f: impl FnOnce(&Table)) {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
     context.contained((), |context| {
-        // SAFETY: as in `find_packed`.
-        f(unsafe { &*context.tables.add(table as usize) });
+        f(&context.machine.state.tables[table as usize]);
     });
 }
 

@@ -4,10 +4,8 @@
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
-use crate::exec::{Machine, Scratch};
-use crate::externs::{Counters, Registers};
+use crate::exec::Machine;
 use crate::packet::{Packet, TAILROOM};
-use crate::table::Table;
 
 /// The argument of all compiled code. What it reads itself is in front.
 #[repr(C)]
@@ -18,11 +16,6 @@ pub(super) struct Context<'c, 'm> {
     /// Bytes of the frame.
     pub length: u64,
     pub packet: *mut Packet,
-    pub registers: *mut Registers,
-    pub counters: *mut Counters,
-    pub tables: *mut Table,
-    pub scratch: *mut Scratch,
-    pub now: u64,
     pub ingress_bytes: u64,
     /// `exit` was called.
     pub exited: u64,
@@ -49,7 +42,6 @@ pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &
             && packet.buffer.end + TAILROOM <= packet.buffer.bytes.len(),
         "the frame lies in its buffer"
     );
-    let state = &mut *machine.state;
     let mut context = Context {
         // Functions that the code calls get them apart from the packet, whose own they leave alone.
         slots: packet.slots.as_mut_ptr(),
@@ -57,11 +49,6 @@ pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &
         length: (packet.buffer.end - packet.buffer.start) as u64,
         ingress_bytes: packet.ingress_bytes.into(),
         packet: &raw mut *packet,
-        registers: state.registers.as_mut_ptr(),
-        counters: state.counters.as_mut_ptr(),
-        tables: state.tables.as_mut_ptr(),
-        scratch: &raw mut *machine.scratch,
-        now: machine.now,
         exited: 0,
         machine,
         panic: None,

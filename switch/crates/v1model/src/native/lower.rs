@@ -19,7 +19,7 @@ use crate::bits::low_mask;
 use crate::compile::code::Op;
 use crate::compile::layout::Slot;
 use crate::compile::touch::{touches, Touch};
-use crate::exec::Scratch;
+use crate::exec::{Machine, Scratch};
 use crate::packet::Packet;
 use crate::pipeline::Std;
 
@@ -164,10 +164,20 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     /// A field of the context.
     pub fn context(&mut self, offset: usize) -> Value {
+        self.constant(self.context, offset)
+    }
+
+    /// Memory that nothing changes while the code runs.
+    pub fn constant(&mut self, base: Value, offset: usize) -> Value {
         let flags = trusted().with_readonly();
-        self.b
-            .ins()
-            .load(types::I64, flags, self.context, offset as i32)
+        self.b.ins().load(types::I64, flags, base, offset as i32)
+    }
+
+    /// Where the state has the first of its tables, registers or counters: `offset` is that of their `Cells`.
+    pub fn first_of(&mut self, offset: usize) -> Value {
+        let machine = self.context(offset_of!(Context<'_, '_>, machine));
+        let state = self.constant(machine, offset_of!(Machine<'_>, state));
+        self.constant(state, offset)
     }
 
     // Memory.
@@ -325,7 +335,8 @@ impl<'l, 'f> Lower<'l, 'f> {
                 }
             },
             Op::Step => {
-                let scratch = self.context(offset_of!(Context<'_, '_>, scratch));
+                let machine = self.context(offset_of!(Context<'_, '_>, machine));
+                let scratch = self.constant(machine, offset_of!(Machine<'_>, scratch));
                 let offset = offset_of!(Scratch, steps_left) as i32;
                 let left = self.load(types::I32, scratch, offset);
                 self.leave_unless(left, TIMED_OUT, |_| {});

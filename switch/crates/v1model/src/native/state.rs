@@ -19,6 +19,7 @@ use crate::exec::calculate::WordSum;
 use crate::externs::register::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
 use crate::schema::MatchKind;
+use crate::state::State;
 use crate::table::Table;
 
 impl Lower<'_, '_> {
@@ -100,7 +101,7 @@ impl Lower<'_, '_> {
         f: impl FnOnce(&mut Self, Value) -> Option<Value>,
     ) -> Option<Value> {
         let index = self.value(index);
-        let arrays = self.context(cells.arrays);
+        let arrays = self.first_of(cells.arrays);
         let address = |lower: &mut Self| {
             let first = lower.load(types::I64, arrays, cells.first as i32);
             let offset = match cells.size {
@@ -152,7 +153,7 @@ impl Lower<'_, '_> {
             _ => return None,
         };
         Some(CellsOf {
-            arrays: offset_of!(Context<'_, '_>, registers),
+            arrays: offset_of!(State, registers) + Cells::<Registers>::FIRST,
             first: size_of::<Registers>() * usize::from(register) + cells + first,
             size,
             count: schema.size.into(),
@@ -196,7 +197,7 @@ impl Lower<'_, '_> {
 
     fn count(&mut self, counter: u16, index: Slot) {
         let cells = CellsOf {
-            arrays: offset_of!(Context<'_, '_>, counters),
+            arrays: offset_of!(State, counters) + Cells::<Counters>::FIRST,
             first: size_of::<Counters>() * usize::from(counter)
                 + offset_of!(Counters, cells)
                 + Cells::<[u64; 2]>::FIRST,
@@ -293,7 +294,7 @@ impl Lower<'_, '_> {
     pub fn warm(&mut self, tables: &[u16], callee: fn(u8) -> Callee) {
         for &table in tables {
             let (warm, on) = (self.b.create_block(), self.b.create_block());
-            let tables = self.context(offset_of!(Context<'_, '_>, tables));
+            let tables = self.first_of(offset_of!(State, tables) + Cells::<Table>::FIRST);
             let is_large = size_of::<Table>() * usize::from(table) + Table::IS_LARGE;
             let flags = trusted();
             let is_large = self
@@ -379,7 +380,7 @@ impl Lower<'_, '_> {
 
 /// The cells of one array of registers or counters.
 struct CellsOf {
-    /// Where the context has the arrays.
+    /// Where the state has the arrays.
     arrays: usize,
     /// Where the arrays have the address of its first cell.
     first: usize,
