@@ -96,6 +96,25 @@ def test_check_fails_when_an_expectation_is_not_met(small: str, tmp_path: Path) 
     assert lab(*(word.replace("threshold=1", "threshold=20") for word in fair)).exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [(4, "2 expectations are about points that were not run"), (5, "1 expectation is about points")],
+)
+def test_expectations_of_points_that_were_not_run_share_one_line(
+    small: str, tmp_path: Path, threshold: int, said: str
+) -> None:
+    of_a_point = '[[expect]]\ntext = "of {0}"\nmetric = "fairness"\nmin = 0\nwhere = {{ threshold = {0} }}\n'
+    with Path(small).open("a") as file:
+        file.write(of_a_point.format(5) + of_a_point.format(6))
+    result = lab(
+        "run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path), "--set", f"threshold={threshold}"
+    )
+    assert result.exit_code == 0, result.output
+    lines = [line for line in result.output.splitlines() if line.startswith("no data")]
+    assert [line.removeprefix("no data").strip().startswith(said) for line in lines] == [True]
+    assert ("of 5" in result.output, "of 6" in result.output) == (threshold == 5, False)
+
+
 def test_failed_runs_are_listed_and_make_the_exit_code(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
