@@ -168,7 +168,7 @@ def main() -> int:
         print(f"fairlane hosts build: {error}", file=sys.stderr)
         return 2
     if made:
-        print(f"hosts: built {', '.join(made)}")
+        print(f"hosts: compiled {made[0] if len(made) == 1 else f'{len(made)} BPF programs'}")
     return 0
 
 
