@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,24 @@ def test_run_prints_the_table_and_where_the_data_is(small: str, tmp_path: Path) 
     assert shown.exit_code == 0
     assert "slow" in shown.output
     assert lab("plot", str(folder)).exit_code == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files that are another's")
+def test_what_root_makes_is_of_whom_the_folder_is(small: str, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 4711, 4712)
+    for _ in range(2):
+        assert lab("run", small, "--jobs", "1", "--results", str(tmp_path / "theirs" / "r")).exit_code == 0
+    made = list((tmp_path / "theirs").rglob("*"))
+    assert {path.name for path in made} >= {"r", "small", "latest", "summary.json", "fairness.png"}
+    assert {(path.lstat().st_uid, path.lstat().st_gid) for path in made} == {(4711, 4712)}
+
+
+def test_where_no_run_folder_can_be_made_is_one_sentence(small: str) -> None:
+    result = lab("run", small, "--no-plots", "--jobs", "1", "--results", small)
+    assert result.exit_code == 2
+    assert words(result).startswith(f"error: cannot make {small}/small")
+    assert "Not a directory; --results says where else run folders go" in words(result)
 
 
 def test_run_as_json_is_one_document(small: str, tmp_path: Path) -> None:
