@@ -24,7 +24,7 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
     if not summary["points"]:
         return
-    console.print(result_table(summary, folder))
+    console.print(result_table(summary, folder, console.width))
     for line in verdict_lines(summary["verdicts"]):
         console.print(line, soft_wrap=True, highlight=False)
     if not summary["complete"]:
