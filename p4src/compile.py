@@ -75,7 +75,7 @@ def run(arguments: list[str], layout: Layout) -> subprocess.CompletedProcess[str
     if shutil.which(arguments[0]) is None:
         raise CompileError(
             f"{arguments[0]} is not on the PATH. The compiled files are committed, so you need it only to change "
-            "the P4 programs: the README says where p4lang's packages are."
+            "the P4 programs: docs/install.md says where p4lang's packages are."
         )
     try:
         return subprocess.run(

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import struct
 import zlib
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.packet import Raw
 
+logging.getLogger("scapy.runtime").setLevel(logging.ERROR)  # else it warns that this namespace has no route
 SWITCH_MAC = "02:00:00:00:00:01"
 
 

@@ -123,7 +123,7 @@ def start_bmv2(options: TargetOptions) -> Target:
     cli = shutil.which("simple_switch_CLI")
     if program is None or cli is None:
         missing = "simple_switch_grpc" if program is None else "simple_switch_CLI"
-        raise TargetError(f"{missing} is not on the PATH: the README says where p4lang's packages are")
+        raise TargetError(f"{missing} is not on the PATH: docs/install.md says where p4lang's packages are")
     command = [program, "--no-p4", "--device-id", str(options.device_id), "--thrift-port", str(options.thrift_port)]
     for port, interface in options.interfaces.items():
         command += ["-i", f"{port}@{interface}"]

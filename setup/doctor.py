@@ -168,7 +168,7 @@ def p4c() -> Finding:
     return Finding(
         True if text else None,
         "p4c-bm2-ss " + (version_line(text) or "(optional: only to recompile P4)"),
-        "docs/install.md says where p4c comes from",
+        "https://github.com/p4lang/p4c#installing-packaged-versions-of-p4c",
     )
 
 
@@ -178,7 +178,7 @@ def bmv2() -> Finding:
     return Finding(
         True if text else None,
         "simple_switch_grpc " + (version_line(text) or "(optional: only for TARGET=bmv2)"),
-        "docs/install.md says where BMv2 comes from",
+        "https://github.com/p4lang/behavioral-model#installing-packages",
     )
 
 

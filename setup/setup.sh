@@ -26,6 +26,8 @@ packages() {
     done
     [ -z "$missing" ] && return 0
     command -v apt-get >/dev/null || fail "this is neither Debian nor Ubuntu; install by hand:$missing"
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null \
+        || fail "packages are missing, and there is no sudo. As root: apt-get update && apt-get install --no-install-recommends$missing"
     say "installing with apt (needs root):$missing"
     as_root apt-get update -qq
     # shellcheck disable=SC2086
@@ -143,7 +145,7 @@ python_module() {
 }
 
 bpf() {
-    $VENV/bin/python -m fairlane_hosts.build || fail "the BPF build failed; 'make doctor' says what this kernel or tool chain lacks"
+    $VENV/bin/python -m fairlane_hosts.build || fail "the BPF build failed; the message above says why"
 }
 
 # The kernel of `--runtime kernel`; nothing else needs it.

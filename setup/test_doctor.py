@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,3 +46,20 @@ def test_it_runs_without_the_environment() -> None:
     done = subprocess.run([sys.executable, "-I", str(script)], capture_output=True, text=True, timeout=60)
     assert "kernel" in done.stdout
     assert done.returncode in (0, 1)
+
+
+def test_set_up_without_root_and_without_sudo_names_the_command_for_root(tmp_path: Path) -> None:
+    tree, tools = tmp_path / "tree" / "setup", tmp_path / "bin"
+    tree.mkdir(parents=True)
+    tools.mkdir()
+    shutil.copy(doctor.ROOT / "setup" / "setup.sh", tree)
+    (tree / "packages.txt").write_text("first  # why\nsecond\n")
+    for name in ("bash", "dirname", "grep", "mkdir", "sed", "xargs", "echo"):
+        (tools / name).symlink_to(shutil.which(name) or name)
+    for name, does in {"id": "echo 1000", "dpkg-query": "exit 1", "apt-get": "exit 1"}.items():
+        (tools / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tools / name).chmod(0o755)
+    command = ["bash", tree / "setup.sh", "packages"]
+    done = subprocess.run(command, env={"PATH": str(tools)}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "no sudo. As root: apt-get update && apt-get install --no-install-recommends first second" in done.stderr

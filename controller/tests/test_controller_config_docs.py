@@ -30,7 +30,8 @@ def blocks(language: str) -> list[str]:
 
 def commands() -> Iterator[list[str]]:
     """The arguments of each `fairlane …` line."""
-    for line in "".join(blocks("sh")).splitlines():
+    lines = "".join(blocks("sh")).splitlines()
+    for line in (line for line in lines if not line.startswith("#")):
         program, *arguments = shlex.split(line, comments=True)
         assert program == "fairlane", line
         yield arguments

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-// Error Notification ACK: which segments were corrupted, and what a sender makes of it. Plain C, for BPF and simulator.
+// Error Notification ACK (ENA): a sender keeps its window when a segment was corrupted, and reduces it when one was dropped.
+// The decisions of both ends, in plain C: the same for Linux (BPF) and for the simulator.
 //
-// The receiver names a corrupted segment by its sequence number in every ACK until it has arrived. The sender repairs a
-// named loss and leaves its window as it is; for any other loss it does what its base algorithm does.
+// Receiver: as long as a corrupted segment is missing, each ACK carries its sequence number. That is the segment's name.
+// Of several names it is the lowest.
 //
-// One recovery may hold both kinds, and the base algorithm is asked once, when it begins. So each hole that comes to be
-// the head of the queue is judged: one that nobody named was dropped, and reduces the window then, once a recovery. The ACK
-// that moves snd_una to a hole carries that hole's name if it has one: the receiver names the lowest, and that is the one
-// its ACK asks for. A head is a hole only when something counts as lost: it may as well be still on its way.
+// Sender: a segment that was named is sent again, and the window stays. A loss without a name was a drop: the base algorithm
+// (Tahoe, Reno, SACK) reduces the window as always.
 //
-// That is the paper's ENA. With FL_ENA_PLUS it is ENA+, ours:
-// - A router between drops a segment whose IP header was hit, and the receiver can name nothing: of n corrupted segments of L
-//   bytes about n*20/L go that way. So each named head earns twice that share of an allowance (three segments at most), and
-//   a head without a name spends one, where names were the rule lately (7 of 8 heads). Drops by congestion earn nothing.
-// - Where the head came first and the names later, the reduction is a debt: once names are the rule and the allowance covers
-//   all debts, ssthresh is what it was before the first, and slow start goes back to it. At a GEO link's round trip of 0.6 s
-//   one early hole without a name would cost minutes. Where drops are the rule, debts are forgotten.
-// - Packets are paced once a recovery has kept its window.
+// One recovery may have holes of both kinds, and TCP asks the base algorithm once only, when it begins. So each hole is
+// judged here when it becomes the head, which is the segment at snd_una:
+// - With a name, it changes nothing. The name is there in time: the ACK that moves snd_una to the hole carries it.
+// - Without one, it reduces the window then, once a recovery.
+// - It is a hole only when TCP counts something as lost. Else the head may still be on its way.
 //
-//   struct ena_names      a set of sequence numbers: the receiver's, and what was reported to the sender
-//   struct ena_sender     the sender's half, beside a base algorithm; X_base are that algorithm's answers
+// That is the paper's ENA. ENA+ (FL_ENA_PLUS) is ours, and adds:
+// - An allowance. A router drops a segment with a wrong IP header (20 bytes), and nobody can name that. It happens to about
+//   20/L of the corrupted segments of L bytes. So each head with a name adds twice 20/L to the allowance, which is one
+//   segment to begin with and four at most. A head without a name takes one segment from it, and the window stays. This
+//   holds while 7 of 8 heads were named lately. Drops by congestion add nothing.
+// - Debts. The first names may come after the first head without one. That reduction is a debt. Once 7 of 8 heads were named
+//   and the allowance covers all debts, ssthresh becomes what it was before them, and slow start goes back to it. Without
+//   this, one such head costs minutes at a satellite's round trip of 0.6 s. Where most heads have no name, debts are
+//   forgotten.
+// - Pacing, from the first recovery that kept its window.
+//
+//   struct ena_names      a set of names: the receiver's own, or those that the sender was told
+//   struct ena_sender     what the sender keeps beside its base algorithm
+//   ..._base              what the base algorithm answers
 #ifndef FAIRLANE_CC_ENA_H
 #define FAIRLANE_CC_ENA_H
 

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SENDER_SOURCE = "sender.bpf.c"
 """One file for all senders (`Variant.definitions`)."""
 BUILD_TIMEOUT_S = 120
+MEND = "make setup" if (ROOT.parent / "Makefile").exists() else "fairlane setup"
+"""The command that compiles all: of a clone, of an installed wheel."""
 PACKAGES = "apt install clang libbpf-dev linux-libc-dev"
 SIMULATED_SENDER = ROOT.parent / "switch" / "crates" / "tcp" / "src" / "cc" / "sender.c"
 """What the simulator compiles for each sender."""
@@ -166,7 +168,7 @@ def main() -> int:
         print(f"fairlane hosts build: {error}", file=sys.stderr)
         return 2
     if made:
-        print(f"hosts: built {', '.join(made)}")
+        print(f"hosts: compiled {made[0] if len(made) == 1 else f'{len(made)} BPF programs'}")
     return 0
 
 

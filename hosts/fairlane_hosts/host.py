@@ -97,7 +97,7 @@ class Attachment:
         """Attach a program, or share the one that is there. Raises HostsError; `close` then takes away what was attached."""
         tag = build.read_tags().get(program.object_name)
         if tag is None:
-            raise HostsError("not-built", f"{program.object_name} is not built", "python -m fairlane_hosts.build")
+            raise HostsError("not-built", f"{program.object_name} is not built", build.MEND)
         namespace = self.host.netns or Path("/proc/self/ns/net")
         wanted = (program.name, str(self.host.cgroup), self.host.interface, namespace.stat().st_ino)
         for there in opened.hosts:

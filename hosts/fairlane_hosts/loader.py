@@ -113,8 +113,8 @@ def check(
         Check(
             "compiled programs",
             not missing,
-            f"all in {directory}" if not missing else f"missing in {directory}: {', '.join(missing)}",
-            "python -m fairlane_hosts.build",
+            f"{'all' if not missing else 'none' if missing == wanted else 'missing: ' + ', '.join(missing)} in {directory}",
+            build.MEND,
         ),
     ]
 
@@ -167,7 +167,7 @@ def programs(*, refused_too: bool = False) -> list[Program]:
         assert variant.object_name is not None
         tag = tags.get(variant.object_name)
         if tag is None:
-            raise HostsError("not-built", f"{variant.object_name} is not built", "python -m fairlane_hosts.build")
+            raise HostsError("not-built", f"{variant.object_name} is not built", build.MEND)
         result = check_results.read(variant)
         unloadable = running < variant.kernel or (result is not None and not result.loads)
         if unloadable and not refused_too:

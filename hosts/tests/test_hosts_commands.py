@@ -186,5 +186,4 @@ def test_a_kernel_without_btf_or_bpf_gets_one_clear_message(host: tuple[str, int
 def test_check_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_HOSTS_BUILD", str(tmp_path))
     output = call("check", code=1)
-    assert "FAIL compiled programs: missing in" in output
-    assert "python -m fairlane_hosts.build" in output
+    assert f"FAIL compiled programs: none in {tmp_path}: make setup" in " ".join(output.split())

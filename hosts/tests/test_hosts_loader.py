@@ -61,10 +61,14 @@ def test_a_kernel_without_btf_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_not_built_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLANE_HOSTS_BUILD", str(tmp_path))
+    with pytest.raises(HostsError, match=r"none in .*\n  make setup") as caught:
+        loader.require([item for item in loader.check() if item.what == "compiled programs"])
+    (tmp_path / "fl_reno.bpf.o").touch()
     with pytest.raises(
-        HostsError, match=r"missing in .*fl_vegas\.bpf\.o.*\n  python -m fairlane_hosts\.build"
+        HostsError, match=r"missing: fl_tahoe\.bpf\.o, .*fl_vegas\.bpf\.o, .* in .*\n  make setup"
     ) as caught:
         loader.require([item for item in loader.check() if item.what == "compiled programs"])
+    assert "fl_reno.bpf" not in str(caught.value)
     assert caught.value.code == "not-built"
     with pytest.raises(HostsError, match="is not built"):
         loader.programs()

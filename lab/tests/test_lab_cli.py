@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,24 @@ def test_run_prints_the_table_and_where_the_data_is(small: str, tmp_path: Path) 
     assert lab("plot", str(folder)).exit_code == 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files that are another's")
+def test_what_root_makes_is_of_whom_the_folder_is(small: str, tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 4711, 4712)
+    for _ in range(2):
+        assert lab("run", small, "--jobs", "1", "--results", str(tmp_path / "theirs" / "r")).exit_code == 0
+    made = list((tmp_path / "theirs").rglob("*"))
+    assert {path.name for path in made} >= {"r", "small", "latest", "summary.json", "fairness.png"}
+    assert {(path.lstat().st_uid, path.lstat().st_gid) for path in made} == {(4711, 4712)}
+
+
+def test_where_no_run_folder_can_be_made_is_one_sentence(small: str) -> None:
+    result = lab("run", small, "--no-plots", "--jobs", "1", "--results", small)
+    assert result.exit_code == 2
+    assert words(result).startswith(f"error: cannot make {small}/small")
+    assert "Not a directory; --results says where else run folders go" in words(result)
+
+
 def test_run_as_json_is_one_document(small: str, tmp_path: Path) -> None:
     result = lab("run", small, "--json", "--no-plots", "--set", "threshold=4..5", "--set", "case=slow", "--repeats", "1", "--jobs", "1", "--results", str(tmp_path))  # fmt: skip
     document = json.loads(result.stdout)
@@ -94,6 +113,25 @@ def test_check_fails_when_an_expectation_is_not_met(small: str, tmp_path: Path) 
     fair = ("run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path), "--set", "threshold=1", "--check")
     assert lab(*fair).exit_code == 0
     assert lab(*(word.replace("threshold=1", "threshold=20") for word in fair)).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [(4, "2 expectations are about points that were not run"), (5, "1 expectation is about points")],
+)
+def test_expectations_of_points_that_were_not_run_share_one_line(
+    small: str, tmp_path: Path, threshold: int, said: str
+) -> None:
+    of_a_point = '[[expect]]\ntext = "of {0}"\nmetric = "fairness"\nmin = 0\nwhere = {{ threshold = {0} }}\n'
+    with Path(small).open("a") as file:
+        file.write(of_a_point.format(5) + of_a_point.format(6))
+    result = lab(
+        "run", small, "--no-plots", "--jobs", "1", "--results", str(tmp_path), "--set", f"threshold={threshold}"
+    )
+    assert result.exit_code == 0, result.output
+    lines = [line for line in result.output.splitlines() if line.startswith("no data")]
+    assert [line.removeprefix("no data").strip().startswith(said) for line in lines] == [True]
+    assert ("of 5" in result.output, "of 6" in result.output) == (threshold == 5, False)
 
 
 def test_failed_runs_are_listed_and_make_the_exit_code(

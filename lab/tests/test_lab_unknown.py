@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fairlane_lab.cli.tables import show_summary
+from fairlane_lab.cli.tables import show_summary, verdict_lines
 from fairlane_lab.definition import Selection, load_text
 from fairlane_lab.known import known_mean, known_sum
 from fairlane_lab.report import compare_runs, make_plots, make_report, result_table
@@ -101,6 +101,8 @@ def test_a_run_on_bmv2_gets_its_summary_tables_plots_and_page(tmp_path: Path, wa
     for table in ("runs", "ports"):
         column = pq.read_table(base / "bmv2" / f"{table}.parquet")["queue_packets"]
         assert set(column.to_pylist()) == {None}, table
+    assert verdict_lines(verdicts)[0] == "[yellow]no data[/yellow]   little waits · 512k-5ms: not measured"
+    assert len(verdict_lines(verdicts)) == len(verdicts) == 4
     show_summary(summary, base / "bmv2")
     Console(width=80).print(result_table(summary))
     sim = make_folder(base / "sim", TEXT, "sim")

@@ -350,8 +350,10 @@ def test_readiness_is_told_in_a_file_and_a_descriptor(net: Net, tmp_path: Path) 
             assert process.wait(timeout=10) == 0
 
 
-def test_messages_as_json_lines() -> None:
+def test_messages_as_json_lines_which_are_the_switch_s_own() -> None:
+    """With a program too: what its compiler to machine code logs is for that one's developers."""
     command = [str(find_binary("fairlane-switch")), "--grpc", "127.0.0.1:0", "--log-format", "json"]
+    command += ["--pipeline", str(PROGRAM / "cross.json"), "--p4info", str(PROGRAM / "cross.p4info.txtpb")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -363,6 +365,7 @@ def test_messages_as_json_lines() -> None:
         finally:
             process.kill()
     assert all({"timestamp", "level", "target"} <= set(record) for record in records)
+    assert {record["target"].partition("::")[0] for record in records} == {"fairlane_switch"}
     assert any(record["message"] == "SIGTERM: stopping" and record["level"] == "INFO" for record in records)
     (packets,) = [record for record in records if record["message"] == "packets"]
     assert packets["received"] == 0

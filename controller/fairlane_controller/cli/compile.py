@@ -34,9 +34,7 @@ def compile_command(
         raise FairlaneError(ErrorCode.BAD_FILE, f"there is no {source}")
     compiler = shutil.which(COMPILER)
     if compiler is None:
-        text = (
-            "is not on the PATH: p4lang has packages (`p4lang-p4c`) and an image (`p4lang/p4c`), the README says where"
-        )
+        text = "is not on the PATH: p4lang has packages and an image, https://github.com/p4lang/p4c says where"
         raise FairlaneError(ErrorCode.BAD_FILE, f"{COMPILER} {text}")
     options = ["--std", "p4-16", "--Wdisable=unused", "-I", str(INCLUDE), "--p4runtime-files", str(files.p4info)]
     try:

@@ -32,7 +32,7 @@ from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import MAX_SHOWN_FAILURES, show_failures, show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand
 from fairlane_lab.paths import RESULTS_DATA, results_root
-from fairlane_lab.results.folder import new_folder
+from fairlane_lab.results.folder import hand_over, new_folder
 from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
@@ -103,7 +103,10 @@ def run(
             if archived and (kept := _hold(definition, selection.runtime, executor, bar)):
                 code = max(code, _judge(kept.summary, check, as_json))
                 continue
-            folder = new_folder(definition.experiment.name, results)
+            try:
+                folder = new_folder(definition.experiment.name, results)
+            except OSError as error:
+                fail(f"cannot make {error.filename}: {error.strerror}; --results says where else run folders go")
             campaign = Campaign(definition, selection, folder, target)
             done = _run(campaign, executor, bar, stop)
             code = max(code, _finish(campaign, done, bar, plots, check, as_json))
@@ -230,6 +233,7 @@ def _finish(campaign: Campaign, done: CampaignResult, bar: _Bar, plots: bool, ch
     """Show what came out; returns the exit code."""
     bar.end()
     pictures = _plots(campaign.folder) if plots and done.summary["points"] else []
+    hand_over(campaign.folder)
     if as_json:
         print_json({**_kept(done.summary), "folder": str(campaign.folder), "interrupted": done.interrupted})
     else:

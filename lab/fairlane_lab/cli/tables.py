@@ -24,15 +24,24 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
     if not summary["points"]:
         return
-    console.print(result_table(summary, folder))
-    for verdict in summary["verdicts"]:
-        console.print(verdict_line(verdict), soft_wrap=True, highlight=False)
+    console.print(result_table(summary, folder, console.width))
+    for line in verdict_lines(summary["verdicts"]):
+        console.print(line, soft_wrap=True, highlight=False)
     if not summary["complete"]:
         console.print(
             f"not complete: {summary['runs']} of {summary['asked_runs']} runs are in {folder}",
             style="yellow",
             soft_wrap=True,
         )
+
+
+def verdict_lines(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each verdict; one for all that are about points of which there is no run, as with `--set`, `--quick` or a failure."""
+    lines = [verdict_line(verdict) for verdict in verdicts if verdict["points"]]
+    if (others := len(verdicts) - len(lines)) > 0:
+        what = "1 expectation is" if others == 1 else f"{others} expectations are"
+        lines.append(f"{_STATES['no data']} {what} about points that were not run")
+    return lines
 
 
 def verdict_line(verdict: Mapping[str, Any]) -> str:

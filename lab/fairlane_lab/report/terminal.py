@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from fairlane_lab.definition.names import Name, find_name
@@ -20,13 +22,22 @@ MAX_COLUMNS = 5
 MAX_WIDE_COLUMNS = 7
 HEAD_WIDTH = 10
 """Longer names of metrics are broken between words."""
+WIDEST = 1000
 POINT_WIDTH = 12
 """The names of the points get that much at least."""
 
 
-def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
-    """The table of a `summary.json`: what the experiment takes for the repeats, median or mean. Raises RunFolderError when the definition in it cannot be read."""
-    run = RunFolder(folder, summary)
+def result_table(summary: Mapping[str, Any], folder: Path = Path(), width: int = 80) -> Table:
+    """The table of a `summary.json`: what the experiment takes for the repeats, median or mean; the ranges of the runs where `width` has room for them.
+
+    Raises RunFolderError when the definition in it cannot be read.
+    """
+    table = _table(RunFolder(folder, summary))
+    wanted = Measurement.get(Console(), Console().options.update(width=WIDEST), table).maximum
+    return table if wanted <= width else _table(RunFolder(folder, summary), f"their ranges need {wanted} columns")
+
+
+def _table(run: RunFolder, instead_of_ranges: str = "") -> Table:
     metrics = main_metrics(run)
     runs = sorted({max((s.runs for s in point.metrics.values()), default=0) for point in run.points})
     count = (
@@ -38,7 +49,8 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
     )
     wide = len(run.main_metrics) > MAX_COLUMNS
     has_paper = any(run.paper_values(point, metric) for point in run.points for metric in metrics)
-    caption = "; ".join(part for part in (count, "in brackets: the paper" if has_paper and not wide else "") if part)
+    parts = (count, "in brackets: the paper" if has_paper and not wide else "", instead_of_ranges if wide else "")
+    caption = "; ".join(part for part in parts if part)
     title = f"{run.definition.get('title', run.experiment)} ({labels.value_label('runtime', run.runtime)}; {caption})"
     table = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 0 if wide else 1), show_edge=False
@@ -62,7 +74,7 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path()) -> Table:
             table.add_row(f"[bold]{above}[/bold]")
         indent = " " if above else ""
         table.add_row(f"{indent}{own}", *(_cell(run, point, metric, names[metric], not wide) for metric in metrics))
-        for label, cells in _rows_below(run, point, names) if wide else ():
+        for label, cells in _rows_below(run, point, names, not instead_of_ranges) if wide else ():
             table.add_row(f"{indent}  {label}", *cells, style="dim")
     if not run.complete:
         table.caption = "not complete: some runs are missing"
@@ -83,10 +95,12 @@ def _largest(run: RunFolder, metric: str) -> float:
     return max((spread.value for point in run.points if (spread := point.get(metric))), default=0.0)
 
 
-def _rows_below(run: RunFolder, point: Point, names: Mapping[str, Name]) -> Iterator[tuple[str, list[str]]]:
+def _rows_below(
+    run: RunFolder, point: Point, names: Mapping[str, Name], ranges: bool
+) -> Iterator[tuple[str, list[str]]]:
     """What each source of numbers says of a point, and the range of the runs."""
     spreads = {metric: point.get(metric) for metric in names}
-    if any(spread and spread.runs > 1 for spread in spreads.values()):
+    if ranges and any(spread and spread.runs > 1 for spread in spreads.values()):
         yield (
             "range",
             [spread_text(metric, spread, names[metric]) if spread else "" for metric, spread in spreads.items()],

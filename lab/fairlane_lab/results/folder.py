@@ -7,6 +7,7 @@ A run folder is complete in itself: plots and tables are made from it, later and
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -17,15 +18,30 @@ from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
 
 def new_folder(experiment: str, root: Path | None = None) -> Path:
-    """Make the run folder of a new run, named by the UTC time. `latest` is moved by `publish`, when there is a result."""
+    """Make the run folder of a new run, named by the UTC time. `latest` is moved by `publish`, when there is a result. Raises OSError."""
     base = (root or results_root()) / experiment
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     folder, extra = base / stamp, 1
     while folder.exists():
         extra += 1
         folder = base / f"{stamp}-{extra}"
+    missing = [folder, *(above for above in folder.parents if not above.exists())]
     folder.mkdir(parents=True)
+    for each in reversed(missing):
+        _give_to_owner_of(each.absolute().parent, each)
     return folder
+
+
+def hand_over(folder: Path) -> None:
+    """Give all of a run folder, and `latest`, to whom the folder belongs: Mininet runs as root, the next run may not."""
+    for path in (folder.parent / "latest", *folder.rglob("*")) if folder.exists() else ():
+        _give_to_owner_of(folder, path)
+
+
+def _give_to_owner_of(other: Path, path: Path) -> None:
+    if os.geteuid() == 0 and (path.is_symlink() or path.exists()):
+        owner = other.stat()
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def publish(folder: Path, summary: dict[str, Any]) -> Path:
