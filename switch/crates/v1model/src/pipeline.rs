@@ -614,7 +614,8 @@ impl Pipeline {
     #[inline]
     pub fn std_set(&self, pkt: &mut Packet, field: Std, value: u64) {
         if let Some((slot, width)) = self.compiled.program.std[field as usize] {
-            pkt.slots[usize::from(slot)] = value & crate::bits::low_mask(u32::from(width));
+            // 1 to 64 bits, as the check of programs sees to.
+            pkt.slots[usize::from(slot)] = value & (u64::MAX >> (64 - width));
         }
     }
 

@@ -121,7 +121,7 @@ impl Compiled {
     pub fn deparse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
         machine.scratch.steps_left = STEPS_MAX;
         let result = run(self.deparse, self.slots, machine, packet);
-        machine.fx.timed_out |= result == lower::TIMED_OUT as u64;
+        note_timeout(machine, result);
         machine.sample_digests(packet);
         result == frames::EMITTED as u64
     }
@@ -130,8 +130,15 @@ impl Compiled {
     fn control(&self, code: Code, machine: &mut Machine<'_>, packet: &mut Packet) {
         machine.scratch.steps_left = STEPS_MAX;
         let result = run(code, self.slots, machine, packet);
-        machine.fx.timed_out |= result == lower::TIMED_OUT as u64;
+        note_timeout(machine, result);
         machine.sample_digests(packet);
+    }
+}
+
+#[inline(always)]
+fn note_timeout(machine: &mut Machine<'_>, result: u64) {
+    if result == lower::TIMED_OUT as u64 {
+        machine.fx.timed_out = true;
     }
 }
 
