@@ -193,13 +193,14 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
             f(Reads, one(code));
             parser_error(program, f);
         }
+        // Its fields are sampled when the control has ended.
+        Op::Digest { digest } => {
+            for &(slot, width) in &program.digests[digest.index()] {
+                f(Reads, run(slot, width.div_ceil(64) as u16));
+            }
+        }
         // Requests that touch no slot.
-        Op::Digest { .. }
-        | Op::Resubmit { .. }
-        | Op::Recirculate { .. }
-        | Op::Exit
-        | Op::CheckExit
-        | Op::Step => {}
+        Op::Resubmit { .. } | Op::Recirculate { .. } | Op::Exit | Op::CheckExit | Op::Step => {}
         Op::MoveRun { first, count } => {
             let first = first as usize;
             for &(d, a, _) in &program.moves[first..first + usize::from(count)] {

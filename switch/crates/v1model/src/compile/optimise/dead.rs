@@ -9,24 +9,7 @@ use crate::compile::code::Op;
 /// Takes dead operations out. `visible` are the slots that count when the code ends; the result are those and all that
 /// one part of the program reads before it writes them.
 pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> SlotSet {
-    let summaries: Vec<Summary> = flow
-        .blocks
-        .iter()
-        .map(|b| Summary::new(b, effects))
-        .collect();
-    let mut end = visible.clone();
-    let live = loop {
-        let live = live(&summaries, &end);
-        // What a later part of the program reads of an earlier one's must be there at that one's end.
-        let mut wanted = end.clone();
-        for &root in &flow.roots {
-            wanted.add_all(&live[root]);
-        }
-        if wanted == end {
-            break live;
-        }
-        end = wanted;
-    };
+    let (live, end) = live_throughout(flow, effects, visible);
     let after: Vec<SlotSet> = flow
         .blocks
         .iter()
@@ -45,6 +28,34 @@ pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> S
         block.ops = kept;
     }
     end
+}
+
+/// What is read of a packet's slots before it is written, from the parser on; `end` are those that count when a part ends.
+pub(super) fn read_first(flow: &Flow, effects: &Effects, end: &SlotSet) -> SlotSet {
+    let (mut live, _) = live_throughout(flow, effects, end);
+    live.swap_remove(flow.roots[0])
+}
+
+/// What is live where each block begins, and where a part ends: `visible` and what later parts read.
+fn live_throughout(flow: &Flow, effects: &Effects, visible: &SlotSet) -> (Vec<SlotSet>, SlotSet) {
+    let summaries: Vec<Summary> = flow
+        .blocks
+        .iter()
+        .map(|b| Summary::new(b, effects))
+        .collect();
+    let mut end = visible.clone();
+    loop {
+        let live = live(&summaries, &end);
+        // What a later part of the program reads of an earlier one's must be there at that one's end.
+        let mut wanted = end.clone();
+        for &root in &flow.roots {
+            wanted.add_all(&live[root]);
+        }
+        if wanted == end {
+            return (live, end);
+        }
+        end = wanted;
+    }
 }
 
 /// True when something that `op` writes is live.

@@ -79,6 +79,7 @@ pub(super) fn optimise(
         visible.grow(effects.most.len());
         visible = dead::remove(&mut flow, &effects, &visible);
     }
+    let first = first_values(&flow, &effects, layout, &visible);
     let (fits, patches) = (flow.fits(), patches::patches(&flow, &effects));
     let (mut program, most) = (effects.program, effects.most);
     program.template = pool.template.into();
@@ -87,10 +88,24 @@ pub(super) fn optimise(
     }
     program.patches = patches;
     program.most = most;
-    program.resets = resets(&visible, program.state_end);
+    program.resets = resets(&first, program.state_end);
     flow.put(&mut program);
     program.kept = Some(visible);
     program
+}
+
+/// The slots whose values count when a packet comes in: all that outside code sees, and what the program reads before it
+/// writes it. Of p4c's local variables, those that a digest samples are written before it is asked for.
+fn first_values(flow: &Flow, effects: &Effects, layout: &Layout, visible: &SlotSet) -> SlotSet {
+    let mut first = visible.clone();
+    for (slot, _, local) in layout.slots() {
+        if local {
+            first.remove(slot.into());
+        }
+    }
+    let read = dead::read_first(flow, effects, &first);
+    first.add_all(&read);
+    first
 }
 
 /// The slots of `2..end` that count, as runs; two that are close become one.
