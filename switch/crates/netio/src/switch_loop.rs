@@ -9,6 +9,7 @@ use crate::link_watch::LinkWatch;
 use crate::moderation::Moderation;
 use crate::poll::{Interest, Poller};
 use crate::port_io::{Change, PortBinding, PortIo};
+use crate::rest::Rest;
 use crate::socket::{InterfaceError, RingOptions, TxSocket};
 use crate::tx_batch::TxBatch;
 use crate::wake::WakeFd;
@@ -77,6 +78,7 @@ pub struct SwitchLoop {
     events: Sender<Vec<Event>>,
     options: LoopOptions,
     moderation: Moderation,
+    rest: Rest,
     /// When the device was told of losses at reception.
     losses_told: Nanos,
 }
@@ -152,6 +154,7 @@ impl SwitchLoop {
             events,
             options,
             moderation: Moderation::default(),
+            rest: Rest::default(),
             losses_told: 0,
         };
         Ok((switch_loop, handle, stop_handle))
@@ -163,6 +166,7 @@ impl SwitchLoop {
     /// The system's error when waiting itself fails.
     pub fn run(mut self) -> io::Result<Device> {
         let (mut busy_until, mut batch) = (0, RX_BATCH);
+        self.rest = Rest::for_this_thread();
         loop {
             if self.stop.load(Ordering::Acquire) {
                 // What came before the stop is still handled, and counted.
@@ -193,6 +197,7 @@ impl SwitchLoop {
             let due = self.device.next_due();
             let events_wait = self.hand_on_events();
             self.moderation.received(received);
+            self.rest.take(clock.monotonic);
             if received > 0 || called {
                 busy_until = clock.monotonic + self.options.spin_ns;
                 continue;
@@ -305,7 +310,8 @@ impl SwitchLoop {
         let spin = self.options.spin_ns;
         if spin == 0 {
             if let Some(until) = self.moderation.pause_until(now) {
-                sleep_until(due.map_or(until, |due| due.min(until)));
+                let until = due.map_or(until, |due| due.min(until));
+                self.rest.during(now, || sleep_until(until));
                 return Ok(());
             }
         }
@@ -319,7 +325,8 @@ impl SwitchLoop {
             return Ok(());
         }
         let (mut woken, mut links_changed) = (false, false);
-        for ready in self.poller.wait(timeout)? {
+        let poller = &mut self.poller;
+        for ready in self.rest.during(now, || poller.wait(timeout))? {
             match ready.token {
                 WAKE_TOKEN => woken = true,
                 LINK_TOKEN => links_changed = true,

@@ -9,8 +9,8 @@ pub fn no_timer_slack() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// SCHED_FIFO at the lowest real-time priority: before all ordinary processes. The kernel's real-time
-/// throttling leaves the others their share even when there is too much to do.
+/// SCHED_FIFO at the lowest real-time priority: before all ordinary processes. They have their share even when there is too
+/// much to do: the loop rests for it (`rest`), and where it does not, the kernel stops the thread.
 ///
 /// # Errors
 /// The system's error: EPERM without CAP_SYS_NICE, or in a control group that permits no real time.

@@ -94,21 +94,10 @@ pub enum LogFormat {
     Json,
 }
 
-impl Options {
-    /// What `realtime` means here. A thread that spins is not made real-time unasked: Linux stops one that never sleeps
-    /// for 50 ms of each second (`sched_rt_runtime_us`).
-    pub fn scheduling(&self) -> Realtime {
-        match self.realtime {
-            Realtime::Auto if self.spin_us > 0 => Realtime::Off,
-            chosen => chosen,
-        }
-    }
-}
-
 /// Whether to ask for real-time scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Realtime {
-    /// If it is permitted, and the thread sleeps between frames (--spin-us 0).
+    /// If it is permitted.
     Auto,
     /// Or do not start.
     On,
@@ -164,18 +153,6 @@ mod tests {
             .unwrap_err()
             .contains("PORT@INTERFACE"));
         assert!(parse_binding("511@x").unwrap_err().contains("0 to 510"));
-    }
-
-    #[test]
-    fn who_spins_is_real_time_only_when_asked() {
-        for (line, wanted) in [
-            ("fairlane-switch", Realtime::Auto),
-            ("fairlane-switch --spin-us 100", Realtime::Off),
-            ("fairlane-switch --spin-us 100 --realtime on", Realtime::On),
-        ] {
-            let options = Options::try_parse_from(line.split_whitespace()).unwrap();
-            assert_eq!(options.scheduling(), wanted, "{line}");
-        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
         ),
         None => None,
     };
-    let realtime = options.scheduling();
+    let realtime = options.realtime;
     let (ended_in, ended) = tokio::sync::oneshot::channel();
     let (scheduled_in, scheduled) = std::sync::mpsc::channel();
     let packets = std::thread::Builder::new()
