@@ -737,7 +737,8 @@ def _documented() -> list[str]:
     """The commands of docs/ports.md, in their order."""
     text = (REPOSITORY / "docs" / "ports.md").read_text(encoding="utf-8")
     block = text.split("```sh\n", 1)[1].split("```", 1)[0]
-    return [line.split("#", 1)[0].strip().removeprefix("fairlane ") for line in block.splitlines()]
+    lines = (line.split("#", 1)[0].strip() for line in block.splitlines())
+    return [line.removeprefix("fairlane ") for line in lines if line]
 
 
 def test_every_command_of_the_document_runs(switch: LiveSwitch) -> None:
