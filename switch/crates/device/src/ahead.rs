@@ -12,8 +12,6 @@ use crate::path::arrive;
 
 /// Frames that are parsed ahead.
 const FRAMES: usize = 3;
-/// So many frames behind its parsing, a frame's entries are asked for: their places are in the cache by then.
-const WARM_BEHIND: usize = 1;
 
 /// A parsed frame.
 struct Parsed {
@@ -31,8 +29,6 @@ pub(crate) struct Ahead {
     /// The number of the next frame to handle, and of the next to come.
     first: usize,
     end: usize,
-    /// The number of the next frame whose entries are to be asked for.
-    cold: usize,
 }
 
 impl Ahead {
@@ -42,21 +38,26 @@ impl Ahead {
             effects: [(); FRAMES].map(|()| Effects::new()),
             first: 0,
             end: 0,
-            cold: 0,
         }
     }
 }
 
 impl Device {
-    /// Frames are better parsed ahead, by `expect`: the program looks into large tables.
+    /// Frames are better parsed ahead, by `receive_ahead`: the program looks into large tables.
     #[inline]
-    pub fn looks_far(&self) -> bool {
-        self.pipeline.as_ref().is_some_and(Pipeline::looks_far)
+    pub fn ahead_pays(&self) -> bool {
+        self.pipeline.as_ref().is_some_and(Pipeline::warm_pays)
     }
 
     /// One of several frames that came in: `advance` to its arrival, then `receive`, are done for it when others came, or
     /// by [`Device::catch_up`], which is to be called before anything else is.
-    pub fn expect(&mut self, arrival: Nanos, port: u32, frame: &[u8], tx: &mut dyn Transmit) {
+    pub fn receive_ahead(
+        &mut self,
+        arrival: Nanos,
+        port: u32,
+        frame: &[u8],
+        tx: &mut dyn Transmit,
+    ) {
         if self.ahead.end - self.ahead.first == FRAMES {
             self.handle_next(tx);
         }
@@ -77,25 +78,25 @@ impl Device {
             packet,
         });
         ahead.end += 1;
-        if ahead.end - ahead.cold > WARM_BEHIND {
-            self.warm_next();
+        // The places of the frame before are in the cache by now.
+        if ahead.end - ahead.first > 1 {
+            self.warm(self.ahead.end - 2);
         }
     }
 
     /// Handles the frames that are still to be handled.
     pub fn catch_up(&mut self, tx: &mut dyn Transmit) {
-        while self.ahead.cold < self.ahead.end {
-            self.warm_next();
+        if self.ahead.first < self.ahead.end {
+            self.warm(self.ahead.end - 1);
         }
         while self.ahead.first < self.ahead.end {
             self.handle_next(tx);
         }
     }
 
-    fn warm_next(&mut self) {
-        let ahead = &mut self.ahead;
-        let parsed = ahead.row[ahead.cold % FRAMES].as_mut();
-        ahead.cold += 1;
+    /// Has the entries of a frame come into the cache.
+    fn warm(&mut self, number: usize) {
+        let parsed = self.ahead.row[number % FRAMES].as_mut();
         if let (Some(pipeline), Some(parsed)) = (&mut self.pipeline, parsed) {
             pipeline.warm(&mut parsed.packet);
         }

@@ -7,7 +7,7 @@ mod counting;
 
 use common::*;
 use counting::allocations;
-use device::{Nanos, Packet, PortConfig, Replica, Transmit};
+use device::{Nanos, Packet, PortConfig, Transmit};
 
 struct Count(u64);
 
@@ -23,25 +23,7 @@ fn steady_state_allocates_nothing() {
         rate_bps: 20_000_000,
         ..PortConfig::default()
     });
-    let replicas: Vec<_> = (1..4)
-        .map(|i| Replica {
-            port: i,
-            instance: i as u16,
-        })
-        .collect();
-    let group = device::MulticastGroup {
-        id: 3,
-        replicas: replicas.clone(),
-        metadata: vec![],
-    };
-    device.replication_mut().insert_group(group).unwrap();
-    let session = device::CloneSession {
-        id: 3,
-        replicas,
-        class_of_service: 0,
-        packet_length_bytes: 0,
-    };
-    device.replication_mut().insert_session(session).unwrap();
+    replicate(&mut device);
     let ops = [
         FORWARD,
         DROP,
@@ -65,7 +47,7 @@ fn steady_state_allocates_nothing() {
                 device.advance(now, tx);
                 device.receive(now, 0, frame);
             } else {
-                device.expect(now, 0, frame, tx);
+                device.receive_ahead(now, 0, frame, tx);
                 if i % 7 == 0 || i % 100 == 99 {
                     device.catch_up(tx);
                 }

@@ -216,7 +216,7 @@ impl SwitchLoop {
             let arrival = io.ring.as_ref().and_then(|ring| ring.peek(clock));
             self.waiting.extend(arrival.map(|at| Reverse((at, i))));
         }
-        let (mut count, ahead) = (0, self.device.looks_far());
+        let (mut count, ahead) = (0, self.device.ahead_pays());
         while let Some(Reverse((arrival, i))) = self.waiting.pop() {
             let io = &mut self.ports[i];
             let Some(ring) = &mut io.ring else { continue };
@@ -228,7 +228,7 @@ impl SwitchLoop {
             let (device, tx, port) = (&mut self.device, &mut self.tx, io.port);
             count += ring.receive_until(clock, batch - count, until, |frame| {
                 if ahead {
-                    device.expect(frame.arrival, port, frame.bytes, tx);
+                    device.receive_ahead(frame.arrival, port, frame.bytes, tx);
                 } else {
                     device.advance(frame.arrival, tx);
                     device.receive(frame.arrival, port, frame.bytes);

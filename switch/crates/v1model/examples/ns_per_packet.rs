@@ -375,8 +375,8 @@ const BATCHES: usize = 400;
 /// Packets that are parsed ahead where tables are large, as the switch does with frames that came in one behind the other.
 const AHEAD: usize = 3;
 
-/// A batch of packets; how many are sent.
-fn forward_all(
+/// A batch of packets, `N` in work at a time; how many are sent.
+fn forward_all<const N: usize>(
     pipeline: &mut Pipeline,
     packets: &mut [Box<Packet>; AHEAD],
     fx: &mut Effects,
@@ -384,30 +384,18 @@ fn forward_all(
     now: u64,
 ) -> u64 {
     let mut sent = 0;
-    if !pipeline.looks_far() {
-        let packet = &mut packets[0];
-        for (at, frame) in (0u64..).zip(frames) {
-            let now = now + 1_000 * at;
-            receive(pipeline, packet, frame, now, |_| {});
-            fx.clear();
-            pipeline.parse(packet, fx);
-            handle(pipeline, packet, fx, now, |_| {});
-            sent += u64::from(pipeline.std_get(packet, Std::EgressSpec) != 511);
-        }
-        return sent;
-    }
-    for at in 0..frames.len() + AHEAD - 1 {
+    for at in 0..frames.len() + N - 1 {
         if let Some(frame) = frames.get(at) {
-            let packet = &mut packets[at % AHEAD];
+            let packet = &mut packets[at % N];
             receive(pipeline, packet, frame, now + 1_000 * at as u64, |_| {});
             fx.clear();
             pipeline.parse(packet, fx);
         }
-        if let Some(warm) = at.checked_sub(AHEAD / 2).filter(|&n| n < frames.len()) {
-            pipeline.warm(&mut packets[warm % AHEAD]);
+        if let Some(warm) = at.checked_sub(N / 2).filter(|&n| n < frames.len()) {
+            pipeline.warm(&mut packets[warm % N]);
         }
-        if let Some(handled) = at.checked_sub(AHEAD - 1) {
-            let packet = &mut packets[handled % AHEAD];
+        if let Some(handled) = at.checked_sub(N - 1) {
+            let packet = &mut packets[handled % N];
             handle(pipeline, packet, fx, now + 1_000 * handled as u64, |_| {});
             sent += u64::from(pipeline.std_get(packet, Std::EgressSpec) != 511);
         }
@@ -492,7 +480,11 @@ fn run_frames(pipeline: &mut Pipeline, flows: usize, frame: impl Fn(usize) -> Ve
         assert!(pipeline.set_engine(engine), "{:?}", pipeline.not_native());
         let frames = batch_of(BATCH);
         let start = cpu_ns();
-        sent += forward_all(pipeline, &mut packets, &mut fx, &frames, now);
+        let all = match pipeline.warm_pays() {
+            true => forward_all::<AHEAD>,
+            false => forward_all::<1>,
+        };
+        sent += all(pipeline, &mut packets, &mut fx, &frames, now);
         now += 1_000 * BATCH as u64;
         totals[batch % 2].push((cpu_ns() - start) as f64 / BATCH as f64);
     }

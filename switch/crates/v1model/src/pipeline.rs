@@ -433,7 +433,7 @@ impl Pipeline {
 
     /// Ingress looks into tables that are so large that `warm` pays.
     #[inline]
-    pub fn looks_far(&self) -> bool {
+    pub fn warm_pays(&self) -> bool {
         let native = self.compiled.native.as_ref();
         self.engine == Engine::Native
             && native.is_some_and(|code| {
@@ -446,7 +446,7 @@ impl Pipeline {
     /// other packets were parsed, and before others still are handled.
     #[inline]
     pub fn warm(&mut self, pkt: &mut Packet) {
-        if !self.looks_far() {
+        if !self.warm_pays() {
             return;
         }
         let mut fx = self.spare_effects.take().unwrap_or_default();

@@ -2,23 +2,10 @@
 //! Frames that are parsed ahead do what they do one by one.
 
 use crate::common::*;
-use device::{CloneSession, Device, MulticastGroup, Nanos, PortConfig, QueueLimits, Replica};
+use device::{Device, Nanos, PortConfig, QueueLimits};
 use v1model::{
     ActionCall, Bits, Engine, Entry, EntryAction, EntryKey, KeyMatch, MatchKind, Pipeline,
 };
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
 
 /// Arrival, port, frame.
 type Arrival = (Nanos, u32, Vec<u8>);
@@ -34,7 +21,7 @@ fn outcome(mut device: Device, arrivals: &[Arrival], burst: Option<u64>) -> (Sen
                 device.receive(*now, *port, frame);
             }
             Some(most) => {
-                device.expect(*now, *port, frame, &mut sent);
+                device.receive_ahead(*now, *port, frame, &mut sent);
                 if left == 0 {
                     device.catch_up(&mut sent);
                     left = random.below(most);
@@ -61,25 +48,7 @@ fn every_operation() {
             queue_limits: QueueLimits::packets(5),
             ..PortConfig::default()
         });
-        let instance = |port| Replica {
-            port,
-            instance: port as u16,
-        };
-        let replicas: Vec<_> = (1..4).map(instance).collect();
-        let pre = device.replication_mut();
-        pre.insert_group(MulticastGroup {
-            id: 3,
-            replicas: replicas.clone(),
-            metadata: vec![],
-        })
-        .unwrap();
-        pre.insert_session(CloneSession {
-            id: 3,
-            replicas,
-            class_of_service: 0,
-            packet_length_bytes: 0,
-        })
-        .unwrap();
+        replicate(&mut device);
         device
     };
     let mut random = Random(1);
@@ -115,7 +84,7 @@ fn without_a_program() {
     let mut device = Device::new(device::DeviceConfig::default());
     device.add_port(0, PortConfig::default()).unwrap();
     let mut sent = Sent::default();
-    device.expect(5, 0, &[0; 60], &mut sent);
+    device.receive_ahead(5, 0, &[0; 60], &mut sent);
     device.catch_up(&mut sent);
     assert_eq!(device.stats().received, 1);
     assert_eq!(device.stats().dropped(device::DropReason::NoPipeline), 1);

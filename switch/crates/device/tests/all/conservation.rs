@@ -2,9 +2,7 @@
 //! Whatever comes in is accounted for: sent, dropped for a reason, or still waiting.
 
 use crate::common::*;
-use device::{
-    Device, DropReason, Nanos, Packet, PortConfig, QueueLimits, Replica, Transmit, QUEUE_DROPS,
-};
+use device::{Device, DropReason, Nanos, Packet, PortConfig, QueueLimits, Transmit, QUEUE_DROPS};
 
 /// An interface that takes all frames but every seventh.
 #[derive(Default)]
@@ -83,35 +81,10 @@ fn received_and_copied_are_sent_dropped_or_waiting() {
         ..PortConfig::default()
     };
     let mut device = device(config);
-    let replicas: Vec<_> = (1..4)
-        .map(|i| Replica {
-            port: i,
-            instance: i as u16,
-        })
-        .collect();
-    let group = device::MulticastGroup {
-        id: 3,
-        replicas: replicas.clone(),
-        metadata: vec![],
-    };
-    device.replication_mut().insert_group(group).unwrap();
-    let session = device::CloneSession {
-        id: 3,
-        replicas,
-        class_of_service: 0,
-        packet_length_bytes: 0,
-    };
-    device.replication_mut().insert_session(session).unwrap();
+    replicate(&mut device);
     let mut interface = Interface::default();
-    let (mut seed, mut now) = (1u64, 0u64);
-    let mut random = || {
-        // splitmix64
-        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
+    let (mut random, mut now) = (Random(1), 0u64);
+    let mut random = || random.next();
     let ops = [
         FORWARD,
         DROP,

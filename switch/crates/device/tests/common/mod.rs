@@ -2,7 +2,10 @@
 //! What the device's tests share: a device with ops.p4, a place for sent frames, what egress saw.
 #![allow(dead_code)]
 
-use device::{Device, DeviceConfig, Nanos, Packet, PortConfig, Transmit};
+use device::{
+    CloneSession, Device, DeviceConfig, MulticastGroup, Nanos, Packet, PortConfig, Replica,
+    Transmit,
+};
 use v1model::Pipeline;
 
 pub const OPS: &[u8] = include_bytes!("../p4/ops.json");
@@ -77,6 +80,46 @@ pub fn device(config: PortConfig) -> Device {
     }
     device.load(0, Pipeline::from_json(OPS).unwrap());
     device
+}
+
+/// Gives a device group 3 and session 3, of ports 1 to 3 each.
+pub fn replicate(device: &mut Device) {
+    let replicas: Vec<_> = (1..4)
+        .map(|port| Replica {
+            port,
+            instance: port as u16,
+        })
+        .collect();
+    let group = MulticastGroup {
+        id: 3,
+        replicas: replicas.clone(),
+        metadata: vec![],
+    };
+    device.replication_mut().insert_group(group).unwrap();
+    let session = CloneSession {
+        id: 3,
+        replicas,
+        class_of_service: 0,
+        packet_length_bytes: 0,
+    };
+    device.replication_mut().insert_session(session).unwrap();
+}
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
 }
 
 /// A frame that asks for an operation, `len` bytes.

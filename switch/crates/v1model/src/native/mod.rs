@@ -86,11 +86,7 @@ impl Compiled {
     /// Runs the parser and, where `checksums`, their verification; true when they are verified.
     #[inline]
     pub fn parse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
-        machine.scratch.steps_left = STEPS_MAX;
-        let timed_out = run(self.parse, self.slots, machine, packet) == lower::TIMED_OUT as u64;
-        machine.fx.timed_out |= timed_out;
-        machine.sample_digests(packet);
-        self.checksums && !timed_out
+        self.execute(self.parse, machine, packet) != lower::TIMED_OUT as u64 && self.checksums
     }
 
     /// Ingress looks into tables that are large.
@@ -108,37 +104,29 @@ impl Compiled {
 
     #[inline]
     pub fn ingress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
-        self.control(self.ingress, machine, packet);
+        self.execute(self.ingress, machine, packet);
     }
 
     #[inline]
     pub fn egress(&self, machine: &mut Machine<'_>, packet: &mut Packet) {
-        self.control(self.egress, machine, packet);
+        self.execute(self.egress, machine, packet);
     }
 
     /// Runs the deparser; true when the headers are written.
     #[inline]
     pub fn deparse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
-        machine.scratch.steps_left = STEPS_MAX;
-        let result = run(self.deparse, self.slots, machine, packet);
-        note_timeout(machine, result);
-        machine.sample_digests(packet);
-        result == frames::EMITTED as u64
+        self.execute(self.deparse, machine, packet) == frames::EMITTED as u64
     }
 
     #[inline]
-    fn control(&self, code: Code, machine: &mut Machine<'_>, packet: &mut Packet) {
+    fn execute(&self, code: Code, machine: &mut Machine<'_>, packet: &mut Packet) -> u64 {
         machine.scratch.steps_left = STEPS_MAX;
         let result = run(code, self.slots, machine, packet);
-        note_timeout(machine, result);
+        if result == lower::TIMED_OUT as u64 {
+            machine.fx.timed_out = true;
+        }
         machine.sample_digests(packet);
-    }
-}
-
-#[inline(always)]
-fn note_timeout(machine: &mut Machine<'_>, result: u64) {
-    if result == lower::TIMED_OUT as u64 {
-        machine.fx.timed_out = true;
+        result
     }
 }
 
