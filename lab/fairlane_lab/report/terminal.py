@@ -32,9 +32,10 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path(), width: int =
 
     Raises RunFolderError when the definition in it cannot be read.
     """
-    table = _table(RunFolder(folder, summary))
+    run = RunFolder(folder, summary)
+    table = _table(run)
     wanted = Measurement.get(Console(), Console().options.update(width=WIDEST), table).maximum
-    return table if wanted <= width else _table(RunFolder(folder, summary), f"their ranges need {wanted} columns")
+    return table if wanted <= width else _table(run, f"their ranges need {wanted} columns")
 
 
 def _table(run: RunFolder, instead_of_ranges: str = "") -> Table:
