@@ -11,8 +11,10 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,8 @@ SPINNING = f"{OURS} --spin-us {SPIN_US}"
 BMV2_AIM, BRIDGE_AIM, COPY_AIM, DELAY_AIM = 12.0, 0.8, 0.85, 2.0
 THROUGHPUT_FLOWS = 1_000
 DELAY_LOADS = (0.1, 0.5, 0.9)
+DRAINED = 65_536
+"""Frames in a full ring."""
 RSS_AIM_MB = 150.0
 RATE_ERROR_AIM = 0.001
 RATES_BPS = (1_000_000, 10_000_000, 100_000_000)
@@ -67,10 +71,10 @@ def copy_loop(bed: Bed) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def fairlane(bed: Bed, flows: int = 0, rate_bps: int = 0, spin_us: int = 0) -> Generator[Switch]:
-    """fairlane-switch between the two interfaces, with qthresh.p4 on a managed port."""
+def fairlane(bed: Bed, flows: int = 0, rate_bps: int = 0, **options: Any) -> Generator[Switch]:
+    """fairlane-switch between the two interfaces, with qthresh.p4 on a managed port; `options` are more of `SwitchOptions`."""
     ports = (PortOptions(1, bed.left), PortOptions(2, bed.right, rate_bps=rate_bps, queue_packets=1000))
-    with start_switch(SwitchOptions(ports=ports, spin_us=spin_us)) as switch:
+    with start_switch(SwitchOptions(ports=ports, **options)) as switch:
         pin(switch.process.pid)
         configure(switch.grpc, entries(flows))
         yield switch
@@ -132,6 +136,58 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
             ratios = [ours / theirs for ours, theirs in zip(samples[OURS], samples[beside], strict=True)]
             rows.append(median_row(f"{OURS} over {beside}", ratios, "times", at_least=aim))
     return rows, {"throughput_pps": samples}
+
+
+def draining(pktgen: Path, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Packets a second out of a ring that was filled while the switch was stopped, without and with a thread that sends, which then
+    has the processor that was the generator's."""
+    samples: dict[int, list[float]] = {0: [], 1: []}
+    for _ in range(rounds):
+        for threads, values in samples.items():
+            options = {"send_threads": threads, "ring_frames": DRAINED}
+            with make_bed(pktgen) as bed, fairlane(bed, flows=THROUGHPUT_FLOWS, **options) as switch:
+                pin(switch.process.pid, name="sending", last=False)
+                send = ("--from", "pa", "--flows", THROUGHPUT_FLOWS, "--seconds", 10, "--count")
+                bed.probe(*send, THROUGHPUT_FLOWS)  # each flow's first packet
+                with stopped(switch.process.pid):
+                    bed.probe(*send, DRAINED - 1)
+                values.append(rate_of_sending(bed, DRAINED // 5, 4 * DRAINED // 5))
+    rows = [
+        median_row(f"draining a full ring: --send-threads {threads}", values, "packets/s")
+        for threads, values in samples.items()
+    ]
+    ratios = [one / none for none, one in zip(samples[0], samples[1], strict=True)]
+    rows.append(median_row("draining a full ring: one thread that sends over none", ratios, "times"))
+    return rows, {"draining_pps": {str(threads): values for threads, values in samples.items()}}
+
+
+@contextlib.contextmanager
+def stopped(pid: int) -> Generator[None]:
+    """A process that does nothing meanwhile."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def rate_of_sending(bed: Bed, first: int, last: int, timeout_s: float = 10.0) -> float:
+    """Packets a second between the `first` and the `last` that leave by our right interface from now on. Raises RuntimeError when
+    they do not."""
+    with Path(f"/sys/class/net/{bed.right}/statistics/tx_packets").open() as counter:
+
+        def when(count: int) -> tuple[float, int]:
+            while time.monotonic() < end:
+                counter.seek(0)
+                sent = int(counter.read()) - start
+                if sent >= count:
+                    return time.monotonic(), sent
+                time.sleep(0.001)
+            raise RuntimeError(f"only {sent} of {count} packets left within {timeout_s} s")
+
+        start, end = int(counter.read()), time.monotonic() + timeout_s
+        (begin, low), (stop, high) = when(first), when(last)
+    return (high - low) / (stop - begin)
 
 
 def memory(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -203,6 +259,7 @@ def bench(seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, An
     pktgen = build_pktgen()
     parts: dict[str, Callable[[], tuple[list[dict[str, Any]], dict[str, Any]]]] = {
         "throughput": lambda: throughput(pktgen, seconds, rounds),
+        "draining": lambda: draining(pktgen, rounds),
         "memory": lambda: memory(pktgen, seconds),
         "rates": lambda: rates(pktgen, seconds),
         "delays": lambda: delays(pktgen, seconds, rounds),
@@ -222,7 +279,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measures forwarding; prints JSON.")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
     parser.add_argument("--rounds", type=int, default=6, help="rounds of the comparison")
-    parser.add_argument("--only", choices=["throughput", "memory", "rates", "delays"], default="", help="one part only")
+    parser.add_argument(
+        "--only", choices=["throughput", "draining", "memory", "rates", "delays"], default="", help="one part only"
+    )
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("bench/forwarding.py: network namespaces need root")

@@ -47,11 +47,12 @@ def build_pktgen() -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR", switch / "target")) / "release" / "examples" / "pktgen"
 
 
-def pin(pid: int) -> None:
-    """All threads of a forwarder run on the last processor that we may use; the generator has the first."""
-    last = max(os.sched_getaffinity(0))
+def pin(pid: int, *, name: str = "", last: bool = True) -> None:
+    """All threads of a forwarder, or those of a name, run on the last processor that we may use; the generator has the first."""
+    processors = os.sched_getaffinity(0)
     for task in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), {last})
+        if name in ("", (task / "comm").read_text().strip()):
+            os.sched_setaffinity(int(task.name), {max(processors) if last else min(processors)})
 
 
 @dataclass(frozen=True)

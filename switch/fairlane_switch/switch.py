@@ -72,6 +72,10 @@ class SwitchOptions:
     """Least severe messages on standard error: error, warn, info, debug or trace."""
     spin_us: int = 0
     """Look instead of sleep for so long around a frame or a departure: shorter delays, for up to a whole processor."""
+    send_threads: int = 0
+    """Threads that send frames, each for a share of the ports; 0: the packet thread sends too."""
+    ring_frames: int = 2048
+    """Frames that the kernel keeps for each interface while the switch is busy."""
     seed: int | None = None
     """Of the program's `random()`, together with the device id; None: it draws one and logs it."""
     realtime: str = "auto"
@@ -83,6 +87,7 @@ class SwitchOptions:
             raise ValueError("a program needs both: pipeline (BMv2 JSON) and p4info")
         words = ["--device-id", str(self.device_id), "--grpc", self.grpc, "--cpu-port", str(self.cpu_port)]
         words += ["--log-level", self.log_level, "--spin-us", str(self.spin_us), "--realtime", self.realtime]
+        words += ["--send-threads", str(self.send_threads), "--ring-frames", str(self.ring_frames)]
         if self.pipeline is not None and self.p4info is not None:
             words += ["--pipeline", str(self.pipeline), "--p4info", str(self.p4info)]
         if self.seed is not None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairlane_switch.port_control import (
@@ -95,9 +96,12 @@ def net() -> Iterator[Net]:
         yield made
 
 
-def options(rate_bps: int = 0, queue_packets: int | None = None) -> SwitchOptions:
+def options(rate_bps: int = 0, queue_packets: int | None = None, **more: Any) -> SwitchOptions:
     ports = (PortOptions(1, "sa"), PortOptions(2, "sb", rate_bps=rate_bps, queue_packets=queue_packets))
-    return SwitchOptions(ports=ports, pipeline=PROGRAM / "cross.json", p4info=PROGRAM / "cross.p4info.txtpb")
+    return SwitchOptions(ports=ports, pipeline=PROGRAM / "cross.json", p4info=PROGRAM / "cross.p4info.txtpb", **more)
+
+
+with_send_threads = pytest.mark.parametrize("send_threads", [0, 2])
 
 
 def frame(number: int, length: int) -> bytes:
@@ -114,9 +118,11 @@ def numbers(s: socket.socket, count: int) -> list[int]:
     return got
 
 
-def test_frames_of_every_length_pass_unchanged_both_ways(net: Net) -> None:
+@with_send_threads
+def test_frames_of_every_length_pass_unchanged_both_ways(net: Net, send_threads: int) -> None:
     lengths = [18, 60, 64, 65, 127, 1000, 1514, 4096, 9014]
-    with start_switch(options(), netns=net.netns), net.raw("a") as a, net.raw("b") as b:
+    switch = start_switch(options(send_threads=send_threads), netns=net.netns)
+    with switch, net.raw("a") as a, net.raw("b") as b:
         for sender, receiver in ((a, b), (b, a)):
             for number, length in enumerate(lengths):
                 payload = frame(number, length)[:18] + os.urandom(length - 18)
@@ -229,15 +235,15 @@ def test_a_program_that_loops_for_ever_keeps_neither_frames_nor_calls_nor_the_en
         assert switch.stop() == 0
 
 
-def test_every_frame_is_accounted_for(net: Net, tmp_path: Path) -> None:
+@with_send_threads
+def test_every_frame_is_accounted_for(net: Net, tmp_path: Path, send_threads: int) -> None:
     """Frames that the ring had no room for, that the interface or the port refused, that wait and that left are together those that
-    were sent; what counts as sent is what arrives."""
+    were sent; what counts as sent is what arrives, in order."""
     control = tmp_path / "s1.sock"
-    ports = (PortOptions(1, "sa"), PortOptions(2, "sb", queue_packets=300))
-    program = {"pipeline": PROGRAM / "cross.json", "p4info": PROGRAM / "cross.p4info.txtpb"}
+    chosen = options(queue_packets=300, control=control, send_threads=send_threads)
     sent = 9000
     with (
-        start_switch(SwitchOptions(ports=ports, control=control, **program), netns=net.netns) as switch,
+        start_switch(chosen, netns=net.netns) as switch,
         net.raw("a") as a,
         net.raw("b") as b,
     ):
@@ -266,15 +272,17 @@ def test_every_frame_is_accounted_for(net: Net, tmp_path: Path) -> None:
         assert set(drops) == {"ring_full", "transmit_failed", "queue_full"}, drops
         assert (one.rx_lost, two.tx_errors) == (drops["ring_full"], drops["transmit_failed"])
         assert (one.rx_packets + one.rx_lost, two.tx_packets) == (sent + 500, packets["transmitted"])
-        assert len(numbers(b, two.tx_packets)) == two.tx_packets
+        arrived = numbers(b, two.tx_packets)
+        assert arrived == sorted(arrived)
         b.settimeout(0.2)
         with pytest.raises(TimeoutError):
             numbers(b, 1)
     run("ip", "-n", net.netns, "link", "set", "sb", "mtu", "9000")
 
 
-def test_an_interface_that_goes_down_or_away_and_comes_back_is_used_again(net: Net) -> None:
-    with start_switch(options(), netns=net.netns) as switch, net.raw("a") as a:
+@with_send_threads
+def test_an_interface_that_goes_down_or_away_and_comes_back_is_used_again(net: Net, send_threads: int) -> None:
+    with start_switch(options(send_threads=send_threads), netns=net.netns) as switch, net.raw("a") as a:
         run("ip", "-n", net.netns, "link", "set", "sb", "down")
         a.send(frame(0, 100))
         run("ip", "-n", net.netns, "link", "set", "sb", "up")

@@ -20,12 +20,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     netio::thread::no_timer_slack();
     let interfaces = [Interface::find(left)?, Interface::find(right)?];
     let mut poller = Poller::new()?;
-    let mut tx = TxBatch::new(Some(TxSocket::open()?), 1);
+    let mut tx = TxBatch::new(vec![TxSocket::open()?], 1);
     let mut rings = Vec::new();
     for (port, interface) in (0u32..).zip(&interfaces) {
         let ring = RxRing::open(interface, RingOptions::default())?;
         poller.add(ring.as_fd(), port.into(), Interest::Read)?;
-        tx.bind(port, interface.index);
+        tx.bind(port as usize, port, interface.index);
         rings.push(ring);
     }
     println!("ready");

@@ -23,6 +23,7 @@ pub mod panics;
 pub mod poll;
 mod port_io;
 mod rest;
+mod send_thread;
 pub mod socket;
 pub mod switch_loop;
 pub mod thread;

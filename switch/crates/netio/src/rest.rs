@@ -8,6 +8,7 @@
 use std::fs;
 
 use crate::clock::{monotonic_now, sleep_until, Nanos};
+use crate::thread::is_realtime;
 
 /// After so long there is a rest, if one is owed.
 const SPAN: Nanos = 1_000_000;
@@ -27,8 +28,6 @@ pub struct Rest {
 impl Rest {
     /// For the thread that calls: none is owed unless it is a real-time one that the kernel limits.
     pub fn for_this_thread() -> Rest {
-        // SAFETY: plain system call.
-        let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
         let number = |name: &str| {
             let text = fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
             text.trim().parse::<u64>().ok()
@@ -36,7 +35,7 @@ impl Rest {
         let limits = number("sched_rt_runtime_us").zip(number("sched_rt_period_us"));
         Rest {
             share: match limits {
-                Some((runtime, period)) if policy == libc::SCHED_FIFO => share(runtime, period),
+                Some((runtime, period)) if is_realtime() => share(runtime, period),
                 _ => 0,
             },
             since: monotonic_now(),

@@ -44,6 +44,8 @@ const EVENT_RETRY: Nanos = 1_000_000;
 pub struct LoopOptions {
     /// Look instead of sleep for this long before an instant and after a frame.
     pub spin_ns: Nanos,
+    /// Threads that send, among which the ports are shared out; 0: the loop itself sends.
+    pub send_threads: usize,
     /// Receiving ring of each interface.
     pub ring: RingOptions,
 }
@@ -111,11 +113,13 @@ impl SwitchLoop {
         let wake = Arc::new(WakeFd::new().map_err(system("eventfd"))?);
         let links = LinkWatch::open().map_err(system("opening a netlink socket"))?;
         // Without an interface the switch needs no right: P4Runtime alone, as for trying a program.
-        let socket = match bindings {
-            [] => None,
-            _ => Some(TxSocket::open().map_err(system(NO_SOCKET))?),
+        let sockets = match bindings {
+            [] => 0,
+            _ => options.send_threads.clamp(1, bindings.len()),
         };
-        let mut tx = TxBatch::new(socket, PORT_MAX);
+        let sockets = (0..sockets).map(|_| TxSocket::open()).collect();
+        let sockets = io::Result::map_err(sockets, system(NO_SOCKET))?;
+        let mut tx = TxBatch::new(sockets, PORT_MAX);
         poller
             .add(wake.as_fd(), WAKE_TOKEN, Interest::Read)
             .map_err(system("epoll"))?;
@@ -130,7 +134,7 @@ impl SwitchLoop {
                     .add(ring.as_fd(), i as u64, Interest::Read)
                     .map_err(system("epoll"))?;
             }
-            tx.bind(io.port, io.index());
+            tx.bind(i, io.port, io.index());
             device.set_port_up(io.port, io.is_up());
             ports.push(io);
         }
@@ -163,16 +167,20 @@ impl SwitchLoop {
     /// Runs until it is stopped; returns the device as it was then.
     ///
     /// # Errors
-    /// The system's error when waiting itself fails.
+    /// The system's error when waiting itself fails, or a thread cannot be had.
     pub fn run(mut self) -> io::Result<Device> {
         let (mut busy_until, mut batch) = (0, RX_BATCH);
         self.rest = Rest::for_this_thread();
+        if self.options.send_threads > 0 {
+            self.tx.start_threads()?;
+        }
         loop {
             if self.stop.load(Ordering::Acquire) {
                 // What came before the stop is still handled, and counted.
                 self.receive(&ClockPair::read(), batch);
                 self.tx.flush();
-                self.note_failures();
+                self.tx.settle();
+                note_failures(&mut self.tx, &mut self.device);
                 for io in &mut self.ports {
                     io.tell_losses(&mut self.device);
                 }
@@ -191,8 +199,7 @@ impl SwitchLoop {
                 false => RX_BATCH_SLOW,
             };
             self.tx.flush();
-            self.note_failures();
-            // Behind the sending, so that who reads counts finds as sent what was sent.
+            note_failures(&mut self.tx, &mut self.device);
             let called = self.run_calls();
             let due = self.device.next_due();
             let events_wait = self.hand_on_events();
@@ -244,9 +251,14 @@ impl SwitchLoop {
     #[inline]
     fn run_calls(&mut self) -> bool {
         let (mut any, until) = (false, monotonic_now() + CALL_TIME);
-        let (ports, losses_told) = (&mut self.ports, &mut self.losses_told);
+        let (ports, tx, losses_told) = (&mut self.ports, &mut self.tx, &mut self.losses_told);
         for _ in 0..CALL_BATCH {
             let prepare = |device: &mut Device| {
+                if !any {
+                    // Who reads counts finds as sent what was sent.
+                    tx.settle();
+                    note_failures(tx, device);
+                }
                 let now = monotonic_now();
                 if now >= *losses_told + LOSSES_PERIOD {
                     *losses_told = now;
@@ -263,14 +275,6 @@ impl SwitchLoop {
             }
         }
         any
-    }
-
-    #[inline]
-    fn note_failures(&mut self) {
-        let device = &mut self.device;
-        self.tx.take_failures(|port, packets, bytes| {
-            device.count_transmit_failures(port, packets, bytes);
-        });
     }
 
     /// True when events wait that the control plane has no room for.
@@ -362,9 +366,16 @@ impl SwitchLoop {
                     }
                 }
             }
-            self.tx.bind(io.port, io.index());
+            self.tx.bind(i, io.port, io.index());
             self.device.set_port_up(io.port, io.is_up());
         }
         Ok(())
     }
+}
+
+#[inline]
+fn note_failures(tx: &mut TxBatch, device: &mut Device) {
+    tx.take_failures(|port, packets, bytes| {
+        device.count_transmit_failures(port, packets, bytes);
+    });
 }

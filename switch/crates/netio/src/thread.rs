@@ -9,6 +9,13 @@ pub fn no_timer_slack() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
+/// This thread is a real-time one.
+pub(crate) fn is_realtime() -> bool {
+    // SAFETY: plain system call.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO
+}
+
 /// SCHED_FIFO at the lowest real-time priority: before all ordinary processes. They have their share even when there is too
 /// much to do: the loop rests for it (`rest`), and where it does not, the kernel stops the thread.
 ///

@@ -77,7 +77,10 @@ pub struct Options {
     /// Look instead of sleep for so long around a frame or a departure, microseconds: shorter delays, for up to a whole processor
     #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=10_000))]
     pub spin_us: u64,
-    /// Real-time scheduling of the packet thread
+    /// Threads that send frames, each for a share of the ports; 0: the packet thread sends too
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub send_threads: u8,
+    /// Real-time scheduling of the packet threads
     #[arg(long, value_enum, default_value_t = Realtime::Auto)]
     pub realtime: Realtime,
     /// Frames that the kernel keeps for each interface while the switch is busy

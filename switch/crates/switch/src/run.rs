@@ -53,6 +53,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
     let (events_in, events) = mpsc::channel(EVENT_BATCHES);
     let loop_options = LoopOptions {
         spin_ns: options.spin_us * 1_000,
+        send_threads: options.send_threads.into(),
         ring: RingOptions {
             frames: options.ring_frames as usize,
         },
@@ -107,7 +108,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
         .join()
         .map_err(|_| Failure::Running("the packet thread panicked".to_owned()))?;
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let device = result.map_err(|e| Failure::Running(format!("waiting for frames failed: {e}")))?;
+    let device = result.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))?;
     stats_log::log(&device);
     served
 }
