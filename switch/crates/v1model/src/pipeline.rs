@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::bits::low_mask;
 use crate::compile::code::{Checksum, NOT_EMITTED};
 use crate::compile::recent::{compiled, Compiled, ProgramId};
 use crate::effects::Effects;
@@ -142,6 +143,13 @@ pub struct FieldRef {
     pub width: u32,
 }
 
+/// Where a field of `standard_metadata` is; one that the program has not is the constant zero.
+#[derive(Clone, Copy)]
+struct StdSlot {
+    slot: usize,
+    mask: u64,
+}
+
 /// A program, compiled, and its state.
 pub struct Pipeline {
     pub(crate) schema: Schema,
@@ -149,6 +157,7 @@ pub struct Pipeline {
     /// Memory that the program may take beyond what its JSON asks for.
     pub(crate) budget: Budget,
     compiled: Arc<Compiled>,
+    std: [StdSlot; Std::ALL.len()],
     scratch: Scratch,
     /// For parts of which nobody asks what they say; None while they run.
     spare_effects: Option<Box<Effects>>,
@@ -201,6 +210,13 @@ impl Pipeline {
                 Some(Ok(_)) => Engine::Native,
                 _ => Engine::Interpreter,
             },
+            std: program.std.map(|field| match field {
+                Some((slot, width)) => StdSlot {
+                    slot: slot.into(),
+                    mask: low_mask(width.into()),
+                },
+                None => StdSlot { slot: 0, mask: 0 },
+            }),
             compiled,
             scratch,
             spare_effects: None,
@@ -523,7 +539,7 @@ impl Pipeline {
                 ..
             } = self.compiled.program.checksums[index];
             let value = self.calculate(pkt, fx, usize::from(calculation));
-            pkt.slots[usize::from(slot)] = value & crate::bits::low_mask(width);
+            pkt.slots[usize::from(slot)] = value & low_mask(width);
         }
     }
 
@@ -606,22 +622,19 @@ impl Pipeline {
     /// Reads a field of `standard_metadata`; 0 when the program has none.
     #[inline]
     pub fn std_get(&self, pkt: &Packet, field: Std) -> u64 {
-        self.compiled.program.std[field as usize]
-            .map_or(0, |(slot, _)| pkt.slots[usize::from(slot)])
+        pkt.slots[self.std[field as usize].slot]
     }
 
     /// Writes a field of `standard_metadata`, cut to its width; nothing when the program has none.
     #[inline]
     pub fn std_set(&self, pkt: &mut Packet, field: Std, value: u64) {
-        if let Some((slot, width)) = self.compiled.program.std[field as usize] {
-            // 1 to 64 bits, as the check of programs sees to.
-            pkt.slots[usize::from(slot)] = value & (u64::MAX >> (64 - width));
-        }
+        let StdSlot { slot, mask } = self.std[field as usize];
+        pkt.slots[slot] = value & mask;
     }
 
     /// True when the program has this field.
     pub fn has_std(&self, field: Std) -> bool {
-        self.compiled.program.std[field as usize].is_some()
+        self.std[field as usize].mask != 0
     }
 
     /// Copies the fields of a list (preserved across clone, resubmit, recirculate).
@@ -657,7 +670,7 @@ impl Pipeline {
     #[inline]
     pub fn field_set(&self, pkt: &mut Packet, field: FieldRef, value: u64) {
         self.header_changes(pkt, field.slot as usize);
-        pkt.slots[field.slot as usize] = value & crate::bits::low_mask(field.width);
+        pkt.slots[field.slot as usize] = value & low_mask(field.width);
     }
 
     /// A slot is written from outside the program: a header is no longer what the frame says.
