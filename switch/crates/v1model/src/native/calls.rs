@@ -35,6 +35,8 @@ pub(super) enum Callee {
     Select,
     /// (calculation): its value.
     Calculate,
+    /// (calculation, address of its input, bytes): its value.
+    Hash,
     /// The complement of the payload's Internet checksum.
     PayloadSum,
     /// (table): a lookup by the interpreter, key and arguments in memory.
@@ -58,6 +60,7 @@ impl Callee {
             Callee::PayloadSum => (0, 1),
             Callee::Interpret => (1, 0),
             Callee::Parse | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
+            Callee::Hash => (3, 1),
             Callee::Find => (3, 2),
             Callee::FindPrefix => (2, 2),
             Callee::FindPacked(words) => (1 + usize::from(words), 2),
@@ -80,6 +83,7 @@ impl Callee {
             Callee::Parse => parse as *const () as usize,
             Callee::Select => select as *const () as usize,
             Callee::Calculate => calculate as *const () as usize,
+            Callee::Hash => hash as *const () as usize,
             Callee::PayloadSum => payload_sum as *const () as usize,
             Callee::Apply => apply as *const () as usize,
             Callee::Find => find as *const () as usize,
@@ -153,6 +157,21 @@ unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) 
         context
             .machine
             .calculate_slots(slots, payload, calculation as usize)
+    })
+}
+
+unsafe extern "C" fn hash(
+    context: *mut Context<'_, '_>,
+    calculation: u64,
+    first: *const u8,
+    length: u64,
+) -> u64 {
+    // SAFETY: as in `interpret`.
+    let context = unsafe { &mut *context };
+    context.contained(0, |context| {
+        // SAFETY: the code has written so many bytes there.
+        let bytes = unsafe { std::slice::from_raw_parts(first, length as usize) };
+        context.machine.state.hashes[calculation as usize].compute(bytes)
     })
 }
 

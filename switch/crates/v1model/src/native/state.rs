@@ -78,7 +78,8 @@ impl Lower<'_, '_> {
 
     /// The value of a calculation.
     pub fn calculation(&mut self, index: usize) -> Value {
-        if let Some(value) = self.word_sum(index) {
+        let value = self.word_sum(index).or_else(|| self.hash_of_words(index));
+        if let Some(value) = value {
             return value;
         }
         let slots = self.native.program.template.len();
@@ -312,6 +313,51 @@ impl Lower<'_, '_> {
             self.b.ins().jump(on, &[]);
             self.b.switch_to_block(on);
         }
+    }
+
+    /// A hash of fields, which are written one behind the other on the stack; None for other calculations.
+    fn hash_of_words(&mut self, index: usize) -> Option<Value> {
+        let calculation = &self.native.program.calculations[index];
+        let words = calculation
+            .words
+            .as_ref()
+            .filter(|_| !calculation.payload)?;
+        for run in words {
+            if !matches!(self.known(run.valid), Known::Const(_)) {
+                return None;
+            }
+        }
+        let mut present = Vec::new();
+        for run in words {
+            if self.known(run.valid) != Known::Const(0) {
+                present.extend(&run.words);
+            }
+        }
+        // A word that is shorter than 64 bits is stored whole; the next one covers what is too much.
+        let data = StackSlotData::new(
+            StackSlotKind::ExplicitSlot,
+            (present.len() as u32 + 1) * 8,
+            3,
+        );
+        let place = self.b.create_sized_stack_slot(data);
+        let mut at = 0;
+        for word in present {
+            let mut value = self.number(word.constant);
+            for &(slot, shift) in &word.fields {
+                let part = self.value(slot);
+                let part = match shift {
+                    0.. => self.b.ins().ishl_imm(part, i64::from(shift)),
+                    _ => self.b.ins().ushr_imm(part, -i64::from(shift)),
+                };
+                value = self.b.ins().bor(value, part);
+            }
+            let value = self.b.ins().bswap(value);
+            self.b.ins().stack_store(value, place, at);
+            at += i32::from(word.bytes);
+        }
+        let first = self.b.ins().stack_addr(types::I64, place, 0);
+        let (number, length) = (self.number(index as u64), self.number(at as u64));
+        Some(self.call(Callee::Hash, &[number, first, length])[0])
     }
 
     /// An Internet checksum of fields, and of the payload behind them; None for other calculations.
