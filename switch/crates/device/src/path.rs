@@ -515,6 +515,9 @@ impl Core {
             let Some(due) = p.queues.dequeue(now, &mut self.buffer) else {
                 break;
             };
+            if let Some(next) = p.queues.front(due.queue) {
+                pipeline.prefetch(&next.packet);
+            }
             let Item { mut packet, rounds } = due.item;
             let enq = pipeline.std_get(&packet, Std::EnqTimestamp);
             let waited = micros(now).wrapping_sub(enq) & 0xffff_ffff;

@@ -404,6 +404,12 @@ impl<T> PortQueues<T> {
         }
     }
 
+    /// The packet that waits first in a queue.
+    #[inline]
+    pub fn front(&self, queue: usize) -> Option<&T> {
+        self.slab.front(&self.queues[queue].list).map(|w| &w.item)
+    }
+
     /// The packet dequeued last goes to the line at `now` with this length; not called for one that egress dropped.
     #[inline]
     pub fn served(&mut self, now: Nanos, len_bytes: u32) {

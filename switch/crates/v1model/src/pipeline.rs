@@ -16,6 +16,7 @@ use crate::native;
 use crate::packet::{Packet, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
+use crate::table::prefetch;
 use crate::trace::{Recorder, Step};
 
 /// Fields of `standard_metadata` that the switch itself reads or writes.
@@ -168,6 +169,9 @@ pub struct Pipeline {
 
 /// Memory that a program may take unless its loader says otherwise.
 pub const BUDGET_BYTES: u64 = 1 << 30;
+
+/// Slots in a line of the cache.
+const LINE_SLOTS: usize = 8;
 
 /// Seed of `random` and of random selectors until `Pipeline::seed` is called.
 const SEED: u64 = 0x5eed;
@@ -468,6 +472,16 @@ impl Pipeline {
         let mut fx = self.spare_effects.take().unwrap_or_default();
         self.run_native(0, &mut fx, |code, machine| code.warm(machine, pkt));
         self.spare_effects = Some(fx);
+    }
+
+    /// Has a packet that waited for long come into the cache again: best called some time before egress.
+    #[inline]
+    pub fn prefetch(&self, pkt: &Packet) {
+        for &(first, end) in &self.compiled.program.resets {
+            let slots = pkt.slots[first..end].chunks(LINE_SLOTS);
+            slots.for_each(|line| prefetch(line.as_ptr()));
+        }
+        prefetch(pkt.frame().as_ptr());
     }
 
     /// The ingress control. Digests are sampled at its end.

@@ -385,6 +385,10 @@ impl<T> Link<T> {
             .as_ref()
             .map(|_| self.due(self.line.free_at() + self.options.delay_min_ns()));
         let dropped = self.dropped.front().map(|(at, ..)| *at);
-        [delivery, line, dropped].into_iter().flatten().min()
+        let earlier = |a: Option<Nanos>, b: Option<Nanos>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        earlier(earlier(delivery, line), dropped)
     }
 }

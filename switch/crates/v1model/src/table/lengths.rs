@@ -19,7 +19,7 @@ const STOP: u32 = u32::MAX;
 const HEAD: usize = 2;
 
 /// So many entries whose keys are one limb are compared one by one: that is quicker than to hash.
-const FEW: usize = 8;
+const FEW: usize = 32;
 
 /// An entry whose key is one limb.
 #[derive(Clone, Copy)]
