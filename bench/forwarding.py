@@ -177,6 +177,7 @@ def rate_of_sending(bed: Bed, first: int, last: int, timeout_s: float = 10.0) ->
     with Path(f"/sys/class/net/{bed.right}/statistics/tx_packets").open() as counter:
 
         def when(count: int) -> tuple[float, int]:
+            sent = 0
             while time.monotonic() < end:
                 counter.seek(0)
                 sent = int(counter.read()) - start
