@@ -225,7 +225,7 @@ def rates(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str,
 
 def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Delay from the clock before the send to the kernel's stamp at the far end, at parts of each forwarder's own capacity."""
-    chosen = {name: forwarder for name, forwarder in forwarders().items() if name in (BRIDGE, OURS)}
+    chosen = {name: forwarder for name, forwarder in forwarders().items() if name in (BRIDGE, COPY, OURS)}
     chosen[SPINNING] = lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS, spin_us=SPIN_US)
     capacity: dict[str, float] = {}
     for name, forwarder in chosen.items():
@@ -248,9 +248,9 @@ def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, An
             where = f"{'p99.9' if part == 'p999' else part} at {load:.0%} of its capacity"
             rows += [median_row(f"delay through {name}, {where}", values[name], "µs") for name in chosen]
             if (part, load) == ("p99", 0.5):
-                for name in (OURS, SPINNING):
-                    ratios = [ours / theirs for ours, theirs in zip(values[name], values[BRIDGE], strict=True)]
-                    rows.append(median_row(f"delay: {name} over {BRIDGE}, {where}", ratios, "times", at_most=DELAY_AIM))
+                for name, beside, aim in ((OURS, BRIDGE, DELAY_AIM), (SPINNING, BRIDGE, DELAY_AIM), (OURS, COPY, None)):
+                    ratios = [ours / theirs for ours, theirs in zip(values[name], values[beside], strict=True)]
+                    rows.append(median_row(f"delay: {name} over {beside}, {where}", ratios, "times", at_most=aim))
     raw = {f"{name} {load:.0%}": received for (name, load), received in found.items()}
     return rows, {"delay": raw, "delay_capacity_pps": capacity}
 
