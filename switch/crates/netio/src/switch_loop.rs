@@ -330,7 +330,12 @@ impl SwitchLoop {
         }
         let (mut woken, mut links_changed) = (false, false);
         let poller = &mut self.poller;
-        for ready in self.rest.during(now, || poller.wait(timeout))? {
+        let ready = match timeout {
+            // To look is no rest.
+            Some(0) => poller.wait(timeout),
+            _ => self.rest.during(now, || poller.wait(timeout)),
+        };
+        for ready in ready? {
             match ready.token {
                 WAKE_TOKEN => woken = true,
                 LINK_TOKEN => links_changed = true,
