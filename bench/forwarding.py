@@ -145,7 +145,7 @@ def draining(pktgen: Path, rounds: int) -> tuple[list[dict[str, Any]], dict[str,
     for _ in range(rounds):
         for threads, values in samples.items():
             # Not with real-time scheduling: who counts needs a little of a processor.
-            options = {"send_threads": threads, "ring_frames": DRAINED, "realtime": "off"}
+            options: dict[str, Any] = {"send_threads": threads, "ring_frames": DRAINED, "realtime": "off"}
             with make_bed(pktgen) as bed, fairlane(bed, flows=THROUGHPUT_FLOWS, **options) as switch:
                 pin(switch.process.pid, name="sending", last=False)
                 send = ("--from", "pa", "--flows", THROUGHPUT_FLOWS, "--seconds", 10, "--count")
