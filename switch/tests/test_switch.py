@@ -273,6 +273,7 @@ def test_every_frame_is_accounted_for(net: Net, tmp_path: Path, send_threads: in
         assert (one.rx_lost, two.tx_errors) == (drops["ring_full"], drops["transmit_failed"])
         assert (one.rx_packets + one.rx_lost, two.tx_packets) == (sent + 500, packets["transmitted"])
         arrived = numbers(b, two.tx_packets)
+        assert len(arrived) == two.tx_packets
         assert arrived == sorted(arrived)
         b.settimeout(0.2)
         with pytest.raises(TimeoutError):

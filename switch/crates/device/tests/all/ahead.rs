@@ -2,6 +2,7 @@
 //! Frames that are parsed ahead do what they do one by one.
 
 use crate::common::*;
+use crate::random::Random;
 use device::{Device, Nanos, PortConfig, QueueLimits};
 use v1model::{
     ActionCall, Bits, Engine, Entry, EntryAction, EntryKey, KeyMatch, MatchKind, Pipeline,

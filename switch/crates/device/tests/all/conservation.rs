@@ -2,6 +2,7 @@
 //! Whatever comes in is accounted for: sent, dropped for a reason, or still waiting.
 
 use crate::common::*;
+use crate::random::Random;
 use device::{Device, DropReason, Nanos, Packet, PortConfig, QueueLimits, Transmit, QUEUE_DROPS};
 
 /// An interface that takes all frames but every seventh.

@@ -5,6 +5,8 @@
 mod common;
 #[path = "../../../v1model/tests/common/minimal.rs"]
 mod minimal;
+#[path = "../../../traffic/tests/random/mod.rs"]
+mod random;
 
 mod ahead;
 mod conservation;

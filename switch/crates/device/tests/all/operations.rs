@@ -2,20 +2,8 @@
 //! Every operation of a v1model switch, asked for by packets of ops.p4, in virtual time.
 
 use crate::common::*;
-use device::{CloneSession, DropReason, Event, MulticastGroup, PortConfig, Replica};
+use device::{DropReason, Event, MulticastGroup, PortConfig, Replica};
 use v1model::Pipeline;
-
-fn session(id: u32, replicas: &[(u32, u16)]) -> CloneSession {
-    CloneSession {
-        id,
-        replicas: replicas
-            .iter()
-            .map(|&(port, instance)| Replica { port, instance })
-            .collect(),
-        class_of_service: 0,
-        packet_length_bytes: 0,
-    }
-}
 
 #[test]
 fn a_frame_leaves_where_the_program_sends_it() {

@@ -3,9 +3,7 @@
 //! do anything with it.
 
 use crate::common::*;
-use device::{
-    CloneSession, Device, DropReason, MulticastGroup, PortConfig, QueueLimits, Replica, QUEUE_DROPS,
-};
+use device::{Device, DropReason, MulticastGroup, PortConfig, QueueLimits, Replica, QUEUE_DROPS};
 
 /// Passes of egress so far: those of packets that leave at place 0, the others by reason.
 fn passes(device: &Device) -> Vec<u64> {
@@ -119,16 +117,7 @@ fn what_ingress_or_egress_drops_is_not_told() {
 #[test]
 fn nothing_is_done_for_a_packet_that_ends() {
     let mut device = device(slow());
-    let replicas = vec![Replica {
-        port: 4,
-        instance: 1,
-    }];
-    let session = CloneSession {
-        id: 3,
-        replicas,
-        class_of_service: 0,
-        packet_length_bytes: 0,
-    };
+    let session = session(3, &[(4, 1)]);
     device.replication_mut().insert_session(session).unwrap();
     device.set_port_up(1, false);
     for op in [CLONE_E2E, STORM, RECIRCULATE, DIGEST] {

@@ -82,44 +82,29 @@ pub fn device(config: PortConfig) -> Device {
     device
 }
 
+/// A session with such replicas: port, instance.
+pub fn session(id: u32, replicas: &[(u32, u16)]) -> CloneSession {
+    CloneSession {
+        id,
+        replicas: replicas
+            .iter()
+            .map(|&(port, instance)| Replica { port, instance })
+            .collect(),
+        class_of_service: 0,
+        packet_length_bytes: 0,
+    }
+}
+
 /// Gives a device group 3 and session 3, of ports 1 to 3 each.
 pub fn replicate(device: &mut Device) {
-    let replicas: Vec<_> = (1..4)
-        .map(|port| Replica {
-            port,
-            instance: port as u16,
-        })
-        .collect();
+    let session = session(3, &[(1, 1), (2, 2), (3, 3)]);
     let group = MulticastGroup {
         id: 3,
-        replicas: replicas.clone(),
+        replicas: session.replicas.clone(),
         metadata: vec![],
     };
     device.replication_mut().insert_group(group).unwrap();
-    let session = CloneSession {
-        id: 3,
-        replicas,
-        class_of_service: 0,
-        packet_length_bytes: 0,
-    };
     device.replication_mut().insert_session(session).unwrap();
-}
-
-/// SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
 }
 
 /// A frame that asks for an operation, `len` bytes.

@@ -2,27 +2,13 @@
 //! What the schedulers' tests share: a port whose queues are kept full, seeded lengths, counts by queue.
 #![allow(dead_code)]
 
+#[path = "../random/mod.rs"]
+mod random;
+
+pub use random::Random;
 use traffic::{
     cells_of, Dequeued, LinkLayer, Nanos, PortQueues, QueueLimits, SchedulerKind, SharedBuffer,
 };
-
-/// splitmix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From `low` to `high`, both allowed.
-    pub fn within(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next() % (high - low + 1)
-    }
-}
 
 /// What a queue got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

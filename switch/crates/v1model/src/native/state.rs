@@ -322,15 +322,12 @@ impl Lower<'_, '_> {
             .words
             .as_ref()
             .filter(|_| !calculation.payload)?;
-        for run in words {
-            if !matches!(self.known(run.valid), Known::Const(_)) {
-                return None;
-            }
-        }
         let mut present = Vec::new();
         for run in words {
-            if self.known(run.valid) != Known::Const(0) {
-                present.extend(&run.words);
+            match self.known(run.valid) {
+                Known::Const(0) => {}
+                Known::Const(_) => present.extend(&run.words),
+                _ => return None,
             }
         }
         // A word that is shorter than 64 bits is stored whole; the next one covers what is too much.
