@@ -10,7 +10,7 @@ use crate::ports::{Item, Port};
 use crate::pre::Replication;
 use crate::replace::{Before, Next};
 use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
-use traffic::calendar::Calendar;
+use traffic::calendar::{Calendar, Moves};
 use traffic::{QueueStats, SharedBuffer, Usage};
 use v1model::{
     ControlError, Effects, Entry, ErrorKind, FieldRef, FrameBuffer, Nanos, Packet, Pipeline,
@@ -81,7 +81,7 @@ impl Device {
         ports.resize_with(DROP_PORT as usize + 1, || None);
         let mut calendar = Calendar::default();
         for _ in &ports {
-            calendar.add_entity();
+            calendar.add_entity(Moves::Often);
         }
         if let Some(cpu) = config.cpu_port {
             ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));

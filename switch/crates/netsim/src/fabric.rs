@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every node sends into: the links' directions with the frames on them, and the calendar of all that acts.
 
-use crate::calendar::{Calendar, EntityId};
+use crate::calendar::{Calendar, EntityId, Moves};
 use crate::frames::{FrameId, Frames};
 use device::Nanos;
 use traffic::link::Link;
@@ -54,7 +54,10 @@ impl Fabric {
     /// A new entity of the calendar.
     pub(crate) fn add_actor(&mut self, actor: Actor) -> EntityId {
         self.actors.push(actor);
-        self.calendar.add_entity()
+        self.calendar.add_entity(match actor {
+            Actor::App(_) | Actor::Timer(_) => Moves::Seldom,
+            _ => Moves::Often,
+        })
     }
 
     pub(crate) fn add_wire(&mut self, link: Link<FrameId>, to: Sink) -> u32 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entity acts next: an indexed heap with one instant for each entity; equal instants in the order of scheduling.
+//! Which entity acts next: indexed heaps with one instant for each entity; equal instants in the order of scheduling.
+//! Entities that move seldom have a heap of their own: they may be thousands, and the others' heap stays shallow.
 //! Nothing is allocated once the entities are there.
 
 use crate::line::Nanos;
@@ -25,45 +26,67 @@ impl Slot {
     }
 }
 
+/// How often an entity gets another instant.
+#[derive(Clone, Copy, Debug)]
+pub enum Moves {
+    Often,
+    Seldom,
+}
+
+/// Where an entity is.
+#[derive(Clone, Copy)]
+struct Home {
+    heap: Moves,
+    /// `ABSENT` without an instant.
+    place: u32,
+}
+
 /// The calendar.
 #[derive(Default)]
 pub struct Calendar {
-    heap: Vec<Slot>,
-    /// Place in the heap of each entity.
-    place: Vec<u32>,
+    /// By `Moves`.
+    heaps: [Vec<Slot>; 2],
+    homes: Vec<Home>,
     scheduled: u64,
 }
 
 impl Calendar {
     /// A new entity, with no instant yet.
-    pub fn add_entity(&mut self) -> EntityId {
-        self.place.push(ABSENT);
-        self.heap.reserve(self.place.len() - self.heap.len());
-        self.place.len() as EntityId - 1
+    pub fn add_entity(&mut self, moves: Moves) -> EntityId {
+        self.homes.push(Home {
+            heap: moves,
+            place: ABSENT,
+        });
+        let heap = &mut self.heaps[moves as usize];
+        heap.reserve(self.homes.len() - heap.len());
+        self.homes.len() as EntityId - 1
     }
 
     /// The earliest instant and whose it is.
     #[inline]
     pub fn peek(&self) -> Option<(Nanos, EntityId)> {
-        self.heap.first().map(|slot| (slot.at, slot.entity))
+        let first = match [self.heaps[0].first(), self.heaps[1].first()] {
+            [Some(a), Some(b)] if b.is_before(a) => Some(b),
+            [a, b] => a.or(b),
+        };
+        first.map(|slot| (slot.at, slot.entity))
     }
 
     /// The instant of an entity.
     #[inline]
     pub fn due(&self, entity: EntityId) -> Option<Nanos> {
-        match self.place[entity as usize] {
+        let Home { heap, place } = self.homes[entity as usize];
+        match place {
             ABSENT => None,
-            place => Some(self.heap[place as usize].at),
+            place => Some(self.heaps[heap as usize][place as usize].at),
         }
     }
 
     /// Gives an entity its instant, or none. An instant that stays keeps its place in the order.
     #[inline]
     pub fn set(&mut self, entity: EntityId, at: Option<Nanos>) {
-        match at {
-            Some(at) if self.due(entity) == Some(at) => {}
-            Some(at) => self.schedule(entity, at),
-            None => self.cancel(entity),
+        if self.due(entity) != at {
+            self.set_after_action(entity, at);
         }
     }
 
@@ -84,85 +107,88 @@ impl Calendar {
             order: self.scheduled,
             entity,
         };
-        match self.place[entity as usize] {
-            ABSENT => {
-                self.heap.push(slot);
-                self.up(self.heap.len() - 1, slot);
-            }
-            place => {
-                let place = place as usize;
-                if slot.is_before(&self.heap[place]) {
-                    self.up(place, slot);
-                } else {
-                    self.down(place, slot);
-                }
-            }
+        let Home { heap, place } = self.homes[entity as usize];
+        let slots = &mut self.heaps[heap as usize];
+        if place == ABSENT {
+            slots.push(slot);
+            let last = slots.len() - 1;
+            self.up(heap, last, slot);
+        } else {
+            self.settle(heap, place as usize, slot);
         }
     }
 
     #[inline]
     fn cancel(&mut self, entity: EntityId) {
-        let place = self.place[entity as usize];
+        let Home { heap, place } = self.homes[entity as usize];
         if place == ABSENT {
             return;
         }
-        self.place[entity as usize] = ABSENT;
+        self.homes[entity as usize].place = ABSENT;
         let place = place as usize;
-        let Some(last) = self.heap.pop() else {
-            return;
-        };
-        if place == self.heap.len() {
-            return;
+        let slots = &mut self.heaps[heap as usize];
+        match slots.pop() {
+            Some(last) if place < slots.len() => self.settle(heap, place, last),
+            _ => {}
         }
-        if last.is_before(&self.heap[place]) {
-            self.up(place, last);
+    }
+
+    /// Puts `slot` at `place`, above or below.
+    #[inline]
+    fn settle(&mut self, heap: Moves, place: usize, slot: Slot) {
+        if slot.is_before(&self.heaps[heap as usize][place]) {
+            self.up(heap, place, slot);
         } else {
-            self.down(place, last);
+            self.down(heap, place, slot);
         }
     }
 
     /// Puts `slot` at `place` or above.
     #[inline]
-    fn up(&mut self, mut place: usize, slot: Slot) {
+    fn up(&mut self, heap: Moves, mut place: usize, slot: Slot) {
+        let slots = &mut self.heaps[heap as usize];
         while place > 0 {
             let parent = (place - 1) / ARITY;
-            if !slot.is_before(&self.heap[parent]) {
+            if !slot.is_before(&slots[parent]) {
                 break;
             }
-            self.put(place, self.heap[parent]);
+            let lower = slots[parent];
+            put(slots, &mut self.homes, place, lower);
             place = parent;
         }
-        self.put(place, slot);
+        put(slots, &mut self.homes, place, slot);
     }
 
     /// Puts `slot` at `place` or below.
     #[inline]
-    fn down(&mut self, mut place: usize, slot: Slot) {
+    fn down(&mut self, heap: Moves, mut place: usize, slot: Slot) {
+        let slots = &mut self.heaps[heap as usize];
         loop {
             let first = place * ARITY + 1;
-            let end = (first + ARITY).min(self.heap.len());
+            let end = (first + ARITY).min(slots.len());
             let Some(mut child) = (first < end).then_some(first) else {
                 break;
             };
             for other in first + 1..end {
-                if self.heap[other].is_before(&self.heap[child]) {
+                if slots[other].is_before(&slots[child]) {
                     child = other;
                 }
             }
-            if !self.heap[child].is_before(&slot) {
+            if !slots[child].is_before(&slot) {
                 break;
             }
-            self.put(place, self.heap[child]);
+            let upper = slots[child];
+            put(slots, &mut self.homes, place, upper);
             place = child;
         }
-        self.put(place, slot);
+        put(slots, &mut self.homes, place, slot);
     }
+}
 
-    #[inline]
-    fn put(&mut self, place: usize, slot: Slot) {
-        self.heap[place] = slot;
-        self.place[slot.entity as usize] = place as u32;
-    }
+#[inline]
+fn put(slots: &mut [Slot], homes: &mut [Home], place: usize, slot: Slot) {
+    slots[place] = slot;
+    homes[slot.entity as usize].place = place as u32;
 }
 
 #[cfg(test)]
@@ -172,7 +198,8 @@ mod tests {
     #[test]
     fn equal_instants_come_in_the_order_of_scheduling() {
         let mut calendar = Calendar::default();
-        let ids: Vec<EntityId> = (0..4).map(|_| calendar.add_entity()).collect();
+        let ids = [Moves::Often, Moves::Seldom, Moves::Often, Moves::Seldom]
+            .map(|moves| calendar.add_entity(moves));
         for id in [2, 0, 3, 1] {
             calendar.set(ids[id], Some(5));
         }
@@ -189,13 +216,17 @@ mod tests {
 
     /// Against a sorted list, with seeded moves and cancellations.
     #[test]
-    fn a_heap_is_a_sorted_list() {
+    fn heaps_are_a_sorted_list() {
         let mut calendar = Calendar::default();
         let mut model: Vec<Option<(Nanos, u64)>> = vec![None; 200];
-        for _ in &model {
-            calendar.add_entity();
+        for i in 0..model.len() {
+            calendar.add_entity(match i % 3 {
+                0 => Moves::Often,
+                _ => Moves::Seldom,
+            });
         }
-        let capacity = calendar.heap.capacity();
+        let capacity = |calendar: &Calendar| calendar.heaps.each_ref().map(Vec::capacity);
+        let before = capacity(&calendar);
         let (mut state, mut order) = (1u64, 0u64);
         let mut random = move || {
             state = state
@@ -225,6 +256,6 @@ mod tests {
                 first.map(|(at, _, id)| (at, id as EntityId))
             );
         }
-        assert_eq!(calendar.heap.capacity(), capacity, "it never grows");
+        assert_eq!(capacity(&calendar), before, "they never grow");
     }
 }

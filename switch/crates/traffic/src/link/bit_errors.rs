@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bits flipped in a frame, independently of each other, at a cost that does not grow with its length.
 
-use super::streams::{draw, unit_above_zero};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use super::streams::{unit_above_zero, Stream};
 
 /// The Ethernet header is never touched. Everything behind it may be: IP and transport headers as well as
 /// payload. A real receiver's NIC would drop the frame by its FCS; here it is delivered, so that the checksums
@@ -35,7 +34,7 @@ impl BitErrors {
     }
 
     /// Changes the rate; draws anew (the process has no memory), unless the rate is as before.
-    pub(super) fn set(&mut self, ber: f64, stream: &mut Xoshiro256PlusPlus) {
+    pub(super) fn set(&mut self, ber: f64, stream: &mut Stream) {
         if ber == self.ber {
             return;
         }
@@ -49,21 +48,31 @@ impl BitErrors {
     }
 
     /// P(gap >= k) = (1 - ber)^k.
-    fn draw_gap(&self, stream: &mut Xoshiro256PlusPlus) -> u64 {
-        (libm::log(unit_above_zero(draw(stream))) * self.inverse_log) as u64
+    fn draw_gap(&self, stream: &mut Stream) -> u64 {
+        (libm::log(unit_above_zero(stream.draw())) * self.inverse_log) as u64
     }
 
     /// Flips bits of `frame` behind its first [`UNTOUCHED_BYTES`]; returns how many. Not `in_force`: passes over the
     /// frame and leaves it whole, so that what happens to later frames does not depend on that.
+    #[inline]
     pub(super) fn apply(
         &mut self,
         frame: &mut (impl AsRef<[u8]> + AsMut<[u8]> + ?Sized),
         in_force: bool,
-        stream: &mut Xoshiro256PlusPlus,
+        stream: &mut Stream,
     ) -> u32 {
-        if self.ber == 0.0 {
-            return 0;
+        match self.ber {
+            0.0 => 0,
+            _ => self.pass(frame, in_force, stream),
         }
+    }
+
+    fn pass(
+        &mut self,
+        frame: &mut (impl AsRef<[u8]> + AsMut<[u8]> + ?Sized),
+        in_force: bool,
+        stream: &mut Stream,
+    ) -> u32 {
         let Some(body_bytes) = frame.as_ref().len().checked_sub(UNTOUCHED_BYTES) else {
             return 0;
         };

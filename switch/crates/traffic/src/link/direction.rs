@@ -251,11 +251,17 @@ impl<T> Link<T> {
         let [good_errors, bad_errors] = &mut self.bit_errors;
         let flips = good_errors.apply(frame, !bad, &mut self.streams.bit_errors)
             + bad_errors.apply(frame, bad, &mut self.streams.bad_bit_errors);
+        // Such a frame enters the medium at once, before any change.
+        let is_even =
+            self.options.jitter_ns == 0 && self.on_line.is_none() && self.line.is_unlimited();
         let entry = Entry {
             len_bytes: len_bytes as u32,
             lost: self.loss.is_lost(bad, &mut self.streams.loss),
             flips,
-            jitter: JitterDraw::next(&mut self.streams.jitter),
+            jitter: match is_even {
+                true => JitterDraw::none(&mut self.streams.jitter),
+                false => JitterDraw::next(&mut self.streams.jitter),
+            },
             item,
         };
         if self.on_line.is_none() {
@@ -270,6 +276,7 @@ impl<T> Link<T> {
     }
 
     /// Puts a frame on the free line.
+    #[inline]
     fn start(&mut self, start: Nanos, entry: Entry<T>) {
         self.line.occupy(start, entry.len_bytes);
         if self.line.free_at() <= start {
@@ -280,7 +287,14 @@ impl<T> Link<T> {
     }
 
     /// Brings the line up to `now`: frames that have left it enter the medium at their exact instants.
+    #[inline]
     fn advance(&mut self, now: Nanos) {
+        if self.on_line.is_some() {
+            self.advance_line(now);
+        }
+    }
+
+    fn advance_line(&mut self, now: Nanos) {
         while self.line.free_at() <= now {
             let Some(entry) = self.on_line.take() else {
                 return;
@@ -328,18 +342,30 @@ impl<T> Link<T> {
     }
 
     /// The next frame to leave the medium: flights compare as a heap wants it, the earliest is the greatest.
+    #[inline]
     fn first(&self) -> Option<&Flight<T>> {
-        self.in_order.front().max(self.overtaking.peek())
+        match self.overtaking.peek() {
+            None => self.in_order.front(),
+            overtaking => self.in_order.front().max(overtaking),
+        }
     }
 
+    /// What is probably delivered next, and behind it.
+    #[inline]
+    pub fn next_items(&self) -> impl Iterator<Item = &T> {
+        self.in_order.iter().map(|flight| &flight.item)
+    }
+
+    #[inline]
     fn take_first(&mut self) -> Option<Flight<T>> {
-        if self.overtaking.peek() > self.in_order.front() {
+        if !self.overtaking.is_empty() && self.overtaking.peek() > self.in_order.front() {
             return self.overtaking.pop();
         }
         self.in_order.pop_front()
     }
 
     /// When a frame on the medium is due, a hold considered.
+    #[inline]
     fn due(&self, at: Nanos) -> Nanos {
         if self.hold.contains(at) {
             self.hold.until
@@ -377,8 +403,17 @@ impl<T> Link<T> {
     }
 
     /// When `poll` should be called next: no delivery is due before. None: not until something is transmitted.
+    #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
         let delivery = self.first().map(|flight| self.due(flight.at));
+        match self.on_line.is_none() && self.dropped.is_empty() {
+            true => delivery,
+            false => self.next_event_with(delivery),
+        }
+    }
+
+    /// The same, where there is more than the next delivery.
+    fn next_event_with(&self, delivery: Option<Nanos>) -> Option<Nanos> {
         // A frame on the line arrives at the end of its service and the least delay at the earliest.
         let line = self
             .on_line

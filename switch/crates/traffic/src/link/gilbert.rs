@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gilbert–Elliott: a chain of two states, good and bad, that every frame moves by one step (Elliott 1963).
 
-use super::streams::{draw, unit};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use super::streams::{unit, Stream};
 
 /// The chain. A frame first moves it, then meets the state that it is in. Mean stay in the bad state: 1/leave frames;
 /// share of the frames that meet it: enter / (enter + leave). It makes one draw for each frame offered, also while it
@@ -22,8 +21,13 @@ impl GilbertElliott {
     }
 
     /// Moves the chain; whether the frame meets the bad state.
-    pub(super) fn step(&mut self, stream: &mut Xoshiro256PlusPlus) -> bool {
-        let u = unit(draw(stream));
+    #[inline]
+    pub(super) fn step(&mut self, stream: &mut Stream) -> bool {
+        if self.enter == 0.0 {
+            stream.skip(1);
+            return false;
+        }
+        let u = unit(stream.draw());
         if self.bad {
             self.bad = u >= self.leave;
         } else {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random deviation of the propagation delay.
 
-use super::streams::{draw, unit, unit_above_zero};
+use super::streams::{unit, unit_above_zero, Stream};
 use super::{LinkOptions, Nanos};
 use crate::names::named;
-use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::TAU;
 
 named! {
@@ -23,15 +22,27 @@ named! {
 pub(super) struct JitterDraw([u64; 2]);
 
 impl JitterDraw {
-    pub(super) fn next(stream: &mut Xoshiro256PlusPlus) -> Self {
-        Self([draw(stream), draw(stream)])
+    pub(super) fn next(stream: &mut Stream) -> Self {
+        Self([stream.draw(), stream.draw()])
+    }
+
+    /// The same for a frame whose delay is the mean.
+    #[inline]
+    pub(super) fn none(stream: &mut Stream) -> Self {
+        stream.skip(2);
+        Self([0; 2])
     }
 
     /// The frame's delay under these options.
+    #[inline]
     pub(super) fn delay_ns(self, options: &LinkOptions) -> Nanos {
-        if options.jitter_ns == 0 {
-            return options.delay_ns;
+        match options.jitter_ns {
+            0 => options.delay_ns,
+            _ => self.jittered_ns(options),
         }
+    }
+
+    fn jittered_ns(self, options: &LinkOptions) -> Nanos {
         let [first, second] = self.0;
         let deviation = match options.jitter_distribution {
             JitterDistribution::Uniform => 2.0 * unit(first) - 1.0,

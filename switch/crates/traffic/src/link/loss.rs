@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which frames are lost, without regard to their length.
 
-use super::streams::{draw, unit};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use super::streams::{unit, Stream};
 
 /// Each frame on its own, with the probability of the state that it meets. One draw for each frame offered, also
 /// while the probability is 0: so the k-th frame meets the same draw in every run of a seed, and a larger probability
@@ -16,7 +15,13 @@ pub struct LossModel {
 
 impl LossModel {
     /// Whether the next frame is lost.
-    pub(super) fn is_lost(self, bad: bool, stream: &mut Xoshiro256PlusPlus) -> bool {
-        unit(draw(stream)) < if bad { self.bad } else { self.good }
+    #[inline]
+    pub(super) fn is_lost(self, bad: bool, stream: &mut Stream) -> bool {
+        let probability = if bad { self.bad } else { self.good };
+        if probability == 0.0 {
+            stream.skip(1);
+            return false;
+        }
+        unit(stream.draw()) < probability
     }
 }

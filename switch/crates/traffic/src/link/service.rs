@@ -21,7 +21,14 @@ impl Service {
         }
     }
 
+    /// No frame takes any time.
+    #[inline]
+    pub(super) fn is_unlimited(&self) -> bool {
+        matches!(self, Self::Rate(line) if line.rate_bps() == 0)
+    }
+
     /// First whole nanosecond at which the line is free.
+    #[inline]
     pub(super) fn free_at(&self) -> Nanos {
         match self {
             Self::Rate(line) => line.free_at(),
@@ -30,6 +37,7 @@ impl Service {
     }
 
     /// Puts a frame on the line at `start`, when it is free.
+    #[inline]
     pub(super) fn occupy(&mut self, start: Nanos, len_bytes: u32) {
         match self {
             Self::Rate(line) => line.occupy(start, len_bytes),

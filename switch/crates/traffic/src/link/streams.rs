@@ -5,38 +5,75 @@ use crate::derived_seed;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// A generator whose draws that nobody needs are made later, many at a time: that is quicker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stream {
+    generator: Xoshiro256PlusPlus,
+    owed: u32,
+}
+
+/// So many draws are put off at most: they take a few microseconds.
+const OWED_MAX: u32 = 4096;
+
+impl Stream {
+    fn new(generator: Xoshiro256PlusPlus) -> Stream {
+        Stream { generator, owed: 0 }
+    }
+
+    /// The next draw.
+    #[inline]
+    pub(super) fn draw(&mut self) -> u64 {
+        if self.owed > 0 {
+            self.catch_up();
+        }
+        self.generator.next_u64()
+    }
+
+    /// As so many draws of which nobody needs the results.
+    #[inline]
+    pub(super) fn skip(&mut self, draws: u32) {
+        self.owed += draws;
+        if self.owed >= OWED_MAX {
+            self.catch_up();
+        }
+    }
+
+    #[cold]
+    fn catch_up(&mut self) {
+        for _ in 0..std::mem::take(&mut self.owed) {
+            self.generator.next_u64();
+        }
+    }
+}
+
 /// Seeded generators of one link direction. The same seed and name give the same bits on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkStreams {
-    pub(super) loss: Xoshiro256PlusPlus,
-    pub(super) bit_errors: Xoshiro256PlusPlus,
-    pub(super) jitter: Xoshiro256PlusPlus,
+    pub(super) loss: Stream,
+    pub(super) bit_errors: Stream,
+    pub(super) jitter: Stream,
     /// Of the Gilbert–Elliott chain, and of the bit errors in its bad state.
-    pub(super) bursts: Xoshiro256PlusPlus,
-    pub(super) bad_bit_errors: Xoshiro256PlusPlus,
+    pub(super) bursts: Stream,
+    pub(super) bad_bit_errors: Stream,
 }
 
 impl LinkStreams {
     /// The streams of the direction `name` (such as `s1-s2/a_to_b`): they depend on the run's seed and this
     /// name only, so a link that is added changes nothing for the others.
     pub fn new(seed: u64, name: &str) -> Self {
-        let loss = Xoshiro256PlusPlus::seed_from_u64(derived_seed(seed, name));
+        let mut generator = Xoshiro256PlusPlus::seed_from_u64(derived_seed(seed, name));
         // A jump is 2^128 draws: the sub-streams never meet.
-        let after = |stream: &Xoshiro256PlusPlus| {
-            let mut next = stream.clone();
-            next.jump();
-            next
+        let mut next = || {
+            let stream = Stream::new(generator.clone());
+            generator.jump();
+            stream
         };
-        let bit_errors = after(&loss);
-        let jitter = after(&bit_errors);
-        let bursts = after(&jitter);
-        let bad_bit_errors = after(&bursts);
         Self {
-            loss,
-            bit_errors,
-            jitter,
-            bursts,
-            bad_bit_errors,
+            loss: next(),
+            bit_errors: next(),
+            jitter: next(),
+            bursts: next(),
+            bad_bit_errors: next(),
         }
     }
 }
@@ -51,11 +88,6 @@ pub(super) fn unit_above_zero(draw: u64) -> f64 {
     ((draw >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// The next draw of a sub-stream.
-pub(super) fn draw(stream: &mut Xoshiro256PlusPlus) -> u64 {
-    stream.next_u64()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,11 +99,26 @@ mod tests {
         assert_ne!(first, LinkStreams::new(1, "s1-s2/b_to_a"));
         assert_ne!(first, LinkStreams::new(2, "s1-s2/a_to_b"));
         let (loss, errors, jitter) = (
-            draw(&mut first.loss),
-            draw(&mut first.bit_errors),
-            draw(&mut first.jitter),
+            first.loss.draw(),
+            first.bit_errors.draw(),
+            first.jitter.draw(),
         );
         assert!(loss != errors && errors != jitter && loss != jitter);
+    }
+
+    #[test]
+    fn skipped_draws_are_draws() {
+        let LinkStreams {
+            loss: mut drawn, ..
+        } = LinkStreams::new(1, "s1-s2/a_to_b");
+        let mut skipped = drawn.clone();
+        for draws in [1, 2, OWED_MAX - 1, OWED_MAX, 3 * OWED_MAX] {
+            (0..draws).for_each(|_| skipped.skip(1));
+            for _ in 0..draws {
+                drawn.draw();
+            }
+            assert_eq!(skipped.draw(), drawn.draw());
+        }
     }
 
     #[test]
