@@ -43,4 +43,4 @@ pub use stats::{
 pub use traffic::{
     LinkLayer, QueueLimits, QueueStats, SchedulerKind, UnknownName, Usage, UNLIMITED,
 };
-pub use v1model::{FrameBuffer, Nanos, Packet};
+pub use v1model::{prefetch_all, FrameBuffer, Nanos, Packet};

@@ -474,7 +474,11 @@ impl Core {
         pipeline.std_set(&mut packet, Std::EnqTimestamp, micros(self.now));
         pipeline.std_set(&mut packet, Std::EnqQdepth, p.queues.depth(queue).into());
         let len_bytes = packet.length_bytes();
-        let item = Item { packet, rounds };
+        let item = Item {
+            whereabouts: packet.whereabouts(),
+            packet,
+            rounds,
+        };
         match p
             .queues
             .enqueue(self.now, queue, len_bytes, item, &mut self.buffer)
@@ -516,9 +520,11 @@ impl Core {
                 break;
             };
             if let Some(next) = p.queues.front(due.queue) {
-                pipeline.prefetch(&next.packet);
+                pipeline.prefetch(next.whereabouts);
             }
-            let Item { mut packet, rounds } = due.item;
+            let Item {
+                mut packet, rounds, ..
+            } = due.item;
             let enq = pipeline.std_get(&packet, Std::EnqTimestamp);
             let waited = micros(now).wrapping_sub(enq) & 0xffff_ffff;
             let place = (port, due.queue);

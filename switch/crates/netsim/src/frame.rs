@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use checksum::{csum16, Sum};
 use tcp::segment::Ecn;
-use tcp::{ParseError, Segment};
+use tcp::{Addr, ParseError, Segment};
 
 mod field {
     use super::Range;
@@ -170,6 +170,23 @@ impl<'a> Packet<'a> {
         }
         Ok((port(0), port(2), body.len() - UDP_LEN))
     }
+}
+
+/// Destination and source of a frame as if it held a TCP segment; None where it is too short.
+#[inline]
+pub(crate) fn ends(frame: &[u8]) -> Option<(Addr, Addr)> {
+    let (ip, ports) = (
+        frame.get(ETHERNET_LEN..TRANSPORT)?,
+        frame.get(TRANSPORT..TRANSPORT + 4)?,
+    );
+    let end = |ip: &[u8], port: &[u8]| Addr {
+        ip: four(ip),
+        port: u16::from_be_bytes([port[0], port[1]]),
+    };
+    Some((
+        end(&ip[field::DST], &ports[2..]),
+        end(&ip[field::SRC], &ports[..2]),
+    ))
 }
 
 /// Writes a UDP header in front of a payload of zeros; `out` is header and payload.

@@ -41,6 +41,13 @@ impl Frames {
         &mut self.buffers[id.0 as usize]
     }
 
+    /// Has the headers of a frame come into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: FrameId) {
+        let frame = self.get(id).as_ref().as_ptr();
+        device::prefetch_all(frame.addr(), 64);
+    }
+
     /// A frame with these bytes.
     #[inline]
     pub(crate) fn copy_of(&mut self, bytes: &[u8]) -> FrameId {

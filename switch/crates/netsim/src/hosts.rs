@@ -3,7 +3,7 @@
 
 use crate::fabric::Fabric;
 use crate::flow::Flow;
-use crate::frame::{emit_udp, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
+use crate::frame::{emit_udp, ends, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
 use crate::frames::FrameId;
 use crate::host::{Host, Taken, To};
 use crate::results::{FlowReport, HostReport, Transfer};
@@ -73,6 +73,18 @@ impl Hosts {
             },
         };
         self.hosts[host as usize].count(&taken);
+    }
+
+    /// Has the connection come into the cache that a frame is probably for.
+    #[inline]
+    pub(crate) fn prefetch(&self, frame: &[u8]) {
+        let Some((local, remote)) = ends(frame) else {
+            return;
+        };
+        let key = SocketKey::new(local, remote, PROTOCOL_TCP);
+        if let Some(Socket::Tcp(slot)) = self.sockets.find(&key) {
+            self.sockets.prefetch(slot);
+        }
     }
 
     /// Shows a TCP segment with a bad checksum to the connection that its ports name, whose slot it gives.

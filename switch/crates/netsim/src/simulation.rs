@@ -5,7 +5,7 @@ use crate::build;
 use crate::calendar::EntityId;
 use crate::config::{Change, Config, Direction, LinkSettings};
 use crate::error::{listed, ConfigError, RequestError};
-use crate::fabric::{Actor, Fabric, Sink};
+use crate::fabric::{Actor, Fabric, Sink, Wire};
 use crate::frames::FrameId;
 use crate::hosts::Hosts;
 use crate::machine::RealHosts;
@@ -150,36 +150,63 @@ impl Simulation {
     #[inline]
     fn deliver(&mut self, wire: u32) -> Option<usize> {
         let (now, index) = (self.now, wire as usize);
-        let to = self.fabric.wires[index].to;
-        while let Some(exit) = self.fabric.wires[index].link.poll(now) {
-            if exit.dropped.is_none() {
-                match to {
-                    Sink::Switch { index, port } => {
-                        let switch = &mut self.switches[index as usize];
-                        switch.receive(now, port, exit.item, &mut self.fabric);
-                    }
-                    Sink::Host(host) => {
-                        self.hosts.receive(now, host, exit.item, &mut self.fabric);
-                    }
-                    Sink::Machine(interface) => {
-                        if let Some(machine) = &mut self.machine {
-                            let frame = self.fabric.frames.get(exit.item);
-                            machine.deliver(now, interface, frame.as_ref(), &mut self.hosts.hosts);
-                        }
-                    }
+        let Wire { entity, to, .. } = self.fabric.wires[index];
+        let mut exit = self.fabric.wires[index].link.poll(now);
+        let next = loop {
+            if let Some(exit) = exit {
+                if exit.dropped.is_none() {
+                    self.hand_over(to, exit.item);
                 }
+                self.fabric.frames.release(exit.item);
             }
-            self.fabric.frames.release(exit.item);
-        }
+            self.prefetch(index, to);
+            let link = &mut self.fabric.wires[index].link;
+            let next = link.next_event();
+            if next.is_none_or(|at| at > now) {
+                break next;
+            }
+            exit = link.poll(now);
+        };
         if let (Sink::Machine(_), Some(machine)) = (to, &self.machine) {
             machine.reschedule(&mut self.fabric);
         }
-        let wire = &self.fabric.wires[index];
-        let (entity, next) = (wire.entity, wire.link.next_event());
         self.fabric.calendar.set_after_action(entity, next);
         match to {
             Sink::Switch { index, .. } => Some(index as usize),
             Sink::Host(_) | Sink::Machine(_) => None,
+        }
+    }
+
+    /// Has what the wire's next frames will meet come into the cache: their headers and, where a host is next, its
+    /// connection.
+    #[inline]
+    fn prefetch(&self, wire: usize, to: Sink) {
+        let mut next = self.fabric.wires[wire].link.next_items();
+        let (first, second) = (next.next(), next.next());
+        if let (Some(&frame), Sink::Host(_)) = (first, to) {
+            self.hosts.prefetch(self.fabric.frames.get(frame).as_ref());
+        }
+        if let Some(&frame) = second.or(first) {
+            self.fabric.frames.prefetch(frame);
+        }
+    }
+
+    /// A frame has come to the end of its wire.
+    #[inline]
+    fn hand_over(&mut self, to: Sink, frame: FrameId) {
+        let now = self.now;
+        match to {
+            Sink::Switch { index, port } => {
+                let switch = &mut self.switches[index as usize];
+                switch.receive(now, port, frame, &mut self.fabric);
+            }
+            Sink::Host(host) => self.hosts.receive(now, host, frame, &mut self.fabric),
+            Sink::Machine(interface) => {
+                if let Some(machine) = &mut self.machine {
+                    let frame = self.fabric.frames.get(frame);
+                    machine.deliver(now, interface, frame.as_ref(), &mut self.hosts.hosts);
+                }
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use crate::fabric::{Actor, Fabric};
 use device::Nanos;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::ptr;
 use tcp::{Addr, Connection};
 
 /// Both ends of a conversation as one host sees it, and the protocol.
@@ -164,6 +165,13 @@ impl Sockets {
                 slot
             }
         }
+    }
+
+    /// Has an end come into the cache, whole and at once.
+    #[inline]
+    pub(crate) fn prefetch(&self, slot: u32) {
+        let first = ptr::from_ref(&self.slots[slot as usize]).addr();
+        device::prefetch_all(first, size_of::<Slot>());
     }
 
     /// The end in a slot and the entity of its timer.

@@ -10,7 +10,7 @@
 //! | `native`, `engine` | the same code as machine code; which of both runs a program |
 //! | `trace` | one packet's way, step by step, without leaving a trace of its own |
 //! | `fault` | the net below the checks of a program |
-//! | `huge` | large memory in huge pages |
+//! | `huge`, `prefetch` | large memory in huge pages; cache lines asked for in time |
 //! | `table`, `externs` | match structures; counters, meters, registers, hashes |
 
 pub mod bits;
@@ -28,6 +28,7 @@ mod json;
 mod native;
 pub mod packet;
 pub mod pipeline;
+mod prefetch;
 pub mod schema;
 mod state;
 mod table;
@@ -42,7 +43,8 @@ pub use entry::{
     ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };
 pub use error::{ControlError, ErrorKind, LoadError};
-pub use packet::{FrameBuffer, Packet};
+pub use packet::{FrameBuffer, Packet, Whereabouts};
 pub use pipeline::{FieldRef, Pipeline, Std, BUDGET_BYTES};
+pub use prefetch::prefetch_all;
 pub use schema::*;
 pub use table::ValueSet;

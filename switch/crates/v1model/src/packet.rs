@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Packet`: frame bytes plus the packet header vector of one pipeline; recycled, never reallocated in steady state.
 
+use std::ptr;
+
 use crate::compile::recent::ProgramId;
 
 /// Bytes kept free before the frame, so that a longer header stack can be written without moving the payload.
@@ -106,6 +108,14 @@ pub struct Packet {
     pub(crate) ingress_bytes: u32,
 }
 
+/// Addresses of a packet, by which its cache lines are asked for; nothing is read by them.
+#[derive(Clone, Copy, Debug)]
+pub struct Whereabouts {
+    pub(crate) packet: usize,
+    pub(crate) slots: usize,
+    pub(crate) frame: usize,
+}
+
 impl Packet {
     pub(crate) fn with_slots(slots: Box<[u64]>, program: ProgramId) -> Packet {
         Packet {
@@ -117,6 +127,16 @@ impl Packet {
             truncate_bytes: u32::MAX,
             length_bytes: 0,
             ingress_bytes: 0,
+        }
+    }
+
+    /// Where it lies until it is moved or its frame exchanged: for `Pipeline::prefetch`.
+    #[inline]
+    pub fn whereabouts(&self) -> Whereabouts {
+        Whereabouts {
+            packet: ptr::from_ref(self).addr(),
+            slots: self.slots.as_ptr().addr(),
+            frame: self.frame().as_ptr().addr(),
         }
     }
 

@@ -13,10 +13,10 @@ use crate::error::LoadError;
 use crate::exec::{frame, Machine, Scratch, STEPS_MAX};
 use crate::json::Budget;
 use crate::native;
-use crate::packet::{Packet, HEADROOM, OUT_OF_ORDER, TAILROOM};
+use crate::packet::{Packet, Whereabouts, HEADROOM, OUT_OF_ORDER, TAILROOM};
+use crate::prefetch::prefetch_all;
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
-use crate::table::prefetch;
 use crate::trace::{Recorder, Step};
 
 /// Fields of `standard_metadata` that the switch itself reads or writes.
@@ -169,9 +169,6 @@ pub struct Pipeline {
 
 /// Memory that a program may take unless its loader says otherwise.
 pub const BUDGET_BYTES: u64 = 1 << 30;
-
-/// Slots in a line of the cache.
-const LINE_SLOTS: usize = 8;
 
 /// Seed of `random` and of random selectors until `Pipeline::seed` is called.
 const SEED: u64 = 0x5eed;
@@ -476,12 +473,13 @@ impl Pipeline {
 
     /// Has a packet that waited for long come into the cache again: best called some time before egress.
     #[inline]
-    pub fn prefetch(&self, pkt: &Packet) {
+    pub fn prefetch(&self, at: Whereabouts) {
+        prefetch_all(at.packet, size_of::<Packet>());
         for &(first, end) in &self.compiled.program.resets {
-            let slots = pkt.slots[first..end].chunks(LINE_SLOTS);
-            slots.for_each(|line| prefetch(line.as_ptr()));
+            let (first, count) = (first * size_of::<u64>(), (end - first) * size_of::<u64>());
+            prefetch_all(at.slots + first, count);
         }
-        prefetch(pkt.frame().as_ptr());
+        prefetch_all(at.frame, 1);
     }
 
     /// The ingress control. Digests are sampled at its end.

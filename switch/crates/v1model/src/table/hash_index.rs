@@ -2,24 +2,13 @@
 //! Open addressing from a key's hash to the index of its record: linear probing, no tombstones, at most half full.
 
 use crate::huge;
+use crate::prefetch::prefetch;
 
 /// Up to this many records the index doubles; then it goes to the table's full size at once, whose zero pages cost
 /// nothing until touched. So no insert ever has to move more than this many slots.
 const SMALL: usize = 1024;
 /// The largest size that is reserved in advance; beyond it the index doubles again.
 const RESERVED: usize = 1 << 20;
-
-/// Asks for the cache line of an address.
-#[inline(always)]
-pub fn prefetch<T>(address: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address changes nothing that a program sees.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch(address.cast(), std::arch::x86_64::_MM_HINT_T0);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}
 
 /// Records by hash. A slot holds the record's index + 1 in its low bits and, above it, bits of the hash; 0 is free. Half the
 /// size of the whole hash is that many more records whose places are in the cache.

@@ -33,7 +33,6 @@ mod value_set;
 
 pub use call::{pack_call, unpack_call, ActionWord, Callee};
 pub(crate) use exact::{packing, Place};
-pub(crate) use hash_index::prefetch;
 pub(crate) use key::show as show_key;
 pub(crate) use lookup::Touched;
 pub use lookup::{Lookup, Target};
