@@ -48,6 +48,8 @@ pub(crate) struct Fabric {
     pub(crate) actors: Vec<Actor>,
     pub(crate) frames: Frames,
     pub(crate) wires: Vec<Wire>,
+    /// A frame that was just sent to a host, over a wire without delay.
+    pub(crate) at_host: Option<FrameId>,
 }
 
 impl Fabric {
@@ -75,7 +77,11 @@ impl Fabric {
         if wire.link.transmit(now, buffer, frame).is_err() {
             self.frames.release(frame);
         }
-        self.calendar.set(wire.entity, wire.link.next_event());
+        let next = wire.link.next_event();
+        if next == Some(now) && matches!(wire.to, Sink::Host(_)) {
+            self.at_host = Some(frame);
+        }
+        self.calendar.set(wire.entity, next);
     }
 
     /// The link's settings changed: when it is due may have as well.

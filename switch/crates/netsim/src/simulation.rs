@@ -98,6 +98,9 @@ impl Simulation {
             }
             self.now = self.now.max(at);
             let touched = self.act(entity, t);
+            if let Some(frame) = self.fabric.at_host.take() {
+                self.hosts.prefetch(self.fabric.frames.get(frame).as_ref());
+            }
             if stop_on_messages && touched.is_some_and(|s| self.switches[s].device.has_events()) {
                 return self.now;
             }
