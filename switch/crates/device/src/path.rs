@@ -475,7 +475,7 @@ impl Core {
         pipeline.std_set(&mut packet, Std::EnqQdepth, p.queues.depth(queue).into());
         let len_bytes = packet.length_bytes();
         let item = Item {
-            whereabouts: packet.whereabouts(),
+            addresses: packet.addresses(),
             packet,
             rounds,
         };
@@ -520,7 +520,7 @@ impl Core {
                 break;
             };
             if let Some(next) = p.queues.front(due.queue) {
-                pipeline.prefetch(next.whereabouts);
+                pipeline.prefetch(next.addresses);
             }
             let Item {
                 mut packet, rounds, ..

@@ -4,12 +4,12 @@
 use crate::config::PortConfig;
 use crate::stats::PortStats;
 use traffic::PortQueues;
-use v1model::{Nanos, Packet, Whereabouts};
+use v1model::{Nanos, Packet, PacketAddresses};
 
 /// A packet in a queue.
 pub(crate) struct Item {
     pub(crate) packet: Box<Packet>,
-    pub(crate) whereabouts: Whereabouts,
+    pub(crate) addresses: PacketAddresses,
     /// How often it went round already (resubmit, recirculate, clone).
     pub(crate) rounds: u8,
 }

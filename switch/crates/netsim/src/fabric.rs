@@ -56,6 +56,7 @@ impl Fabric {
     /// A new entity of the calendar.
     pub(crate) fn add_actor(&mut self, actor: Actor) -> EntityId {
         self.actors.push(actor);
+        // Of flows and connections there may be thousands.
         self.calendar.add_entity(match actor {
             Actor::App(_) | Actor::Timer(_) => Moves::Seldom,
             _ => Moves::Often,

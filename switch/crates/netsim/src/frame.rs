@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use checksum::{csum16, Sum};
 use tcp::segment::Ecn;
-use tcp::{Addr, ParseError, Segment};
+use tcp::{ParseError, Segment};
 
 mod field {
     use super::Range;
@@ -172,21 +172,12 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Destination and source of a frame as if it held a TCP segment; None where it is too short.
+/// Source, destination and what is behind the IPv4 header of a frame, nothing of it verified; None where it is too short.
 #[inline]
-pub(crate) fn ends(frame: &[u8]) -> Option<(Addr, Addr)> {
-    let (ip, ports) = (
-        frame.get(ETHERNET_LEN..TRANSPORT)?,
-        frame.get(TRANSPORT..TRANSPORT + 4)?,
-    );
-    let end = |ip: &[u8], port: &[u8]| Addr {
-        ip: four(ip),
-        port: u16::from_be_bytes([port[0], port[1]]),
-    };
-    Some((
-        end(&ip[field::DST], &ports[2..]),
-        end(&ip[field::SRC], &ports[..2]),
-    ))
+pub(crate) fn unverified(frame: &[u8]) -> Option<([u8; 4], [u8; 4], &[u8])> {
+    let (headers, body) = frame.split_at_checked(TRANSPORT)?;
+    let ip = &headers[ETHERNET_LEN..];
+    Some((four(&ip[field::SRC]), four(&ip[field::DST]), body))
 }
 
 /// Writes a UDP header in front of a payload of zeros; `out` is header and payload.

@@ -3,7 +3,7 @@
 
 use crate::fabric::Fabric;
 use crate::flow::Flow;
-use crate::frame::{emit_udp, ends, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
+use crate::frame::{emit_udp, unverified, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
 use crate::frames::FrameId;
 use crate::host::{Host, Taken, To};
 use crate::results::{FlowReport, HostReport, Transfer};
@@ -78,25 +78,30 @@ impl Hosts {
     /// Has the connection come into the cache that a frame is probably for.
     #[inline]
     pub(crate) fn prefetch(&self, frame: &[u8]) {
-        let Some((local, remote)) = ends(frame) else {
-            return;
-        };
-        let key = SocketKey::new(local, remote, PROTOCOL_TCP);
-        if let Some(Socket::Tcp(slot)) = self.sockets.find(&key) {
+        let slot =
+            unverified(frame).and_then(|(src, dst, body)| self.connection_of(src, dst, body));
+        if let Some(slot) = slot {
             self.sockets.prefetch(slot);
+        }
+    }
+
+    /// The slot of the connection that the ports of an unverified TCP segment name.
+    #[inline]
+    fn connection_of(&self, src: [u8; 4], dst: [u8; 4], segment: &[u8]) -> Option<u32> {
+        let damaged = Damaged::parse(segment)?;
+        let end = |ip, port| Addr { ip, port };
+        let local = end(dst, damaged.dst_port);
+        let remote = end(src, damaged.src_port);
+        let key = SocketKey::new(local, remote, PROTOCOL_TCP);
+        match self.sockets.find(&key) {
+            Some(Socket::Tcp(slot)) => Some(slot),
+            _ => None,
         }
     }
 
     /// Shows a TCP segment with a bad checksum to the connection that its ports name, whose slot it gives.
     fn connection_of_corrupted(&mut self, now: Nanos, packet: &Packet<'_>) -> Option<u32> {
-        let damaged = Damaged::parse(packet.body)?;
-        let end = |ip, port| Addr { ip, port };
-        let local = end(packet.dst, damaged.dst_port);
-        let remote = end(packet.src, damaged.src_port);
-        let key = SocketKey::new(local, remote, PROTOCOL_TCP);
-        let Some(Socket::Tcp(slot)) = self.sockets.find(&key) else {
-            return None;
-        };
+        let slot = self.connection_of(packet.src, packet.dst, packet.body)?;
         let (endpoint, _) = self.sockets.get_mut(slot)?;
         endpoint.connection.on_corrupted(now, packet.body);
         Some(slot)

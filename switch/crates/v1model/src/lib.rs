@@ -43,7 +43,7 @@ pub use entry::{
     ActionCall, Entry, EntryAction, EntryKey, EntryStats, KeyMatch, MeterConfig, Nanos,
 };
 pub use error::{ControlError, ErrorKind, LoadError};
-pub use packet::{FrameBuffer, Packet, Whereabouts};
+pub use packet::{FrameBuffer, Packet, PacketAddresses};
 pub use pipeline::{FieldRef, Pipeline, Std, BUDGET_BYTES};
 pub use prefetch::prefetch_all;
 pub use schema::*;

@@ -110,7 +110,7 @@ pub struct Packet {
 
 /// Addresses of a packet, by which its cache lines are asked for; nothing is read by them.
 #[derive(Clone, Copy, Debug)]
-pub struct Whereabouts {
+pub struct PacketAddresses {
     pub(crate) packet: usize,
     pub(crate) slots: usize,
     pub(crate) frame: usize,
@@ -132,8 +132,8 @@ impl Packet {
 
     /// Where it lies until it is moved or its frame exchanged: for `Pipeline::prefetch`.
     #[inline]
-    pub fn whereabouts(&self) -> Whereabouts {
-        Whereabouts {
+    pub fn addresses(&self) -> PacketAddresses {
+        PacketAddresses {
             packet: ptr::from_ref(self).addr(),
             slots: self.slots.as_ptr().addr(),
             frame: self.frame().as_ptr().addr(),

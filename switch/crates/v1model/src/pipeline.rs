@@ -13,7 +13,7 @@ use crate::error::LoadError;
 use crate::exec::{frame, Machine, Scratch, STEPS_MAX};
 use crate::json::Budget;
 use crate::native;
-use crate::packet::{Packet, Whereabouts, HEADROOM, OUT_OF_ORDER, TAILROOM};
+use crate::packet::{Packet, PacketAddresses, HEADROOM, OUT_OF_ORDER, TAILROOM};
 use crate::prefetch::prefetch_all;
 use crate::schema::{FieldListId, Schema};
 use crate::state::State;
@@ -473,7 +473,7 @@ impl Pipeline {
 
     /// Has a packet that waited for long come into the cache again: best called some time before egress.
     #[inline]
-    pub fn prefetch(&self, at: Whereabouts) {
+    pub fn prefetch(&self, at: PacketAddresses) {
         prefetch_all(at.packet, size_of::<Packet>());
         for &(first, end) in &self.compiled.program.resets {
             let (first, count) = (first * size_of::<u64>(), (end - first) * size_of::<u64>());

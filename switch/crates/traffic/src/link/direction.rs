@@ -251,14 +251,14 @@ impl<T> Link<T> {
         let [good_errors, bad_errors] = &mut self.bit_errors;
         let flips = good_errors.apply(frame, !bad, &mut self.streams.bit_errors)
             + bad_errors.apply(frame, bad, &mut self.streams.bad_bit_errors);
-        // Such a frame enters the medium at once, before any change.
-        let is_even =
+        // An unlimited line lets a frame into the medium at once, before an option can change.
+        let no_jitter =
             self.options.jitter_ns == 0 && self.on_line.is_none() && self.line.is_unlimited();
         let entry = Entry {
             len_bytes: len_bytes as u32,
             lost: self.loss.is_lost(bad, &mut self.streams.loss),
             flips,
-            jitter: match is_even {
+            jitter: match no_jitter {
                 true => JitterDraw::none(&mut self.streams.jitter),
                 false => JitterDraw::next(&mut self.streams.jitter),
             },
