@@ -19,6 +19,7 @@ FOLDER ?=
 SECONDS ?= 60
 SEED := $(or $(SEED),$(shell date +%s))
 FUZZ ?=
+PYTEST := env -u MAKEFLAGS -u MFLAGS setup/run_pytest.sh .setup/pytest
 TESTS := p4src controller hosts lab mininet switch bench setup tutorials
 # Where no program's name may be.
 NO_PROGRAM := controller/fairlane controller/fairlane_controller lab/fairlane_lab mininet ptf_tests -name '*.py' -not -path '*/fairlane_controller/programs/*' \
@@ -30,7 +31,7 @@ endif
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode every command of fairlane starts in twice the time
 
-.PHONY: help setup demo run stop test test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench kernel dist docs doctor lint format typecheck lock p4 clean
+.PHONY: help setup demo run stop test check test-rust test-python test-kernel test-timed ptf fuzz fuzz-short conformance clients differential tutorials bench kernel dist docs doctor lint format typecheck lock p4 clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -50,25 +51,27 @@ stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
-	@setup/test_groups.sh lint+typecheck test-kernel+ptf+test-rust test-timed+fuzz-short test-python
+	@setup/test_groups.sh test-kernel,test-timed ptf lint,typecheck,test-rust,fuzz-short,test-python
 
-# PTF and the tests in real time leave most of the machine idle: those in Rust, which are the longest to build, take what is left.
+check: setup ## formatters, linters, types and the fast tests: for every save
+	@$(MAKE) --no-print-directory lint typecheck
+	@$(ROOT) $(PYTEST)-check $(PY) -m pytest -q -m "not kernel and not timed and not slow" -n 2 --dist loadfile $(TESTS)
+
 test-rust: setup ## unit and integration tests of the Rust workspace
-	@nice -n 19 $(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace
+	@$(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace
 
 test-python: setup ## tests of the Python packages, side by side
 	@setup/setup.sh browser
-	@$(ROOT) $(PY) -m pytest -q -m "not kernel and not timed" -n 4 --dist loadfile $(TESTS)
+	@$(ROOT) $(PYTEST)-python $(PY) -m pytest -q -m "not kernel and not timed" -n 4 --dist loadfile $(TESTS)
 
 test-kernel: setup ## tests of senders and topologies in the machine's one kernel (Mininet)
+	@$(ROOT) $(PYTEST)-kernel $(PY) -m pytest -q -m kernel -n 3 --dist loadfile $(TESTS)
+
 test-timed: setup ## tests that assert what holds in real time
-test-kernel test-timed: test-%:
-	@$(ROOT) env -u MAKEFLAGS -u MFLAGS setup/in_real_time.sh .setup/pytest-$* $(PY) -m pytest -q -m $* $(TESTS)
+	@$(ROOT) $(PYTEST)-timed $(PY) -m pytest -q -m timed $(TESTS)
 
 ptf: setup ## PTF tests of the P4 programs through P4Runtime (TARGET=embedded|bmv2)
 	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET)
-	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET) --program docs/examples/droptail/
-	@$(ROOT) $(PY) ptf_tests/run.py --target $(TARGET) --program docs/examples/ecnmark/
 
 fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS=60 for each, FUZZ="program gnmi" only these, SEED=1)
 	@RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/switch/crates/fuzz/covered.sh LLVM_PROFILE_FILE=/dev/null \
@@ -76,7 +79,7 @@ fuzz: setup ## hostile programs, configs, requests, frames, gNMI, files (SECONDS
 	@[ -n "$(FUZZ)" ] || $(PY) controller/tests/fuzz.py --seed $(SEED) --seconds $$(( $(SECONDS) * 5 ))
 
 fuzz-short: setup ## the same in two minutes, always with the same inputs
-	@nice -n 19 $(CARGO) test --quiet $(MANIFEST) --workspace --test short -- --ignored --nocapture
+	@$(CARGO) test --quiet $(MANIFEST) --workspace --test short -- --ignored --nocapture
 
 conformance: ## packet tests (STF) through the embedded switch (P4C=a p4c tree, or any folder of tests and programs)
 	@test -n "$${P4C:-}" || { echo "name a p4c tree: make conformance P4C=../p4c (p4c-bm2-ss must be on the PATH)"; exit 2; }

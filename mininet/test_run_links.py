@@ -19,7 +19,7 @@ from steady import void_when_stalled
 pytestmark = pytest.mark.kernel
 
 HERE = Path(__file__).parent
-INSTANCE = "91"
+INSTANCE = "92"
 START_TIMEOUT_S = 90.0
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")

@@ -18,7 +18,7 @@ from cli_session import Session
 pytestmark = [pytest.mark.kernel, pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")]
 
 TOPOLOGIES = Path(__file__).parent / "topologies"
-INSTANCE = "95"
+INSTANCE = "98"
 """No other test's."""
 TIMEOUT_S = 60.0
 CASES = [

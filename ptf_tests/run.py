@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the PTF tests: a network namespace of its own, interface pairs, a switch, ptf; nothing is left behind.
+"""Runs the PTF tests: for each program a network namespace of its own, interface pairs, a switch, ptf; nothing is left behind.
 
-The namespace has no name: it ends with this process, and its interfaces with it, also after a crash.
+A namespace has no name: it ends with its process, and its interfaces with it, also after a crash.
 A user who is not root gets a user namespace around it, where the system lets him.
+Programs run side by side: their tests wait for packets and hardly need a processor.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, cast
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import load_program
@@ -30,12 +34,15 @@ SLOW_PORT = 3
 SLOW_RATE_BPS = 4000  # 100-byte frame: 0.2 s
 SLOW_RATE_PPS = 5
 QUEUE_PACKETS = 60
-SUITE_TIMEOUT_S = 300  # of the tests of one program
+SUITE_TIMEOUT_S = 600  # of the tests of one program: none takes a minute on an idle machine
 TEST_TIMEOUT_S = 30
+SIDE_BY_SIDE = 5
 INSIDE = "--inside"
+OWN_ONLY = "--own-only"
 CASES = REPOSITORY / "ptf_tests" / "cases"
 SHARED = CASES / "shared"
-"""Cases of what all programs include: they run on each."""
+"""Cases of what programs include from `p4src/include`. All programs together run them once for each way in: see `way_in`."""
+EXAMPLES = REPOSITORY / "docs" / "examples"
 CARRIED = REPOSITORY / "ptf_tests" / "carried" / "run_ptf"
 PTF = [sys.executable, str(CARRIED if CARRIED.exists() else Path(sys.executable).with_name("ptf"))]
 """A wheel carries it: some of what its package asks for wants a compiler, and is not used here."""
@@ -62,6 +69,20 @@ class Suite:
             raise TargetError(f"no tests for the program {program}: there is no folder {own}")
         return cls(program, files, (SHARED, own))
 
+    def own_only(self) -> Suite:
+        """Without the shared cases."""
+        return replace(self, folders=tuple(folder for folder in self.folders if folder != SHARED))
+
+    def way_in(self) -> str:
+        """What decides the shared cases: the parser, the deparser and where the ingress control begins, from the compiled program.
+
+        Programs that include the same parser and the same first control differ only behind both.
+        """
+        compiled = json.loads(self.files.json.read_text())
+        ingress = next(pipeline for pipeline in compiled["pipelines"] if pipeline["name"] == "ingress")
+        parts = _without_places([compiled["parsers"], compiled["deparsers"]])
+        return json.dumps([*parts, ingress["init_table"]])
+
     def select_tests(self, tests: list[str]) -> list[tuple[Path, list[str]]]:
         """(folder, test specs) to run; all without `tests`. A spec is a module, or a class of it: `module.Class`."""
         found: list[tuple[Path, list[str]]] = []
@@ -72,11 +93,20 @@ class Suite:
         return found
 
 
+def _without_places(part: Any) -> Any:
+    """A part of a compiled program without numbers and lines of source, which differ between programs."""
+    if isinstance(part, dict):
+        fields = cast("dict[str, Any]", part)
+        return {key: _without_places(value) for key, value in fields.items() if key not in ("id", "source_info")}
+    return [_without_places(each) for each in cast("list[Any]", part)] if isinstance(part, list) else part
+
+
 def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", choices=sorted(TARGETS), default=os.environ.get("TARGET", "embedded"))
     parser.add_argument("--list", action="store_true", help="list the tests and end")
     parser.add_argument("--program", help="only the tests of this program (a name, or the path of a folder with ptf/)")
+    parser.add_argument(OWN_ONLY, action="store_true", help="without the cases that programs share")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("tests", nargs="*", help="test specs as ptf takes them, such as threshold.AtThreshold")
     options = parser.parse_args(argv)
@@ -90,7 +120,13 @@ def suites(options: argparse.Namespace) -> list[Suite]:
     if options.program:
         found = [Suite.from_program(options.program)]
     else:
-        found = [Suite.from_program(path.name) for path in sorted(CASES.iterdir()) if path.is_dir() and path != SHARED]
+        own = [path.name for path in sorted(CASES.iterdir()) if path.is_dir() and path != SHARED]
+        own += [f"{folder.parent}/" for folder in sorted(EXAMPLES.glob("*/ptf"))]
+        found = [Suite.from_program(program) for program in own]
+        first = {suite.way_in(): suite for suite in reversed(found)}.values()
+        found = [suite if suite in first else suite.own_only() for suite in found]
+    if options.own_only:
+        found = [suite.own_only() for suite in found]
     for test in options.tests:
         own = [suite for suite in found if suite.select_tests([test])]
         if not own:
@@ -151,12 +187,30 @@ def in_namespace() -> list[str]:
     )
 
 
+def run_side_by_side(options: argparse.Namespace, chosen: list[Suite]) -> int:
+    """Each suite in a process and a namespace of its own; its output comes whole when it ended. The exit code."""
+
+    def run(suite: Suite) -> subprocess.CompletedProcess[str]:
+        command = [*in_namespace(), sys.executable, str(Path(__file__).resolve()), INSIDE]
+        command += ["--target", options.target, "--program", suite.program]
+        command += [] if SHARED in suite.folders else [OWN_ONLY]
+        # It ends by its own limits, and says what it waited for.
+        return subprocess.run(
+            [*command, *options.tests], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+
+    code = 0
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for suite, done in zip(chosen, pool.map(run, chosen), strict=True):
+            print(f"{suite.program}:\n{done.stdout}", flush=True)
+            code = done.returncode or code
+    return code
+
+
 def run_inside(options: argparse.Namespace) -> int:
     switch_ends, ptf_ends = make_interfaces(PORTS, MTU)
-    code = 0
-    for suite in suites(options):
-        code = run_suite(options, suite, switch_ends, ptf_ends) or code
-    return code
+    (suite,) = suites(options)
+    return run_suite(options, suite, switch_ends, ptf_ends)
 
 
 def run_suite(options: argparse.Namespace, suite: Suite, switch_ends: dict[int, str], ptf_ends: dict[int, str]) -> int:
@@ -210,8 +264,11 @@ def main(argv: list[str]) -> int:
     try:
         if options.inside:
             return run_inside(options)
-        suites(options)
-        command = [*in_namespace(), sys.executable, str(Path(__file__).resolve()), INSIDE, *argv]
+        chosen = suites(options)
+        if len(chosen) > 1:
+            return run_side_by_side(options, chosen)
+        command = [*in_namespace(), sys.executable, str(Path(__file__).resolve()), INSIDE]
+        command += argv if options.program else ["--program", chosen[0].program, *argv]
         os.execvp(command[0], command)
     except TargetError as error:
         print(error, file=sys.stderr)

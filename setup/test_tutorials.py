@@ -20,7 +20,7 @@ INSTANCE = "93"
 """No other test's."""
 TIMEOUT_S = 110.0
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.kernel
 
 
 def steps(page: Path) -> Iterator[tuple[str, str, str]]:

@@ -15,7 +15,7 @@ from finsy import P4CounterData, P4CounterEntry
 from live_switch import REPOSITORY
 from live_topology import TOPOLOGIES, Controller, LiveTopology, controllers, live_topology, wait_until
 
-pytestmark = [pytest.mark.timed, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timed
 
 TABLES = ("policy", "port_limit", "ipv4_lpm", "flow_v4")
 

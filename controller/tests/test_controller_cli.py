@@ -149,7 +149,6 @@ def closed_port() -> int:
 @pytest.mark.parametrize(
     "arguments", [("flows",), ("threshold", "show"), ("threshold", "set", "5", "-p", "3"), ("table",), ("measure",)]
 )
-@pytest.mark.timeout(30)
 def test_a_dead_switch_is_named(
     arguments: tuple[str, ...], closed_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,7 +157,6 @@ def test_a_dead_switch_is_named(
     assert f"switch s1 at 127.0.0.1:{closed_port} does not answer" in text
 
 
-@pytest.mark.timeout(30)
 def test_status_of_a_dead_switch_still_shows_the_rest(closed_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["status", "--json", "-s", f"s1=127.0.0.1:{closed_port}"])
@@ -168,7 +166,6 @@ def test_status_of_a_dead_switch_still_shows_the_rest(closed_port: int, capsys: 
     assert data["switches"][0]["error"]["code"] == "switch_unreachable"
 
 
-@pytest.mark.timeout(30)
 def test_status_is_not_well_when_a_file_of_tls_is_none(
     closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,7 +178,6 @@ def test_status_is_not_well_when_a_file_of_tls_is_none(
     assert "none.pem" in switch["error"]["message"]
 
 
-@pytest.mark.timeout(30)
 def test_a_switch_that_accepts_and_says_nothing_is_given_up(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -17,8 +17,6 @@ from fairlane_controller.verbs.script import read_lines
 from live_switch import COMPILED, REPOSITORY, LiveSwitch, binary
 from test_controller_gfr_live import switch as gfr_switch  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
-pytestmark = pytest.mark.timeout(180)
-
 TEXT = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"<!-- (needs|fails|file): (\S+) -->\n```(?:sh|text)?\n(.*?)```", re.DOTALL)
 

@@ -113,7 +113,7 @@ def test_files_of_the_topologies_are_valid_and_come_back(path: Path) -> None:
     assert read_text(to_toml(config), "again.toml") == config
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_a_file_that_is_no_toml_is_refused_before_its_keys_are_placed(tmp_path: Path) -> None:
     (tmp_path / "f.toml").write_text("ports = [ } ]\n")
     with pytest.raises(FairlaneError, match=r"f\.toml: line 1, column 11: Invalid value"):

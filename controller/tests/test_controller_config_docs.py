@@ -17,8 +17,6 @@ from fairlane_controller.config.schema import json_schema_text
 from fairlane_controller.typed import typed
 from live_switch import LiveSwitch, wait_until
 
-pytestmark = pytest.mark.timeout(120)
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENT = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
 

@@ -19,8 +19,6 @@ from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
 from state_tools import documents
 from test_controller_gfr_live import FIFO, write_state
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def started(request: pytest.FixtureRequest, folder: Path, program: str) -> LiveSwitch:
     """A running switch of the target whose run state says the program."""

@@ -22,8 +22,6 @@ from finsy.proto import p4r
 from live_switch import COMPILED, LiveSwitch, binary, wait_until
 from state_tools import documents
 
-pytestmark = pytest.mark.timeout(120)
-
 TWO_CLASSES = """
 program = "qthresh"
 [[ports]]

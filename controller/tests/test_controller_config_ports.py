@@ -16,8 +16,6 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from live_switch import LiveSwitch
 
-pytestmark = pytest.mark.timeout(120)
-
 PORT = """
 [[ports]]
 switch = "s1"

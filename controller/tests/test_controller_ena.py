@@ -10,8 +10,6 @@ import pytest
 from fairlane_controller.state.run_state import read_topology, write_topology
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def write_state(switch: LiveSwitch, *far_side: int) -> None:
     """A run state of one switch with three ports, some of them far sides."""

@@ -25,7 +25,7 @@ from fault_tools import cut_proxy
 from live_switch import LiveSwitch, wait_until
 from live_topology import Controller, controllers, live_topology
 
-pytestmark = [pytest.mark.timed, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timed
 
 DEADLINE_S = 20.0
 

@@ -30,7 +30,7 @@ from live_switch import COMPILED, LiveSwitch, wait_until
 from live_topology import Controller, controllers
 from test_controller_frames import ipv4_frame
 
-pytestmark = [pytest.mark.timed, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timed
 
 FLOWS_PER_S = 10_000
 FLOOD_S = 2.0

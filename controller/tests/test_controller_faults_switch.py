@@ -27,7 +27,7 @@ from finsy.proto import p4r
 from live_switch import COMPILED, LiveSwitch, wait_until
 from live_topology import live_topology
 
-pytestmark = [pytest.mark.timed, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timed
 
 SCHEMA = P4Schema(COMPILED / "qthresh.p4info.txtpb")
 

@@ -17,8 +17,6 @@ from fairlane_controller.programs.qthresh import model as qthresh
 from live_switch import RATE_BPS, LiveSwitch, wait_until
 from steady import void_when_stalled
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def ipv4_frame(protocol: int, source: str, destination: str, payload: bytes) -> bytes:
     """An Ethernet frame to the switch with an IPv4 packet whose header checksum is right."""

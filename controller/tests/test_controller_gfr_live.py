@@ -21,8 +21,6 @@ from fairlane_controller.switch.difference import read_entries
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
 from state_tools import documents
 
-pytestmark = pytest.mark.timeout(120)
-
 FIFO = """
 [[ports]]
 switch = "s1"

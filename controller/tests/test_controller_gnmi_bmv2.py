@@ -12,7 +12,6 @@ from fairlane_controller.state.run_state import read_topology, write_topology
 from live_switch import LiveSwitch, binary, wait_until
 
 pytestmark = [
-    pytest.mark.timeout(120),
     pytest.mark.skipif(binary("bmv2") is None, reason="simple_switch_grpc is not on the PATH"),
 ]
 

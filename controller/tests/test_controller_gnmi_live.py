@@ -38,7 +38,6 @@ from finsy.proto import gnmi, gnmi_grpc
 from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary
 
 pytestmark = [
-    pytest.mark.timeout(120),
     pytest.mark.skipif(os.geteuid() != 0, reason="makes network interfaces: needs root"),
     pytest.mark.skipif(binary("embedded") is None, reason="fairlane-switch is not built"),
 ]

@@ -23,8 +23,6 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from live_switch import LiveSwitch, wait_until
 from state_tools import contents, documents, put_text
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def values(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:

@@ -21,8 +21,6 @@ from fairlane_controller.switch.shared import TABLE_ROUTE
 from live_switch import LiveSwitch, wait_until
 from state_tools import documents
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def threshold(switch: LiveSwitch) -> dict[str, object]:
     """The one row of `threshold show`."""

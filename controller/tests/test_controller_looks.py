@@ -14,8 +14,6 @@ import pytest
 from live_switch import RATE_BPS, LiveSwitch, wait_until
 from test_controller_frames import ipv4_frame, send, udp_frame
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def expired_frame() -> bytes:
     """An IPv4 packet whose TTL is used up, checksum right."""

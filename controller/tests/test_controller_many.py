@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from live_topology import Controller, LiveTopology, controllers, live_topology, wait_until
 
-pytestmark = [pytest.mark.timed, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.timed
 
 
 def thresholds(topology: LiveTopology) -> dict[tuple[str, int], int]:

@@ -16,7 +16,6 @@ from live_switch import COMPILED, LiveSwitch, binary, wait_until
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.timeout(90)
 
 PROGRAM = '''
 from collections.abc import Iterator

@@ -22,8 +22,6 @@ from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles
 from finsy.proto import gnmi, p4r
 from live_switch import COMPILED, LiveSwitch, binary
 
-pytestmark = pytest.mark.timeout(60)
-
 Call = tuple[str, Any]
 CALLS: tuple[Call, ...] = (
     ("/p4.v1.P4Runtime/Capabilities", p4r.CapabilitiesRequest()),

@@ -16,8 +16,6 @@ from fairlane_controller.cli.trace_tree import show_value
 from fairlane_controller.switch import frames
 from live_switch import QUEUE_PACKETS, LiveSwitch, wait_until
 
-pytestmark = pytest.mark.timeout(120)
-
 TCP = "tcp:10.0.1.1:4000>10.0.3.3:5001,len=1000"
 
 

@@ -18,8 +18,6 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from finsy.proto import p4r
 from live_switch import REPOSITORY, LiveSwitch
 
-pytestmark = pytest.mark.timeout(120)
-
 ENTITIES = REPOSITORY / "switch" / "crates" / "p4rt" / "tests" / "p4"
 MAC = "08:00:00:00:09:99"
 

@@ -69,7 +69,6 @@ def goodput_bps(result: RunResult) -> dict[str, float]:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_a_run_on_linux_is_the_same_twice_and_like_the_simulator_s() -> None:
     first, second = kernel.run(RUN), kernel.run(RUN)
     assert replace(first, wall_s=0.0) == replace(second, wall_s=0.0)
@@ -90,7 +89,6 @@ def digest(result: RunResult) -> str:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_seed_and_scenario_decide_every_byte() -> None:
     """Alone, in two processes, beside a busy process, and on the machine of whoever committed the reference."""
     alone = digest(kernel.run(RUN))
@@ -108,7 +106,6 @@ def test_seed_and_scenario_decide_every_byte() -> None:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_a_largest_window_holds_on_linux_as_in_the_simulator() -> None:
     run = replace(scenario(Flow("clamped", "clamped", "h1", "h3", window_packets=5)), series=True)
     on_linux, simulated = kernel.run(run), sim.run(run)
@@ -118,7 +115,6 @@ def test_a_largest_window_holds_on_linux_as_in_the_simulator() -> None:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_applications_ask_for_the_same_on_linux_as_in_the_simulator() -> None:
     web = App("web", arrivals_per_s=2.0, mean_bytes=8_000, distribution="pareto", max_bytes=100_000)
     files = App("bytes", bytes=20_000, times=3, interval_s=4.0)
@@ -153,7 +149,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_a_program_of_the_user_s_is_an_application(program: Path) -> None:
     app = App("command", command=(str(program), "{receiver}", "{port}"), receiver_command=(str(program), "{port}"))
     flow = Flow("own", "own", "h1", "h3", variant="reno", app=app)
@@ -168,7 +163,6 @@ def test_a_program_of_the_user_s_is_an_application(program: Path) -> None:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_a_program_that_hangs_or_eats_ends_the_run(program: Path, tmp_path: Path) -> None:
     flow = Flow("own", "own", "h1", "h3", variant="reno", app=App("command", command=(str(program), "eat")))
     with pytest.raises(RunError, match="flow own: its command ended with signal"):
@@ -179,7 +173,6 @@ def test_a_program_that_hangs_or_eats_ends_the_run(program: Path, tmp_path: Path
 
 
 @built
-@pytest.mark.timeout(100)
 def test_a_killed_run_leaves_no_machine(program: Path, tmp_path: Path) -> None:
     run = get_context("spawn").Process(target=spin, args=(program, tmp_path))
     run.start()
@@ -190,7 +183,6 @@ def test_a_killed_run_leaves_no_machine(program: Path, tmp_path: Path) -> None:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_a_run_that_is_over_leaves_no_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     gc.disable()
@@ -239,7 +231,6 @@ def test_host_programs_are_the_kernel_s() -> None:
 
 
 @built
-@pytest.mark.timeout(100)
 def test_memory_is_as_the_flows_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     many = scenario(replace(RENO, connections=100), duration_s=2.0, warmup_s=0.5)
     assert sum(goodput_bps(kernel.run(many)).values()) > 1_000_000

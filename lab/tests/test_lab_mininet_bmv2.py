@@ -30,7 +30,7 @@ def test_vegas_has_its_share_on_bmv2_too(tmp_path: Path, monkeypatch: pytest.Mon
         one = scenario(point=control.scheme, control=control, tcp=TcpOptions(mss_bytes=960, delayed_ack=True))
         runs.append(replace(one, duration_s=14.0, warmup_s=5.0))
     found: dict[str, RunResult | RunError] = {}
-    options = MininetOptions(target="bmv2", first_instance=94, parallel=1)
+    options = MininetOptions(target="bmv2", first_instance=89, parallel=1)
     run_many(runs, options, lambda one, result: found.__setitem__(one.point, result))
     shares: dict[str, float] = {}
     for point, result in found.items():

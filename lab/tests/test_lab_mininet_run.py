@@ -31,7 +31,7 @@ def test_runs_with_clamped_windows_follow_each_other_on_one_network(
         one = scenario(*flows, point=f"run {order}", topology=document(5_000_000), tcp=TcpOptions(delayed_ack=False))
         runs.append(replace(one, duration_s=4.0, warmup_s=1.5))
     found: dict[str, RunResult | RunError] = {}
-    options = MininetOptions(first_instance=92, parallel=1)
+    options = MininetOptions(first_instance=99, parallel=1)
     run_many(runs, options, lambda one, result: found.__setitem__(one.point, result))
     for order, window in enumerate(windows):
         result = found[f"run {order}"]

@@ -134,7 +134,9 @@ def test_a_picture_is_drawn_again_only_for_other_data(results: Path) -> None:
 
 
 def test_check_says_which_page_differs(tmp_path: Path) -> None:
-    shutil.copytree(RESULTS_PAGES / "data", tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    for archived in (RESULTS_PAGES / "data").glob("gfr-table2.*"):
+        shutil.copy(archived, tmp_path / "data")
     done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path), "--check"])
     assert done.exit_code != 0
     assert "run: fairlane lab publish" in " ".join(done.output.split())

@@ -40,7 +40,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.timeout(600)
 def test_quic_and_tcp_share_the_line_and_a_seed_repeats(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(program)
     values = {"duration_s": (20,), "warmup_s": (5,), "control": ("drop-tail",)}

@@ -41,8 +41,6 @@ P4INFO = PROGRAMS / "entities.p4info.txtpb"
 READY = "fairlane-switch: ready grpc="
 DEVICE_ID = 7
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture
 def address() -> Iterator[str]:

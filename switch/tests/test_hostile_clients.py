@@ -19,8 +19,6 @@ P4INFO = PROGRAMS / "entities.p4info.txtpb"
 READY = "fairlane-switch: ready grpc="
 CALL_S = 20
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @contextlib.contextmanager
 def switch(*options: str) -> Generator[str]:

@@ -33,8 +33,6 @@ MS = 1_000_000
 SWITCH = {"name": "s1", "ports": [{"port": 1}, {"port": 2}]}
 MAC = {1: "02:00:00:00:00:01", 2: "02:00:00:00:00:02"}
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def config(**changes: Any) -> str:
     """h1 ── s1 ── h2: UDP, a datagram of 1000 bytes each millisecond."""

@@ -35,7 +35,6 @@ from wire_lab import run, socket_in, wait_until
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
-    pytest.mark.timeout(60),
 ]
 
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")

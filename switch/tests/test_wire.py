@@ -25,7 +25,6 @@ from wire_lab import MACS, WireNet, drain, run, socket_in, socket_mode, stamped,
 pytestmark = [
     pytest.mark.timed,
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
-    pytest.mark.timeout(60),
 ]
 
 
