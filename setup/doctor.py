@@ -35,11 +35,12 @@ class Finding:
 
 
 def output(*command: str) -> str:
-    """What a command prints, or nothing when it is not there or fails."""
+    """What a command prints, on standard output or else on standard error; nothing when it is not there or fails."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return ""
+    return (done.stdout.strip() or done.stderr.strip()) if done.returncode == 0 else ""
 
 
 def version_of(text: str) -> tuple[int, ...]:
@@ -183,8 +184,9 @@ def bmv2() -> Finding:
 
 
 def version_line(text: str) -> str:
-    """The last word of a version text."""
-    return text.split()[-1] if text else ""
+    """The first version in a text, such as `1.2.5.16`, or else its last word."""
+    found = re.search(r"\d+(\.\d+)+\S*", text)
+    return found[0] if found else text.split()[-1] if text else ""
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
