@@ -171,6 +171,7 @@ kernel() {
         cargo build --quiet --locked --release --manifest-path switch/Cargo.toml -p guest --target $target
     strip -o .setup/kernel/guest.new "${CARGO_TARGET_DIR:-switch/target}/$target/release/fairlane-guest"
     mv .setup/kernel/guest.new .setup/kernel/guest
+    $VENV/bin/python setup/kernel.py boot
 }
 
 # One wheel of all rooms, with the binaries stripped and the oldest C library named that it runs with.

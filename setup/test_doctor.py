@@ -41,6 +41,30 @@ def test_what_fails_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert doctor.rust().what == "Rust: none"
 
 
+DEAD_KERNEL = """
+echo 'Linux version 6.12.117' >&2
+echo 'userspace - ptrace set fp regs failed, errno = 14' >&2
+kill -9 $$
+"""
+
+
+def test_a_kernel_that_does_not_boot_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "linux", DEAD_KERNEL)
+    (tmp_path / "guest").touch()
+    monkeypatch.setattr(doctor, "BUILT_KERNEL", tmp_path)
+    found = doctor.virtual_kernel()
+    assert found.ok is False
+    assert "does not boot: it ended with -9" in found.what
+    assert found.what.endswith("\n          userspace - ptrace set fp regs failed, errno = 14")
+
+
+def test_a_kernel_that_is_silent_does_not_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "linux", "exec tail -f /dev/null")
+    (tmp_path / "guest").touch()
+    monkeypatch.setattr(doctor, "BOOT_S", 0.3)
+    assert doctor.boot_failure(tmp_path) == "it has not ended after 0.3 s"
+
+
 def script(path: Path, text: str) -> None:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)

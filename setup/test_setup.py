@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set-up without a terminal says what it does."""
+"""Set-up without a terminal says what it does; CI goes on without a kernel only where none can be built."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CARGO = """case $1 in --version) echo cargo 1.95.0; exit;; esac
@@ -36,3 +39,18 @@ def test_a_long_step_says_that_it_goes_on(tmp_path: Path) -> None:
     assert lines[1] == "[setup] still building: 0 s"
     assert lines[-2] == "error: no crate"
     assert lines[-1].startswith("[setup] error: the Rust build failed")
+
+
+@pytest.mark.parametrize(("code", "ends_with", "is_tested"), [(0, 0, True), (3, 0, True), (2, 2, False)])
+def test_ci_without_a_kernel(code: int, ends_with: int, is_tested: bool, tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    script(tmp_path / ".ci" / "declared-programs", f"ln -s {tmp_path}/bin/make $1")
+    script(tmp_path / "setup" / "setup.sh", f"[ $1 != kernel ] || exit {code}")
+    script(tmp_path / "bin" / "make", "echo tests")
+    script(tmp_path / "bin" / "ip", "exit")
+    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == ends_with
+    assert ("tests" in done.stdout.split()) is is_tested
+    assert ("SKIPPED: the tests of --runtime kernel" in done.stdout) is (code == 3)
