@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,15 @@ PYTHON = sys.executable if IS_WHEEL else str(ROOT / ".venv" / "bin" / "python")
 MEND = "install the wheel again" if IS_WHEEL else "make setup"
 MINIMUM_KERNEL = (5, 15)
 MINIMUM_RUST = (1, 88)
+BUILT_KERNEL = ROOT / ".setup" / "kernel"
+BOOT_S = 60
+BOOT_OPTIONS = (
+    *("mem=64M", "root=fairlane", "rootfstype=hostfs", "hostfs=/proc/self/cwd", "rw", "init=/init"),
+    *("umid=fairlane", "uml_dir=.", "con=null", "con0=null,fd:2", "time-travel=inf-cpu"),
+)
+"""As in switch/crates/uml/src/machine.rs, but for the calendar: alone, time passes when there is nothing else to do."""
+NOTHING_TO_DO = '{"start_ns": 5000000000, "end_ns": 1, "sample_ns": null, "seed": 1, "hosts": [], "flows": []}'
+"""The plan of switch/crates/uml/src/plan.rs."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +45,12 @@ class Finding:
 
 
 def output(*command: str) -> str:
-    """What a command prints, or nothing when it is not there or fails."""
+    """What a command prints, on standard output or else on standard error; nothing when it is not there or fails."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20).stdout.strip()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return ""
+    return (done.stdout.strip() or done.stderr.strip()) if done.returncode == 0 else ""
 
 
 def version_of(text: str) -> tuple[int, ...]:
@@ -183,8 +194,48 @@ def bmv2() -> Finding:
 
 
 def version_line(text: str) -> str:
-    """The last word of a version text."""
-    return text.split()[-1] if text else ""
+    """The first version in a text, such as `1.2.5.16`, or else its last word."""
+    found = re.search(r"\d+(\.\d+)+\S*", text)
+    return found[0] if found else text.split()[-1] if text else ""
+
+
+def boot_failure(folder: Path) -> str:
+    """Why the kernel of `--runtime kernel` in this folder does not boot and end as it should; empty: it does."""
+    with tempfile.TemporaryDirectory(prefix="fairlane-boot-") as root:
+        shutil.copy(folder / "guest", Path(root, "init"))
+        Path(root, "plan.json").write_text(NOTHING_TO_DO)
+        command = ["setpriv", "--pdeathsig", "KILL", "setarch", "x86_64", "-R", str(folder / "linux"), *BOOT_OPTIONS]
+        # Its memory is a file, which not every /dev/shm can hold.
+        environment = {"PATH": "/usr/bin:/bin", "TMPDIR": "."}
+        console = Path(root, "console")
+        try:
+            with console.open("wb") as out:
+                done = subprocess.run(
+                    command, cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=BOOT_S
+                )
+        except OSError as error:
+            return str(error)
+        except subprocess.TimeoutExpired:
+            return f"it has not ended after {BOOT_S} s{last_words(console)}"
+        failure = Path(root, "failure")
+        if failure.exists():
+            return failure.read_text()
+        return f"it ended with {done.returncode}{last_words(console)}" if done.returncode else ""
+
+
+def last_words(console: Path) -> str:
+    """The last lines of a console."""
+    lines = [line.strip() for line in console.read_text(errors="replace").splitlines() if line.strip()]
+    return "".join(f"\n          {line}" for line in lines[-4:])
+
+
+def virtual_kernel() -> Finding:
+    """The kernel of `--runtime kernel`, needed only for that."""
+    if not all((BUILT_KERNEL / name).is_file() for name in ("linux", "guest")):
+        return Finding(None, "the kernel of --runtime kernel (optional)", "make kernel")
+    why = boot_failure(BUILT_KERNEL)
+    what = f"the kernel of --runtime kernel does not boot: {why}" if why else "the kernel of --runtime kernel boots"
+    return Finding(not why, what, "make kernel builds it anew when its source or this repository has changed")
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
@@ -200,6 +251,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     environment,
     binaries,
     simulator,
+    virtual_kernel,
     p4c,
     bmv2,
 )

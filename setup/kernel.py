@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`make kernel`: the kernel of `--runtime kernel`, User-mode Linux with fairlane's senders built in, from the distribution's source.
+With the argument `boot` it boots what is there, as `make kernel` does behind the build.
 
 Under `.setup/kernel/`: `source/` and `build/` (a changed sender is compiled anew in seconds), `linux-<hash>`, and `linux` and
 `linux.json`, which say which one it is. The hash is over all that the kernel is made of; what is built is not built again.
@@ -20,7 +21,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
+import doctor
 from fairlane_hosts.variants import bpf_variants
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +34,9 @@ PACKAGE_STAMP = SOURCE / ".fairlane-package"
 MINIMUM_KERNEL = (6, 12)
 """Time travel with shared memory (include/uapi/linux/um_timetravel.h)."""
 PACKAGE_NAME = re.compile(r"linux-(?:[a-z]+-)?(?:[\d.]+-)?source-(\d+)\.(\d+)(?:\.\d+)?")
+PATCH, REGISTERS_PATCH = OURS / "fairlane.patch", OURS / "registers.patch"
+CANNOT_BUILD = 3
+"""Exit code: this machine cannot build it. 2: the build failed, or what was built does not boot."""
 NOT_UNPACKED = ("*/Documentation/*.rst", "*/drivers/gpu/*.[ch]", "*/sound/*.[ch]", "*/tools/testing/*")
 SAME_EVERYWHERE = {  # what a build writes into the kernel, which mixes it into its random numbers
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
@@ -47,12 +53,13 @@ late_initcall(fl_register);
 
 
 def say(text: str) -> None:
-    print(f"\033[1m[kernel]\033[0m {text}", flush=True)
+    name = "\033[1m[kernel]\033[0m" if sys.stdout.isatty() else "[kernel]"
+    print(f"{name} {text}", flush=True)
 
 
-def fail(text: str) -> None:
+def fail(text: str, code: int = 2) -> NoReturn:
     print(f"[kernel] error: {text}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
 
 
 def run(*command: str | Path, log: Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
@@ -68,6 +75,8 @@ def run(*command: str | Path, log: Path, cwd: Path | None = None, env: dict[str,
 
 def find_package() -> tuple[str, str]:
     """Name and version of the newest source package that apt knows, 6.12 before others, on which the patch was made."""
+    if shutil.which("apt-cache") is None:
+        fail("there is no apt here, whose source package of Linux it is built from", CANNOT_BUILD)
     names = subprocess.run(
         ["apt-cache", "pkgnames", "linux-"], capture_output=True, text=True, check=False
     ).stdout.split()
@@ -77,7 +86,8 @@ def find_package() -> tuple[str, str]:
         there = ", ".join(sorted(found)) or "none"
         fail(
             f"apt knows no source package of Linux {MINIMUM_KERNEL[0]}.{MINIMUM_KERNEL[1]} or newer (it knows: {there}); "
-            "Debian 12 has it in its security suite, Ubuntu 24.04 as a hardware-enablement kernel; `apt-get update` may help"
+            "Debian 12 has it in its security suite, Ubuntu 24.04 as a hardware-enablement kernel; `apt-get update` may help",
+            CANNOT_BUILD,
         )
     name = max(fit, key=lambda name: (fit[name] == MINIMUM_KERNEL, fit[name], name))
     shown = subprocess.run(
@@ -86,13 +96,12 @@ def find_package() -> tuple[str, str]:
     version = re.search(r"^Version: (.*)$", shown.stdout, re.MULTILINE)
     if version is None:
         fail(f"apt cannot show {name}: {shown.stderr.strip()}")
-        raise AssertionError
     return name, version[1]
 
 
 def fetch_source() -> str:
-    """Unpack and patch the source, unless it is there with this patch; returns the package's name and version."""
-    patch = hashlib.sha256((OURS / "fairlane.patch").read_bytes()).hexdigest()
+    """Unpack and patch the source, unless it is there with these patches; returns the package's name and version."""
+    patch = hashlib.sha256(PATCH.read_bytes() + REGISTERS_PATCH.read_bytes()).hexdigest()
     if PACKAGE_STAMP.is_file():
         package, _, applied = PACKAGE_STAMP.read_text().partition("\n")
         if applied == patch:
@@ -116,7 +125,9 @@ def fetch_source() -> str:
     tree = next(path.parent for path in partial.glob("*/Kbuild"))
     if "um_timetravel_schedshm" not in (tree / "include/uapi/linux/um_timetravel.h").read_text():
         fail(f"{name} {version} has no time travel with shared memory (um_timetravel_schedshm)")
-    run("patch", "-p1", "-i", OURS / "fairlane.patch", log=log, cwd=tree)
+    has_fixed_size = "2696" in (tree / "arch/x86/um/user-offsets.c").read_text()
+    for each in (PATCH, REGISTERS_PATCH) if has_fixed_size else (PATCH,):
+        run("patch", "-p1", "-i", each, log=log, cwd=tree)
     with (tree / "net/ipv4/Makefile").open("a") as makefile:
         makefile.write("\nobj-y += fairlane/\n")
     (tree / PACKAGE_STAMP.name).write_text(f"{name} {version}\n{patch}")
@@ -193,14 +204,14 @@ def digest(package: str) -> str:
         0
     ]
     parts = [package, compiler, json.dumps(SAME_EVERYWHERE), *(f"{name}\0{text}" for name, text in sender_files())]
-    parts += [(OURS / name).read_text() for name in ("config", "fairlane.patch")]
+    parts += [path.read_text() for path in (OURS / "config", PATCH, REGISTERS_PATCH)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def build_kernel() -> None:
     """Build what is missing, and let `linux` and `linux.json` name it."""
     if platform.machine() != "x86_64":
-        fail(f"User-mode Linux with time travel is built on x86_64; this machine is {platform.machine()}")
+        fail(f"User-mode Linux with time travel is built on x86_64; this machine is {platform.machine()}", CANNOT_BUILD)
     package = fetch_source()
     tag = digest(package)
     kernel, record = FOLDER / f"linux-{tag}", FOLDER / "linux.json"
@@ -209,7 +220,7 @@ def build_kernel() -> None:
         return
     started = time.monotonic()
     if not kernel.is_file():
-        jobs = os.environ.get("KERNEL_JOBS") or str(os.cpu_count() or 1)
+        jobs = os.environ.get("KERNEL_JOBS") or str(len(os.sched_getaffinity(0)))
         again = (BUILD / "linux").is_file()
         say(
             f"building User-mode Linux ({package}) with {jobs} jobs: {'seconds or minutes' if again else 'three to six minutes'}"
@@ -247,7 +258,17 @@ def build_kernel() -> None:
     say(f"{kernel.relative_to(ROOT)}: {size_mb:.1f} MB, {len(names)} senders of hosts/cc, in {seconds} s")
 
 
+def boot() -> int:
+    """Boot what was built, once."""
+    if why := doctor.boot_failure(FOLDER):
+        fail(f"the kernel was built and does not boot: {why}")
+    say("it boots")
+    return 0
+
+
 def main() -> int:
+    if sys.argv[1:] == ["boot"]:
+        return boot()
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:  # two builds at once would share a tree
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -4,12 +4,23 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .setup
-say() { printf '\033[1m[setup]\033[0m %s\n' "$*"; }
+exec 3>&1  # what is said, also while a command writes into its log
+say() { if [ -t 3 ]; then printf '\033[1m[setup]\033[0m %s\n' "$*"; else printf '[setup] %s\n' "$*"; fi >&3; }
 fail() { printf '[setup] error: %s\n' "$*" >&2; exit 2; }
 as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; return; fi
     command -v sudo >/dev/null || fail "this needs root, and there is no sudo: run as root: $*"
     sudo "$@"
+}
+STILL_S=30
+patiently() {  # WHAT COMMAND…: runs it, and says each $STILL_S seconds that it is still at it
+    local what=$1 begin=$SECONDS code=0
+    shift
+    # Nobody writes there: a read ends when its time is over, and for good with the command or with us.
+    exec 4> >(while read -r -t $STILL_S || [ $? -gt 128 ]; do say "still $what: $((SECONDS - begin)) s"; done)
+    "$@" 4>&- || code=$?
+    exec 4>&-
+    return $code
 }
 SYSTEM_PYTHON=/usr/bin/python3
 UV=.setup/uv/bin/uv
@@ -31,7 +42,7 @@ packages() {
     say "installing with apt (needs root):$missing"
     as_root apt-get update -qq
     # shellcheck disable=SC2086
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > .setup/apt.log 2>&1 \
+    patiently "installing" as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > .setup/apt.log 2>&1 \
         || { tail -n 5 .setup/apt.log >&2; fail "apt could not install:$missing (whole log: .setup/apt.log)"; }
 }
 
@@ -45,7 +56,7 @@ browser() {
     apt-cache show chromium >/dev/null 2>&1 || as_root apt-get update -qq || true
     if apt-cache show chromium 2>/dev/null | grep '^Depends: .*libc6' >/dev/null; then
         say "installing chromium with apt (needs root): the tests of the live page need a browser"
-        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > .setup/browser.log 2>&1 \
+        patiently "installing chromium" as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > .setup/browser.log 2>&1 \
             || say "apt could not install chromium (see .setup/browser.log): the tests of the live page will be skipped"
     else
         say "no chromium in apt: the tests of the live page will be skipped"
@@ -81,7 +92,7 @@ python_env() {  # [$DEVELOPERS]; an environment with them does without, too
     pinned_uv
     say "making the Python environment in $VENV (system Python, so that Mininet is in it)"
     [ -x $VENV/bin/python ] || "$UV" venv -q --python "$SYSTEM_PYTHON" --system-site-packages $VENV
-    "$UV" pip install -q --compile-bytecode --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
+    patiently "installing Python packages" "$UV" pip install -q --compile-bytecode --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
         "$@" -e ./switch -e ./controller -e ./hosts -e ./lab
     echo "$want" > $stamp
 }
@@ -96,7 +107,7 @@ rust_version_ok() {
 # any version that is new enough does, and is named.
 rust() {
     [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
-    rust_version_ok && return 0
+    patiently "at Rust (rustup fetches the pinned one)" rust_version_ok && return 0
     if RUSTUP_TOOLCHAIN=stable rust_version_ok; then
         export RUSTUP_TOOLCHAIN=stable
         echo stable > .setup/rust-toolchain
@@ -108,14 +119,14 @@ rust() {
     newest=$(apt-cache pkgnames cargo-1. 2>/dev/null | sed -n 's/^cargo-1\.\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
     if [ -n "$newest" ] && [ "$newest" -ge 88 ]; then
         say "installing Rust 1.$newest with apt (needs root)"
-        as_root apt-get install -y -qq "cargo-1.$newest" "rustc-1.$newest" > .setup/rust.log 2>&1
+        patiently "installing Rust" as_root apt-get install -y -qq "cargo-1.$newest" "rustc-1.$newest" > .setup/rust.log 2>&1
         mkdir -p .setup/rust && ln -sf "/usr/bin/cargo-1.$newest" .setup/rust/cargo && ln -sf "/usr/bin/rustc-1.$newest" .setup/rust/rustc
         export PATH="$PWD/.setup/rust:$PATH"
         rust_version_ok && return 0
     fi
     if apt-cache show rustup >/dev/null 2>&1; then
         say "installing rustup with apt (needs root), and with it the stable tool chain"
-        as_root apt-get install -y -qq rustup > .setup/rust.log 2>&1 && rustup default stable >> .setup/rust.log 2>&1
+        as_root apt-get install -y -qq rustup > .setup/rust.log 2>&1 && patiently "installing Rust" rustup default stable >> .setup/rust.log 2>&1
         rust_version_ok && return 0
     fi
     fail "Rust 1.88 or newer is needed (found: $(cargo --version 2>/dev/null || echo none)). Get it from the Rust project (https://rustup.rs), then run this again"
@@ -124,10 +135,12 @@ rust() {
 binaries() {  # [--bins: without the simulator; features, and so what is built, are those with it]
     rust
     export PYO3_PYTHON="$PWD/$VENV/bin/python"
-    local quiet=--quiet
-    [ -t 2 ] && quiet=  # cargo shows how far it is, and nothing of what is there already
-    cargo build $quiet --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native "$@" \
-        || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"
+    local build=(cargo build --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native "$@")
+    if [ ! -t 2 ]; then  # in a terminal cargo shows how far it is, and nothing of what is there already
+        say "cargo builds the switch, the links and the simulator (minutes the first time)"
+        build=(patiently "building" "${build[@]}" --quiet)
+    fi
+    "${build[@]}" || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"
 }
 
 # The simulator is a Python module: the library that cargo made, under the name that Python looks for.
@@ -151,12 +164,14 @@ bpf() {
 # The kernel of `--runtime kernel`; nothing else needs it.
 kernel() {
     packages setup/kernel-packages.txt
-    $VENV/bin/python setup/kernel.py
+    patiently "at the kernel" $VENV/bin/python setup/kernel.py
     local target=x86_64-unknown-linux-gnu
     # Linked statically, under a target of its own: the other crates keep what they were built with.
-    RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --locked --release --manifest-path switch/Cargo.toml -p guest --target $target
+    RUSTFLAGS="-C target-feature=+crt-static" patiently "compiling the kernel's first program" \
+        cargo build --quiet --locked --release --manifest-path switch/Cargo.toml -p guest --target $target
     strip -o .setup/kernel/guest.new "${CARGO_TARGET_DIR:-switch/target}/$target/release/fairlane-guest"
     mv .setup/kernel/guest.new .setup/kernel/guest
+    $VENV/bin/python setup/kernel.py boot
 }
 
 # One wheel of all rooms, with the binaries stripped and the oldest C library named that it runs with.

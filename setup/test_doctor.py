@@ -26,6 +26,50 @@ def test_versions(text: str, version: tuple[int, ...]) -> None:
     assert doctor.version_of(text) == version
 
 
+@pytest.mark.parametrize("stream", ["", " >&2"])
+def test_a_version_counts_on_either_stream(stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    says = "echo p4c-bm2-ss; echo 'Version 1.2.5.16 (SHA: 0123456 BUILD: Release)'"
+    script(tmp_path / "p4c-bm2-ss", f"({says}){stream}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.p4c() == doctor.Finding(True, "p4c-bm2-ss 1.2.5.16", doctor.p4c().mend)
+
+
+def test_what_fails_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "cargo", "echo 'error: toolchain 1.95.0 is not installed' >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert doctor.rust().what == "Rust: none"
+
+
+DEAD_KERNEL = """
+echo 'Linux version 6.12.117' >&2
+echo 'userspace - ptrace set fp regs failed, errno = 14' >&2
+kill -9 $$
+"""
+
+
+def test_a_kernel_that_does_not_boot_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "linux", DEAD_KERNEL)
+    (tmp_path / "guest").touch()
+    monkeypatch.setattr(doctor, "BUILT_KERNEL", tmp_path)
+    found = doctor.virtual_kernel()
+    assert found.ok is False
+    assert "does not boot: it ended with -9" in found.what
+    assert found.what.endswith("\n          userspace - ptrace set fp regs failed, errno = 14")
+
+
+def test_a_kernel_that_is_silent_does_not_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "linux", "exec tail -f /dev/null")
+    (tmp_path / "guest").touch()
+    monkeypatch.setattr(doctor, "BOOT_S", 0.3)
+    assert doctor.boot_failure(tmp_path) == "it has not ended after 0.3 s"
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 def test_a_missing_thing_makes_the_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from fairlane_lab.cli.stopping import stoppable
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import kernel, sim
@@ -182,6 +185,63 @@ def test_a_killed_run_leaves_no_machine(program: Path, tmp_path: Path) -> None:
     wait_until(lambda: not processes_in(tmp_path))
 
 
+SILENT = """#!/usr/bin/python3
+import signal, socket
+calendar = socket.socket(socket.AF_UNIX)
+{begins}
+signal.pause()
+"""
+
+
+@pytest.fixture(params=["pass", "calendar.connect('time')"])
+def silent(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    """A kernel that says nothing, before or after it has connected."""
+    kernel, folder = tmp_path / "silent", tmp_path / "machine"
+    kernel.write_text(SILENT.format(begins=request.param))
+    kernel.chmod(0o755)
+    folder.mkdir()
+    return Machine(folder, kernel=kernel, guest=Path("/bin/true"))
+
+
+def test_a_kernel_that_never_speaks_does_not_boot(silent: Machine) -> None:
+    with pytest.raises(RunError, match=r"the kernel did not boot within 1 s \(boot_limit_s\)"):
+        sim.run(RUN, machine=replace(silent, boot_limit_s=1))
+    wait_until(lambda: not processes_in(silent.folder))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_on_a_silent_kernel(silent: Machine, number: signal.Signals) -> None:
+    ends_with(number, silent.folder, sim.run, RUN, None, replace(silent, boot_limit_s=60))
+
+
+@built
+@pytest.mark.timeout(100)
+def test_a_signal_ends_a_run_whose_program_hangs(program: Path, tmp_path: Path) -> None:
+    ends_with(signal.SIGTERM, tmp_path, spin, program, tmp_path)
+
+
+def ends_with(number: int, folder: Path, run: Callable[..., object], *arguments: object) -> None:
+    """A signal ends a run in another process long before it would end by itself, and leaves nothing of the machine."""
+    process = get_context("spawn").Process(target=run_until_signal, args=(run, *arguments))
+    process.start()
+    wait_until(lambda: len(processes_in(folder)) > 0)
+    assert process.pid is not None
+    os.kill(process.pid, number)
+    process.join(20)
+    assert process.exitcode == 128 + number
+    wait_until(lambda: not processes_in(folder))
+
+
+def run_until_signal(run: Callable[..., object], *arguments: object) -> None:
+    """As `fairlane lab run --jobs 1` in a terminal."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with stoppable() as stop:
+        try:
+            run(*arguments)
+        except KeyboardInterrupt:
+            sys.exit(stop.exit_code)
+
+
 @built
 def test_a_run_that_is_over_leaves_no_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -220,6 +280,23 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 @built
+@pytest.mark.timeout(100)
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts: needs root")
+def test_a_container_s_shared_memory_is_enough(tmp_path: Path) -> None:
+    """Docker's runs no code and has 64 MB."""
+    (tmp_path / "run.py").write_text("import test_kernel_run as test\nprint(test.digest(test.kernel.run(test.RUN)))\n")
+    mount = "mount -t tmpfs -o noexec,size=1M tmpfs /dev/shm"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$0" "$1"', sys.executable, tmp_path / "run.py"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert done.stdout.strip() == digest(kernel.run(RUN)), done.stderr
+
+
+@built
 def test_host_programs_are_the_kernel_s() -> None:
     """E-RTO answers a delay spike with new data; ENA names segments that a link corrupts."""
     spike = scenario(replace(RENO, variant="erto"), changes=(Change(at_s=10.0, link="s1-s2", spike_s=2.0),))
@@ -246,7 +323,7 @@ def test_a_machine_without_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_kernel_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Machine.__init__, "__defaults__", (BUILT / "none", BUILT / "none", None, 60))
+    monkeypatch.setattr(Machine.__init__, "__defaults__", (BUILT / "none", BUILT / "none", None, 20, 60))
     with pytest.raises(
         RunError, match=r"there is no \.setup/kernel/none: `make kernel` builds the kernel of this runtime"
     ):

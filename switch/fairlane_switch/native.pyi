@@ -33,7 +33,8 @@ class P4Runtime:
 class Simulation:
     """A network in virtual time. Not for use by two threads at once (RuntimeError).
 
-    A panic in the simulator, which is a bug, is a RuntimeError too; the simulation is of no use then.
+    A panic in the simulator, which is a bug, is a RuntimeError too; the simulation is of no use then. While it waits for the machine
+    of real hosts, signals are handled: what a handler raises (KeyboardInterrupt) ends the call.
     """
 
     def __init__(self, config: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from fairlane_lab.cli.output import console, errors
 from fairlane_lab.definition.metric import parse_metric
@@ -85,7 +86,7 @@ def _metric_name(metric: str) -> Name:
 
 
 def show_failures(failures: Sequence[Failure]) -> None:
-    """A table of the runs that have no result."""
+    """A table of the runs that have no result; runs with the same error share a row."""
     if not failures:
         return
     table = Table(
@@ -97,8 +98,13 @@ def show_failures(failures: Sequence[Failure]) -> None:
     table.add_column("point")
     table.add_column("repeat", justify="right")
     table.add_column("why", overflow="fold")
-    for failure in failures[:MAX_SHOWN_FAILURES]:
-        table.add_row(failure.point, str(failure.repeat), failure.error)
+    groups: dict[str, list[Failure]] = {}
+    for failure in failures:
+        groups.setdefault(failure.error, []).append(failure)
+    for first, *others in list(groups.values())[:MAX_SHOWN_FAILURES]:
+        same = f"\n… and {len(others)} more for the same reason" if others else ""
+        table.add_row(first.point, str(first.repeat), Text(first.error + same))
     errors.print(table)
-    if len(failures) > MAX_SHOWN_FAILURES:
-        errors.print(f"… and {len(failures) - MAX_SHOWN_FAILURES} more; all are in summary.json", style="dim")
+    hidden = sum(len(group) for group in list(groups.values())[MAX_SHOWN_FAILURES:])
+    if hidden:
+        errors.print(f"… and {hidden} more; all are in summary.json", style="dim")

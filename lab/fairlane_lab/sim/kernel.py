@@ -36,6 +36,8 @@ class Machine:
     guest: Path = BUILT / "guest"
     cpu: int | None = None
     "The core that it shares with the simulation."
+    boot_limit_s: int = 20
+    "Wall time within which it has to boot: a third of a second, alone on the machine."
     patience_s: int = 60
     "Wall time within which it has to answer: a program that waits for nothing would hold virtual time for ever."
 
@@ -48,6 +50,7 @@ class Machine:
             "end_ns": round(scenario.duration_s * 1e9),
             "sample_ns": sample_period_ns,
             "cpu": self.cpu,
+            "boot_limit_s": self.boot_limit_s,
             "patience_s": self.patience_s,
             "memory_mb": MEMORY_MB + CONNECTION_MB * sum(flow.connections for flow in scenario.flows),
         }

@@ -6,12 +6,14 @@
 //! | `simulation` | the class `Simulation` |
 //! | `p4runtime` | the class `P4Runtime`: one switch of a simulation |
 //! | `world` | what both share: the network and the switches' P4Runtime, one user at a time, panics made exceptions |
+//! | `signals` | Ctrl-C while a simulation runs |
 //! | `errors` | the exceptions |
 
 #![forbid(unsafe_code)]
 
 mod errors;
 mod p4runtime;
+mod signals;
 mod simulation;
 mod world;
 
@@ -26,4 +28,11 @@ mod native {
     use crate::p4runtime::P4Runtime;
     #[pymodule_export]
     use crate::simulation::Simulation;
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        netsim::interrupt_waits(crate::signals::is_interrupted);
+        Ok(())
+    }
 }

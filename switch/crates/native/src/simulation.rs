@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{bad_value, refused};
 use crate::p4runtime::{self, P4Runtime};
+use crate::signals::detached;
 use crate::world::{self, Shared, World};
 
 /// A network in virtual time. Not for use by two threads at once.
@@ -43,7 +44,9 @@ impl Simulation {
 impl Simulation {
     #[new]
     fn new(py: Python<'_>, config: &str) -> PyResult<Self> {
-        let network = py.detach(|| world::caught(|| netsim::Simulation::from_json(config)))?;
+        let network = detached(py, || {
+            world::caught(|| netsim::Simulation::from_json(config))
+        })??;
         let network = network.map_err(bad_value)?;
         Ok(Self {
             world: Arc::new(Mutex::new(World::new(network))),
@@ -58,12 +61,12 @@ impl Simulation {
     /// Lets virtual time pass until `t_ns`; with `stop_on_messages` only until a P4Runtime has messages.
     #[pyo3(signature = (t_ns, stop_on_messages = false))]
     fn run_until(&self, py: Python<'_>, t_ns: u64, stop_on_messages: bool) -> PyResult<u64> {
-        let now = py.detach(|| {
+        let now = detached(py, || {
             self.with(|world| match stop_on_messages {
                 true => world.run_until_message(t_ns),
                 false => Ok(world.run_until(t_ns)),
             })
-        })?;
+        })??;
         now.map_err(|status| refused(py, &status))
     }
 

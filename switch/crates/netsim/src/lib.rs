@@ -47,3 +47,4 @@ pub use error::{ConfigError, RequestError};
 pub use results::{Drops, FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 pub use simulation::Simulation;
 use traffic::calendar;
+pub use uml::interrupt_waits;

@@ -110,10 +110,13 @@ impl RealHosts {
             memory_mb: settings.memory_mb,
             seed: traffic::derived_seed(config.seed, "machine"),
             cpu: settings.cpu,
+            boot_limit: Duration::from_secs(settings.boot_limit_s),
             patience: Duration::from_secs(settings.patience_s),
         };
         let mut machine = Machine::start(&options).map_err(|e| fault(&e))?;
-        boot(&mut machine).map_err(|e| fault(&e))?;
+        machine
+            .boot(BOOT_NS, &mut Unplugged)
+            .map_err(|e| fault(&e))?;
         let real = RealHosts {
             machine,
             entity,
@@ -242,15 +245,6 @@ fn copy_programs(plan: &mut Plan, folder: &Path) -> Result<(), ConfigError> {
             })?;
             *program = format!("/{copy}");
         }
-    }
-    Ok(())
-}
-
-/// Until the machine has nothing to do before instant 0.
-fn boot(machine: &mut Machine) -> Result<(), MachineError> {
-    machine.boot(BOOT_NS, &mut Unplugged)?;
-    while let Some(at) = machine.next_event()?.filter(|at| *at < BOOT_NS) {
-        machine.run(at, BOOT_NS, &mut Unplugged)?;
     }
     Ok(())
 }

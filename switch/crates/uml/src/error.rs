@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What went wrong with a machine.
 
+use crate::Nanos;
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
 
 /// Why a machine did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +21,13 @@ pub enum MachineError {
         how: String,
         console: String,
     },
-    /// Nothing came from the kernel for so long, by the machine's clock.
+    /// It was not ready in time.
+    #[error("the kernel did not boot within {limit_s} s (boot_limit_s); the end of its console:\n{console}")]
+    NoBoot { limit_s: u64, console: String },
+    /// A signal asked this process to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Nothing came from the kernel for so long, by the wall clock.
     #[error("the kernel has not answered for {waited_s} s at {at_s:.3} s of virtual time; the end of its console:\n{console}")]
     Hangs {
         waited_s: u64,
@@ -34,6 +43,23 @@ pub enum MachineError {
         what: &'static str,
         error: io::Error,
     },
+}
+
+impl MachineError {
+    pub(crate) fn stopped(at: Nanos, status: ExitStatus, console: String) -> MachineError {
+        MachineError::Stopped {
+            at_s: at as f64 / 1e9,
+            how: status.to_string(),
+            console,
+        }
+    }
+
+    pub(crate) fn no_boot(limit: Duration, console: String) -> MachineError {
+        MachineError::NoBoot {
+            limit_s: limit.as_secs(),
+            console,
+        }
+    }
 }
 
 /// Names what the operating system refused.

@@ -33,7 +33,7 @@ pub mod tcp_info;
 
 pub use error::MachineError;
 pub use interface::InterfaceCounts;
-pub use machine::{Machine, Network, Options};
+pub use machine::{interrupt_waits, Machine, Network, Options};
 
 /// Nanoseconds of virtual time.
 pub type Nanos = u64;

@@ -6,6 +6,9 @@ use crate::error::{system, MachineError};
 use crate::interface::{Interface, InterfaceCounts};
 use crate::Nanos;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fd::OwnedFd;
+use rustix::fs::{statvfs, StatVfsMountFlags};
+use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 use rustix::thread::{sched_setaffinity, CpuSet};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -13,6 +16,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Lines of the console that an error shows.
@@ -20,6 +24,18 @@ const CONSOLE_LINES: usize = 12;
 const TIME_SOCKET: &str = "time";
 const NETWORK_SOCKET: &str = "network";
 const CONSOLE: &str = "console";
+/// So often a wait for the kernel asks whether it is to end.
+const MOMENT: Duration = Duration::from_millis(50);
+/// So long a kernel that is halted, or dead, may take to end its process.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
+
+/// Whether a signal asks this process to stop. One a process, as its signals are.
+static INTERRUPTED: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Waits for a kernel ask `is_interrupted` each moment; true ends them with [`MachineError::Interrupted`].
+pub fn interrupt_waits(is_interrupted: fn() -> bool) {
+    let _ = INTERRUPTED.set(is_interrupted);
+}
 
 /// What a machine is made of.
 #[derive(Clone, Debug)]
@@ -36,7 +52,9 @@ pub struct Options {
     pub seed: u64,
     /// The core that this thread and the kernel share; None: where the system puts them, which is many times slower.
     pub cpu: Option<usize>,
-    /// So long, by the machine's clock, the kernel may be silent while it runs.
+    /// So long, by the wall clock, the kernel may take to boot.
+    pub boot_limit: Duration,
+    /// So long, by the wall clock, it may be silent while it runs.
     pub patience: Duration,
 }
 
@@ -50,17 +68,19 @@ pub trait Network {
 
 /// A running User-mode Linux; dropped, it is ended.
 pub struct Machine {
-    child: Child,
+    process: Process,
     folder: PathBuf,
     calendar: Calendar,
     interfaces: Vec<Interface>,
     macs: Vec<[u8; 6]>,
     listener: UnixListener,
+    boot_limit: Duration,
+    /// While it boots: when it has to be done.
+    boot_end: Option<Instant>,
     patience: Duration,
     now: Nanos,
     /// Frames wait in the guest's rings since then.
     frames_at: Option<Nanos>,
-    exit: Option<ExitStatus>,
 }
 
 impl Machine {
@@ -107,36 +127,39 @@ impl Machine {
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("FAIRLANE_SEED", options.seed.to_string())
+            .env("TMPDIR", memory_folder(options.memory_mb))
             .current_dir(&folder)
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(console)
             .stderr(errors);
-        let mut child = command.spawn().map_err(system("starting setpriv"))?;
-        let started = Instant::now();
-        while !is_readable(&time)? {
-            let exit = child.try_wait().map_err(system("waiting for the kernel"))?;
-            if exit.is_some() || started.elapsed() > options.patience {
-                let exit = exit.or_else(|| end(&mut child));
-                return Err(MachineError::Stopped {
-                    at_s: 0.0,
-                    how: exit.map_or_else(String::new, |status| status.to_string()),
-                    console: console_tail(&folder),
-                });
-            }
+        let mut process = Process::start(&mut command)?;
+        let boot_end = Instant::now() + options.boot_limit;
+        let mut events = [
+            PollFd::new(&time, PollFlags::IN),
+            PollFd::new(&process.ended, PollFlags::IN),
+        ];
+        let ready = wait(&mut events, boot_end)?;
+        if ready != Some(0) {
+            let console = console_tail(&folder);
+            return Err(match ready {
+                None => MachineError::no_boot(options.boot_limit, console),
+                Some(_) => MachineError::stopped(0, process.end()?, console),
+            });
         }
         let (socket, _) = time.accept().map_err(system("accepting the kernel"))?;
         let machine = Machine {
-            child,
+            process,
             folder,
             calendar: Calendar::new(socket.into())?,
             interfaces: Vec::new(),
             macs: options.macs.clone(),
             listener,
+            boot_limit: options.boot_limit,
+            boot_end: Some(boot_end),
             patience: options.patience,
             now: 0,
             frames_at: None,
-            exit: None,
         };
         Ok(machine)
     }
@@ -151,7 +174,7 @@ impl Machine {
     /// # Errors
     /// [`MachineError`].
     pub fn next_event(&self) -> Result<Option<Nanos>, MachineError> {
-        if self.exit.is_some() {
+        if self.exit().is_some() {
             return Ok(None);
         }
         let wants = self.calendar.wants()?;
@@ -160,7 +183,7 @@ impl Machine {
 
     /// How the kernel ended, when it has.
     pub fn exit(&self) -> Option<ExitStatus> {
-        self.exit
+        self.process.exit
     }
 
     /// Counts of an interface, in the order of the options.
@@ -168,14 +191,21 @@ impl Machine {
         self.interfaces.iter().map(|interface| interface.counts)
     }
 
-    /// Lets the kernel boot: it runs from instant 0 until it has nothing to do before the network's next event or `until`.
+    /// Lets the kernel boot: it runs from instant 0 until it has nothing to do before `until`.
     ///
     /// # Errors
     /// [`MachineError`].
     pub fn boot(&mut self, until: Nanos, network: &mut impl Network) -> Result<(), MachineError> {
-        let limit = network.next_event().map_or(until, |next| next.min(until));
-        self.calendar.limit(limit)?;
-        self.serve(network)
+        self.calendar.limit(until)?;
+        self.serve(network)?;
+        while let Some(at) = self.next_event()?.filter(|at| *at < until) {
+            if self.boot_end.is_some_and(|end| Instant::now() >= end) {
+                return Err(self.silent());
+            }
+            self.run(at, until, network)?;
+        }
+        self.boot_end = None;
+        Ok(())
     }
 
     /// Lets the kernel run from `now` until it has nothing to do before the network's next event or `until`.
@@ -206,7 +236,7 @@ impl Machine {
         frame: &[u8],
     ) -> Result<(), MachineError> {
         let interface = self.interfaces.get_mut(interface);
-        let Some(interface) = interface.filter(|_| self.exit.is_none()) else {
+        let Some(interface) = interface.filter(|_| self.process.exit.is_none()) else {
             return Ok(()); // not plugged in yet, or halted
         };
         self.now = now;
@@ -252,28 +282,14 @@ impl Machine {
                 PollFlags::IN,
             ));
         }
-        match poll(&mut events, Some(&timespec(self.patience))) {
-            Err(rustix::io::Errno::INTR) => return Ok(Asked::Nothing),
-            Err(error) => return Err(system("poll")(error)),
-            Ok(0) => {
-                self.exit = end(&mut self.child);
-                return Err(MachineError::Hangs {
-                    waited_s: self.patience.as_secs(),
-                    at_s: self.calendar.now()? as f64 / 1e9,
-                    console: console_tail(&self.folder),
-                });
-            }
-            Ok(_) => {}
-        }
-        // It does one thing at a time; should there be two, its interfaces come first.
-        let ready = events
-            .iter()
-            .rposition(|event| !event.revents().is_empty())
-            .unwrap_or_default();
+        let end = self.boot_end;
+        let end = end.unwrap_or_else(|| Instant::now() + self.patience);
+        let ready = wait(&mut events, end)?;
         drop(events);
         match ready {
-            0 => return self.calendar.serve(),
-            _ if ready > open.len() => {
+            None => return Err(self.silent()),
+            Some(0) => return self.calendar.serve(),
+            Some(ready) if ready > open.len() => {
                 let (socket, _) = self
                     .listener
                     .accept()
@@ -281,7 +297,7 @@ impl Machine {
                 let mac = self.macs[self.interfaces.len()];
                 self.interfaces.push(Interface::new(socket.into(), mac));
             }
-            _ => self.interfaces[open[ready - 1]].serve()?,
+            Some(ready) => self.interfaces[open[ready - 1]].serve()?,
         }
         Ok(Asked::Nothing)
     }
@@ -300,48 +316,112 @@ impl Machine {
 
     /// The kernel has closed the time socket: it was halted, or died.
     fn ended(&mut self) -> Result<(), MachineError> {
-        let status = self
-            .child
-            .wait()
-            .map_err(system("waiting for the kernel"))?;
-        self.exit = Some(status);
+        let mut events = [PollFd::new(&self.process.ended, PollFlags::IN)];
+        wait(&mut events, Instant::now() + LAST_MOMENTS)?;
+        let status = self.process.end()?;
         self.now = self.now.max(self.calendar.now()?);
         match status.success() {
             true => Ok(()),
-            false => Err(MachineError::Stopped {
-                at_s: self.now as f64 / 1e9,
-                how: status.to_string(),
-                console: console_tail(&self.folder),
+            false => Err(MachineError::stopped(
+                self.now,
+                status,
+                console_tail(&self.folder),
+            )),
+        }
+    }
+
+    /// What was awaited has not come in time.
+    fn silent(&mut self) -> MachineError {
+        let _ = self.process.end();
+        let console = console_tail(&self.folder);
+        match self.boot_end {
+            Some(_) => MachineError::no_boot(self.boot_limit, console),
+            None => MachineError::Hangs {
+                waited_s: self.patience.as_secs(),
+                at_s: self.calendar.now().unwrap_or_default() as f64 / 1e9,
+                console,
+            },
+        }
+    }
+}
+
+/// The kernel's process and those that it makes, in a group of their own; dropped, they are ended.
+struct Process {
+    child: Child,
+    /// Readable when it has ended.
+    ended: OwnedFd,
+    exit: Option<ExitStatus>,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Result<Process, MachineError> {
+        let mut child = command.spawn().map_err(system("starting setpriv"))?;
+        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(ended) => Ok(Process {
+                child,
+                ended,
+                exit: None,
             }),
+            Err(error) => {
+                kill(&mut child)?;
+                Err(system("watching the kernel")(error))
+            }
+        }
+    }
+
+    /// Ends what still runs; the status of the kernel.
+    fn end(&mut self) -> Result<ExitStatus, MachineError> {
+        match self.exit {
+            Some(status) => Ok(status),
+            None => Ok(*self.exit.insert(kill(&mut self.child)?)),
         }
     }
 }
 
-impl Drop for Machine {
+fn kill(child: &mut Child) -> Result<ExitStatus, MachineError> {
+    // An error means that they have ended.
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    child.wait().map_err(system("waiting for the kernel"))
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
-        if self.exit.is_none() {
-            end(&mut self.child);
+        let _ = self.end();
+    }
+}
+
+/// Waits until one of these is readable, and says which: the last, should there be more. None: `end` has come.
+fn wait(events: &mut [PollFd<'_>], end: Instant) -> Result<Option<usize>, MachineError> {
+    loop {
+        match poll(events, Some(&timespec(MOMENT))) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(events.iter().rposition(|event| !event.revents().is_empty())),
+            Err(error) => return Err(system("poll")(error)),
+        }
+        if INTERRUPTED
+            .get()
+            .is_some_and(|is_interrupted| is_interrupted())
+        {
+            return Err(MachineError::Interrupted);
+        }
+        if Instant::now() >= end {
+            return Ok(None);
         }
     }
 }
 
-/// Whether something connects within a moment.
-fn is_readable(socket: &UnixListener) -> Result<bool, MachineError> {
-    let mut events = [PollFd::new(socket, PollFlags::IN)];
-    let moment = timespec(Duration::from_millis(50));
-    match poll(&mut events, Some(&moment)) {
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        other => Ok(other.map_err(system("poll"))? > 0),
+/// Where the kernel makes the file that is its memory: in memory, unless that is too small or runs no code, as in a container.
+fn memory_folder(memory_mb: u32) -> &'static str {
+    const SHARED_MEMORY: &str = "/dev/shm";
+    let fits = statvfs(SHARED_MEMORY).is_ok_and(|shared| {
+        let free = shared.f_bavail.saturating_mul(shared.f_frsize);
+        free >= u64::from(memory_mb) << 20 && !shared.f_flag.contains(StatVfsMountFlags::NOEXEC)
+    });
+    if fits {
+        SHARED_MEMORY
+    } else {
+        "."
     }
-}
-
-/// Ends the kernel with the processes that it made; their group is its own.
-fn end(child: &mut Child) -> Option<ExitStatus> {
-    if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
-        // An error means that they have ended.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    child.wait().ok()
 }
 
 /// A socket in the folder, however long the folder's path is.

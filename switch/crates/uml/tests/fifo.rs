@@ -110,7 +110,7 @@ impl Network for Fifo {
 
 /// Lets the machine and the network act, each when it is due, until the machine halts.
 fn run(machine: &mut Machine, network: &mut Fifo, until: Nanos) -> Result<(), MachineError> {
-    machine.boot(until, network)?;
+    machine.boot(START_NS, network)?;
     while machine.exit().is_none() {
         let wants = machine.next_event()?;
         let next = network.next_event();
@@ -219,6 +219,7 @@ fn experiment(senders: &[&str], seconds: u64, seed: u64) -> Option<Outcome> {
         memory_mb: 64,
         seed,
         cpu: Some(number % 2),
+        boot_limit: Duration::from_secs(20),
         patience: Duration::from_secs(20),
     };
     let begin = Instant::now();
@@ -348,6 +349,7 @@ fn a_machine_that_dies_says_why() {
         memory_mb: 64,
         seed: 1,
         cpu: None,
+        boot_limit: Duration::from_secs(20),
         patience: Duration::from_secs(20),
     };
     let mut machine = Machine::start(&options).unwrap();
@@ -370,6 +372,7 @@ fn no_kernel_says_make_kernel() {
         memory_mb: 64,
         seed: 1,
         cpu: None,
+        boot_limit: Duration::from_secs(1),
         patience: Duration::from_secs(1),
     };
     let error = Machine::start(&options).err().unwrap();

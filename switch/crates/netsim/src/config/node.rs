@@ -164,6 +164,9 @@ pub struct MachineConfig {
     pub cpu: Option<usize>,
     #[serde(default = "default_memory_mb")]
     pub memory_mb: u32,
+    /// By the wall clock: a machine that is not ready by then does not boot.
+    #[serde(default = "default_boot_limit_s")]
+    pub boot_limit_s: u64,
     /// By the wall clock: a machine that is silent for so long hangs.
     #[serde(default = "default_patience_s")]
     pub patience_s: u64,
@@ -171,6 +174,10 @@ pub struct MachineConfig {
 
 fn default_memory_mb() -> u32 {
     64
+}
+
+fn default_boot_limit_s() -> u64 {
+    20
 }
 
 fn default_patience_s() -> u64 {
