@@ -4,7 +4,8 @@
 With the argument `boot` it boots what is there, as `make kernel` does behind the build.
 
 Under `.setup/kernel/`: `source/` and `build/` (a changed sender is compiled anew in seconds), `linux-<hash>`, and `linux` and
-`linux.json`, which say which one it is. The hash is over all that the kernel is made of; what is built is not built again.
+`linux.json`, which say which one it is. The hash is over all that the kernel is made of; what is built is not built again, also for another
+clone of the same user: the last few kernels lie in `~/.cache/fairlane/` too.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ PACKAGE_NAME = re.compile(r"linux-(?:[a-z]+-)?(?:[\d.]+-)?source-(\d+)\.(\d+)(?:
 PATCH, REGISTERS_PATCH = OURS / "fairlane.patch", OURS / "registers.patch"
 CANNOT_BUILD = 3
 """Exit code: this machine cannot build it. 2: the build failed, or what was built does not boot."""
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlane"
+CACHED_KERNELS = 4
 NOT_UNPACKED = ("*/Documentation/*.rst", "*/drivers/gpu/*.[ch]", "*/sound/*.[ch]", "*/tools/testing/*")
 SAME_EVERYWHERE = {  # what a build writes into the kernel, which mixes it into its random numbers
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
@@ -99,14 +102,20 @@ def find_package() -> tuple[str, str]:
     return name, version[1]
 
 
-def fetch_source() -> str:
-    """Unpack and patch the source, unless it is there with these patches; returns the package's name and version."""
-    patch = hashlib.sha256(PATCH.read_bytes() + REGISTERS_PATCH.read_bytes()).hexdigest()
-    if PACKAGE_STAMP.is_file():
-        package, _, applied = PACKAGE_STAMP.read_text().partition("\n")
-        if applied == patch:
-            return package
-    name, version = find_package()
+def patches_hash() -> str:
+    return hashlib.sha256(PATCH.read_bytes() + REGISTERS_PATCH.read_bytes()).hexdigest()
+
+
+def unpacked_package() -> str | None:
+    """Name and version of the package whose source is unpacked here with these patches."""
+    package, _, applied = PACKAGE_STAMP.read_text().partition("\n") if PACKAGE_STAMP.is_file() else ("", "", "")
+    return package if applied == patches_hash() else None
+
+
+def fetch_source(name: str, version: str) -> None:
+    """Unpack and patch the source of a package, unless it is there with these patches."""
+    if unpacked_package() == f"{name} {version}":
+        return
     log = FOLDER / "source.log"
     log.unlink(missing_ok=True)
     partial = FOLDER / "source.partial"
@@ -130,10 +139,9 @@ def fetch_source() -> str:
         run("patch", "-p1", "-i", each, log=log, cwd=tree)
     with (tree / "net/ipv4/Makefile").open("a") as makefile:
         makefile.write("\nobj-y += fairlane/\n")
-    (tree / PACKAGE_STAMP.name).write_text(f"{name} {version}\n{patch}")
+    (tree / PACKAGE_STAMP.name).write_text(f"{name} {version}\n{patches_hash()}")
     tree.rename(SOURCE)
     shutil.rmtree(partial)
-    return f"{name} {version}"
 
 
 def sender_files() -> Iterator[tuple[str, str]]:
@@ -212,14 +220,19 @@ def build_kernel() -> None:
     """Build what is missing, and let `linux` and `linux.json` name it."""
     if platform.machine() != "x86_64":
         fail(f"User-mode Linux with time travel is built on x86_64; this machine is {platform.machine()}", CANNOT_BUILD)
-    package = fetch_source()
+    package = unpacked_package() or " ".join(find_package())
     tag = digest(package)
     kernel, record = FOLDER / f"linux-{tag}", FOLDER / "linux.json"
     if kernel.is_file() and record.is_file() and json.loads(record.read_text())["tag"] == tag:
         say(f"up to date: {kernel.relative_to(ROOT)} ({package})")
         return
     started = time.monotonic()
+    partial, cached = FOLDER / "linux.partial", CACHE / kernel.name
+    if not kernel.is_file() and cached.is_file():
+        shutil.copy(cached, partial)
+        partial.replace(kernel)
     if not kernel.is_file():
+        fetch_source(*package.split(" ", 1))
         jobs = os.environ.get("KERNEL_JOBS") or str(len(os.sched_getaffinity(0)))
         again = (BUILD / "linux").is_file()
         say(
@@ -234,9 +247,12 @@ def build_kernel() -> None:
         write_senders()
         configure(environment, log)
         run("make", "-s", "-C", SOURCE, "ARCH=um", f"O={BUILD}", f"-j{jobs}", "linux", log=log, env=environment)
-        partial = FOLDER / "linux.partial"
         run("strip", "-o", partial, BUILD / "linux", log=log)
         partial.replace(kernel)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        shutil.copy(kernel, cached)
+        for old in sorted(CACHE.glob("linux-*"), key=lambda path: path.stat().st_mtime)[:-CACHED_KERNELS]:
+            old.unlink()
     seconds = round(time.monotonic() - started)
     names = [variant.congestion_control for variant in bpf_variants()]
     about = {

@@ -13,6 +13,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def nothing_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["kernel.py"])
     monkeypatch.setattr(kernel, "FOLDER", tmp_path)
     monkeypatch.setattr(kernel, "PACKAGE_STAMP", tmp_path / "none")
 
@@ -51,6 +52,18 @@ def test_the_patch_s_own_version_is_preferred(monkeypatch: pytest.MonkeyPatch) -
     assert kernel.find_package() == ("linux-source-6.12", "6.12.9-1")
     apt_knows(monkeypatch, "linux-hwe-6.14-source-6.14.0\nlinux-source-6.8.0\nlinux-hwe-6.17-source-6.17.0\n")
     assert kernel.find_package()[0] == "linux-hwe-6.17-source-6.17.0"
+
+
+def test_a_kernel_that_another_clone_built_is_not_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    apt_knows(monkeypatch, "linux-source-6.12\n")
+    monkeypatch.setattr(kernel, "ROOT", tmp_path)
+    monkeypatch.setattr(kernel.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(kernel, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(kernel, "fetch_source", lambda *_: pytest.fail("fetched"))
+    kernel.CACHE.mkdir()
+    (kernel.CACHE / f"linux-{kernel.digest('linux-source-6.12 6.12.9-1')}").write_text("built")
+    assert kernel.main() == 0
+    assert (tmp_path / "linux").read_text() == "built"
 
 
 HARNESS = r"""
