@@ -94,10 +94,9 @@ def complete_row_kinds(incomplete: str) -> list[str]:
     """Kinds of rows of an export, of any program."""
 
     def work() -> list[str]:
-        from fairlane_controller.program.names import program_names
-        from fairlane_controller.program.registry import load_program
+        from fairlane_controller.program.registry import loaded_programs
 
-        kinds = [kind.many for name in program_names() for kind in load_program(name).kinds]
+        kinds = [kind.many for program in loaded_programs() for kind in program.kinds]
         return [name for name in dict.fromkeys(("ports", "drops", *kinds)) if name.startswith(incomplete)]
 
     return _quiet(work)
