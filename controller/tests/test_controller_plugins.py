@@ -14,12 +14,9 @@ from typing import Any
 
 import pytest
 from fairlane_controller.cli.main import main
-from fairlane_controller.cli.trace_tree import outcome
 from fairlane_controller.config.model import config_model, loop_model
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program import reasons
 from fairlane_controller.program.names import installed_programs, program_names
-from fairlane_controller.program.reasons import meaning
 from fairlane_controller.program.registry import find_program, load_program, loaded_programs
 from fairlane_controller.state.run_state import write_topology
 
@@ -79,7 +76,7 @@ print(len(known_parts()), find_part("red").program.name)
 
 
 def forget() -> None:
-    for cached in (installed_programs, loaded_programs, config_model, loop_model, reasons._meanings):  # type: ignore[attr-defined]
+    for cached in (installed_programs, loaded_programs, config_model, loop_model):
         cached.cache_clear()
 
 
@@ -114,8 +111,6 @@ def test_a_broken_one_breaks_itself_only(install: Install, text: str, capsys: py
     assert ended.value.code == 0
     red = load_program("red")
     assert find_program(red.tables) is red
-    assert meaning("corrupted").startswith("TCP checksum")
-    assert outcome({"rounds": [{"fate": "drop", "drop": {"by": "program", "reason": "x"}, "ingress": []}]})
     warnings = capsys.readouterr().err.splitlines()
     assert len(warnings) == 1, warnings
     assert warnings[0].startswith("fairlane: warning: program 'stranger'")

@@ -58,8 +58,9 @@ def _subject(by: str) -> str:
 
 def _reason(trace: Row) -> str:
     """The reason that our own programs note in their metadata."""
+    from fairlane_controller.program.names import program_names
     from fairlane_controller.program.reasons import reasons_of
-    from fairlane_controller.program.registry import loaded_programs
+    from fairlane_controller.program.registry import load_program
 
     number = 0
     for entry in trace.get("rounds", ()):
@@ -68,7 +69,8 @@ def _reason(trace: Row) -> str:
                 for change in one.get("changes", ()):
                     if change["name"] == "metadata_t.reason":
                         number = int(change["to"], 16)
-    known = [one[number] for one in map(reasons_of, loaded_programs()) if number in one]
+    programs = [load_program(name) for name in program_names()]
+    known = [one[number] for one in map(reasons_of, programs) if number in one]
     return f", reason {known[0].name}: {known[0].meaning}" if known else ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import grp
 import json
 import os
@@ -168,8 +169,9 @@ class ControlServer:
         return client.received
 
     async def ask(self, request: dict[str, Any]) -> Answer:
-        """A request of this process's own, as if it had come through the socket."""
-        return _plain(await self._answer(_plain(request), may_change=True))
+        """A request of this process's own, as if it had come through the socket: by value, and in no context of the asker's."""
+        answering = self._answer(_plain(request), may_change=True)
+        return _plain(await contextvars.Context().run(asyncio.create_task, answering))
 
     async def _answer(self, request: dict[str, Any], may_change: bool) -> Answer:
         op, name = str(request["op"]), str(request.pop("id", ""))

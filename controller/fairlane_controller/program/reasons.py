@@ -6,7 +6,8 @@ from __future__ import annotations
 from functools import cache
 
 from fairlane_controller.program.contract import Program
-from fairlane_controller.program.registry import loaded_programs
+from fairlane_controller.program.names import program_names
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.rows import Reason
 from fairlane_controller.switch.shared import PACKET_REASONS
 
@@ -31,6 +32,6 @@ def meaning(reason: str, by: str = "program") -> str:
 def _meanings() -> dict[str, str]:
     """The words of all programs that have a name; the first program's where several have one."""
     found: dict[str, str] = {}
-    for program in reversed(loaded_programs()):
+    for program in map(load_program, reversed(program_names())):
         found |= {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings)
     return found
