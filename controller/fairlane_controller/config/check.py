@@ -35,8 +35,9 @@ def _program(config: FairlaneConfig, run: RunState | None, may_load: MayLoad) ->
         yield f"program: the topology {run.name!r} runs {run.program}, not {config.program}: start it with the program {config.program}"
     if program is None or not may_load(program):
         return
-    own = load_program(program).Settings.model_fields.keys()
-    for one in (each for each in loaded_programs() if each.name != program):
+    mine = load_program(program)
+    own = mine.Settings.model_fields.keys()
+    for one in (each for each in loaded_programs() if each is not mine):
         keys = [key for key in one.Sections.model_fields if key in config.model_fields_set and getattr(config, key)]
         settings = one.Settings.model_fields.keys() - PortConfig.model_fields.keys() - own
         for index, port in enumerate(config.ports or ()):
