@@ -58,6 +58,15 @@ def tell(event: str, fields: dict[str, Any], *, frequent: bool = False) -> None:
         )
 
 
+def warn(text: str) -> None:
+    """A warning of a process: a line of its log, or, where it prints none, on standard error."""
+    root = logging.getLogger(ROOT)
+    if any(isinstance(handler.formatter, (_TextFormatter, _JsonFormatter)) for handler in root.handlers):
+        root.warning(text)
+    else:
+        print(f"fairlane: warning: {text}", file=sys.stderr)
+
+
 def set_up(form: LogFormat, level: LogLevel, stream: TextIO | None = None) -> logging.Handler:
     """Print from now on, to standard error; finsy's own lines too when debugging. Returns the handler, for `take_down`."""
     handler = logging.StreamHandler(stream or sys.stderr)

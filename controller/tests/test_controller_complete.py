@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shlex
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,13 +19,15 @@ from live_switch import COMPILED
 from state_tools import put_text
 from test_controller_state import good_state, write_state
 
+NODES = {"hosts": [{"name": "h1", "pid": 1}, {"name": "h2", "pid": 2}], "links": [{"name": "h1-s1"}, {"name": "s1-s2"}]}
+
 
 @pytest.fixture
 def topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two switches that do not run, with the P4Info of qthresh, and an event log."""
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
     folder = tmp_path / "lab"
-    state: dict[str, Any] = good_state()
+    state: dict[str, Any] = {**good_state(), **NODES}
     for switch in state["switches"]:
         switch["p4info"] = str(COMPILED / "qthresh.p4info.txtpb")
     write_state(folder, state)
@@ -62,6 +65,23 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane p4 counter_read ", {"admitted", "drops"}),
         ("fairlane log --event t", {"threshold", "took_over"}),
         ("fairlane export x.csv --rows ", {"ports", "flows"}),
+        ("fairlane lab run ", {"demo", "buffer-grid"}),
+        ("fairlane lab sweep buffer-g", {"buffer-grid"}),
+        ("fairlane lab show de", {"demo"}),
+        ("fairlane hosts use ", {"h1", "h2"}),
+        ("fairlane hosts use h1 ", {"reno", "vegas", "cubic-linux"}),
+        ("fairlane hosts use h1 ena --instead re", {"reno"}),
+        ("fairlane hosts check ve", {"vegas"}),
+        ("fairlane hosts show --state ", {"lab"}),
+        ("fairlane link show ", {"h1-s1", "s1-s2"}),
+        ("fairlane link set s1-s2 --preset ", {"geo", "leo", "wifi", "3g"}),
+        ("fairlane link set s1-s2 -d ", {"a_to_b", "b_to_a", "both"}),
+        ("fairlane ports set s", {"s1", "s1:3", "s2"}),
+        ("fairlane ports set s1 ", {"3"}),
+        ("fairlane drops -p s1:", {"s1:3"}),
+        ("fairlane config set s1:", {"s1:3"}),
+        ("fairlane threshold set 5 -p s1:", {"s1:3"}),
+        ("fairlane threshold set 5 -p ", {"3", "s1:3"}),
     ],
 )
 def test_names_are_offered(
@@ -69,6 +89,53 @@ def test_names_are_offered(
 ) -> None:
     assert topology.is_dir()
     assert some <= set(offered(line, monkeypatch, capsys))
+
+
+@pytest.mark.parametrize(
+    ("words", "some"),
+    [
+        (["ports", "set", "s1", ":"], {"1", "3"}),
+        (["ports", "set", "s1", ":", "3"], {"3"}),
+        (["threshold", "set", "5", "-p", "s1", ":"], {"1", "3"}),
+        (["ports", "set", "s1", ":", "3", "--port-pack"], {"--port-packets"}),
+        (["ports", "set", "s1", ":", "3", ""], set[str]()),
+    ],
+)
+def test_bash_ends_a_word_at_a_colon_and_replaces_what_is_behind_it(
+    words: list[str],
+    some: set[str],
+    topology: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert topology.is_dir()
+    monkeypatch.setenv("_FAIRLANE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "\n".join(["fairlane", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    with pytest.raises(SystemExit):
+        main([])
+    printed = capsys.readouterr()
+    assert (set(printed.out.split()), printed.err) == (some, "")
+
+
+def test_names_that_no_topology_has_are_offered_beside_a_broken_one(
+    topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_text(topology, "topology", "{")
+    assert "demo" in offered("fairlane lab run ", monkeypatch, capsys)
+    assert offered("fairlane hosts use ", monkeypatch, capsys) == []
+
+
+def test_no_experiment_is_read_for_their_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def load(*_: object) -> None:
+        raise AssertionError("it is slow")
+
+    module = importlib.import_module("fairlane_lab.definition.load")  # `load` is its function, too
+    monkeypatch.setattr(module, "_load_known", load)
+    monkeypatch.setattr(module, "parse_toml", load)
+    assert len(offered("fairlane lab run ", monkeypatch, capsys)) > 10
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"switches": 5}', '{"switches": [{}]}'])

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from counting_proxy import counting
 from fairlane_controller.cli.main import main
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.config.reload import ConfigService
+from fairlane_controller.loop.control import MAX_CLIENTS
+from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -316,6 +320,16 @@ def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
         assert process.poll() is None
 
 
+def test_clients_that_are_idle_keep_no_configuration_out(switch: LiveSwitch) -> None:
+    with switch.loop("--config", write(switch, TWO_CLASSES)), contextlib.ExitStack() as idle:
+        wait_until("the file to be in force", lambda: switch.events("config_applied"))
+        for _ in range(MAX_CLIENTS):
+            idle.enter_context(socket.socket(socket.AF_UNIX)).connect(str(switch.folder / SOCKET_FILE))
+        write(switch, TWO_CLASSES.replace("9packets", "8packets"))
+        wait_until("the changed file", lambda: len(switch.events("config_applied")) > 1)
+        assert not switch.events("config_refused")
+
+
 def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What nobody foresaw is reported, and the service goes on: the next version of the file is read."""
 
@@ -324,7 +338,7 @@ def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.
         log = EventLog(None)
         log.listeners.append(lambda event, fields: told.append({"event": event, **fields}))
         run = RunState(name="t", target="embedded", program="qthresh", switches=(), folder=tmp_path)
-        service = ConfigService(run, log, lambda _: None, path=tmp_path / "f.toml")
+        service = ConfigService(run, log, lambda _: None, path=tmp_path / "f.toml", asker=lambda: nobody)
         watching = asyncio.create_task(service.watch())
         while not told:
             assert not watching.done(), "it has ended"
@@ -333,11 +347,13 @@ def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.
         await asyncio.gather(watching, return_exceptions=True)
         return told
 
+    async def nobody(request: dict[str, Any]) -> Any:
+        raise AssertionError(f"{request} is asked")
+
     def broken(path: Path) -> Loaded:
         raise ZeroDivisionError(f"at {path.name}")
 
     monkeypatch.setattr("fairlane_controller.config.reload.read_file", broken)
-    monkeypatch.setattr("fairlane_controller.config.reload.loop_runs", bool)  # a path is true: a loop runs there
     (event, *_) = asyncio.run(asyncio.wait_for(work(), 20))
     assert (event["event"], event["code"]) == ("config_refused", "internal")
     assert "an unforeseen fault: ZeroDivisionError: at f.toml; what was in force stays" in event["why"]

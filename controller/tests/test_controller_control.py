@@ -16,8 +16,16 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.control import ControlServer
-from fairlane_controller.state.ask import GROUP_VARIABLE, MAX_MESSAGE_BYTES, SOCKET_FILE, ask, change_id, loop_runs
+from fairlane_controller.loop.control import MAX_CLIENTS, ControlServer
+from fairlane_controller.state.ask import (
+    GROUP_VARIABLE,
+    MAX_MESSAGE_BYTES,
+    SOCKET_FILE,
+    ask,
+    change_id,
+    loop_runs,
+    own_loop,
+)
 from fairlane_controller.state.store import Store
 
 
@@ -170,6 +178,109 @@ async def test_requests_and_answers_may_be_long(tmp_path: Path) -> None:
     async with ControlServer(tmp_path / SOCKET_FILE, handler):
         answers = await asyncio.gather(*(ask(tmp_path, {"op": "echo", "vcs": vcs, "n": n}) for n in range(3)))
         assert [(len(answer["vcs"]), answer["n"]) for answer in answers] == [(4096, 0), (4096, 1), (4096, 2)]
+
+
+# ---- clients that keep others out ------------------------------------------------------------------------------------
+
+
+async def connect(folder: Path, number: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    return [await asyncio.open_unix_connection(str(folder / SOCKET_FILE)) for _ in range(number)]
+
+
+async def test_clients_that_are_idle_lock_nobody_out(tmp_path: Path) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        idle = await connect(tmp_path, MAX_CLIENTS)
+        for number in range(2):
+            assert await ask(tmp_path, {"op": "echo", "x": number}, 5) == {"op": "echo", "x": number}
+        told = await asyncio.wait_for(idle[0][0].read(), 5)
+        assert json.loads(told[4:])["error"]["message"] == f"the control loop has {MAX_CLIENTS} clients already"
+        idle[-1][1].write(framed(b'{"op": "echo"}'))
+        assert await asyncio.wait_for(idle[-1][0].readexactly(4), 5), "the newest is served on"
+        for _, writer in idle:
+            writer.close()
+
+
+async def test_who_is_served_gives_no_way_and_the_loop_asks_itself_all_the_same(tmp_path: Path) -> None:
+    count, all_busy = 0, asyncio.Event()
+
+    async def hang(request: dict[str, Any]) -> Any:
+        nonlocal count
+        if request["op"] == "status":
+            return "asked itself"
+        count += 1
+        if count == MAX_CLIENTS:
+            all_busy.set()
+        return await asyncio.Event().wait()
+
+    async with ControlServer(tmp_path / SOCKET_FILE, hang) as server:
+        busy = await connect(tmp_path, MAX_CLIENTS)
+        for _, writer in busy:
+            writer.write(framed(b'{"op": "hang"}'))
+        await asyncio.wait_for(all_busy.wait(), 10)
+        with pytest.raises(FairlaneError, match=f"has {MAX_CLIENTS} clients already"):
+            await ask(tmp_path, {"op": "status"}, 5)
+        token = own_loop.set((tmp_path, server.ask))
+        try:
+            assert await ask(tmp_path, {"op": "status"}, 5) == "asked itself"
+            assert loop_runs(tmp_path)
+        finally:
+            own_loop.reset(token)
+        for _, writer in busy:
+            writer.close()
+
+
+@pytest.mark.parametrize("begun", [b"", b"\0", framed(b"x" * 9)[:-1]])
+async def test_a_connection_that_is_idle_ends(tmp_path: Path, begun: bytes) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler, idle_s=0.01):
+        ((reader, writer),) = await connect(tmp_path, 1)
+        writer.write(begun)
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+
+
+async def test_who_does_not_take_his_answer_is_let_go(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def long(_: dict[str, Any]) -> str:
+        asked.set()
+        return "x" * (4 << 20)
+
+    async def ends(task: asyncio.Task[None] | None) -> None:
+        await asked.wait()
+        while asyncio.all_tasks() - {task, asyncio.current_task()}:
+            await asyncio.sleep(0.01)
+
+    async with ControlServer(tmp_path / SOCKET_FILE, long, idle_s=0.05):
+        ((_, writer),) = await connect(tmp_path, 1)
+        writer.write(framed(b'{"op": "echo"}'))  # our reader takes 128 KiB, and then no more
+        await asyncio.wait_for(ends(asyncio.current_task()), 5)
+        writer.close()
+
+
+async def test_what_was_announced_and_does_not_come_blocks_nobody(tmp_path: Path) -> None:
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        silent = await connect(tmp_path, 3)
+        for _, writer in silent:
+            writer.write((3 << 20).to_bytes(4, "big") + b"{")
+        request = {"op": "echo", "x": "x" * (3 << 19)}
+        assert await ask(tmp_path, request, 5) == request
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_parts_of_requests_take_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is idle for longest gives way to one that comes in."""
+    monkeypatch.setattr("fairlane_controller.loop.control.MAX_RECEIVED_BYTES", 1 << 20)
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        slow = await connect(tmp_path, 3)
+        for _, writer in slow:
+            writer.write((3 << 20).to_bytes(4, "big") + bytes(400_000))
+        told = await asyncio.wait_for(next(asyncio.as_completed([reader.read() for reader, _ in slow])), 5)
+        assert "no room for a request that comes in slowly" in json.loads(told[4:])["error"]["message"]
+        request = {"op": "echo", "x": "x" * 900_000}
+        assert await ask(tmp_path, request, 5) == request
+        for _, writer in slow:
+            writer.close()
 
 
 # ---- requests that outlive their clients -----------------------------------------------------------------------------

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +122,60 @@ def test_who_waits_too_long_for_another_process_is_told(tmp_path: Path, monkeypa
         return value
 
     one.update("a", meanwhile)
+
+
+def test_a_reader_does_not_wait_for_a_change_of_another_thread(tmp_path: Path) -> None:
+    """It may wait for another process's lock, and who reads serves switches."""
+    store, begun, go = Store(tmp_path), threading.Event(), threading.Event()
+    store.put({"a": 1})
+
+    def slow(value: int) -> int:
+        begun.set()
+        assert go.wait(30)
+        return value + 1
+
+    with ThreadPoolExecutor(2) as threads:
+        changing = threads.submit(store.update, "a", slow)
+        try:
+            assert begun.wait(30)
+            reading = threads.submit(lambda: (store.get("a"), store.stamp(), store.all(""), store.journal()))
+            assert reading.result(10)[0] == 1
+        finally:
+            go.set()
+        changing.result(30)
+    assert store.get("a") == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "said"),
+    [
+        ("documents", "value", "table documents: a text is no UTF-8: mend it, or remove it and start"),
+        ("journal", "record", "table journal: a text is no UTF-8: mend it, or remove it and start"),
+        ("results", "answer", "table results: a text is no UTF-8: mend it, or remove it and start"),
+        ("sqlite_master", "sql", r"malformed database schema \(\w+\).*: mend it, or remove it and start"),
+        ("sqlite_master", "name", r"malformed database schema \(.*\\xff.*: mend it, or remove it and start"),
+    ],
+)
+def test_a_bad_byte_in_a_text_is_one_error_with_its_place(tmp_path: Path, table: str, column: str, said: str) -> None:
+    with Store(tmp_path) as store:
+        store.put({"a": {"x": 1}})
+        store.record({1: {"x": 1}})
+        store.keep_result("r", {"x": 1})
+    with contextlib.closing(sqlite3.connect(tmp_path / STATE_FILE)) as file:
+        file.execute("PRAGMA writable_schema = ON")
+        file.execute(f"UPDATE {table} SET {column} = CAST(X'ff' || {column} || X'ff' AS TEXT)")
+        file.commit()
+
+    def read_all(store: Store) -> None:
+        store.get("a")
+        store.journal()
+        store.result("r")
+
+    with pytest.raises(FairlaneError, match=rf"cannot read .*state\.db: {said}") as told:
+        read_all(Store(tmp_path))
+    assert told.value.code is ErrorCode.BAD_FILE
+    with pytest.raises(FairlaneError, match=r"cannot write .*state\.db: .*mend it") if table == "sqlite_master" else contextlib.nullcontext():  # fmt: skip
+        Store(tmp_path).put({"b": 1})
 
 
 def test_results_are_kept_and_bounded(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ async def test_routes_and_what_they_say_of_themselves(switch: LiveSwitch) -> Non
             assert "default-src 'none'" in policy
             assert "unsafe" not in policy
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert (await (await session.get(f"{url}/api/topologies")).json()) == {"topologies": ["lab"]}
+        assert (await (await session.get(f"{url}/api/topologies")).json()) == {"topologies": ["lab"], "titles": {}}
         assert (await session.get(f"{url}/static/..%2fserver.py")).status == 404
         assert (await session.get(f"{url}/api/stream?topology=other")).status == 404
         assert (await session.get(url, headers={"Host": "evil.example"})).status == 421
@@ -304,7 +304,7 @@ async def test_tls_and_only_clients_with_a_certificate(tmp_path: Path) -> None:
     hub = Hub(dict)
     async with served(PageServer(hub, listen).app(), listen) as port, aiohttp.ClientSession() as session:
         url = f"https://127.0.0.1:{port}/api/topologies"
-        assert (await (await session.get(url, ssl=known)).json()) == {"topologies": []}
+        assert (await (await session.get(url, ssl=known)).json()) == {"topologies": [], "titles": {}}
         with pytest.raises(aiohttp.ClientError):
             await session.get(url, ssl=unknown)
         with pytest.raises(aiohttp.ClientError):

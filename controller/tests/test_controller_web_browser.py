@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from fairlane_controller.state.run_state import read_topology, write_topology
 from live_page import DEADLINE_MS, call, chromium, needs_browser, sync_playwright, tile, until, web
 from live_switch import LiveSwitch
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+FLOW = ["0x0a000101", "0x0a000302", "6", "40000", "5001", "0"]
 
 pytestmark = [needs_browser, pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)]
 
@@ -41,6 +44,19 @@ def test_the_page_lives(page: Page, switch: LiveSwitch) -> None:
     assert tile(page, "Qthresh") == "9 packets"
     page.click("#pause")
     until(page, "document.querySelector('#tiles').innerText.includes('4 packets')")
+
+
+def test_names_stand_for_addresses(page: Page, switch: LiveSwitch) -> None:
+    """Of the topology's file and of its hosts, as soon as the run state has them."""
+    call(switch, "p4", "table_add", "flow_v4", "set_flow", *FLOW, "=>", "7")
+    page.wait_for_selector(".tile")
+    until(page, "document.querySelector('#flows').innerText.includes('10.0.1.1:40000')")
+    hosts = [{"name": "h1", "pid": 1, "ip": "10.0.1.1"}, {"name": "h3", "pid": 1, "ip": "10.0.3.2"}]
+    state = read_topology(switch.folder)
+    write_topology(switch.folder, {**state, "topology": "mininet/topologies/dumbbell.json", "hosts": hosts})
+    until(page, "document.querySelector('#flows').innerText.includes('tcp h1:40000 → h3:5001')")
+    until(page, f"document.querySelector('#topology').innerText === 'dumbbell ({switch.folder.name})'")
+    page.screenshot(path=switch.folder / "page-names.png", full_page=True)
 
 
 def test_themes_and_widths(page: Page, tmp_path: Path) -> None:

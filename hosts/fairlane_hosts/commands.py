@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from fairlane_controller.cli.complete import complete_names, complete_state, run_states
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import find_folder, read_topology
 from rich.console import Console
@@ -19,7 +20,7 @@ from rich.text import Text
 
 from . import apply, build, loader
 from .check import results as check_results
-from .check.command import check_command
+from .check.command import check_command, complete_variant
 from .errors import HostsError
 from .host import Host, attach, host_of
 from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant
@@ -31,7 +32,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Run = Annotated[
     str | None,
     typer.Option(
-        "--state", "--run", help="Running topology: its name or its run-state folder; default the one that runs."
+        "--state",
+        "--run",
+        help="Running topology: its name or its run-state folder; default the one that runs.",
+        autocompletion=complete_state,
     ),
 ]
 
@@ -203,13 +207,26 @@ def _choose_variant(name: str, instead: str | None) -> Variant:
     return wanted
 
 
+def _host_names(ctx: Any) -> list[str]:
+    return [str(host["name"]) for state in run_states(ctx) for host in state.get("hosts", [])]
+
+
 @app.command("use")
 def use(
-    host: Annotated[str, typer.Argument(help="Host of the running topology, like h1.")],
-    variant: Annotated[str, typer.Argument(help="Variant, see `fairlane hosts list`.")],
+    host: Annotated[
+        str, typer.Argument(help="Host of the running topology, like h1.", autocompletion=complete_names(_host_names))
+    ],
+    variant: Annotated[
+        str, typer.Argument(help="Variant, see `fairlane hosts list`.", autocompletion=complete_variant)
+    ],
     run: Run = None,
     instead: Annotated[
-        str | None, typer.Option("--instead", help="Variant to use when this kernel cannot run the one wanted.")
+        str | None,
+        typer.Option(
+            "--instead",
+            help="Variant to use when this kernel cannot run the one wanted.",
+            autocompletion=complete_variant,
+        ),
     ] = None,
     json_output: Json = False,
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from fairlane_controller.cli.complete import complete_names, complete_state, run_states
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.units import format_rate, parse_rate
 from rich.console import Console
@@ -42,11 +43,36 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Instance = Annotated[
     str | None,
     typer.Option(
-        "--state", "--instance", help="Running topology: its name or its run-state folder; default the one that runs."
+        "--state",
+        "--instance",
+        help="Running topology: its name or its run-state folder; default the one that runs.",
+        autocompletion=complete_state,
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="LINK", help="Its name: the nodes at its ends, such as s1-s2.")]
-Way = Annotated[str, typer.Option("--direction", "-d", help="a_to_b, b_to_a or both.")]
+
+
+def _link_names(ctx: Any) -> list[str]:
+    return [str(link["name"]) for state in run_states(ctx) for link in state.get("links", [])]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="LINK",
+        help="Its name: the nodes at its ends, such as s1-s2.",
+        autocompletion=complete_names(_link_names),
+    ),
+]
+Way = Annotated[
+    str,
+    typer.Option(
+        "--direction", "-d", help="a_to_b, b_to_a or both.", autocompletion=complete_names(lambda _: DIRECTIONS)
+    ),
+]
+_PRESET = typer.Option(
+    help=f"All settings of {', '.join(PRESETS)}; what stands beside it wins.",
+    autocompletion=complete_names(lambda _: {name: preset.what for name, preset in PRESETS.items()}),
+)
 
 
 def _run(as_json: bool, work: Callable[[], None]) -> None:
@@ -179,7 +205,7 @@ def _of(link: RunningLink) -> str:
 def set_link(
     name: Name,
     direction: Way = "both",
-    preset: Annotated[str | None, typer.Option(help=f"All settings of {', '.join(PRESETS)}; what stands beside it wins.")] = None,
+    preset: Annotated[str | None, _PRESET] = None,
     delay: Annotated[str | None, typer.Option(help="One way, such as 100ms.")] = None,
     jitter: Annotated[str | None, typer.Option(help="Of the delay, not above it.")] = None,
     jitter_distribution: Annotated[str | None, typer.Option(help="uniform or normal.")] = None,

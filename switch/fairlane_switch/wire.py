@@ -180,18 +180,22 @@ class WireUnreachableError(RuntimeError):
 
 
 class WireClient:
-    """A connection to a wire's control socket."""
+    """A connection to a wire's control socket; made anew when the wire has ended it, as it does with those that are idle."""
 
     def __init__(self, path: Path, timeout_s: float = 5.0) -> None:
         """Connect. Raises WireUnreachableError; every later request may raise it too, when the wire is gone."""
         self.path = path
+        self._timeout_s = timeout_s
+        self._connect()
+
+    def _connect(self) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout_s)
+        self._socket.settimeout(self._timeout_s)
         try:
-            self._socket.connect(str(path))
+            self._socket.connect(str(self.path))
         except OSError as error:
             self._socket.close()
-            raise WireUnreachableError(path, reason(error)) from error
+            raise WireUnreachableError(self.path, reason(error)) from error
         self._answers = self._socket.makefile("rb")
 
     def close(self) -> None:
@@ -209,9 +213,13 @@ class WireClient:
 
     def request(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send one request and return its answer. Raises WireError when it is refused."""
+        text = json.dumps(request).encode() + b"\n"
         try:
-            self._socket.sendall(json.dumps(request).encode() + b"\n")
-            line = self._answers.readline()
+            line = self._exchange(text)
+            if not line:  # the connection had ended before: nothing was carried out
+                self.close()
+                self._connect()
+                line = self._exchange(text)
         except OSError as error:
             raise WireUnreachableError(self.path, str(error) or type(error).__name__) from error
         if not line:
@@ -220,6 +228,14 @@ class WireClient:
         if not answer["ok"]:
             raise WireError(request, answer["error"])
         return answer
+
+    def _exchange(self, text: bytes) -> bytes:
+        """The line that answers; empty when the other end has closed the connection."""
+        try:
+            self._socket.sendall(text)
+            return self._answers.readline()
+        except ConnectionError:
+            return b""
 
     def set(
         self,

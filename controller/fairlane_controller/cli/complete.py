@@ -1,24 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion of names: switches, ports, tables, VCs, events. Quick, and silent whatever goes wrong."""
+"""Shell completion of names: switches, ports, tables, VCs, events; `complete_names` for the commands of other packages.
+
+Quick, and silent whatever goes wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import io
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+State = dict[str, Any]
+"""A run state, not validated: names are all we want."""
+
+
+@contextlib.contextmanager
+def whole_words() -> Generator[None]:
+    """Inside, a place `s1:3` is one word for typer, although bash ends words at colons and replaces what is behind the last one."""
+    words = os.environ.get("COMP_WORDS", "").split("\n")  # as typer's script of bash joins them
+    if os.environ.get("_FAIRLANE_COMPLETE") != "complete_bash" or ":" not in words:
+        yield
+        return
+    joined, before = list[str](), ""
+    for word in words[: int(os.environ.get("COMP_CWORD", "0")) + 1]:
+        if joined and (word == ":" or (word and before == ":")):
+            joined[-1] += word
+        else:
+            joined.append(word)
+        before = word
+    os.environ |= {"COMP_WORDS": "\n".join(joined), "COMP_CWORD": str(len(joined) - 1)}
+    printed, kept = io.StringIO(), "".join(joined[-1].rpartition(":")[:2])
+    try:
+        with contextlib.redirect_stdout(printed):
+            yield
+    finally:
+        for line in printed.getvalue().splitlines():
+            print(line.removeprefix(kept))
 
 
 def _quiet(work: Callable[[], list[T]]) -> list[T]:
     try:
-        return work()
+        with contextlib.redirect_stderr(io.StringIO()):
+            return work()
     except (Exception, SystemExit):  # whatever it is, a shell that completes must not show it
         return []
 
 
-def _documents(chosen: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """Name and run state of the topologies that run, or of the one that is named. Not validated: names are all we want."""
+def complete_names(
+    names: Callable[[Any], Sequence[str] | Mapping[str, str]],
+) -> Callable[[Any, str], list[tuple[str, str]]]:
+    """A completion by names, or names and what each is, that `names` finds for the context (`run_states`)."""
+
+    def complete(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+        def work() -> list[tuple[str, str]]:
+            found = names(ctx)
+            pairs = [(name, "") for name in found] if isinstance(found, Sequence) else found.items()
+            return [(name, text) for name, text in pairs if name.startswith(incomplete)]
+
+        return _quiet(work)
+
+    return complete
+
+
+def _documents(chosen: str | None = None) -> list[tuple[str, State]]:
+    """Name and run state of the topologies that run, or of the one that is named."""
     from fairlane_controller.state.run_state import find_folder, read_topology, state_root
     from fairlane_controller.state.store import STATE_FILE
 
@@ -31,14 +80,20 @@ def _param_value(ctx: Any, name: str) -> Any:
     return (params or {}).get(name)
 
 
-def _states(ctx: Any) -> list[dict[str, Any]]:
+def run_states(ctx: Any) -> list[State]:
     """The run states that the command line means so far."""
-    return [document for _, document in _documents(_param_value(ctx, "state"))]
+    chosen = next((found for name in ("state", "run", "instance") if (found := _param_value(ctx, name))), None)
+    return [document for _, document in _documents(chosen)]
+
+
+def _named_switches(ctx: Any) -> list[str]:
+    found: Any = _param_value(ctx, "switch") or []
+    return [found] if isinstance(found, str) else list(found)
 
 
 def _switches(ctx: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [s for state in _states(ctx) for s in state.get("switches", [])]
-    wanted = cast("list[str]", list(_param_value(ctx, "switch") or []))
+    found: list[dict[str, Any]] = [s for state in run_states(ctx) for s in state.get("switches", [])]
+    wanted = _named_switches(ctx)
     return [s for s in found if s["name"] in wanted] or found
 
 
@@ -55,25 +110,33 @@ def complete_switch(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     """Names of the switches."""
 
     def work() -> list[tuple[str, str]]:
-        found = [s for state in _states(ctx) for s in state.get("switches", [])]
+        found = [s for state in run_states(ctx) for s in state.get("switches", [])]
         names = {str(s["name"]): str(s.get("grpc", "")) for s in found}
         return [(name, grpc) for name, grpc in names.items() if name.startswith(incomplete)]
 
     return _quiet(work)
 
 
+def complete_switch_or_place(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+    """Names of the switches, and of their ports: `s1:3`."""
+    return [*complete_switch(ctx, incomplete), *_quiet(lambda: _ports(ctx, incomplete, numbers=False, places=True))]
+
+
 def complete_port(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """Ports of the switches that are named, those that are managed first."""
+    """Ports of the switches that are named, those that are managed first; as `s1:3` too where none is named."""
+    return _quiet(lambda: _ports(ctx, incomplete, numbers=True, places=not _named_switches(ctx)))
 
-    def work() -> list[tuple[str, str]]:
-        found: dict[str, str] = {}
-        ports = [(s, p) for s in _switches(ctx) for p in s.get("ports", [])]
-        for switch, port in sorted(ports, key=lambda pair: not pair[1].get("bottleneck")):
-            text = f"{switch['name']} {port.get('interface', '')}{' managed' if port.get('bottleneck') else ''}"
+
+def _ports(ctx: Any, incomplete: str, *, numbers: bool, places: bool) -> list[tuple[str, str]]:
+    found: dict[str, str] = {}
+    ports = [(s, p) for s in _switches(ctx) for p in s.get("ports", [])]
+    for switch, port in sorted(ports, key=lambda pair: not pair[1].get("bottleneck")):
+        text = f"{switch['name']} {port.get('interface', '')}{' managed' if port.get('bottleneck') else ''}"
+        if places:
+            found[f"{switch['name']}:{port['port']}"] = text
+        if numbers:
             found.setdefault(str(port["port"]), text)
-        return [(number, text) for number, text in found.items() if number.startswith(incomplete)]
-
-    return _quiet(work)
+    return [(name, text) for name, text in found.items() if name.startswith(incomplete)]
 
 
 def complete_vc(ctx: Any, incomplete: str) -> list[str]:
@@ -94,10 +157,9 @@ def complete_row_kinds(incomplete: str) -> list[str]:
     """Kinds of rows of an export, of any program."""
 
     def work() -> list[str]:
-        from fairlane_controller.program.names import program_names
-        from fairlane_controller.program.registry import load_program
+        from fairlane_controller.program.registry import loaded_programs
 
-        kinds = [kind.many for name in program_names() for kind in load_program(name).kinds]
+        kinds = [kind.many for program in loaded_programs() for kind in program.kinds]
         return [name for name in dict.fromkeys(("ports", "drops", *kinds)) if name.startswith(incomplete)]
 
     return _quiet(work)

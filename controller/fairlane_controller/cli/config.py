@@ -40,16 +40,37 @@ FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configur
 
 
 @config_app.command("check")
-def check_command(file: FileArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Check FILE: keys, values, and, where its topology runs, names, places, capacities. Nothing is read from a switch."""
-    loaded = read_file(file, state)
+def check_command(
+    file: FileArgument,
+    run_program: Annotated[
+        bool,
+        typer.Option(
+            "--run-program",
+            help="Run the program.py of the folder that FILE names, for the keys of that program: only of files that you trust.",
+        ),
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check FILE: keys, values, and, where its topology runs, names, places, capacities. Nothing is read from a switch.
+
+    No code of FILE's is run unless --run-program asks for it; the program of the topology that runs is known anyway.
+    """
+    loaded = read_file(file, state, run_program=run_program)
     run = running(loaded, state)
     check(loaded, run)
+    program = run.program if run is not None else loaded.config.program or ""
+    not_loaded = None if loaded.may_load(program) else program
     if as_json:
-        print_json({"valid": True, "file": str(file), "topology": run.name if run else None})
+        about = {"valid": True, "file": str(file), "topology": run.name if run else None}
+        print_json({**about, "program_not_loaded": not_loaded, "unchecked": list(loaded.unchecked)})
         return
     where = f" for the topology {run.name}" if run else "; no topology runs that it could be checked against"
     console.print(f"{file}: valid{where}", markup=False, soft_wrap=True)
+    if not_loaded is not None:
+        keys = f", {', '.join(loaded.unchecked)} among them" if loaded.unchecked else ""
+        text = f"the program in {not_loaded} was not loaded, so its keys were not checked{keys}: --run-program runs its program.py"
+        error_console.print(f"fairlane: {text}", markup=False, soft_wrap=True)
 
 
 @config_app.command("show")

@@ -13,6 +13,7 @@ import typer
 
 from fairlane_controller import __version__
 from fairlane_controller.cli import p4
+from fairlane_controller.cli.complete import whole_words
 from fairlane_controller.cli.conventions import adopt
 from fairlane_controller.cli.lazy import (
     CONTEXT_SETTINGS,
@@ -178,7 +179,8 @@ def main(argv: list[str] | None = None) -> None:
     try:
         command = typer.main.get_command(make_app())
         adopt(command)
-        code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
+        with whole_words():
+            code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:
         print_error(ex, as_json="--json" in arguments)
         raise SystemExit(ex.exit_code) from None

@@ -12,7 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.complete import complete_port, complete_switch
+from fairlane_controller.cli.complete import complete_port, complete_switch_or_place
 from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.lazy import CONTEXT_SETTINGS
 from fairlane_controller.cli.output import console, print_json, print_table
@@ -238,7 +238,7 @@ def _waiting(port: PortInfo) -> str | None:
 
 @ports_app.command("set")
 def set_(
-    switch: Annotated[str, typer.Argument(help="Of the topology, or NAME=HOST:PORT; s1:3 names the port too.", autocompletion=complete_switch)],
+    switch: Annotated[str, typer.Argument(help="Of the topology, or NAME=HOST:PORT; s1:3 names the port too.", autocompletion=complete_switch_or_place)],
     port: Annotated[str, typer.Argument(help="Its port: a number, or the interface's name.", autocompletion=complete_port)],
     rate: Annotated[str | None, typer.Option("--rate", "-r", help="Bits on the line: 2Mbps; none is no limit.")] = None,
     queue_packets: Annotated[str | None, typer.Option("--queue-packets", help="Packets that may wait in each queue.")] = None,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.complete import complete_port, complete_switch
+from fairlane_controller.cli.complete import complete_port, complete_switch_or_place
 from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption
@@ -28,7 +28,10 @@ from fairlane_controller.typed import typed
 
 def set_command(
     switch: Annotated[
-        str, typer.Argument(help="A switch of the topology; s1:3 names the port too.", autocompletion=complete_switch)
+        str,
+        typer.Argument(
+            help="A switch of the topology; s1:3 names the port too.", autocompletion=complete_switch_or_place
+        ),
     ],
     port: Annotated[int, typer.Argument(help="Its port.", autocompletion=complete_port)],
     settings: Annotated[

@@ -12,7 +12,7 @@ from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption,
 from fairlane_controller.cli.measuring import measure, print_measured
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
-from fairlane_controller.live.model import ObjectRow
+from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_objects, take_two
 from fairlane_controller.live.values import heading_of, text_of
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Kind
@@ -48,10 +48,10 @@ def flows_command(
         print_json([row.to_json() for kind in kinds for row in rows[kind.name]])
         return
     for kind in kinds:
-        _print_objects(kind, rows[kind.name], hides_idle=bool(interval_s) and not every)
+        _print_objects(snapshot, kind, rows[kind.name], hides_idle=bool(interval_s) and not every)
 
 
-def _print_objects(kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
+def _print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
     """Those of a port that send most first; `hides_idle`: only those that have something to send."""
     busy = rows
     if hides_idle:
@@ -61,7 +61,10 @@ def _print_objects(kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> No
         if goodput is not None:
             busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
     columns = [column for column in kind.columns if shows_wide() or not column.wide]
-    table = [(row.switch, row.port, row.key, *(text_of(one, row[one.name]) for one in columns)) for row in busy]
+    table = [
+        (row.switch, row.port, snapshot.named(row.key), *(text_of(one, row[one.name]) for one in columns))
+        for row in busy
+    ]
     empty = f"no {kind.name} sends now" if rows else f"no {kind.name} has an entry"
     print_table(kind.title, ("switch", "port", kind.name, *map(heading_of, columns)), table, empty=empty)
     if len(busy) < len(rows):

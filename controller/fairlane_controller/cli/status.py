@@ -22,6 +22,8 @@ from fairlane_controller.state.ask import ask_backup
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.units import counted, format_rate, format_size, format_time, rounded
 
+MAX_PAIRS = 8
+"""Pairs of hosts in a line."""
 _MEASURED_COLUMNS = ("capacity", "BW", "T_res", "age", "sent", "dropped")
 
 
@@ -61,7 +63,9 @@ def _print_status(snapshot: Snapshot, backup: Mapping[str, Any] | None, event: d
     names = sorted({row.program for row in snapshot.switches if row.program})
     known = any(row.reachable for row in snapshot.switches)
     programs = ", ".join(names) or ("no program" if known else "program unknown")
-    about = [f"topology {snapshot.topology}" if snapshot.topology else "switches by address", snapshot.target, programs]
+    title = f" ({snapshot.title})" if snapshot.title else ""
+    name = f"topology {snapshot.topology}{title}" if snapshot.topology else "switches by address"
+    about = [name, snapshot.target, programs]
     _say(f"{', '.join(part for part in about if part)}; control loop {_loop(snapshot)}")
     if backup:
         away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
@@ -74,6 +78,8 @@ def _print_status(snapshot: Snapshot, backup: Mapping[str, Any] | None, event: d
         _print_switch(snapshot, row)
     for program in snapshot.programs.values():
         _print_ports(snapshot, program)
+    for port in snapshot.managed_ports:
+        _print_hosts(snapshot, port)
     if event:
         what, why = " ".join(part for part in (place_of(event), event["event"]) if part), sentence_of(event)
         _say(f"last event {str(event.get('time', ''))[11:19]} UTC {what}{f': {why}' if why else ''}")
@@ -124,6 +130,14 @@ def _print_ports(snapshot: Snapshot, program: Program) -> None:
         print_table(
             program.ports_title, ("switch", "port", *label, *map(heading_of, columns), *_MEASURED_COLUMNS), rows
         )
+
+
+def _print_hosts(snapshot: Snapshot, port: PortRow) -> None:
+    """Who sends to whom through a port."""
+    pairs = [f"{pair} ({times})" if times > 1 else pair for pair, times in snapshot.hosts_of(port).items()]
+    if pairs:
+        more = f" and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else ""
+        _say(f"{port.switch}:{port.port} carries {', '.join(pairs[:MAX_PAIRS])}{more}")
 
 
 def _cells(columns: list[Column], values: Mapping[str, Any]) -> list[str]:

@@ -6,38 +6,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairlane_controller.config.model import FairlaneConfig, Place, PortConfig
-from fairlane_controller.config.read import Loaded
+from fairlane_controller.config.read import Loaded, MayLoad, any_program
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.program.names import program_names
-from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.registry import folder_of, folder_program, is_folder, load_program, loaded_programs
 from fairlane_controller.state.run_state import RunState
 
 
 def check(loaded: Loaded, run: RunState | None) -> None:
     """BAD_FILE with the first problems, each with its place; without a topology only what the file alone can show."""
-    problems = problems_of(loaded.config, run)
+    problems = problems_of(loaded.config, run, loaded.may_load)
     if problems:
         raise loaded.source.error(problems)
 
 
-def problems_of(config: FairlaneConfig, run: RunState | None) -> list[str]:
-    """Everything that is wrong with it, each `policies[0].port: what, and what is allowed`."""
+def problems_of(config: FairlaneConfig, run: RunState | None, may_load: MayLoad = any_program) -> list[str]:
+    """Everything that is wrong with it, each `policies[0].port: what, and what is allowed`; of programs that may be loaded."""
     return [
-        *_program(config, run),
+        *_program(config, run, may_load),
         *_topology(config, run),
         *_ports(config, run),
-        *_program_problems(config, run),
+        *_program_problems(config, run, may_load),
     ]
 
 
-def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
+def _program(config: FairlaneConfig, run: RunState | None, may_load: MayLoad) -> Iterator[str]:
     program = run.program if run else config.program
-    if run is not None and config.program and load_program(config.program) is not load_program(run.program):
+    if run is not None and config.program and _resolved(config.program) != _resolved(run.program):
         yield f"program: the topology {run.name!r} runs {run.program}, not {config.program}: start it with the program {config.program}"
-    if program is None:
+    if program is None or not may_load(program):
         return
-    own = load_program(program).Settings.model_fields.keys()
-    for one in (load_program(name) for name in program_names() if name != program):
+    mine = load_program(program)
+    own = mine.Settings.model_fields.keys()
+    for one in (each for each in loaded_programs() if each is not mine):
         keys = [key for key in one.Sections.model_fields if key in config.model_fields_set and getattr(config, key)]
         settings = one.Settings.model_fields.keys() - PortConfig.model_fields.keys() - own
         for index, port in enumerate(config.ports or ()):
@@ -69,10 +69,18 @@ def _ports(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
         yield from _unknown(run, at, port.switch, port.port)
 
 
-def _program_problems(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
+def _resolved(program: str) -> str:
+    return str(folder_of(program)) if is_folder(program) else program
+
+
+def _program_problems(config: FairlaneConfig, run: RunState | None, may_load: MayLoad) -> Iterator[str]:
     """The program's own checks."""
-    for name in [run.program] if run is not None else program_names():
-        program = load_program(name)
+    named = run.program if run is not None else config.program or ""
+    if run is not None:
+        programs = [load_program(named)] if may_load(named) else []
+    else:
+        programs = [*(folder_program(named) if may_load(named) else ()), *loaded_programs()]
+    for program in programs:
         yield from program.check(config.part_of(program, run), run)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 from collections.abc import Sequence
@@ -72,7 +73,7 @@ async def change_port(
                 raise
         if run is not None:
             try:
-                remember_port(run.folder, endpoint.name, port, change.values_by_name)
+                await asyncio.to_thread(remember_port, run.folder, endpoint.name, port, change.values_by_name)
             except FairlaneError as ex:
                 raise await _put_back(ports, run, f"{endpoint} port {port}", port, inverse, undo, ex, grows) from None
             _tell(run, endpoint.name, port, change, inverse)

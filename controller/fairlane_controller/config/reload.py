@@ -20,7 +20,7 @@ from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.state.ask import loop_runs
+from fairlane_controller.state.ask import Asker, own_loop
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.units import counted
@@ -53,18 +53,18 @@ class ConfigService:
         use: Callable[[LoopConfig], None],
         loop: LoopConfig | None = None,
         path: Path | None = None,
-        leads: Callable[[], bool] = lambda: True,
+        asker: Callable[[], Asker | None] = lambda: None,
     ) -> None:
         """`use` takes options of the loop into use; `path` is the file of `fairlane run --config`, already read once into `loop`.
 
-        `leads` is whether this process is the primary: a backup applies nothing.
+        `asker` carries out what is asked of this loop: None while it is not reached, or the backup, which applies nothing.
         """
         self._run = run
         self._log = log
         self._use = use
         self._loop = loop or loop_model()()
         self._path = path
-        self._leads = leads
+        self._asker = asker
         self._wake = asyncio.Event()
         self._why = ""
         self._waiting = ""
@@ -108,6 +108,8 @@ class ConfigService:
         assert self._run is not None
         name = str(self._path or CONFIG)
         async with self._busy:
+            asker = self._asker()
+            token = own_loop.set((self._run.folder, asker) if asker is not None else None)
             try:
                 loaded = load()
                 name = loaded.source.name
@@ -124,6 +126,8 @@ class ConfigService:
                     why=f"{why}: refused, and what was in force stays: {ex.message}",
                 )
                 raise
+            finally:
+                own_loop.reset(token)
         self._waiting = ""
         count = sum(done.written.values())
         self._log.write(
@@ -165,9 +169,9 @@ class ConfigService:
             before = now
             if not self._wake.is_set():
                 continue
-            if failures or not self._leads():
+            if failures or self._asker() is None:
                 await asyncio.sleep(pause_s)  # `wait` above has not paused
-            if not self._leads():
+            if self._asker() is None:
                 continue
             self._wake.clear()
             failures = 0 if await self._try() else failures + 1
@@ -175,9 +179,8 @@ class ConfigService:
                 self._wake.set()
 
     async def _try(self) -> bool:
-        """Whether that was all: False when it should be tried again, because a switch was away, or we are not there yet."""
-        if self._run is None or not loop_runs(self._run.folder):
-            return False  # writes go through our own socket, to whoever keeps the switch
+        """Whether that was all: False when it should be tried again, because a switch was away."""
+        assert self._run is not None
         try:
             if self._path is not None:
                 path = self._path

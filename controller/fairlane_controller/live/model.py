@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, cast
@@ -10,6 +12,7 @@ from typing import Any, cast
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import CAPACITY, CONTROL, GOODPUT, QUEUE, Column, Kind, plotted
 
+_ADDRESS = re.compile(r"\d+(?:\.\d+){3}")
 SCHEMA = 2
 """Version of the document that `--json` prints: it grows when a key goes or means something else."""
 
@@ -143,6 +146,7 @@ class Snapshot(_Row):
     time_s: float
     "Unix time."
     topology: str | None
+    "The name by which commands find it;"
     target: str | None
     switches: tuple[SwitchRow, ...]
     ports: tuple[PortRow, ...] = ()
@@ -154,6 +158,10 @@ class Snapshot(_Row):
     "What is wrong with the loop itself."
     interval_s: float | None = None
     "Since the snapshot before: what the rates are over."
+    title: str = ""
+    "and what its file calls it: `dumbbell`."
+    hosts: Mapping[str, str] = field(default_factory=dict[str, str])
+    "Names of hosts by their addresses."
     programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
     "Those that the switches run, by name: their columns and kinds are what there is to show."
 
@@ -171,6 +179,17 @@ class Snapshot(_Row):
             for name, program in self.programs.items()
         }
         return {"schema": SCHEMA, **plain, **objects, "programs": programs}
+
+    def named(self, text: str) -> str:
+        """The name of an object with hosts' names for their addresses: `tcp h1:40000 → h3:5001`."""
+        found = _ADDRESS.sub(lambda address: self.hosts.get(address[0], address[0]), text)
+        return text if found == text else found.replace(" > ", " → ")
+
+    def hosts_of(self, row: PortRow) -> dict[str, int]:
+        """Between which hosts the objects of a port are, `h1 → h3`, and how many of them each time."""
+        keys = (one.key for one in self.objects if (one.switch, one.port) == (row.switch, row.port))
+        pairs = ([self.hosts[one] for one in _ADDRESS.findall(key) if one in self.hosts] for key in keys)
+        return dict(Counter(" → ".join(pair) for pair in pairs if len(pair) == 2))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

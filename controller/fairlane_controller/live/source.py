@@ -114,6 +114,8 @@ class LiveSource:
             time_s=time_s,
             topology=self._run.name if self._run else None,
             target=self._run.target if self._run else None,
+            title=self._run.title if self._run else "",
+            hosts={host.ip: host.name for host in self._run.hosts if host.ip} if self._run else {},
             switches=tuple(row for row, _ in samples),
             ports=tuple(_with_loop(port, loop) for port in ports),
             objects=tuple(row for _, sample in samples for row in sample.objects),

@@ -44,6 +44,8 @@ class FolderRole:
         self.folder = folder
         self.started_as = Role.BACKUP if backup else Role.PRIMARY
         self.role = Role.PRIMARY
+        self.server: ControlServer | None = None
+        "The primary's, while people reach it."
         self._primary: IO[str] | None = None
         self._backup: IO[str] | None = None
         if folder is None:
@@ -94,7 +96,7 @@ class FolderRole:
             async with guard():
                 await on_lead(was_backup)
                 if self.folder is not None:
-                    await stack.enter_async_context(ControlServer(self.folder / SOCKET_FILE, handler))
+                    self.server = await stack.enter_async_context(ControlServer(self.folder / SOCKET_FILE, handler))
             await asyncio.Event().wait()
 
     def _only(self, status: Callable[[], Any]) -> Handler:

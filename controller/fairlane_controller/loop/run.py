@@ -95,7 +95,7 @@ class TopologyLoop:
             self._use_loop,
             target.loop_config,
             target.config,
-            lambda: self.role.role is Role.PRIMARY,
+            lambda: self.role.server and self.role.server.ask,
         )
         if self.role.role is Role.BACKUP:
             for agent in self.agents.values():

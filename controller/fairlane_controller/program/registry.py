@@ -12,7 +12,10 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from fairlane_controller.documents import is_file
 from fairlane_controller.errors import ErrorCode, FairlaneError, short, unknown_name
+from fairlane_controller.logs import warn
+from fairlane_controller.program import settings
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.names import (
     BUILT_IN,
@@ -23,6 +26,7 @@ from fairlane_controller.program.names import (
 )
 
 PROGRAM_FILE = "program.py"
+_MODELS = {"Settings": settings.Settings, "Sections": settings.Section, "LoopSettings": settings.Section}
 
 
 def is_folder(name: str) -> bool:
@@ -30,14 +34,29 @@ def is_folder(name: str) -> bool:
     return "/" in name or name.startswith(".")
 
 
+def folder_of(name: str) -> Path:
+    """The folder that names a program; BAD_FILE for a name that no folder can have."""
+    try:
+        return Path(name).expanduser().resolve()
+    except (OSError, ValueError, RuntimeError) as ex:  # `~` of nobody
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{short(name)!r} is no program's folder: {ex}") from None
+
+
 def load_program(name: str) -> Program:
     """The program of a name or in a folder (`path/`, `./path`); UNKNOWN_NAME, or BAD_FILE that says what is wrong with its folder."""
-    if is_folder(name):
+    return _from_folder(folder_of(name)) if is_folder(name) else _load_by_name(name)
+
+
+@cache
+def loaded_programs() -> tuple[Program, ...]:
+    """The programs that have names. One that another package brings and that cannot be loaded is left out, with a warning."""
+    found: list[Program] = []
+    for name in program_names():
         try:
-            return _from_folder(Path(name).expanduser().resolve())
-        except (OSError, ValueError, RuntimeError) as ex:  # a name that no folder can have, `~` of nobody
-            raise FairlaneError(ErrorCode.BAD_FILE, f"{short(name)!r} is no program's folder: {ex}") from None
-    return _load_by_name(name)
+            found.append(load_program(name))
+        except FairlaneError as ex:
+            warn(f"{ex.message}; it is left out")
+    return tuple(found)
 
 
 def folder_program(name: str) -> tuple[Program, ...]:
@@ -52,27 +71,34 @@ def _load_by_name(name: str) -> Program:
     point = installed_programs().get(name)
     if point is None:
         raise unknown_name("program", name, program_names())
+    where = f"program {name!r} of {point.value}"
     try:
         found = point.load()
-    except Exception as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"program {name!r} of {point.value} cannot be loaded: {ex}") from ex
+    except (Exception, SystemExit) as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{where} cannot be loaded: {type(ex).__name__}: {ex}") from ex
     if not (isinstance(found, type) and issubclass(found, Program)):
         raise FairlaneError(ErrorCode.BAD_FILE, f"program {name!r}: {point.value} is no subclass of fairlane.Program")
-    return found()
+    return _made(found, where)
+
+
+def check_folder(folder: Path) -> Path:
+    """The file of a program's folder, which is not run; BAD_FILE when there is none."""
+    path = folder / PROGRAM_FILE
+    if not is_file(path):
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
+    return path
 
 
 @cache
 def _from_folder(folder: Path) -> Program:
-    path = folder / PROGRAM_FILE
-    if not path.is_file():
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
+    path = check_folder(folder)
     place = hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
     package = f"fairlane_program_{folder.name}_{place}"  # the same in every process: its objects go from one to another
     sys.modules[package] = ModuleType(package)
     sys.modules[package].__path__ = [str(folder)]
     try:
         module = importlib.import_module(f"{package}.program")
-    except Exception as ex:
+    except (Exception, SystemExit) as ex:
         raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {type(ex).__name__}: {ex}") from ex
     return _program_in(module, str(path))
 
@@ -88,7 +114,20 @@ def _program_in(module: ModuleType, where: str) -> Program:
         raise FairlaneError(
             ErrorCode.BAD_FILE, f"{where}: must define one subclass of fairlane.Program, not {len(found)}"
         )
-    return found[0]()
+    return _made(found[0], where)
+
+
+def _made(found: type[Program], where: str) -> Program:
+    """An instance; BAD_FILE when it does not keep to the contract in what all commands read of all programs."""
+    try:
+        for name, base in _MODELS.items():
+            if not issubclass(getattr(found, name), base):
+                raise TypeError(f"its {name} is no fairlane.{base.__name__}")
+        if not isinstance(getattr(found, "name", None), str):
+            raise TypeError("it has no name")
+        return found()
+    except Exception as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{where} cannot be used: {type(ex).__name__}: {ex}") from ex
 
 
 def find_program(tables: Iterable[str], named: str = "") -> Program | None:
@@ -97,7 +136,7 @@ def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     `named` is what its topology names, which may be a folder.
     """
     names = set(tables)
-    programs = [*folder_program(named), *map(load_program, program_names())]
+    programs = [*folder_program(named), *loaded_programs()]
     return next((one for one in programs if one.tables and one.missing_table(names) is None), None)
 
 

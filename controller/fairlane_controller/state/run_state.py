@@ -119,15 +119,31 @@ DEFAULT_PROGRAM: str = import_module("fairlane_controller.programs").DEFAULT
 """What switches run when nothing says another: the folder of the programs says which."""
 
 
+class HostState(_Model):
+    """A host, for people."""
+
+    name: str = ""
+    ip: str = ""
+
+
 class RunState(_Model):
     """A running topology as far as the control plane needs to know it."""
 
     name: str = Field(min_length=1)
+    topology: str = ""
+    "Its file, for people."
+    hosts: tuple[HostState, ...] = ()
     target: str = "embedded"
     program: str = DEFAULT_PROGRAM
     switches: tuple[SwitchState, ...] = ()
     folder: Path = Path()
     "The folder of the state file."
+
+    @property
+    def title(self) -> str:
+        """What its file calls it: `dumbbell`; empty where none is known, or it is the name."""
+        title = Path(self.topology).stem
+        return "" if title == self.name else title
 
     def switch(self, name: str) -> SwitchState:
         """The switch of that name; UNKNOWN_NAME with the nearest valid one otherwise."""

@@ -62,11 +62,9 @@ class Store:
 
     def __init__(self, folder: Path | None) -> None:
         self.path = None if folder is None else folder / STATE_FILE
-        self._guard = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._inode: int | None = None
-        self._writes = False
-        "Whether the connection was opened for changes: then the tables are there."
+        self._writer = _Connection(self.path, creates=True)
+        self._reader = self._writer if self.path is None else _Connection(self.path, creates=False)
+        "Of its own, so that who reads does not wait for a change of another thread, which may wait for another process's."
 
     # ---- documents ---------------------------------------------------------------------------------------------
 
@@ -96,14 +94,14 @@ class Store:
         """Another value after each change of a document whose name begins with `prefix`."""
         query = "SELECT COALESCE(SUM(version), 0) FROM documents WHERE substr(name, 1, ?) = ?"
         rows = self._read(query, (len(prefix), prefix))
-        return self._inode or 0, int(rows[0][0]) if rows else 0
+        return self._reader.inode or 0, int(rows[0][0]) if rows else 0
 
     # ---- the journal ---------------------------------------------------------------------------------------------
 
     def journal(self) -> list[tuple[int, Any]]:
         """(id, record) of the changes that are kept, oldest first."""
         rows = self._read("SELECT id, record FROM journal ORDER BY id")
-        return [(int(number), self._parsed(f"change {number}", record)) for number, record in rows]
+        return [(int(number or 0), self._parsed(f"change {number}", record)) for number, record in rows]
 
     def record(self, records: Mapping[int, Any], documents: Documents | None = None) -> None:
         """Add or replace records of the journal, by id, and documents, in one transaction; old records are dropped."""
@@ -111,10 +109,10 @@ class Store:
             texts = [(number, _text(record)) for number, record in records.items()]
             connection.executemany("INSERT OR REPLACE INTO journal VALUES (?, ?)", texts)
             _put(connection, documents or {})
-            lengths: list[tuple[int, int]] = connection.execute("SELECT id, length(record) FROM journal ORDER BY id DESC").fetchall()  # fmt: skip
+            lengths: list[tuple[int, int | None]] = connection.execute("SELECT id, length(record) FROM journal ORDER BY id DESC").fetchall()  # fmt: skip
             size = 0
             for kept, (number, length) in enumerate(lengths):
-                size += length
+                size += length or 0
                 if kept and (kept >= MAX_CHANGES or size > MAX_JOURNAL_BYTES):
                     connection.execute("DELETE FROM journal WHERE id <= ?", (number,))
                     break
@@ -173,10 +171,8 @@ class Store:
 
     def close(self) -> None:
         """Close the file; it is opened again when it is needed."""
-        with self._guard:
-            connection, self._connection = self._connection, None
-            if connection is not None:
-                connection.close()
+        self._reader.close()
+        self._writer.close()
 
     def __enter__(self) -> Store:
         return self
@@ -186,18 +182,19 @@ class Store:
 
     def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query; none when there is no file."""
-        with self._guard, self._faults("read"):
-            connection = self._opened(create=False)
+        table = query.partition(" FROM ")[2].split()[0]
+        with self._reader.guard, self._faults("read", table):
+            connection = self._reader.opened()
             if connection is not None:
                 try:
                     return connection.execute(query, arguments).fetchall()
                 except sqlite3.OperationalError as ex:
-                    self.close()
+                    self._reader.close()
                     if "no such table" in str(ex):  # it is being made
                         return []
                     if not self._is_settled():
                         raise
-                with contextlib.closing(self._connect("mode=ro&immutable=1")) as settled:
+                with contextlib.closing(_connect(self.path, "mode=ro&immutable=1")) as settled:
                     return settled.execute(query, arguments).fetchall()
             return []
 
@@ -208,9 +205,9 @@ class Store:
     @contextlib.contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
         """One transaction."""
-        with self._guard, self._faults("write"):
+        with self._writer.guard, self._faults("write"):
             release_room()
-            connection = self._opened(create=True)
+            connection = self._writer.opened()
             assert connection is not None
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -221,41 +218,17 @@ class Store:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _opened(self, *, create: bool) -> sqlite3.Connection | None:
-        """The connection to the file that is there now; None where there is none and none is to be made."""
-        inode = _inode(self.path)
-        if self._connection is not None and (inode != self._inode or (create and not self._writes)):
-            self.close()
-        if self._connection is None:
-            if inode is None and not create:
-                return None
-            how = "rwc" if create else "rw" if self.path is None or _may(self.path, os.W_OK) else "ro"
-            connection = self._connect(f"mode={how}")
-            try:
-                if create:
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    connection.execute(
-                        "PRAGMA synchronous = NORMAL"
-                    )  # whole after a crash of ours; no wait for the disk
-                    connection.executescript(_SCHEMA)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection, self._inode, self._writes = connection, _inode(self.path), create
-        return self._connection
-
-    def _connect(self, how: str) -> sqlite3.Connection:
-        name = ":memory:" if self.path is None else f"file:{quote(str(self.path))}?{how}"
-        return sqlite3.connect(
-            name, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=self.path is not None
-        )
-
     @contextlib.contextmanager
-    def _faults(self, verb: str) -> Generator[None]:
+    def _faults(self, verb: str, table: str = "") -> Generator[None]:
         try:
             yield
+        except UnicodeDecodeError as ex:  # SQLite's own words, which name a table, or an index, by a damaged name
+            text = ex.object.decode("utf-8", "backslashreplace")
+            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
         except sqlite3.Error as ex:
             text = str(ex)
+            if "decode to UTF-8" in text:
+                text = f"table {table or 'documents'}: a text is no UTF-8"
             if "locked" in text:
                 raise FairlaneError(
                     ErrorCode.TIMED_OUT, f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
@@ -283,6 +256,53 @@ class Store:
             return parse_json(text)
         except DocumentError as ex:
             raise FairlaneError(ErrorCode.BAD_FILE, f"{self.path}: {str(name)[:80]}: {ex}") from None
+
+
+class _Connection:
+    """The connection to the file that is there now, opened when it is needed; its user holds `guard`."""
+
+    def __init__(self, path: Path | None, *, creates: bool) -> None:
+        """`creates`: it is for changes, and makes the file and its tables."""
+        self.guard = threading.RLock()
+        self.inode: int | None = None
+        self._path = path
+        self._creates = creates
+        self._open: sqlite3.Connection | None = None
+
+    def opened(self) -> sqlite3.Connection | None:
+        """None where there is no file and none is to be made."""
+        inode = _inode(self._path)
+        if inode != self.inode:
+            self.close()
+        if self._open is None:
+            if inode is None and not self._creates:
+                return None
+            may_write = self._path is None or _may(self._path, os.W_OK)
+            connection = _connect(self._path, f"mode={'rwc' if self._creates else 'rw' if may_write else 'ro'}")
+            try:
+                if self._creates:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    connection.execute(
+                        "PRAGMA synchronous = NORMAL"
+                    )  # whole after a crash of ours; no wait for the disk
+                    connection.executescript(_SCHEMA)
+            except BaseException:
+                connection.close()
+                raise
+            self._open, self.inode = connection, _inode(self._path)
+        return self._open
+
+    def close(self) -> None:
+        """It is opened again when it is needed."""
+        with self.guard:
+            connection, self._open = self._open, None
+            if connection is not None:
+                connection.close()
+
+
+def _connect(path: Path | None, how: str) -> sqlite3.Connection:
+    name = ":memory:" if path is None else f"file:{quote(str(path))}?{how}"
+    return sqlite3.connect(name, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=path is not None)  # fmt: skip
 
 
 _ROOMS: set[IO[bytes]] = set()

@@ -61,6 +61,12 @@ class Feed:
         await self._sampler.__aexit__()
 
     @property
+    def title(self) -> str:
+        """What its file calls it."""
+        latest = self._sampler.latest
+        return latest.title if latest is not None else ""
+
+    @property
     def is_there(self) -> bool:
         """Whether the topology still has its run state."""
         return self._folder is None or (self._folder / STATE_FILE).is_file()
@@ -136,6 +142,12 @@ class Hub:
     def names(self) -> list[str]:
         """Those that run, and those that are looked at."""
         return sorted({*self._find(), *(name for name, feed in self._feeds.items() if feed.is_there)})
+
+    def titles(self) -> dict[str, str]:
+        """What the files of those that run call them; of one that is looked at as its run state says now."""
+        found = {name: targets.run.title if targets.run else "" for name, targets in self._find().items()}
+        found |= {name: feed.title for name, feed in self._feeds.items()}
+        return {name: title for name, title in found.items() if title}
 
     async def feed(self, name: str | None) -> Feed:
         """The topology's feed, started if it was not; `None` the first one. Raises UNKNOWN_NAME or NO_TOPOLOGY."""

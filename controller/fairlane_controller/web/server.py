@@ -89,7 +89,7 @@ class PageServer:
         return web.Response(body=path.read_bytes(), content_type=TYPES[path.suffix], charset="utf-8")
 
     async def _topologies(self, _request: web.Request) -> web.StreamResponse:
-        return web.json_response({"topologies": self._hub.names()})
+        return web.json_response({"topologies": self._hub.names(), "titles": self._hub.titles()})
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         hub = self._hub

@@ -8,6 +8,7 @@ import json
 from typing import Annotated, Any
 
 import typer
+from fairlane_controller.cli.complete import complete_names
 from rich.console import Console
 from rich.table import Table
 
@@ -18,6 +19,7 @@ from .results import Result
 from .run import check_variants
 
 _out, _err = Console(), Console(stderr=True)
+complete_variant = complete_names(lambda _: {variant.name: variant.paper for variant in VARIANTS.values()})
 
 
 def _print(machine: list[loader.Check], variants: list[Result]) -> None:
@@ -59,7 +61,9 @@ def _check_all(wanted: list[Variant]) -> tuple[list[loader.Check], list[Result]]
 
 
 def check_command(
-    variants: Annotated[list[str] | None, typer.Argument(help="Variants to try; all when left out.")] = None,
+    variants: Annotated[
+        list[str] | None, typer.Argument(help="Variants to try; all when left out.", autocompletion=complete_variant)
+    ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Whether this machine can run the variants: tries each on the running kernel in throw-away namespaces.

@@ -14,7 +14,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from fairlane_lab.cli.options import JsonOption, find_experiments
+from fairlane_lab.cli.options import JsonOption, complete_experiment, find_experiments
 from fairlane_lab.cli.output import console, fail, print_json
 from fairlane_lab.cli.tables import show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, repeats_of
@@ -115,7 +115,12 @@ def _duration(seconds: float | None) -> str:
 
 
 def show(
-    what: Annotated[str, typer.Argument(help="An experiment, or a run folder such as results/demo/latest.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment, or a run folder such as results/demo/latest.", autocompletion=complete_experiment
+        ),
+    ],
     as_json: JsonOption = False,
 ) -> None:
     """What an experiment is and what is expected of it; or the table of a run folder."""

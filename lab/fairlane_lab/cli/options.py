@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from fairlane_controller.cli.complete import complete_names
 
 from fairlane_lab.cli.output import fail
 from fairlane_lab.definition import Definition, ExperimentError, Selection, experiment_names, load
@@ -32,8 +33,12 @@ SetOption = Annotated[
 ]
 QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
+complete_experiment = complete_names(lambda _: experiment_names())
 NamesArgument = Annotated[
-    list[str], typer.Argument(help="Experiments: names, files (.toml), patterns ('name-*') or all.")
+    list[str],
+    typer.Argument(
+        help="Experiments: names, files (.toml), patterns ('name-*') or all.", autocompletion=complete_experiment
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_lab.cli.options import JsonOption
+from fairlane_lab.cli.options import JsonOption, complete_experiment
 from fairlane_lab.cli.output import console, errors, fail, print_json
 from fairlane_lab.definition import ExperimentError, experiment_names, load
 from fairlane_lab.definition.judging import Note
@@ -94,7 +94,9 @@ def publish(
 
 
 def compare(
-    a: Annotated[str, typer.Argument(help="A run folder, or an experiment (its newest run).")],
+    a: Annotated[
+        str, typer.Argument(help="A run folder, or an experiment (its newest run).", autocompletion=complete_experiment)
+    ],
     b: Annotated[str, typer.Argument(help="What to set beside it: a run folder, or `sim` or `mininet` of the same.")],
     outside: Annotated[bool, typer.Option(help="Only what lies outside both confidence ranges.")] = False,
     results: Annotated[Path | None, typer.Option(help="Where run folders are looked for; default results/.")] = None,

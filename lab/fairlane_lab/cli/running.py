@@ -23,6 +23,7 @@ from fairlane_lab.cli.options import (
     SeedOption,
     SetOption,
     TargetOption,
+    complete_experiment,
     cores,
     find_experiments,
     make_selection,
@@ -118,7 +119,7 @@ def run(
 
 
 def sweep(
-    name: Annotated[str, typer.Argument(help="An experiment, or a file (.toml).")],
+    name: Annotated[str, typer.Argument(help="An experiment, or a file (.toml).", autocompletion=complete_experiment)],
     scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler, such as tcp://host:8786.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes of this machine; default: the cores.", min=1)] = None,
     runtime: RuntimeOption = "sim",

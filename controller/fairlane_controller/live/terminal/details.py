@@ -98,14 +98,14 @@ def rows_of(snapshot: Snapshot, row: PortRow, width: int, room: int | None) -> l
             parts.append(Text(f"no {kind.name} has an entry here", "dim"))
         elif room is None or len(found) <= room:
             shown = [one for one in snapshot.objects if one in found]  # rows that stay where they are
-            parts.append(_table(kind, shown, width))
+            parts.append(_table(snapshot, kind, shown, width))
         else:
-            parts.append(_table(kind, found[: max(1, room - 1)], width))
+            parts.append(_table(snapshot, kind, found[: max(1, room - 1)], width))
             parts.append(Text(f"… and {len(found) - max(1, room - 1)} more, which send less", "dim"))
     return parts
 
 
-def _table(kind: Kind, rows: Sequence[ObjectRow], width: int) -> Table:
+def _table(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], width: int) -> Table:
     """Name, queue and what it is compared with as a bar, then the other columns that there is room for."""
     queue, goodput = kind.plotted(QUEUE), kind.plotted(GOODPUT)
     marks = [c for c in kind.columns if queue is not None and c.plot == CONTROL and c.unit == queue.unit]
@@ -119,7 +119,7 @@ def _table(kind: Kind, rows: Sequence[ObjectRow], width: int) -> Table:
     for number, name in enumerate([kind.name, *bars, *map(heading_of, rest), *("share" for _ in share)]):
         justify = "left" if number <= (1 if bars else 0) else "right"
         table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
-    name_width = max(8, min(34 if width < 100 else 46, max(len(row.key) for row in rows) + 2))
+    name_width = max(8, min(34 if width < 100 else 46, max(len(snapshot.named(row.key)) for row in rows) + 2))
     bar_width = max(6, min(40, width - name_width - 10 - 11 * (len(rest) + len(share))))
     full = 1.25 * max([value for row in rows for one in first if (value := row[one.name])] + [4])
     total = sum(row[goodput.name] or 0.0 for row in rows) if goodput is not None else 0.0
@@ -127,7 +127,7 @@ def _table(kind: Kind, rows: Sequence[ObjectRow], width: int) -> Table:
     for row in rows:
         dot = "" if active is None else "○ " if row[active] is False else "● "
         cells: list[RenderableType] = [
-            Text(dot + _middle(row.key, name_width - len(dot)), "dim" if dot == "○ " else "")
+            Text(dot + _middle(snapshot.named(row.key), name_width - len(dot)), "dim" if dot == "○ " else "")
         ]
         if queue is not None:
             limits = [row[mark.name] for mark in marks]

@@ -108,6 +108,8 @@ def _head(view: WatchView, width: int) -> list[RenderableType]:
     snapshot = view.snapshot
     title = Text(no_wrap=True, overflow="ellipsis")
     title.append(f" {snapshot.topology or 'no topology'} ", "bold reverse")
+    if snapshot.title:
+        title.append(f" {snapshot.title}", "bold")
     title.append(f" {snapshot.target or ''} · " if snapshot.target else " ", "dim")
     if snapshot.loop_error is not None:
         title.append("loop: ", "dim").append(str(snapshot.loop_error.get("message")), "red")

@@ -3,7 +3,7 @@
 
 import { clock, count, perSecond, plain, rate } from "./format.js";
 import { Chart, repaintAll } from "./plot.js";
-import { drawEvents, drawObjects, drawTiles, programOf } from "./tables.js";
+import { drawEvents, drawObjects, drawTiles, named, programOf } from "./tables.js";
 
 const $ = (id) => document.getElementById(id);
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#8a5a2b", "#7a6ff0", "#5f9e2f", "#c04040", "#3aa6a0", "#9a7fb0"];
@@ -85,12 +85,12 @@ function refreshIn(ms) {  // one timer, whoever asks: they must not add up while
 }
 
 async function refreshTopologies() {
-  let names = [];
+  let names = [], titles = {};
   try {
-    names = (await (await fetch("/api/topologies")).json()).topologies;
+    ({ topologies: names, titles } = await (await fetch("/api/topologies")).json());
   } catch { refreshIn(2000); return; }
   refreshIn(names.length ? 5000 : 2000);
-  fill($("topology"), names, state.topology);
+  fill($("topology"), names, state.topology, (name) => (titles[name] ? `${titles[name]} (${name})` : name));
   if (!names.length) {
     state.topology = null;
     draw();
@@ -101,9 +101,9 @@ async function refreshTopologies() {
   if (name !== state.topology || state.source?.readyState === EventSource.CLOSED) { $("topology").value = name; connect(name); }
 }
 
-function fill(select, names, chosen) {
-  if ([...select.options].map((o) => o.value).join("|") !== names.join("|")) {
-    select.replaceChildren(...names.map((name) => new Option(name, name)));
+function fill(select, names, chosen, label = (name) => name) {
+  if ([...select.options].map((o) => `${o.value} ${o.text}`).join("|") !== names.map((name) => `${name} ${label(name)}`).join("|")) {
+    select.replaceChildren(...names.map((name) => new Option(label(name), name)));
   }
   if (names.includes(chosen)) select.value = chosen;
   select.disabled = names.length < 2;
@@ -181,7 +181,7 @@ function drawCharts(row) {
     const drawn = kind.columns.filter((c) => CHARTS.includes(c.plot)), columns = drawn.filter((c) => c.plot === plot);
     const mine = keys.filter((k) => k.startsWith(`${kind.name}|`)).map((k) => k.slice(kind.name.length + 1));
     return columns.flatMap((column, i) => mine.map((key) => ({
-      name: kind.brief ? `${kind.label} ${key}` : columns.length > 1 ? `${key} ${column.title}` : key, color: kind.brief ? gold : colorOf(key),
+      name: kind.brief ? `${kind.label} ${key}` : columns.length > 1 ? `${named(state.picture, key)} ${column.title}` : named(state.picture, key), color: kind.brief ? gold : colorOf(key),
       step: plot === "control" && column.unit === "packets", wide: kind.brief, dashed: kind.brief || (columns.length > 1 && i < columns.length - 1),
       points: valuesOf((p) => p.objects[kind.name]?.[key]?.[drawn.indexOf(column)]) })));
   });

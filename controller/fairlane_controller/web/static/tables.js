@@ -33,6 +33,12 @@ export function valueText(column, value) {
   return form(value);
 }
 
+// The name of an object with hosts' names for their addresses: `tcp h1:40000 → h3:5001`.
+export function named(picture, text) {
+  const found = text.replace(/\d+(?:\.\d+){3}/g, (address) => picture?.hosts?.[address] ?? address);
+  return found === text ? text : found.replace(" > ", " → ");
+}
+
 export function programOf(picture, row) {
   const name = picture?.switches.find((s) => s.switch === row?.switch)?.program;
   return picture?.programs[name] ?? { columns: [], kinds: [] };
@@ -120,7 +126,7 @@ export function drawObjects(table, title, row, picture, colorOf) {
   head(table, [[kind.name], ...(queue ? [[mark ? `queue, and its ${mark.title}` : "queue"]] : []), ...columns.map((c) => [c.title, 1]), ...share]);
   const full = 1.25 * Math.max(4, ...found.map((one) => Math.max(one[queue?.name] ?? 0, one[mark?.name] ?? 0)));
   rows(table.tBodies[0], found, () => line(first + columns.length + share.length, first - 1), (tr, one) => {
-    texts(tr, [one[kind.name], ...(queue ? [null] : []), ...columns.map((c) => valueText(c, one[c.name])), ...(goodput ? [total ? percent((one[goodput.name] ?? 0) / total) : DASH] : [])]);
+    texts(tr, [named(picture, one[kind.name]), ...(queue ? [null] : []), ...columns.map((c) => valueText(c, one[c.name])), ...(goodput ? [total ? percent((one[goodput.name] ?? 0) / total) : DASH] : [])]);
     if (queue) queueCell(tr.children[1], one[queue.name], full, mark ? one[mark.name] : null, colorOf(one[kind.name]));
     tr.classList.toggle("idle", one.active === false);
     if (drops >= 0) tr.children[first + drops].classList.toggle("bad", one[columns[drops].name] > 0);

@@ -5,12 +5,16 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use serde_json::{json, Value};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Clients that are served at a time.
+/// Clients that are served at a time; then the one that is idle for longest makes room.
 const CLIENTS_MAX: usize = 64;
+/// Without a byte for so long, in either direction, a connection ends.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Removes the socket when it is dropped.
 #[derive(Debug)]
@@ -55,7 +59,7 @@ pub fn refusal(error: &str) -> Value {
 
 impl OwnSocket {
     /// Serves until the process ends, on threads of its own: what `answer` makes of a line, which has at most `line_max`
-    /// bytes, is sent back. The socket is removed with the value returned.
+    /// bytes, is sent back. A connection that is idle ends. The socket is removed with the value returned.
     ///
     /// # Errors
     /// The system's error when a thread cannot be started.
@@ -64,24 +68,34 @@ impl OwnSocket {
         line_max: u64,
         answer: impl Fn(&str) -> Value + Send + Sync + 'static,
     ) -> io::Result<Removal> {
+        self.serve_within(IDLE_MAX, line_max, answer)
+    }
+
+    fn serve_within(
+        self,
+        idle_max: Duration,
+        line_max: u64,
+        answer: impl Fn(&str) -> Value + Send + Sync + 'static,
+    ) -> io::Result<Removal> {
         let (listener, answer) = (self.listener, Arc::new(answer));
         let serve = move || {
-            let clients = Arc::new(());
+            let clients = Clients::default();
             for stream in listener.incoming().flatten() {
-                if Arc::strong_count(&clients) > CLIENTS_MAX {
-                    let _ = send(
-                        &stream,
-                        &refusal(&format!("more than {CLIENTS_MAX} clients")),
-                    );
+                let limits = stream
+                    .set_read_timeout(Some(idle_max))
+                    .and_then(|()| stream.set_write_timeout(Some(idle_max)));
+                if limits.is_err() {
                     continue;
                 }
-                let (client, answer) = (clients.clone(), answer.clone());
+                let Some(client) = clients.add(stream) else {
+                    continue;
+                };
+                let answer = answer.clone();
                 // A client that cannot be served (no thread, or it went away) is closed.
                 let _ = std::thread::Builder::new()
                     .name("control-client".to_owned())
                     .spawn(move || {
-                        let _ = serve_client(&stream, line_max, &*answer);
-                        drop(client);
+                        let _ = client.serve(line_max, &*answer);
                     });
             }
         };
@@ -91,32 +105,101 @@ impl OwnSocket {
     }
 }
 
-fn serve_client(
-    stream: &UnixStream,
-    line_max: u64,
-    answer: &dyn Fn(&str) -> Value,
-) -> io::Result<()> {
-    let mut input = BufReader::new(stream);
-    loop {
-        let mut line = Vec::new();
-        (&mut input).take(line_max).read_until(b'\n', &mut line)?;
-        if line.last() != Some(&b'\n') {
-            return match line.is_empty() {
-                true => Ok(()),
-                false => {
-                    let text = format!("a request is one line of at most {line_max} bytes");
-                    send(stream, &refusal(&text))
-                }
+/// The connections that are open.
+#[derive(Clone, Default)]
+struct Clients(Arc<Mutex<Vec<Open>>>);
+
+struct Open {
+    stream: Arc<UnixStream>,
+    /// Since its last answer was made; None while a request of it is carried out.
+    idle_since: Option<Instant>,
+}
+
+/// One of them; removed when it is dropped.
+struct Client {
+    stream: Arc<UnixStream>,
+    clients: Clients,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, Vec<Open>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When all places are taken, the one that is idle for longest is closed; None, with a refusal sent, when none is idle.
+    fn add(&self, stream: UnixStream) -> Option<Client> {
+        let mut open = self.lock();
+        if open.len() >= CLIENTS_MAX {
+            let idle = open.iter().enumerate();
+            let idle = idle.filter_map(|(at, one)| Some((one.idle_since?, at)));
+            let Some((_, longest)) = idle.min() else {
+                drop(open);
+                let _ = send(
+                    &stream,
+                    &refusal(&format!("more than {CLIENTS_MAX} clients")),
+                );
+                return None;
             };
+            // Its thread sees the end, and ends.
+            let _ = open.swap_remove(longest).stream.shutdown(Shutdown::Both);
         }
-        if line.trim_ascii().is_empty() {
-            continue;
+        let stream = Arc::new(stream);
+        open.push(Open {
+            stream: stream.clone(),
+            idle_since: Some(Instant::now()),
+        });
+        Some(Client {
+            stream,
+            clients: self.clone(),
+        })
+    }
+}
+
+impl Client {
+    fn serve(&self, line_max: u64, answer: &dyn Fn(&str) -> Value) -> io::Result<()> {
+        let mut input = BufReader::new(&*self.stream);
+        loop {
+            let mut line = Vec::new();
+            (&mut input).take(line_max).read_until(b'\n', &mut line)?;
+            if line.last() != Some(&b'\n') {
+                return match line.is_empty() {
+                    true => Ok(()),
+                    false => {
+                        let text = format!("a request is one line of at most {line_max} bytes");
+                        send(&self.stream, &refusal(&text))
+                    }
+                };
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            if !self.set_idle_since(None) {
+                return Ok(()); // It made room: nobody hears the answer, so nothing is carried out.
+            }
+            let reply = match std::str::from_utf8(&line) {
+                Ok(line) => answer(line),
+                Err(_) => refusal("a request is UTF-8 text"),
+            };
+            self.set_idle_since(Some(Instant::now()));
+            send(&self.stream, &reply)?;
         }
-        let reply = match std::str::from_utf8(&line) {
-            Ok(line) => answer(line),
-            Err(_) => refusal("a request is UTF-8 text"),
-        };
-        send(stream, &reply)?;
+    }
+
+    /// Whether the connection is still open.
+    fn set_idle_since(&self, since: Option<Instant>) -> bool {
+        let mut open = self.clients.lock();
+        let mine = open
+            .iter_mut()
+            .find(|one| Arc::ptr_eq(&one.stream, &self.stream));
+        mine.map(|mine| mine.idle_since = since).is_some()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.clients
+            .lock()
+            .retain(|one| !Arc::ptr_eq(&one.stream, &self.stream));
     }
 }
 
@@ -164,6 +247,79 @@ mod tests {
             r#"{"ok":false,"error":"a request is UTF-8 text"}"#
         );
         assert!(lines[2].contains("at most 16 bytes") && lines.len() == 3);
+        drop(removal);
+    }
+
+    #[test]
+    fn clients_that_are_idle_lock_nobody_out() {
+        let path = std::env::temp_dir().join(format!("fairlane-full-{}", std::process::id()));
+        let removal = bind(&path).unwrap().serve(16, |line| json!(line.trim()));
+        let mut idle: Vec<UnixStream> = (0..CLIENTS_MAX)
+            .map(|_| UnixStream::connect(&path).unwrap())
+            .collect();
+        for number in 0..3 {
+            let mut client = BufReader::new(UnixStream::connect(&path).unwrap());
+            client.get_ref().write_all(b"one more\n").unwrap();
+            let mut text = String::new();
+            client.read_line(&mut text).unwrap();
+            assert_eq!(text, "\"one more\"\n");
+            let mut rest = String::new();
+            assert_eq!(
+                idle[number].read_to_string(&mut rest).unwrap(),
+                0,
+                "the oldest made room"
+            );
+            idle.push(client.into_inner());
+        }
+        drop(removal);
+    }
+
+    #[test]
+    fn a_request_that_is_carried_out_makes_no_room() {
+        let path = std::env::temp_dir().join(format!("fairlane-busy-{}", std::process::id()));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (begun, begins) = std::sync::mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let answer = move |line: &str| {
+            let _ = begun.send(());
+            let _ = wait.lock().unwrap().recv();
+            json!(line.trim())
+        };
+        let removal = bind(&path).unwrap().serve(16, answer);
+        let busy: Vec<UnixStream> = (0..CLIENTS_MAX)
+            .map(|_| {
+                let mut client = UnixStream::connect(&path).unwrap();
+                client.write_all(b"hi\n").unwrap();
+                begins.recv().unwrap();
+                client
+            })
+            .collect();
+        let mut text = String::new();
+        let mut more = BufReader::new(UnixStream::connect(&path).unwrap());
+        more.read_line(&mut text).unwrap();
+        assert!(text.contains("more than 64 clients"), "{text}");
+        drop(go);
+        for client in busy {
+            let mut text = String::new();
+            BufReader::new(client).read_line(&mut text).unwrap();
+            assert_eq!(text, "\"hi\"\n");
+        }
+        drop(removal);
+    }
+
+    #[test]
+    fn a_connection_that_is_idle_ends_also_within_a_line() {
+        let path = std::env::temp_dir().join(format!("fairlane-idle-{}", std::process::id()));
+        let idle_max = Duration::from_millis(10);
+        let removal = bind(&path)
+            .unwrap()
+            .serve_within(idle_max, 16, |line| json!(line));
+        for begun in [&b""[..], b"half a li"] {
+            let mut client = UnixStream::connect(&path).unwrap();
+            client.write_all(begun).unwrap();
+            let mut rest = String::new();
+            assert_eq!(client.read_to_string(&mut rest).unwrap_or(0), 0);
+        }
         drop(removal);
     }
 }
