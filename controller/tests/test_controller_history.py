@@ -175,7 +175,7 @@ async def begin(folder: Path, values: dict[str, int], problem: BaseException, va
     """Set `a`, announced; what happens then."""
     async with history.changing(folder, f"set a {value}") as made:
         before = number("a", values["a"])
-        await made.begin([before])
+        await made.announce([before])
         values["a"] = value
         made.undo = [before]
         raise problem
@@ -184,8 +184,8 @@ async def begin(folder: Path, values: dict[str, int], problem: BaseException, va
 async def test_what_a_killed_command_has_begun_is_taken_back_by_the_next(
     run_folder: Path, values: dict[str, int]
 ) -> None:
-    with pytest.raises(asyncio.CancelledError):
-        await begin(run_folder, values, asyncio.CancelledError())
+    with pytest.raises(KeyboardInterrupt):
+        await begin(run_folder, values, KeyboardInterrupt())
     assert values["a"] == 5
     async with history.changing(run_folder, "set b 1") as made:
         assert values["a"] == 0
@@ -195,11 +195,24 @@ async def test_what_a_killed_command_has_begun_is_taken_back_by_the_next(
     assert set(documents(run_folder)) == {"topology"}
 
 
+@pytest.mark.parametrize("problem", [asyncio.CancelledError(), FairlaneError(ErrorCode.NO_LOOP, "it ended")])
+async def test_what_a_cancelled_command_has_begun_is_taken_back_by_itself(
+    run_folder: Path, values: dict[str, int], problem: BaseException
+) -> None:
+    """By ^C, or when the loop ends that it has asked."""
+    with pytest.raises(type(problem)):
+        await begin(run_folder, values, problem)
+    assert values["a"] == 0
+    assert read_history(run_folder) == []
+    assert events(run_folder) == ["`set a 5` was begun and not ended: taken back"]
+    assert set(documents(run_folder)) == {"topology"}
+
+
 async def test_what_cannot_be_taken_back_hinders_nobody(run_folder: Path) -> None:
-    with contextlib.suppress(asyncio.CancelledError):
+    with contextlib.suppress(KeyboardInterrupt):
         async with history.changing(run_folder, "odd") as made:
-            await made.begin([{"op": "nuber_put"}])
-            raise asyncio.CancelledError
+            await made.announce([{"op": "nuber_put"}])
+            raise KeyboardInterrupt
     async with history.changing(run_folder, "set b 1"):
         pass
     (why,) = events(run_folder)
@@ -226,7 +239,7 @@ async def test_what_the_loop_does_after_its_command_has_gone_is_recorded_or_take
 
     async def late() -> None:
         async with history.changing(run_folder, "set a 7") as made:
-            await made.begin([number("a", 0)])
+            await made.announce([number("a", 0)], whole=True)
             await ask(run_folder, {"op": "put", "value": 7}, timeout_s=0.1)
 
     async with ControlServer(run_folder / SOCKET_FILE, loop):

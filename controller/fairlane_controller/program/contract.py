@@ -267,9 +267,7 @@ class Program:
         del folder
         if request.get("settings"):
             raise FairlaneError(ErrorCode.BAD_INPUT, f"settings: the program {self.name} remembers none")
-        change = await write_plain(client, request["updates"])
-        switch = client.endpoint.name
-        return {"op": "table_write", "switch": switch, "updates": change.inverse.updates(switch)}
+        return await write_plain(client, request["updates"])
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
 
