@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller import history
+from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import ops
 from fairlane_controller.history.journal import read_history
@@ -20,6 +21,7 @@ from fairlane_controller.state.ask import SOCKET_FILE, ask
 from fairlane_controller.state.run_state import RunState, read_topology, write_topology
 from fairlane_controller.state.store import MAX_CHANGES
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.typed import remember
 from live_switch import LiveSwitch, wait_until
 from state_tools import contents, documents, put_text
 
@@ -41,6 +43,12 @@ def values(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     monkeypatch.setitem(ops._REGISTERED, "number_put", put)  # pyright: ignore[reportPrivateUsage]
     return held
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    write_topology(tmp_path, {"name": "test"})
+    return tmp_path
 
 
 def number(name: str, value: int) -> dict[str, Any]:
@@ -90,6 +98,29 @@ def test_undo_goes_back_and_redo_forward(tmp_path: Path, values: dict[str, int])
     change(tmp_path, values, "b", 9)
     with pytest.raises(FairlaneError, match="nothing was undone since the last change"):
         step(tmp_path, redo=True)
+
+
+def test_an_undo_says_which_changes_it_passes_over(
+    run_folder: Path, values: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of links and hosts: it takes an older one back, which must not surprise anybody."""
+    history.record_elsewhere(run_folder, "a link (s1-s2)")
+    change(run_folder, values, "a", 1)
+    remember(["link", "set", "s1-s2", "--delay", "20ms"])
+    history.record_elsewhere(run_folder, "a link (s1-s2)")
+    for arguments, said in ((("undo", "--dry-run"), "would be taken back"), (("undo",), "taken back")):
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, "--state", str(run_folder)])
+        assert ended.value.code == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert f"change 2 {said}: set a 1" in told
+        assert "passed over: change 3, link set s1-s2 --delay 20ms: `fairlane undo` takes no change of a link (s1-s2) back: set it again" in told  # fmt: skip
+        assert "change 1," not in told
+    assert values["a"] == 0
+    with pytest.raises(FairlaneError, match="nothing to undo"):
+        step(run_folder)
+    assert step(run_folder, redo=True) == 4
+    assert [one.kind for one in read_history(run_folder)] == ["elsewhere", "change", "elsewhere", "undo", "redo"]
 
 
 def test_an_undo_is_all_or_nothing(tmp_path: Path, values: dict[str, int]) -> None:
@@ -159,12 +190,6 @@ def test_nothing_is_recorded_of_what_failed(tmp_path: Path) -> None:
 
 
 # ---- a change that its maker has not ended -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
-    write_topology(tmp_path, {"name": "test"})
-    return tmp_path
 
 
 def events(folder: Path) -> list[str]:

@@ -48,6 +48,8 @@ def undo_command(
             console.print(f"  {_words(request)}", markup=False, soft_wrap=True)
     if done.target.note:
         console.print(done.target.note, markup=False, soft_wrap=True)
+    for one in done.passed:
+        console.print(f"passed over: change {one.id}, {one.command}: {one.note}", markup=False, soft_wrap=True)
 
 
 def _json(done: Undone) -> dict[str, Any]:
@@ -56,6 +58,7 @@ def _json(done: Undone) -> dict[str, Any]:
         "change": done.target.id,
         "command": done.target.command,
         "recorded": recorded,
+        "passed_over": [{"change": one.id, "command": one.command} for one in done.passed],
         "requests": list(done.requests),
     }
 
@@ -72,7 +75,7 @@ def _list(records: list[Record], as_json: bool) -> None:
 
 def _describe_record(one: Record) -> str:
     match one.kind:
-        case "change":
+        case "change" | "elsewhere":
             return one.command
         case kind:
             return f"{kind} of {one.of}: {one.command}"

@@ -20,6 +20,16 @@
 
 from fairlane_controller.history.journal import Change, Record, read_history
 from fairlane_controller.history.ops import Context, register
-from fairlane_controller.history.undo import changing, redo_last, undo_last
+from fairlane_controller.history.undo import changing, record_elsewhere, redo_last, undo_last
 
-__all__ = ["Change", "Context", "Record", "changing", "read_history", "redo_last", "register", "undo_last"]
+__all__ = [
+    "Change",
+    "Context",
+    "Record",
+    "changing",
+    "read_history",
+    "record_elsewhere",
+    "redo_last",
+    "register",
+    "undo_last",
+]

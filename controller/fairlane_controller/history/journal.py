@@ -16,7 +16,8 @@ from fairlane_controller.state.intent import INTENT, Intent
 from fairlane_controller.state.store import Documents, Store
 
 Request = dict[str, Any]
-Kind = Literal["change", "undo", "redo"]
+Kind = Literal["change", "undo", "redo", "elsewhere"]
+"""`elsewhere`: a change of something that no undo takes back (a link, a host); recorded so that `undo` can say that it passes over it."""
 
 
 class Record(BaseModel):

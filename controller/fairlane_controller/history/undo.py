@@ -19,6 +19,7 @@ from fairlane_controller.state.intent import INTENT, making
 from fairlane_controller.state.locks import CHANGE_LOCK_FILE, change_lock, take_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.state.store import Store
+from fairlane_controller.typed import typed
 
 SETTLE_TIMEOUT_S = 10.0
 """How long a command that is ended takes back what it has begun; after that the next change does."""
@@ -33,12 +34,14 @@ class Undone:
     recorded: Record | None
     "The change of the history that this is; None in a dry run."
     requests: tuple[Request, ...]
+    passed: tuple[Record, ...] = ()
+    "Newer changes that no undo takes back, the newest first."
 
 
 def next_undo(records: list[Record]) -> Record:
     """The newest change that has not been undone; BAD_INPUT when there is none, or when it cannot be."""
     for one in reversed(records):
-        if one.kind != "undo" and not one.undone:
+        if one.kind in ("change", "redo") and not one.undone:
             return _possible(one, "undone")
     raise FairlaneError(ErrorCode.BAD_INPUT, "there is nothing to undo: `fairlane undo --list` shows the history")
 
@@ -73,15 +76,35 @@ async def redo_last(folder: Path, run: RunState | None = None, *, dry_run: bool 
 async def _apply(folder: Path, run: RunState | None, *, redo: bool, dry_run: bool) -> Undone:
     choose = next_redo if redo else next_undo
     if dry_run:
-        target = choose(read_history(folder))
-        return Undone(target, None, target.undo)
+        records = read_history(folder)
+        target = choose(records)
+        return Undone(target, None, target.undo, _passed(records, target))
     context = Context(folder, run or read_run_state(folder))
     async with changing(folder, "", context.run) as change:
-        target = choose(read_history(folder))
+        records = read_history(folder)
+        target = choose(records)
         change.command, change.note, change.of = target.command, target.note, target.id
         change.kind = "redo" if redo else "undo"
         change.undo = await apply_all(context, target.undo)
-    return Undone(target, change.recorded, target.undo)
+    return Undone(target, change.recorded, target.undo, _passed(records, target))
+
+
+def _passed(records: list[Record], target: Record) -> tuple[Record, ...]:
+    return tuple(one for one in reversed(records) if one.kind == "elsewhere" and one.id > target.id)
+
+
+def record_elsewhere(folder: Path, what: str) -> None:
+    """Record the command as a change of `what`, which no undo takes back; the change is made. Raises FairlaneError, which says so."""
+
+    async def work() -> None:
+        async with change_lock(folder):
+            note = f"`fairlane undo` takes no change of {what} back: set it again"
+            await asyncio.to_thread(append, folder, Change(typed(), note=note, kind="elsewhere"))
+
+    try:
+        asyncio.run(work())
+    except FairlaneError as ex:
+        raise FairlaneError(ex.code, f"{ex.message}; the change is made, and not recorded") from None
 
 
 async def _keep(folder: Path, run: RunState | None, change: Change) -> None:
