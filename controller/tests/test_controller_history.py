@@ -317,6 +317,36 @@ def test_undo_of_thresholds_and_schemes(switch: LiveSwitch) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_a_dry_undo_speaks_to_people(switch: LiveSwitch) -> None:
+    def said(*command: str) -> str:
+        switch.fairlane(*command)
+        return " ".join(switch.fairlane("undo", "--dry-run").split())
+
+    text = said("p4", "table_add", "ipv4_lpm", "forward", "10.9.0.0/16", "=>", "08:00:00:00:01:11", "1")
+    assert text.endswith("s1: ipv4_lpm dst=10.9.0.0/16 is removed"), text
+    file = switch.folder / "f.toml"
+    file.write_text('[[policies]]\nswitch = "s1"\nport = 3\nthreshold = 9\n', encoding="utf-8")
+    text = said("config", "apply", str(file))
+    assert "no configuration counts as applied" in text
+    assert "policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=6 packets, weight=1)" in text
+    text = switch.fairlane("undo", "--dry-run", "--json")
+    assert [one["op"] for one in json.loads(text)["requests"]] == ["config_note", "table_write"]
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_a_dry_run_does_not_say_that_the_switches_hold_what_differs(switch: LiveSwitch) -> None:
+    """Settings alone differ: mode manual with the threshold that is in force."""
+    file = switch.folder / "f.toml"
+    file.write_text('[[policies]]\nswitch = "s1"\nport = 3\nthreshold = 6\n', encoding="utf-8")
+    said = " ".join(switch.fairlane("config", "apply", str(file), "--dry-run").split())
+    assert "no table entry differs" in said
+    assert "s1: settings port=3 class=0: mode=auto" in said
+    assert "hold it already" not in said
+    switch.fairlane("config", "apply", str(file))
+    assert "the switches hold it already" in switch.fairlane("config", "apply", str(file), "--dry-run")
+
+
 def test_undo_of_init(switch: LiveSwitch) -> None:
     message = switch.fairlane("undo", code=2)
     assert "cannot be undone: the program was loaded on s1" in " ".join(message.split())
@@ -362,7 +392,9 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
         (done,) = switch.json("threshold", "set", "9")
         assert done["via"] == "loop"
         switch.fairlane("threshold", "scheme", "drop_tail")
-        assert "table_write: switch s1, 1 update of table entries" in switch.fairlane("undo", "--dry-run")
+        said = switch.fairlane("undo", "--dry-run")
+        assert "s1: policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=9 packets, weight=1)" in said
+        assert "s1: the settings of 3/0 become: mode manual, pinned_packets 9" in said
         switch.fairlane("undo")
         assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]
         switch.fairlane("undo")
