@@ -159,6 +159,35 @@ def test_a_change_whose_command_is_killed_is_taken_back_by_the_next(trio: Trio, 
     assert trio.history() == made
 
 
+@pytest.mark.parametrize(("packets", "hold"), [(40, "Set"), (60, "Write")], ids=["less", "more"])
+@pytest.mark.parametrize("wired_switch", ["embedded"], indirect=True)
+def test_a_change_of_a_port_whose_command_is_killed_is_taken_back(
+    wired_switch: LiveSwitch, packets: int, hold: str
+) -> None:
+    """Between its queue (gNMI) and the program's limit (P4Runtime)."""
+    state = read_topology(wired_switch.folder)
+    address = state["switches"][0]["grpc"]
+
+    def seen() -> Any:
+        (port,) = [one for one in wired_switch.json("ports", "show", "-i", "0s") if one["port"] == 3]
+        return port["queue_packets"], wired_switch.json("p4", "table", "port_limit")
+
+    with counting(address) as proxy:
+        state["switches"][0]["grpc"] = f"127.0.0.1:{proxy.port}"
+        write_topology(wired_switch.folder, state)
+        before, made = seen(), wired_switch.json("undo", "--list")
+        proxy.hold(hold)
+        process = subprocess.Popen(wired_switch.command("ports", "set", "s1", "3", "--queue-packets", str(packets)))
+        wait_until("the second half", lambda: proxy.holds.is_set() or process.poll() is not None)
+        assert process.poll() is None
+        assert seen() != before
+        process.kill()
+        process.wait(20)
+        assert "cannot be undone: the program was loaded" in " ".join(wired_switch.fairlane("undo", code=2).split())
+        assert seen() == before
+        assert wired_switch.json("undo", "--list") == made
+
+
 # ---- with a loop -----------------------------------------------------------------------------------------------------
 
 ASKED = {"config": ("config", "apply", "{folder}/5.toml"), "qthresh": ("threshold", "scheme", "drop_tail")}
