@@ -8,9 +8,10 @@
     from fairlane_controller import history
 
     async def put(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
-        before = await …                    # what this is about to replace
+        undo = [{**request, "value": await …}]  # what takes it back: what this is about to replace
+        await announce(undo)                # written down before (`state/intent.py`); a ChangeSet does so itself
         await …                             # apply `request`, or raise FairlaneError with nothing changed
-        return [{**request, "value": before}]   # what takes it back
+        return undo
 
     history.register("queue_set", put)
 
