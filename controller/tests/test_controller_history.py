@@ -233,6 +233,39 @@ async def test_what_a_cancelled_command_has_begun_is_taken_back_by_itself(
     assert set(documents(run_folder)) == {"topology"}
 
 
+async def test_what_a_switch_that_is_away_may_have_taken_is_taken_back_when_it_answers(
+    run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part for itself, and nothing else is changed before."""
+    away = FairlaneError(ErrorCode.SWITCH_UNREACHABLE, "switch s2 does not answer")
+
+    async def put_b(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
+        if unreachable:
+            raise away
+        values["b"] = request["value"]
+        return [] if context else [request]
+
+    unreachable = True
+    monkeypatch.setitem(ops._REGISTERED, "b_put", put_b)  # pyright: ignore[reportPrivateUsage]
+
+    async def both() -> None:
+        async with history.changing(run_folder, "both") as made:
+            await made.announce([{"op": "b_put", "value": 0}, number("a", 0)])
+            values.update(a=1, b=1)
+            raise away
+
+    with pytest.raises(FairlaneError, match="does not answer"):
+        await both()
+    assert values == {"a": 0, "b": 1}
+    with pytest.raises(FairlaneError, match=r"^`both` was begun and not ended: .* yet: switch s2 does not answer"):
+        async with history.changing(run_folder, "next"):
+            raise AssertionError("nothing else is changed before")
+    unreachable = False
+    async with history.changing(run_folder, "next"):
+        assert values == {"a": 0, "b": 0}
+    assert events(run_folder) == ["`both` was begun and not ended: taken back"]
+
+
 async def test_what_cannot_be_taken_back_hinders_nobody(run_folder: Path) -> None:
     with contextlib.suppress(KeyboardInterrupt):
         async with history.changing(run_folder, "odd") as made:

@@ -123,7 +123,11 @@ def _sentences(request: dict[str, Any], run: RunState) -> list[str]:
             return [f"the loop's options become: {_values(request['loop'])}"]
         case "config_note":
             source = request["source"]
-            return [f"what counts as applied last becomes {source}" if source else "no configuration counts as applied"]
+            return [
+                f"what counts as applied last becomes {source}"
+                if source
+                else "no configuration counts as applied any more"
+            ]
         case _:
             return [f"the configuration of {run.program} becomes what it was before ({request['op']})"]
 

@@ -159,7 +159,7 @@ async def _end_badly(folder: Path, run: RunState | None, change: Change, problem
     """What was refused is taken back already; what may be half made is taken back now, or by the next change."""
     code = problem.code if isinstance(problem, FairlaneError) else None
     with contextlib.suppress(FairlaneError, TimeoutError, asyncio.TimeoutError):
-        if code in (None, ErrorCode.NO_LOOP):
+        if code in (None, ErrorCode.NO_LOOP, ErrorCode.SWITCH_UNREACHABLE):
             await asyncio.wait_for(settle(folder, run), SETTLE_TIMEOUT_S)
         elif code is not ErrorCode.TIMED_OUT:  # else the loop may still make it
             await change.end()

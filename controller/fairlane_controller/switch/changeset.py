@@ -133,7 +133,9 @@ async def apply(
     commit: Callable[[], Awaitable[None]] = nothing_to_commit,
     undo: Sequence[Plain] | None = None,
 ) -> None:
-    """Announce what takes it back (`undo`; None: `change.undo()`), write all switches, in batches, then call `commit` (documents and journal, in one transaction): all or nothing.
+    """Write all switches, in batches, then call `commit` (documents and journal, in one transaction): all or nothing.
+
+    What takes it back (`undo`; None: `change.undo()`) is announced before (`state/intent.py`).
 
     Raises what a switch or `commit` raised, with every switch as it was, also when it is cancelled; where one could not be brought
     back, that is in the text. What a switch refused is not ours, and is not taken back.
