@@ -31,7 +31,7 @@ from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, Wri
 from fairlane_controller.programs.qthresh.table_write import plain_settings
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import SwitchClient, same_entry
 from fairlane_controller.switch.difference import EntryChange
 
 Request = dict[str, Any]
@@ -116,7 +116,7 @@ def plan_policies(
         there = Policy.from_entry(entry) if entry is not None else None
         new, changed = DECIDE[request["op"]](f"{where(switch)}: port {port}", limit, there, known, request, key)
         changes = entries.setdefault(switch, [])
-        if new != there:
+        if not same_entry(entry, new.entry):
             changes.append(EntryChange(entry, new.entry))
         policies.append((switch, new))
         if changed != known:
