@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A P4Runtime proxy in front of a real switch that counts at the server's side: calls, and updates of every Write."""
+"""A P4Runtime proxy in front of a real switch that counts at the server's side: calls, and updates of every Write; it can hold a call for good."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import grpc.aio
 from finsy.proto import p4r
 
 SERVICE = "p4.v1.P4Runtime"
-_UNARY = ("Write", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
+_UNARY = ("Write", "Set", "Get", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
 
 
 def _same(data: bytes) -> bytes:
@@ -26,13 +26,36 @@ def _same(data: bytes) -> bytes:
 class CountingProxy(grpc.GenericRpcHandler):
     """Hands every call on as it is."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, loop: asyncio.AbstractEventLoop) -> None:
         self._target = target
+        self._loop = loop
         self._channel: Any = None
         self.updates: list[p4r.Update] = []
         self.calls: Counter[str] = Counter()
         "By method."
         self.port = 0
+        self._held, self._pass = "", 0
+        self._released = asyncio.Event()
+        self.holds = threading.Event()
+        "Set while a call is held."
+
+    def hold(self, name: str, passes: int = 0) -> None:
+        """Hold a call of this method, after `passes` others, until `release`; without it never reaches the switch."""
+        self.holds.clear()
+        self._held, self._pass = name, passes
+
+    def release(self) -> None:
+        """What is held goes on to the switch."""
+        self._loop.call_soon_threadsafe(self._released.set)
+
+    async def _hold(self, name: str) -> None:
+        if self._held != name:
+            return
+        self._pass -= 1
+        if self._pass < 0:
+            self._held = ""
+            self.holds.set()
+            await self._released.wait()  # or until its client goes
 
     def service(self, handler_call_details: Any) -> Any:
         """A handler for each method of P4Runtime; finds the channel when the first call comes."""
@@ -44,6 +67,7 @@ class CountingProxy(grpc.GenericRpcHandler):
         if name in _UNARY:
 
             async def unary(request: bytes, context: Any) -> bytes:
+                await self._hold(name)
                 if name == "Write":
                     self.updates += p4r.WriteRequest.FromString(request).updates
                 call = self._channel.unary_unary(path, _same, _same)
@@ -72,7 +96,7 @@ class CountingProxy(grpc.GenericRpcHandler):
         try:
             return await call
         except grpc.aio.AioRpcError as ex:
-            await context.abort(ex.code(), ex.details(), ex.trailing_metadata() or ())
+            await context.abort(ex.code(), ex.details(), tuple(ex.trailing_metadata() or ()))
             raise
 
     async def _end(self, call: Any, context: Any) -> None:
@@ -84,9 +108,9 @@ class CountingProxy(grpc.GenericRpcHandler):
 @contextlib.contextmanager
 def counting(target: str) -> Generator[CountingProxy, None, None]:
     """A proxy in a thread of its own while the body runs; `port` is where it listens on loopback."""
-    proxy = CountingProxy(target)
-    started: Future[int] = Future()
     loop = asyncio.new_event_loop()
+    proxy = CountingProxy(target, loop)
+    started: Future[int] = Future()
     over = asyncio.Event()
 
     async def serve() -> None:

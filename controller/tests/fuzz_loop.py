@@ -49,7 +49,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "threshold_set", **PLACE, "packets": 9, "weight": 1.5},
     {"op": "threshold_auto", **PLACE, "k": 1.95, "weight": 1.0, "self_tuning": True},
     {"op": "scheme_set", **PLACE, "scheme": "drop_tail"},
-    {"op": "policies", "change": {"op": "threshold_set", "packets": 9}, "switches": ["s1"], "port": 3, "every": False, "command": "threshold set 9"},
+    {"op": "policies", "change": {"op": "threshold_set", "packets": 9}, "switches": ["s1"], "port": 3, "every": False},
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "settings": {"3/0": {"weight": 2.0}}},
     {"op": "p4_write", "switch": "s1", "updates": [RAW]},
     {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},

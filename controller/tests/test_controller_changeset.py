@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import gfr_configs as configs
@@ -18,8 +19,10 @@ from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply, entry_changes
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import EntryChange, read_entries
+from fairlane_controller.switch.client import SwitchClient, entry_key, same_entry
+from fairlane_controller.switch.difference import EntryChange, difference, read_entries
+from fairlane_controller.verbs.context import Context
+from finsy import P4ClientError, P4MeterConfig, P4TableAction, P4TableEntry
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
 from live_switch import LiveSwitch
@@ -58,6 +61,31 @@ async def test_a_refusal_in_the_middle_of_a_batch_brings_all_switches_back() -> 
     assert one.state() == two.state() == {}
 
 
+@pytest.mark.parametrize("named", [True, False])
+async def test_what_was_refused_is_not_taken_back(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that somebody else inserted before us stays: only what the switch took of the batch is taken back.
+
+    A switch need not name each refusal of a large batch: then the entries themselves say whose they are.
+    """
+    one, two = MemorySwitch("s1"), MemorySwitch("s2")
+    await write([two], lambda client: whole_plan(client)[4:5])
+    if not named:
+        for entry in two.tables.values():
+            entry.metadata = b"theirs"
+        real = two._error  # pyright: ignore[reportPrivateUsage]
+
+        def error(codes: list[int]) -> P4ClientError:
+            return real(codes[:4])
+
+        monkeypatch.setattr(two, "_error", error)
+    theirs = two.state()
+    text = "refused 1 update: update 4: ALREADY_EXISTS" if named else "UNKNOWN: a batch"
+    with pytest.raises(FairlaneError, match=f"switch s2 at memory:? {text}"):
+        await write([one, two], whole_plan)
+    assert one.state() == {}
+    assert two.state() == theirs
+
+
 async def test_what_cannot_be_kept_is_taken_back_and_the_inverse_goes_back_and_forth() -> None:
     async def full() -> None:
         raise FairlaneError(ErrorCode.BAD_FILE, "no room for the journal")
@@ -81,6 +109,47 @@ async def test_what_cannot_be_kept_is_taken_back_and_the_inverse_goes_back_and_f
             assert one.state() == wanted
 
 
+async def test_a_change_that_is_cancelled_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the loop is ended by SIGTERM: between two switches."""
+    one, two = MemorySwitch("s1"), MemorySwitch("s2")
+    real, reached = two.write, asyncio.Event()
+
+    async def held(_: Any) -> None:
+        monkeypatch.setattr(two, "write", real)
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(two, "write", held)
+    work = asyncio.create_task(write([one, two], whole_plan))
+    await asyncio.wait_for(reached.wait(), 10)
+    assert one.state()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(work, 10)
+    assert one.state() == two.state() == {}
+
+
+async def test_what_is_kept_when_it_is_cancelled_is_made() -> None:
+    """The transaction runs in a thread: it ends, and so does the change."""
+    kept: list[str] = []
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def keep() -> None:
+        begun.set()
+        await go.wait()
+        kept.append("journal")
+
+    one = MemorySwitch("s1")
+    work = asyncio.create_task(write([one], whole_plan, commit=keep))
+    await asyncio.wait_for(begun.wait(), 10)
+    work.cancel()
+    asyncio.get_running_loop().call_soon(go.set)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(work, 10)
+    assert kept
+    assert one.state()
+
+
 async def test_a_switch_that_cannot_be_brought_back_is_named() -> None:
     one, two = MemorySwitch("s1"), MemorySwitch("s2")
     one.refuse = lambda update: RESOURCE_EXHAUSTED if update.type == p4r.Update.DELETE else 0
@@ -89,6 +158,35 @@ async def test_a_switch_that_cannot_be_brought_back_is_named() -> None:
         FairlaneError, match=r"switch s2 .*; what switch s1 at memory had before could not be written back \(.*no room"
     ):
         await write([one, two], whole_plan)
+
+
+# ---- the same entry --------------------------------------------------------------------------------------------------
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "action": {"action": P4TableAction("NoAction")},
+    "idle time-out": {"idle_timeout_ns": 5_000_000_000},
+    "metadata": {"metadata": b"mine"},
+    "meter": {"meter_config": P4MeterConfig(cir=9, cburst=9, pir=9, pburst=9)},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+async def test_an_entry_that_differs_in_anything_that_is_written_is_another(what: str) -> None:
+    """By `difference`, by `put_entries`, and by the undo of a verb."""
+    one = MemorySwitch("s1")
+    await write([one], whole_plan)
+    async with clients_of(one)("s1") as client:
+        current = await read_entries(client, [program.TABLE_VC_POLICE])
+        before, *_ = current.values()
+        after = replace(before, **OTHERS[what])
+        changes = difference(current, {**current, entry_key(before): after})
+        assert [change.after for change in changes] == ([] if what == "nothing" else [after])
+        assert await client.put_entries([after]) == len(changes)
+        assert await client.put_entries([after]) == 0
+        raw = await Context(client).read_entry(before.encode_entry(one.p4info))
+        assert raw is not None
+        assert same_entry(P4TableEntry.decode_entry(raw, one.p4info), after)
 
 
 # ---- the way of a threshold ------------------------------------------------------------------------------------------
@@ -124,7 +222,7 @@ def test_a_threshold_is_read_once_written_once_and_kept_once(
             "StreamChannel": 1, "Read": 1, "Write": 1,
         }  # fmt: skip
         assert len(proxy.updates) == 1
-        assert kept == ["put", "record"], "what takes it back, before; settings and journal, after"
+        assert kept == ["update", "record"], "what takes it back, before; settings and journal, after"
         proxy.calls.clear()
         switch.fairlane("threshold", "set", "9")
         assert (proxy.calls["Read"], proxy.calls["Write"]) == (1, 0), "what is right already is not touched"

@@ -17,15 +17,8 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.control import MAX_CLIENTS, ControlServer
-from fairlane_controller.state.ask import (
-    GROUP_VARIABLE,
-    MAX_MESSAGE_BYTES,
-    SOCKET_FILE,
-    ask,
-    change_id,
-    loop_runs,
-    own_loop,
-)
+from fairlane_controller.state.ask import GROUP_VARIABLE, MAX_MESSAGE_BYTES, SOCKET_FILE, ask, loop_runs, own_loop
+from fairlane_controller.state.intent import Intent, making
 from fairlane_controller.state.store import Store
 
 
@@ -297,12 +290,12 @@ async def test_a_request_is_carried_out_once_and_its_answer_is_kept(tmp_path: Pa
         return len(done)
 
     async with ControlServer(tmp_path / SOCKET_FILE, slow):
-        token = change_id.set("c1")
+        token = making.set(Intent("c", id="c1"))
         try:
             with pytest.raises(FairlaneError, match="the next change waits for its end"):
                 await ask(tmp_path, {"op": "echo"}, timeout_s=0.1)
         finally:
-            change_id.reset(token)
+            making.reset(token)
         await begun.wait()
         asked = asyncio.create_task(ask(tmp_path, {"op": "result", "of": "c1"}))
         await asyncio.sleep(0.05)

@@ -71,6 +71,23 @@ def test_ports_are_marked_and_unmarked(switch: LiveSwitch) -> None:
     assert ports(switch) == [3]
 
 
+@pytest.mark.parametrize("switch", ["embedded"], indirect=True)
+def test_a_mark_whose_command_is_killed_before_it_is_recorded_is_taken_back(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(*_: object) -> None:
+        raise SystemExit(9)
+
+    switch.fairlane("config", "init")
+    with monkeypatch.context() as patch:
+        patch.setattr("fairlane_controller.history.undo.append", kill)
+        switch.fairlane("ena", "mark", "3", code=9)
+    assert ports(switch) == [1, 3]
+    assert "cannot be undone: the program was loaded" in " ".join(switch.fairlane("undo", code=2).split())
+    assert ports(switch) == [1]
+    assert len(switch.json("undo", "--list")) == 1
+
+
 def test_other_programs_commands_say_what_runs(switch: LiveSwitch) -> None:
     switch.fairlane("config", "init")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -75,6 +77,89 @@ async def test_an_entry_ages_out_by_its_own_idle_timeout_not_by_one_that_came_la
     keeper = FlowKeeper(EventLog(tmp_path / "events.jsonl"), idle_timeout_s=10.0)
     assert await keeper.take_over(cast("SwitchClient", client)) == 1
     assert set(client.deleted) == {key(2), key(3)}
+
+
+class SlowSwitch(HeldEntries):
+    """A switch with flows' entries on which something else happens while one request is on its way."""
+
+    def __init__(self, flows: int) -> None:
+        super().__init__([key(number).entry(number, idle_timeout_s=10) for number in range(flows)])
+        self.switch = self
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+        self._idle: asyncio.Queue[list[P4TableEntry]] = asyncio.Queue()
+
+    async def read_idle_timeouts(self, queue_size: int) -> AsyncIterator[list[P4TableEntry]]:
+        """What aged out."""
+        assert queue_size
+        while True:
+            yield await self._idle.get()
+
+    async def read_table(self, table: str, **_: object) -> list[P4TableEntry]:
+        """What it has at the time of the request."""
+        found = await super().read_table(table)
+        await self._happen()
+        return found
+
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, object]:
+        """Takes all, now, and answers later."""
+        for update in updates:
+            if isinstance(update, P4TableEntry):
+                flow = flow_of(update)[0]
+                self.entries = [entry for entry in self.entries if flow_of(entry)[0] != flow]
+                if update.action is not None:
+                    self.entries.append(replace(update, time_since_last_hit=0))
+        await self._happen()
+        return {}
+
+    async def _happen(self) -> None:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+
+    async def go_and_come_back(self, keeper: FlowKeeper, flow: FlowKey) -> None:
+        """The flow ages out, and is new again."""
+        await self._idle.put([flow.entry()])
+        listening = asyncio.create_task(keeper.listen_idle(cast("SwitchClient", self)))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert flow not in keeper.table
+        listening.cancel()
+        await keeper.add(cast("SwitchClient", self), [flow])
+
+
+async def test_a_flow_that_comes_back_while_it_is_tuned_is_not_tuned() -> None:
+    switch, keeper = SlowSwitch(1), FlowKeeper(EventLog(None), idle_timeout_s=10.0)
+    client = cast("SwitchClient", switch)
+    await keeper.take_over(client)
+    switch.meanwhile = lambda: switch.go_and_come_back(keeper, key(0))
+    await keeper.tune(client, {key(0): 300})
+    (entry,) = switch.entries
+    assert weight_of(entry) is None
+    assert keeper.tuned([key(0)], 100) == {}
+    assert await keeper.tune(client, {key(0): 300}) == 1, "the same weight again is no weight that it has already"
+    assert keeper.tuned([key(0)], 256) == {key(0): 300}
+
+
+async def test_a_flow_that_comes_back_while_the_switch_is_read_keeps_its_new_entry() -> None:
+    switch, keeper = SlowSwitch(1), FlowKeeper(EventLog(None), idle_timeout_s=10.0)
+    client = cast("SwitchClient", switch)
+    await keeper.take_over(client)
+    switch.entries = [replace(entry, time_since_last_hit=20 * 10**9) for entry in switch.entries]
+    came_back = asyncio.Event()
+
+    async def meanwhile() -> None:
+        await switch.go_and_come_back(keeper, key(0))
+        came_back.set()
+
+    switch.meanwhile = meanwhile
+    sweeping = asyncio.create_task(keeper.sweep_forever(client, period_s=0.0))
+    await asyncio.wait_for(came_back.wait(), 10)
+    for _ in range(20):  # the rest of this sweep, and the next ones
+        await asyncio.sleep(0)
+    sweeping.cancel()
+    assert key(0) in keeper.table
+    (entry,) = switch.entries
+    assert flow_of(entry) == (key(0), keeper.table.slot(key(0)))
 
 
 def test_ipv4_and_ipv6_share_the_slots() -> None:

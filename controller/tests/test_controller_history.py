@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller import history
+from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import ops
 from fairlane_controller.history.journal import read_history
@@ -20,6 +21,7 @@ from fairlane_controller.state.ask import SOCKET_FILE, ask
 from fairlane_controller.state.run_state import RunState, read_topology, write_topology
 from fairlane_controller.state.store import MAX_CHANGES
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.typed import remember
 from live_switch import LiveSwitch, wait_until
 from state_tools import contents, documents, put_text
 
@@ -39,6 +41,12 @@ def values(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     monkeypatch.setitem(ops._REGISTERED, "number_put", put)  # pyright: ignore[reportPrivateUsage]
     return held
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    write_topology(tmp_path, {"name": "test"})
+    return tmp_path
 
 
 def number(name: str, value: int) -> dict[str, Any]:
@@ -88,6 +96,29 @@ def test_undo_goes_back_and_redo_forward(tmp_path: Path, values: dict[str, int])
     change(tmp_path, values, "b", 9)
     with pytest.raises(FairlaneError, match="nothing was undone since the last change"):
         step(tmp_path, redo=True)
+
+
+def test_an_undo_says_which_changes_it_passes_over(
+    run_folder: Path, values: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of links and hosts: it takes an older one back, which must not surprise anybody."""
+    history.record_elsewhere(run_folder, "a link (s1-s2)")
+    change(run_folder, values, "a", 1)
+    remember(["link", "set", "s1-s2", "--delay", "20ms"])
+    history.record_elsewhere(run_folder, "a link (s1-s2)")
+    for arguments, said in ((("undo", "--dry-run"), "would be taken back"), (("undo",), "taken back")):
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, "--state", str(run_folder)])
+        assert ended.value.code == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert f"change 2 {said}: set a 1" in told
+        assert "passed over: change 3, link set s1-s2 --delay 20ms: `fairlane undo` takes no change of a link (s1-s2) back: set it again" in told  # fmt: skip
+        assert "change 1," not in told
+    assert values["a"] == 0
+    with pytest.raises(FairlaneError, match="nothing to undo"):
+        step(run_folder)
+    assert step(run_folder, redo=True) == 4
+    assert [one.kind for one in read_history(run_folder)] == ["elsewhere", "change", "elsewhere", "undo", "redo"]
 
 
 def test_an_undo_is_all_or_nothing(tmp_path: Path, values: dict[str, int]) -> None:
@@ -159,12 +190,6 @@ def test_nothing_is_recorded_of_what_failed(tmp_path: Path) -> None:
 # ---- a change that its maker has not ended -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
-    write_topology(tmp_path, {"name": "test"})
-    return tmp_path
-
-
 def events(folder: Path) -> list[str]:
     return [json.loads(line)["why"] for line in (folder / "controller-events.jsonl").read_text().splitlines()]
 
@@ -173,7 +198,7 @@ async def begin(folder: Path, values: dict[str, int], problem: BaseException, va
     """Set `a`, announced; what happens then."""
     async with history.changing(folder, f"set a {value}") as made:
         before = number("a", values["a"])
-        await made.begin([before])
+        await made.announce([before])
         values["a"] = value
         made.undo = [before]
         raise problem
@@ -182,8 +207,8 @@ async def begin(folder: Path, values: dict[str, int], problem: BaseException, va
 async def test_what_a_killed_command_has_begun_is_taken_back_by_the_next(
     run_folder: Path, values: dict[str, int]
 ) -> None:
-    with pytest.raises(asyncio.CancelledError):
-        await begin(run_folder, values, asyncio.CancelledError())
+    with pytest.raises(KeyboardInterrupt):
+        await begin(run_folder, values, KeyboardInterrupt())
     assert values["a"] == 5
     async with history.changing(run_folder, "set b 1") as made:
         assert values["a"] == 0
@@ -193,11 +218,57 @@ async def test_what_a_killed_command_has_begun_is_taken_back_by_the_next(
     assert set(documents(run_folder)) == {"topology"}
 
 
+@pytest.mark.parametrize("problem", [asyncio.CancelledError(), FairlaneError(ErrorCode.NO_LOOP, "it ended")])
+async def test_what_a_cancelled_command_has_begun_is_taken_back_by_itself(
+    run_folder: Path, values: dict[str, int], problem: BaseException
+) -> None:
+    """By ^C, or when the loop ends that it has asked."""
+    with pytest.raises(type(problem)):
+        await begin(run_folder, values, problem)
+    assert values["a"] == 0
+    assert read_history(run_folder) == []
+    assert events(run_folder) == ["`set a 5` was begun and not ended: taken back"]
+    assert set(documents(run_folder)) == {"topology"}
+
+
+async def test_what_a_switch_that_is_away_may_have_taken_is_taken_back_when_it_answers(
+    run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part for itself, and nothing else is changed before."""
+    away = FairlaneError(ErrorCode.SWITCH_UNREACHABLE, "switch s2 does not answer")
+
+    async def put_b(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
+        if unreachable:
+            raise away
+        values["b"] = request["value"]
+        return [] if context else [request]
+
+    unreachable = True
+    monkeypatch.setitem(ops._REGISTERED, "b_put", put_b)  # pyright: ignore[reportPrivateUsage]
+
+    async def both() -> None:
+        async with history.changing(run_folder, "both") as made:
+            await made.announce([{"op": "b_put", "value": 0}, number("a", 0)])
+            values.update(a=1, b=1)
+            raise away
+
+    with pytest.raises(FairlaneError, match="does not answer"):
+        await both()
+    assert values == {"a": 0, "b": 1}
+    with pytest.raises(FairlaneError, match=r"^`both` was begun and not ended: .* yet: switch s2 does not answer"):
+        async with history.changing(run_folder, "next"):
+            raise AssertionError("nothing else is changed before")
+    unreachable = False
+    async with history.changing(run_folder, "next"):
+        assert values == {"a": 0, "b": 0}
+    assert events(run_folder) == ["`both` was begun and not ended: taken back"]
+
+
 async def test_what_cannot_be_taken_back_hinders_nobody(run_folder: Path) -> None:
-    with contextlib.suppress(asyncio.CancelledError):
+    with contextlib.suppress(KeyboardInterrupt):
         async with history.changing(run_folder, "odd") as made:
-            await made.begin([{"op": "nuber_put"}])
-            raise asyncio.CancelledError
+            await made.announce([{"op": "nuber_put"}])
+            raise KeyboardInterrupt
     async with history.changing(run_folder, "set b 1"):
         pass
     (why,) = events(run_folder)
@@ -224,7 +295,7 @@ async def test_what_the_loop_does_after_its_command_has_gone_is_recorded_or_take
 
     async def late() -> None:
         async with history.changing(run_folder, "set a 7") as made:
-            await made.begin([number("a", 0)])
+            await made.announce([number("a", 0)], whole=True)
             await ask(run_folder, {"op": "put", "value": 7}, timeout_s=0.1)
 
     async with ControlServer(run_folder / SOCKET_FILE, loop):
@@ -277,6 +348,36 @@ def test_undo_of_thresholds_and_schemes(switch: LiveSwitch) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_a_dry_undo_speaks_to_people(switch: LiveSwitch) -> None:
+    def said(*command: str) -> str:
+        switch.fairlane(*command)
+        return " ".join(switch.fairlane("undo", "--dry-run").split())
+
+    text = said("p4", "table_add", "ipv4_lpm", "forward", "10.9.0.0/16", "=>", "08:00:00:00:01:11", "1")
+    assert text.endswith("s1: ipv4_lpm dst=10.9.0.0/16 is removed"), text
+    file = switch.folder / "f.toml"
+    file.write_text('[[policies]]\nswitch = "s1"\nport = 3\nthreshold = 9\n', encoding="utf-8")
+    text = said("config", "apply", str(file))
+    assert "no configuration counts as applied" in text
+    assert "policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=6 packets, weight=1)" in text
+    text = switch.fairlane("undo", "--dry-run", "--json")
+    assert [one["op"] for one in json.loads(text)["requests"]] == ["config_note", "table_write"]
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_a_dry_run_does_not_say_that_the_switches_hold_what_differs(switch: LiveSwitch) -> None:
+    """Settings alone differ: mode manual with the threshold that is in force."""
+    file = switch.folder / "f.toml"
+    file.write_text('[[policies]]\nswitch = "s1"\nport = 3\nthreshold = 6\n', encoding="utf-8")
+    said = " ".join(switch.fairlane("config", "apply", str(file), "--dry-run").split())
+    assert "no table entry differs" in said
+    assert "s1: settings port=3 class=0: mode=auto" in said
+    assert "hold it already" not in said
+    switch.fairlane("config", "apply", str(file))
+    assert "the switches hold it already" in switch.fairlane("config", "apply", str(file), "--dry-run")
+
+
 def test_undo_of_init(switch: LiveSwitch) -> None:
     message = switch.fairlane("undo", code=2)
     assert "cannot be undone: the program was loaded on s1" in " ".join(message.split())
@@ -322,7 +423,9 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
         (done,) = switch.json("threshold", "set", "9")
         assert done["via"] == "loop"
         switch.fairlane("threshold", "scheme", "drop_tail")
-        assert "table_write: switch s1, 1 update of table entries" in switch.fairlane("undo", "--dry-run")
+        said = switch.fairlane("undo", "--dry-run")
+        assert "s1: policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=9 packets, weight=1)" in said
+        assert "s1: the settings of 3/0 become: mode manual, pinned_packets 9" in said
         switch.fairlane("undo")
         assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]
         switch.fairlane("undo")

@@ -249,6 +249,11 @@ def use(
                         attach(_host(other, other_pid, run), ("ena",), lease)
                 tcp = apply.use_on_host(chosen, namespace)
                 lease.hold_process(pid)  # until the host's shell ends; what is attached, too
+        from fairlane_controller.history import (
+            record_elsewhere,
+        )  # with all that applies an undo: only where it is needed
+
+        record_elsewhere(_folder(run), f"a host ({host})")
     if json_output:
         _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **dataclasses.asdict(tcp)})
     else:

@@ -68,6 +68,8 @@ def _recorded(change: history.Change, session: Session) -> Generator[list[Fairla
     try:
         yield problems
     except FairlaneError as ex:
+        if ex.code is ErrorCode.NO_LOOP:  # it has ended, and what it wrote of the last batch is not known
+            raise
         problems.append(ex)
     change.undo = session.undo_requests()
     if session.for_good and not change.undo:

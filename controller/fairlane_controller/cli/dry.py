@@ -38,7 +38,7 @@ def dry_results(found: Comparison) -> list[DryResult]:
     """What a configuration that was compared would write."""
     results: list[DryResult] = []
     for one in found.switches:
-        notes = [f"{row.what} {row.place}: {row.held} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port")]  # fmt: skip
+        notes = [f"{row.what}{row.place and ' '}{row.place}: {row.held} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port", "options")]  # fmt: skip
         results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
     return results
 
@@ -75,7 +75,7 @@ def tell_dry(results: Sequence[DryResult], as_json: bool) -> None:
         f"dry run: {counted(len(rows), 'update')}, nothing is written",
         columns,
         rows,
-        empty="the switches hold it already",
+        empty="no table entry differs" if any(one.notes for one in results) else "the switches hold it already",
     )
     for one in results:
         for note in one.notes:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,10 +13,10 @@ from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tel
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.clients import UndoableClient, undo_of, will_load
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.many import gather_results, join_errors
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
@@ -58,19 +58,24 @@ def init_command(
             await set_up_program(client, program, plan, one)
             return dry_result(client)
 
-    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, UndoableClient]:
-        loads = await will_load(endpoint_of(one), pipeline_of(one), force=force, timeout_s=timeout)
-        client = UndoableClient(
-            endpoint_of(one), write=True, pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout
-        )
-        client.loads = loads
-        async with client:
-            return await set_up_program(client, program, plan, one), client
+    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool]:
+        files: dict[str, Any] = {"pipeline": pipeline_of(one), "force_pipeline": force, "timeout_s": timeout}
+        before = DryClient(endpoint_of(one), **files)
+        async with before, SwitchClient(endpoint_of(one), write=True, **files) as client:
+            return await set_up_program(client, program, plan, one), before.loads
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
             done, errors = await gather_results([set_up_switch(one) for one in states])
-            made.undo, made.note = undo_of([client for _, client in done])
+            loaded = [result.switch for result, loads in done if loads]
+            if loaded:
+                made.note = (
+                    f"the program was loaded on {', '.join(loaded)}, and the entries and counters of the one before are gone: "
+                    "start the topology with the other program and run `fairlane config init`"
+                )
+            else:
+                there = {result.switch for result, _ in done}
+                made.undo = [request for request in made.announced if request["switch"] in there]
         return [result for result, _ in done], errors
 
     async def all_dry() -> list[DryResult]:

@@ -7,16 +7,26 @@ import asyncio
 from typing import Annotated, Any
 
 import typer
+from finsy import P4Schema
 
 from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.embedded import describe
+from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history import read_history, redo_last, undo_last
 from fairlane_controller.history.journal import Record
 from fairlane_controller.history.undo import Undone
-from fairlane_controller.state.run_state import find_folder, read_run_state
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
+from fairlane_controller.switch.setup import pipeline_of
+from fairlane_controller.switch.updates import plain_updates, update_row
 from fairlane_controller.units import counted
+from fairlane_controller.verbs.updates import from_text
+
+MAX_SENTENCES = 20
+"""Updates of one request that a dry run tells."""
 
 
 def undo_command(
@@ -45,9 +55,12 @@ def undo_command(
     console.print(f"change {done.target.id} {how}: {done.target.command}", markup=False, soft_wrap=True)
     if dry_run:
         for request in done.requests:
-            console.print(f"  {_words(request)}", markup=False, soft_wrap=True)
+            for sentence in _sentences(request, run):
+                console.print(f"  {sentence}", markup=False, soft_wrap=True)
     if done.target.note:
         console.print(done.target.note, markup=False, soft_wrap=True)
+    for one in done.passed:
+        console.print(f"passed over: change {one.id}, {one.command}: {one.note}", markup=False, soft_wrap=True)
 
 
 def _json(done: Undone) -> dict[str, Any]:
@@ -56,6 +69,7 @@ def _json(done: Undone) -> dict[str, Any]:
         "change": done.target.id,
         "command": done.target.command,
         "recorded": recorded,
+        "passed_over": [{"change": one.id, "command": one.command} for one in done.passed],
         "requests": list(done.requests),
     }
 
@@ -72,7 +86,7 @@ def _list(records: list[Record], as_json: bool) -> None:
 
 def _describe_record(one: Record) -> str:
     match one.kind:
-        case "change":
+        case "change" | "elsewhere":
             return one.command
         case kind:
             return f"{kind} of {one.of}: {one.command}"
@@ -84,9 +98,59 @@ def _status(one: Record) -> str:
     return "" if one.undo else "cannot be undone"
 
 
-def _words(request: dict[str, Any]) -> str:
-    """One request for people: its parts but the long ones."""
-    parts = [f"{key} {value}" for key, value in request.items() if key not in ("op", "config", "updates", "settings")]
-    if "updates" in request:
-        parts.append(f"{counted(len(request['updates']), 'update')} of table entries")
-    return f"{request['op']}: {', '.join(parts)}"
+def _sentences(request: dict[str, Any], run: RunState) -> list[str]:
+    """What a request does, for people."""
+    switch = str(request.get("switch", ""))
+    match request["op"]:
+        case "table_write" | "p4_write":
+            schema = _schema(run, switch)
+            updates = request["updates"]
+            if request["op"] == "p4_write":
+                if schema is None:
+                    return [f"{switch}: {counted(len(updates), 'P4Runtime update')}"]
+                updates = plain_updates(from_text(updates), schema)
+            units = load_program(run.program).units
+            said = [_update_sentence(switch, *update_row(one, schema, units)) for one in updates]
+            if len(said) > MAX_SENTENCES:
+                said[MAX_SENTENCES:] = [f"{switch}: and {len(said) - MAX_SENTENCES} more updates of this kind"]
+            remembered: dict[str, Any] = request.get("settings") or {}
+            for place, settings in remembered.items():
+                said.append(f"{switch}: the settings of {place} become: {_values(settings)}")
+            return said
+        case "port_set":
+            return [f"{switch}:{request['port']} is set to: {describe(PortChange.from_values(request['change']))}"]
+        case "loop_put":
+            return [f"the loop's options become: {_values(request['loop'])}"]
+        case "config_note":
+            source = request["source"]
+            return [
+                f"what counts as applied last becomes {source}"
+                if source
+                else "no configuration counts as applied any more"
+            ]
+        case _:
+            return [f"the configuration of {run.program} becomes what it was before ({request['op']})"]
+
+
+def _values(given: Any) -> str:
+    data: dict[str, Any] = given or {}
+    return ", ".join(f"{name} {value}" for name, value in data.items()) or "the defaults"
+
+
+def _update_sentence(switch: str, kind: str, table: str, match: str, action: str) -> str:
+    where = f"{switch}: {table} {match}".rstrip()
+    match kind:
+        case "insert":
+            return f"{where} is added: {action}"
+        case "delete":
+            return f"{where} is removed"
+        case _:
+            return f"{where} becomes {action}"
+
+
+def _schema(run: RunState, switch: str) -> P4Schema | None:
+    """The program's P4Info; None where the file has gone."""
+    try:
+        return P4Schema(pipeline_of(run.switch(switch)).p4info)
+    except (FairlaneError, OSError):
+        return None

@@ -16,6 +16,7 @@ from fairlane_controller.config.ports import change_of
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.ops import Context, Request, apply_all
+from fairlane_controller.state.intent import announce
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
 
@@ -131,6 +132,7 @@ def with_last_applied(loaded: Loaded, run: RunState) -> Loaded:
 async def put_note(context: Context, request: Request) -> list[Request]:
     """`{"op": "config_note", "source", "config"}`; both None: nothing was applied."""
     before = read_note(context.folder) or {"source": None, "config": None}
+    await announce([{"op": "config_note", **before}])
     note = None if request["config"] is None else {"source": request["source"], "config": request["config"]}
     with Store(context.folder) as store:
         await asyncio.to_thread(store.put, {CONFIG: note})
@@ -139,7 +141,10 @@ async def put_note(context: Context, request: Request) -> list[Request]:
 
 async def put_loop(context: Context, request: Request) -> list[Request]:
     """`{"op": "loop_put", "loop": {…}}`: options of the running loop; without one there is nothing to change."""
-    return list(await context.ask(request)) if context.loop_runs else []
+    if not context.loop_runs:
+        return []
+    await announce([{"op": "loop_put", "loop": await context.ask({"op": "loop_options"})}])
+    return list(await context.ask(request))
 
 
 history.register("config_note", put_note)

@@ -17,6 +17,7 @@ from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import write_event
+from fairlane_controller.state.intent import announce
 from fairlane_controller.state.run_state import PortState, RunState, remember_port
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
@@ -58,10 +59,16 @@ async def change_port(
         if dry_run:
             return Changed([*await ports.set_port(port, change, dry_run=True), *sentences])
         inverse, grows, undo = change.inverse(before), _grows(change, before), list[Request]()
+        back: list[Request] = []
+        if inverse.values_by_name:
+            back = [{"op": OP, "switch": endpoint.name, "port": port, "change": inverse.values_by_name}]
+            if packet_bytes is not None:
+                back[0]["packet_bytes"] = packet_bytes
         if not grows:
             undo = await _write(run, requests)
+        await announce(back)
         try:
-            done = Changed([*await ports.set_port(port, change), *sentences])
+            done = Changed([*await ports.set_port(port, change), *sentences], back)
         except FairlaneError:
             await _write(run, undo)
             raise
@@ -77,10 +84,6 @@ async def change_port(
             except FairlaneError as ex:
                 raise await _put_back(ports, run, f"{endpoint} port {port}", port, inverse, undo, ex, grows) from None
             _tell(run, endpoint.name, port, change, inverse)
-    if inverse.values_by_name:
-        done.undo = [{"op": OP, "switch": endpoint.name, "port": port, "change": inverse.values_by_name}]
-        if packet_bytes is not None:
-            done.undo[0]["packet_bytes"] = packet_bytes
     if change.queues is not None:
         done.note = "queues that were added stay: a switch that runs cannot take one away"
     return done

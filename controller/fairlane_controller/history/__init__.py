@@ -8,9 +8,10 @@
     from fairlane_controller import history
 
     async def put(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
-        before = await …                    # what this is about to replace
+        undo = [{**request, "value": await …}]  # what takes it back: what this is about to replace
+        await announce(undo)                # written down before (`state/intent.py`); a ChangeSet does so itself
         await …                             # apply `request`, or raise FairlaneError with nothing changed
-        return [{**request, "value": before}]   # what takes it back
+        return undo
 
     history.register("queue_set", put)
 
@@ -20,6 +21,16 @@
 
 from fairlane_controller.history.journal import Change, Record, read_history
 from fairlane_controller.history.ops import Context, register
-from fairlane_controller.history.undo import changing, redo_last, undo_last
+from fairlane_controller.history.undo import changing, record_elsewhere, redo_last, undo_last
 
-__all__ = ["Change", "Context", "Record", "changing", "read_history", "redo_last", "register", "undo_last"]
+__all__ = [
+    "Change",
+    "Context",
+    "Record",
+    "changing",
+    "read_history",
+    "record_elsewhere",
+    "redo_last",
+    "register",
+    "undo_last",
+]

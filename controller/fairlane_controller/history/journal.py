@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,10 +12,12 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.intent import INTENT, Intent
 from fairlane_controller.state.store import Documents, Store
 
 Request = dict[str, Any]
-Kind = Literal["change", "undo", "redo"]
+Kind = Literal["change", "undo", "redo", "elsewhere"]
+"""`elsewhere`: a change of something that no undo takes back (a link, a host); recorded so that `undo` can say that it passes over it."""
 
 
 class Record(BaseModel):
@@ -44,36 +44,17 @@ class Record(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-INTENT = "change"
-"""The document of the change that is being made: what takes it back, for whoever comes when its maker has not ended it."""
-
-
 @dataclass
-class Change:
+class Change(Intent):
     """A change that is being made; the caller says how it is undone."""
 
-    command: str = ""
-    folder: Path | None = None
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
-    "Of its requests to the loop (`state/ask.py`)."
     undo: list[Request] = field(default_factory=lambda: list[Request]())
     note: str = ""
+    kind: Kind = "change"
+    of: int | None = None
+    "The change that this one undoes or makes again."
     recorded: Record | None = None
     "Set when it ended well and there was something to record."
-
-    async def begin(self, undo: Sequence[Request]) -> None:
-        """Write down, before more is done, what takes all of it back. Raises BAD_FILE."""
-        if self.folder is not None:
-            intent = {"id": self.id, "command": self.command, "undo": list(undo)}
-            with Store(self.folder) as store:
-                await asyncio.to_thread(store.put, {INTENT: intent})
-
-    async def end(self) -> None:
-        """It was made and recorded, or taken back."""
-        if self.folder is not None:
-            with Store(self.folder) as store:
-                if store.get(INTENT) is not None:
-                    await asyncio.to_thread(store.put, {INTENT: None})
 
 
 def read_history(folder: Path) -> list[Record]:
@@ -95,25 +76,18 @@ def _records(store: Store) -> list[Record]:
     return records
 
 
-def append(folder: Path, command: str, change: Change, kind: Kind = "change", of: int | None = None) -> None:
+def append(folder: Path, change: Change) -> None:
     """Add a change behind the others. Raises BAD_FILE."""
     with Store(folder) as store:
-        record(store, command, change, kind, of)
+        record(store, change)
 
 
-def record(
-    store: Store,
-    command: str,
-    change: Change,
-    kind: Kind = "change",
-    of: int | None = None,
-    documents: Documents | None = None,
-) -> None:
+def record(store: Store, change: Change, documents: Documents | None = None) -> None:
     """As `append`, and put documents in the same transaction."""
     before = _records(store)
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     number = before[-1].id + 1 if before else 1
-    made = Record(id=number, time=now, command=command, kind=kind, undo=tuple(change.undo), of=of, note=change.note)
-    undone = [one.model_copy(update={"undone": True}) for one in before if one.id == of]
+    made = Record(id=number, time=now, command=change.command, kind=change.kind, undo=tuple(change.undo), of=change.of, note=change.note)  # fmt: skip
+    undone = [one.model_copy(update={"undone": True}) for one in before if one.id == change.of]
     store.record({one.id: one.to_json() for one in (*undone, made)}, {**(documents or {}), INTENT: None})
     change.recorded = made

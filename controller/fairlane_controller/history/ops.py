@@ -12,6 +12,7 @@ from typing import Any
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.ask import ask, loop_runs
+from fairlane_controller.state.intent import making
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient
@@ -88,22 +89,28 @@ async def apply_all(context: Context, requests: Sequence[Request]) -> list[Reque
         try:
             inverse = [*await apply(context, request), *inverse]
         except FairlaneError as problem:
-            await _take_back(context, inverse, problem)
-            raise
+            left = await take_back(context, inverse)
+            if not left:
+                raise
+            raise FairlaneError(
+                ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code,
+                f"{problem.message}; and a part that was changed before could not be taken back: "
+                + "; ".join(second.message for _, second in left),
+            ) from None
     return inverse
 
 
-async def _take_back(context: Context, requests: Sequence[Request], problem: FairlaneError) -> None:
-    """Everything that can be taken back is, even when a part cannot."""
+async def take_back(context: Context, requests: Sequence[Request]) -> list[tuple[Request, FairlaneError]]:
+    """Everything that can be taken back is, even when a part cannot: those are returned, each with what is wrong."""
     release_room()
-    failed: list[str] = []
-    for request in requests:
-        try:
-            await apply_of(context, request)(context, request)
-        except FairlaneError as second:
-            failed.append(second.message)
-    if failed:
-        raise FairlaneError(
-            ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code,
-            f"{problem.message}; and a part that was changed before could not be taken back: {'; '.join(failed)}",
-        )
+    failed: list[tuple[Request, FairlaneError]] = []
+    token = making.set(None)
+    try:
+        for request in requests:
+            try:
+                await apply_of(context, request)(context, request)
+            except FairlaneError as problem:
+                failed.append((request, problem))
+    finally:
+        making.reset(token)
+    return failed

@@ -22,6 +22,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import checked
 from fairlane_controller.state.ask import LENGTH, MAX_MESSAGE_BYTES, READ_OPS, Answer, check_length, readers_group, send
 from fairlane_controller.state.events import write_event
+from fairlane_controller.state.intent import Intent, making
 from fairlane_controller.state.store import Store
 
 LARGE_BYTES = 1 << 20
@@ -33,6 +34,10 @@ MAX_CLIENTS = 64
 IDLE_S = 60.0
 """A client that has sent nothing, or taken nothing of its answer, for so long is let go."""
 _CHUNK_BYTES = 1 << 16
+END_TIMEOUT_S = 15.0
+"""How long requests may take back what they have begun when the loop ends."""
+MAX_COMMAND = 4096
+"""Characters of a command that are kept."""
 _CREDENTIALS = struct.Struct("3i")
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -87,10 +92,11 @@ class ControlServer:
     async def __aexit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.close()
-        for client in (*self._idle, *self._busy):
-            client.task.cancel()
-        for task in self._requests.values():
-            task.cancel()
+        for tasks in ([*self._requests.values()], [client.task for client in (*self._idle, *self._busy)]):
+            for task in tasks:
+                task.cancel()
+            if tasks:  # what was begun is taken back
+                await asyncio.wait(tasks, timeout=END_TIMEOUT_S)
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
         self._store.close()
@@ -174,7 +180,7 @@ class ControlServer:
         return _plain(await contextvars.Context().run(asyncio.create_task, answering))
 
     async def _answer(self, request: dict[str, Any], may_change: bool) -> Answer:
-        op, name = str(request["op"]), str(request.pop("id", ""))
+        op, name, command = str(request["op"]), str(request.pop("id", "")), str(request.pop("command", ""))
         if op in READ_OPS or self._server is None:
             return await self._carry_out(request)
         if not may_change:
@@ -185,11 +191,13 @@ class ControlServer:
             return await self._carry_out(request)
         task = self._requests.get(name)
         if task is None:
-            task = self._requests[name] = asyncio.create_task(self._carry_out_once(name, request))
+            task = self._requests[name] = asyncio.create_task(self._carry_out_once(name, command, request))
         return await asyncio.shield(task)
 
-    async def _carry_out_once(self, name: str, request: dict[str, Any]) -> Answer:
+    async def _carry_out_once(self, name: str, command: str, request: dict[str, Any]) -> Answer:
         """Carry out a request, whether or not its client waits, and keep the answer; one that was carried out before has it already."""
+        change, dot, _ = name.partition(".")
+        making.set(Intent(command[:MAX_COMMAND], self._path.parent, change) if dot else None)
         try:
             answer = await asyncio.to_thread(self._store.result, name)
             if answer is not None:

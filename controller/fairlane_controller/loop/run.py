@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
+from fairlane_controller.history.undo import settle_at_start
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
@@ -97,7 +98,8 @@ class TopologyLoop:
             target.config,
             lambda: self.role.server and self.role.server.ask,
         )
-        if self.role.role is Role.BACKUP:
+        self._began_as_backup = self.role.role is Role.BACKUP
+        if self._began_as_backup:
             for agent in self.agents.values():
                 agent.stand_by()
 
@@ -107,12 +109,22 @@ class TopologyLoop:
         name, role = self.target.program.name, self.role.role.value
         self._log.write("started", switches=sorted(self.agents), program=name, role=role)
         # A change without a loop may be on its way: what it leaves is taken over, and the next one finds the socket.
-        people = self.role.serve(self.handle, self._status, self._lead, self._topology.guard)
+        if not self._began_as_backup and self.target.folder is not None:
+            await settle_at_start(self.target.folder)
+        people = self.role.serve(self.handle, self._status, self._lead, self._guard)
         try:
             ready = tell_ready(self.agents.values(), on_ready)
             await run_agents(self.agents.values(), [people, ready, self._config.watch()], self._log)
         finally:
             self.close()
+
+    @contextlib.asynccontextmanager
+    async def _guard(self) -> AsyncGenerator[None]:
+        """While the process becomes the primary; a backup first takes back what the primary, or a command, has begun and not ended."""
+        if self._began_as_backup and self.target.folder is not None:
+            await settle_at_start(self.target.folder)
+        async with self._topology.guard():
+            yield
 
     async def _lead(self, was_backup: bool) -> None:
         """This is the primary from now on: with what is remembered now."""
@@ -199,14 +211,17 @@ async def tell_ready(agents: Iterable[SwitchSession], on_ready: Callable[[], Non
 
 async def run_agents(agents: Iterable[SwitchSession], beside: Sequence[Coroutine[Any, Any, None]], log: Log) -> None:
     """All agents of one loop, each in a task of its own, and what is done `beside` them, until cancelled."""
-    tasks = [asyncio.create_task(agent.run()) for agent in agents]
-    tasks += [asyncio.create_task(coroutine) for coroutine in beside]
+    sessions = [asyncio.create_task(agent.run()) for agent in agents]
+    others = [asyncio.create_task(coroutine) for coroutine in beside]
     try:
-        await asyncio.gather(*tasks)
+        done, _ = await asyncio.wait([*sessions, *others], return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for tasks in (others, sessions):  # what people asked for is taken back by sessions that are still connected
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         log.write("stopped")
 
 

@@ -262,14 +262,12 @@ class Program:
     async def write_entries(self, client: SwitchClient, folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
         """`table_write` where no loop runs: entries, and what is remembered with them in the state file of `folder`, all or none.
 
-        Returns the request that takes it back.
+        Returns the request that takes it back, which it has announced (`state/intent.py`) before the first write, as a ChangeSet does.
         """
         del folder
         if request.get("settings"):
             raise FairlaneError(ErrorCode.BAD_INPUT, f"settings: the program {self.name} remembers none")
-        change = await write_plain(client, request["updates"])
-        switch = client.endpoint.name
-        return {"op": "table_write", "switch": switch, "updates": change.inverse.updates(switch)}
+        return await write_plain(client, request["updates"])
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
 

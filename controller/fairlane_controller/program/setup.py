@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,26 +14,28 @@ from fairlane_controller.program.rows import Reading, Row
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.changeset import Applied, apply_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import read_entries
+from fairlane_controller.switch.difference import EntryChange, difference, entries_by_key, read_entries
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 
-async def apply_plan(client: SwitchClient, program: Program, plan: Plan) -> Applied:
-    """The entries that a plan wants of one switch, all or nothing. Raises WRONG_PROGRAM, REFUSED."""
+async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: Sequence[EntryChange] = ()) -> Applied:
+    """The entries that a plan wants of one switch, all or nothing, and before them the changes `first`. Raises WRONG_PROGRAM, REFUSED."""
     check_program(program, client.table_names())
     current = await read_entries(client, program.tables)
     wanted = plan.wanted(client.endpoint.name, current)
-    return await apply_entries(client, program.tables, wanted.entries, wanted.resets, current)
+    return await apply_entries(client, program.tables, wanted.entries, wanted.resets, current, first)
 
 
 async def set_up_program(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> SetupResult:
-    """Routes and the plan into one switch."""
+    """Routes and the plan into one switch, all or nothing."""
     check_program(program, client.table_names())
-    written = await client.put_entries(route_entries(client, state))
-    applied = await apply_plan(client, program, plan)
+    routes = entries_by_key(client, route_entries(client, state))
+    current = await read_entries(client, sorted({entry.table_id for entry in routes.values()}))
+    changes = difference({key: current[key] for key in routes if key in current}, routes)
+    applied = await apply_plan(client, program, plan, changes)
     ports = program.ports_of(state.name, applied.after)
-    return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written + applied.written)
+    return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), applied.written)
 
 
 async def read_rows(client: SwitchClient, program: Program, state: SwitchState | None = None) -> list[Row]:

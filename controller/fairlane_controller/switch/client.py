@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -37,7 +37,7 @@ from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.switch.bounded import BoundedSwitch
-from fairlane_controller.switch.faults import Refusal, refusals, translate
+from fairlane_controller.switch.faults import Refusal, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles, check_handshake, speaks_tls
 
 CONNECT_TIMEOUT_S = 2.0
@@ -343,6 +343,10 @@ class SwitchClient:
         """Names of the table's match fields in their order."""
         return [field.alias for field in self.switch.p4info.tables[self.check_table(table)].match_fields]
 
+    def has_meter(self, table: str) -> bool:
+        """Whether a table's entries have direct meters."""
+        return self.switch.p4info.tables[self.check_table(table)].direct_meter is not None
+
     def _need_pipeline(self) -> None:
         if not self.has_pipeline:
             raise FairlaneError(
@@ -450,16 +454,9 @@ class SwitchClient:
 
     async def write(self, updates: Sequence[Any]) -> None:
         """One batch of finsy updates (`+entry`, `~entry`, `-entry`); raises REFUSED with the switch's error text."""
-        self._need_writer()
-        updates = self._select_updates(updates)
-        if not updates:
-            return
-        try:
-            await self.switch.write(updates)
-        except P4ClientError as ex:
-            raise translate(ex, str(self.endpoint)) from None
-        except (ValueError, KeyError) as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
+        found = await self.write_each_with_reasons(updates)
+        if found:
+            raise refused(found, str(self.endpoint))
 
     def _select_updates(self, updates: Sequence[Any]) -> Sequence[Any]:
         return [update for update in updates if isinstance(update, P4DigestEntry)] if self.drops_entries else updates
@@ -480,6 +477,8 @@ class SwitchClient:
             if ex.details:
                 return refusals(ex)
             raise translate(ex, str(self.endpoint)) from None
+        except (ValueError, KeyError) as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
         return {}
 
     async def put_entries(
@@ -494,14 +493,14 @@ class SwitchClient:
         wanted = [self.canonical(entry) for entry in entries]
         held: dict[str, P4TableEntry] = {}
         for table in sorted({entry.table_id for entry in wanted}):
-            for entry in await self.read_table(table):
+            for entry in await self.read_table(table, meters=self.has_meter(table)):
                 held[entry_key(entry)] = entry
         changes: list[tuple[P4TableEntry, Any]] = []
         for entry in wanted:
             before = held.get(entry_key(entry))
             if before is None:
                 changes.append((entry, +entry))
-            elif before.action != entry.action:
+            elif not same_entry(before, entry):
                 changes.append((entry, ~entry))
         refused = 0
         for start in range(0, len(changes), BATCH):
@@ -561,3 +560,18 @@ def entry_key(entry: P4TableEntry) -> str:
     """Equal for two entries of a switch that are the same one: table, match, priority. Both as `canonical` makes them."""
     match = entry.match or P4TableMatch()
     return f"{entry.table_id} {sorted(match.items())!r} {entry.priority}"
+
+
+def written(entry: P4TableEntry) -> P4TableEntry:
+    """What a client wrote of an entry: without what the switch counts."""
+    return replace(entry, counter_data=None, meter_counter_data=None, time_since_last_hit=None, is_const=False)
+
+
+def same_entry(one: P4TableEntry | None, other: P4TableEntry | None) -> bool:
+    """Whether nothing is to be written for a switch that has the one to have the other, both as `canonical` makes them.
+
+    That is: table, match, priority, action with its arguments, metadata, meter, idle time-out. None: it is not there.
+    """
+    if one is None or other is None:
+        return one is other
+    return written(one) == written(other)

@@ -12,7 +12,7 @@ from typing import Any
 
 from finsy import P4TableEntry
 
-from fairlane_controller.switch.client import SwitchClient, entry_key
+from fairlane_controller.switch.client import SwitchClient, entry_key, same_entry, written
 from fairlane_controller.switch.updates import Plain, plain_entry
 
 Entries = dict[str, P4TableEntry]
@@ -27,6 +27,13 @@ class EntryChange:
     after: P4TableEntry | None
 
     @property
+    def entry(self) -> P4TableEntry:
+        """The one that there is."""
+        entry = self.after or self.before
+        assert entry is not None
+        return entry
+
+    @property
     def inverse(self) -> EntryChange:
         """What takes it back."""
         return EntryChange(self.after, self.before)
@@ -35,16 +42,15 @@ class EntryChange:
     def update(self) -> Any:
         """finsy's update; an entry that is there is modified, so that there is no instant without it."""
         if self.after is not None:
-            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
+            entry = written(self.after)
             return ~entry if self.before is not None else +entry
         assert self.before is not None
-        match = replace(self.before, action=None, meter_config=None, counter_data=None, time_since_last_hit=None)
-        return -replace(match, idle_timeout_ns=0, metadata=b"")
+        return -replace(written(self.before), action=None, meter_config=None, idle_timeout_ns=0, metadata=b"")
 
     def to_json(self) -> Plain:
         """The update as plain data (`switch/updates.py`)."""
         if self.after is not None:
-            entry = replace(self.after, counter_data=None, time_since_last_hit=None)
+            entry = written(self.after)
             return {"update": "modify" if self.before is not None else "insert", **plain_entry(entry)}
         assert self.before is not None
         plain = plain_entry(self.before)
@@ -57,7 +63,7 @@ def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> 
     `order`: tables in the order in which entries are inserted and modified; they are deleted the other way round.
     """
     inserts = [entry for key, entry in wanted.items() if key not in current]
-    modifies = [entry for key, entry in wanted.items() if key in current and not _same(current[key], entry)]
+    modifies = [entry for key, entry in wanted.items() if key in current and not same_entry(current[key], entry)]
     deletes = sort_entries((entry for key, entry in current.items() if key not in wanted), order[::-1])
     written = sort_entries([*inserts, *modifies], order)
     return [
@@ -72,10 +78,6 @@ def sort_entries(entries: Iterable[P4TableEntry], tables: Sequence[str]) -> list
     return sorted(entries, key=lambda entry: ranks.get(entry.table_id, 0))
 
 
-def _same(one: P4TableEntry, other: P4TableEntry) -> bool:
-    return one.action == other.action and one.meter_config == other.meter_config
-
-
 def entries_by_key(client: SwitchClient, entries: Iterable[P4TableEntry]) -> Entries:
     """Entries as the switch would return them; BAD_INPUT when its P4Info refuses one. The first of two equal ones counts."""
     found: Entries = {}
@@ -85,18 +87,11 @@ def entries_by_key(client: SwitchClient, entries: Iterable[P4TableEntry]) -> Ent
     return found
 
 
-def has_meter(client: SwitchClient, table: str) -> bool:
-    """Whether a table's entries have direct meters."""
-    schema = client.switch.p4info
-    number = schema.tables[client.check_table(table)].id
-    return any(meter.direct_table_id == number for meter in schema.direct_meters)
-
-
 async def read_entries(client: SwitchClient, tables: Sequence[str]) -> Entries:
     """The entries of tables with their direct meters, constant ones left out."""
     found: Entries = {}
     for table in tables:
-        for entry in await client.read_table(table, meters=has_meter(client, table)):
+        for entry in await client.read_table(table, meters=client.has_meter(table)):
             if not entry.is_const:
                 found[entry_key(entry)] = entry
     return found

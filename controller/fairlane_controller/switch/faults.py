@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from finsy import GRPCStatusCode, P4ClientError
@@ -26,13 +27,7 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
             ErrorCode.NOT_PRIMARY, f"{where}: this client is not the primary, so it may not write: {error.message}"
         )
     if error.details:
-        parts = [f"update {i}: {d.canonical_code.name}: {d.message}" for i, d in sorted(error.details.items())[:3]]
-        more = len(error.details) - len(parts)
-        if more > 0:
-            parts.append(f"and {more} more")
-        return FairlaneError(
-            ErrorCode.REFUSED, f"{where} refused {counted(len(error.details), 'update')}: {'; '.join(parts)}"
-        )
+        return refused(refusals(error), where)
     return FairlaneError(ErrorCode.REFUSED, f"{where}: {error.code.name}: {error.message}")
 
 
@@ -50,3 +45,12 @@ class Refusal:
 def refusals(error: P4ClientError) -> dict[int, Refusal]:
     """Index in the batch → the switch's error text, for each update that failed."""
     return {index: Refusal(detail.canonical_code, detail.message) for index, detail in error.details.items()}
+
+
+def refused(found: Mapping[int, Refusal], where: str) -> FairlaneError:
+    """REFUSED, with the first of the updates that the switch `where` did not take."""
+    parts = [f"update {index}: {one.code.name}: {one.message}" for index, one in sorted(found.items())[:3]]
+    more = len(found) - len(parts)
+    if more > 0:
+        parts.append(f"and {more} more")
+    return FairlaneError(ErrorCode.REFUSED, f"{where} refused {counted(len(found), 'update')}: {'; '.join(parts)}")

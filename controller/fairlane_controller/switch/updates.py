@@ -131,16 +131,19 @@ def match_text(entry: P4TableEntry, schema: P4Schema) -> str:
 
 
 def action_text(entry: P4TableEntry, schema: P4Schema, units: Mapping[str, str]) -> str:
-    """`set_limit(max_packets=5 packets, weight=1.5)`, with a meter behind it; `units` of parameters as `Program.units` has them."""
+    """`set_limit(max_packets=5 packets, weight=1.5)`, and behind it idle time-out, metadata and meter where it has them; `units` of parameters as `Program.units` has them."""
     action = entry.action
     if not isinstance(action, P4TableAction):
         return "-"
-    text = ", ".join(f"{name}={value}" for name, value in _arguments(entry, schema, units).items())
+    text = f"{action.name}({', '.join(f'{name}={value}' for name, value in _arguments(entry, schema, units).items())})"
+    if entry.idle_timeout_ns:
+        text += f" idle time-out: {format_time(entry.idle_timeout_ns / 1e9)}"
+    if entry.metadata:
+        text += f" metadata: {entry.metadata.hex()}"
     meter = entry.meter_config
     if meter is not None:
-        text_of = f"CIR {format_rate(meter.cir * 8)} burst {format_size(meter.cburst)}, PIR {format_rate(meter.pir * 8)} burst {format_size(meter.pburst)}"
-        return f"{action.name}({text}) meter: {text_of}"
-    return f"{action.name}({text})"
+        text += f" meter: CIR {format_rate(meter.cir * 8)} burst {format_size(meter.cburst)}, PIR {format_rate(meter.pir * 8)} burst {format_size(meter.pburst)}"
+    return text
 
 
 def changed_arguments(

@@ -97,7 +97,11 @@ class Context:
             await self._read_whole(self.schema.tables[table_id])
             return self._seen.get(key)
         pattern = p4r.TableEntry(
-            table_id=table_id, match=entry.match, priority=entry.priority, is_default_action=entry.is_default_action
+            table_id=table_id,
+            match=entry.match,
+            priority=entry.priority,
+            is_default_action=entry.is_default_action,
+            meter_config=p4r.MeterConfig() if self._has_meter(table_id) and not entry.is_default_action else None,
         )
         found = await read_entities(self.client, [p4r.Entity(table_entry=pattern)])
         entries = [e.encode_entry(self.schema) for e in found if isinstance(e, P4TableEntry)]
@@ -111,10 +115,13 @@ class Context:
         return [e for key, e in self._seen.items() if e is not None and key[0] == table.id and not key[3]]
 
     async def _read_whole(self, table: P4Table) -> None:
-        for entry in await self.client.read_table(table.alias):
+        for entry in await self.client.read_table(table.alias, meters=self._has_meter(table.id)):
             raw = entry.encode_entry(self.schema)
             self._seen.setdefault(key_of(raw), raw)
         self._whole.add(table.id)
+
+    def _has_meter(self, table_id: int) -> bool:
+        return self.client.has_meter(self.schema.tables[table_id].alias)
 
     def put(self, entry: p4r.TableEntry) -> None:
         """From here on this entry is there."""

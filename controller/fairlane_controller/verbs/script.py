@@ -14,12 +14,13 @@ from typing import Any
 from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.intent import announce
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.units import counted
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
 from fairlane_controller.verbs.context import Change, Context, Data, Step
-from fairlane_controller.verbs.updates import BATCH_UPDATES, OP, Writer, check_owned, to_text
+from fairlane_controller.verbs.updates import BATCH_UPDATES, Writer, check_owned, undo_request
 
 MAX_REPORTED_ERRORS = 8
 
@@ -132,9 +133,7 @@ class Session:
 
     def undo_requests(self) -> list[dict[str, Any]]:
         """For the history."""
-        if not self.undo:
-            return []
-        return [{"op": OP, "switch": self.endpoint.name, "updates": to_text(self.undo), "back": to_text(self.done)}]
+        return [undo_request(self.endpoint.name, self.undo, self.done)] if self.undo else []
 
     # ---- checking ------------------------------------------------------------------------------------------------
 
@@ -230,10 +229,13 @@ class Session:
             known(Outcome(each.line, error=error) if error else Outcome(each.line, each.step.said, each.step.data))
 
     async def _write(self, changes: Sequence[Change]) -> dict[int, str]:
-        """Write, and note after each batch what takes it back: the switch may go away before the next one."""
+        """Write, and note for each batch what takes it back: the switch, or this process, may go away before the next one."""
         failed: dict[int, str] = {}
         for start in range(0, len(changes), BATCH_UPDATES):
             batch = changes[start : start + BATCH_UPDATES]
+            both = [(change.update, change.undo) for change in batch if change.undo is not None]
+            if both:
+                await announce([undo_request(self.endpoint.name, [u for _, u in reversed(both)], [u for u, _ in both])])
             refused = await self._writer.write([change.update for change in batch])
             written = [change for index, change in enumerate(batch) if index not in refused]
             kept = [(change.update, change.undo) for change in written if change.undo is not None]

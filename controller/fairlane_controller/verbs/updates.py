@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from finsy import P4ClientError, P4Schema
+from finsy import P4ClientError, P4Schema, P4TableEntry
 from finsy.proto import p4r
 from google.protobuf.message import DecodeError
 
@@ -20,7 +20,8 @@ from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.state.ask import ask
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.state.intent import announce
+from fairlane_controller.switch.client import Endpoint, SwitchClient, same_entry
 from fairlane_controller.switch.faults import translate
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.context import Context
@@ -134,6 +135,8 @@ async def apply_p4_write(context: history.Context, request: dict[str, Any]) -> l
     """
     endpoint = context.reader(str(request["switch"])).endpoint
     updates, back = from_text(request["updates"]), from_text(request["back"])
+    inverse = [{**request, "updates": request["back"], "back": request["updates"]}]
+    await announce(inverse)
     writer = Writer(endpoint, context.folder if context.loop_runs else None)
     refused: Failed = {}
     taken: list[int] = []
@@ -156,7 +159,12 @@ async def apply_p4_write(context: history.Context, request: dict[str, Any]) -> l
             raise await _put_back(writer, [back[len(updates) - 1 - index] for index in reversed(taken)], problem)
     finally:
         await writer.close()
-    return [{**request, "updates": request["back"], "back": request["updates"]}]
+    return inverse
+
+
+def undo_request(switch: str, undo: Sequence[p4r.Update], done: Sequence[p4r.Update]) -> dict[str, Any]:
+    """The request that takes `done` back by `undo`, its inverse."""
+    return {"op": OP, "switch": switch, "updates": to_text(undo), "back": to_text(done)}
 
 
 async def _put_back(writer: Writer, updates: list[p4r.Update], problem: FairlaneError) -> FairlaneError:
@@ -187,9 +195,9 @@ async def _unmet(context: history.Context, switch: str, updates: Sequence[p4r.Up
         held = Context(client)
         for index, entry in entries.items():
             wanted = last[key_of(entry)]
-            if _same(
-                await held.read_entry(entry), None if wanted.type == p4r.Update.DELETE else wanted.entity.table_entry
-            ):
+            after = None if wanted.type == p4r.Update.DELETE else wanted.entity.table_entry
+            raw = (await held.read_entry(entry), after)
+            if same_entry(*(None if one is None else P4TableEntry.decode_entry(one, held.schema) for one in raw)):
                 del unmet[index]
     return unmet
 
@@ -198,12 +206,6 @@ def _is_gone(update: p4r.Update, text: str) -> bool:
     """Whether what was to go, and is no table entry, was not there."""
     is_entry = update.entity.HasField("table_entry")
     return not is_entry and update.type == p4r.Update.DELETE and text.startswith("NOT_FOUND")
-
-
-def _same(held: p4r.TableEntry | None, wanted: p4r.TableEntry | None) -> bool:
-    if held is None or wanted is None:
-        return held is wanted
-    return held.action == wanted.action and held.metadata == wanted.metadata
 
 
 history.register(OP, apply_p4_write)

@@ -13,7 +13,6 @@ from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.history.clients import UndoableClient, undo_of
 from fairlane_controller.program.setup import apply_plan, read_rows
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
@@ -86,10 +85,9 @@ def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_js
             return dry_result(client)
 
     async def work() -> int:
-        client = UndoableClient(endpoint, write=True)
-        async with history.changing(targets.folder, typed()) as made, client:
+        async with history.changing(targets.folder, typed()) as made, SwitchClient(endpoint, write=True) as client:
             written = (await apply_plan(client, ENA, plan)).written
-            made.undo, made.note = undo_of([client])
+            made.undo = made.announced
         return written
 
     if dry_run:

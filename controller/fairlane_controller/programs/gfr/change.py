@@ -12,6 +12,7 @@ from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.edit import apply_edit, locate_problem, source_of
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.ask import ask, loop_runs
+from fairlane_controller.state.intent import announce
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -36,6 +37,7 @@ def config_before(store: GfrStore) -> Request:
 async def apply_config(context: Context, request: Request) -> list[Request]:
     """`{"op": "gfr_apply", "config": {…}}` of the history: the whole configuration, as the control socket has it."""
     before = config_before(GfrStore(context.folder))
+    await announce([before])
     await change_config(context.run, {"source": "the history", **request})
     return [before]
 

@@ -50,7 +50,7 @@ def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
     async def work() -> dict[str, Any]:
         async with history.changing(run.folder, typed()) as made:
             before = config_before(GfrStore(run.folder))
-            await made.begin([before])
+            await made.announce([before], whole=True)
             done = await change_config(run, request)
             made.undo = [before]
         return done

@@ -105,7 +105,7 @@ async def deploy(
 async def deploy_to(
     plan: Plan, clients: list[SwitchClient], store: GfrStore | None = None, active: Active | None = None
 ) -> dict[str, list[EntryChange]]:
-    """As `deploy`, with clients that are connected."""
+    """As `deploy`, with clients that are connected. The caller has announced what takes it back: the configuration before."""
     by_name = {client.endpoint.name: client for client in clients}
     changes = {name: await plan_changes(client, plan, active) for name, client in by_name.items()}
 
@@ -113,5 +113,5 @@ async def deploy_to(
         if store is not None:
             await asyncio.to_thread(store.put, plan.state)
 
-    await apply(ChangeSet(changes, {name: plan.resets(name) for name in by_name}), by_name, commit)
+    await apply(ChangeSet(changes, {name: plan.resets(name) for name in by_name}), by_name, commit, ())
     return changes

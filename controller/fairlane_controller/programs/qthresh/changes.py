@@ -28,10 +28,10 @@ from fairlane_controller.programs.qthresh.policies import (
 )
 from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, Write
-from fairlane_controller.programs.qthresh.table_write import plain_settings, undo_of_switch
+from fairlane_controller.programs.qthresh.table_write import plain_settings
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import SwitchClient, same_entry
 from fairlane_controller.switch.difference import EntryChange
 
 Request = dict[str, Any]
@@ -71,13 +71,10 @@ class PolicyPlan:
     @property
     def undo(self) -> list[Request]:
         """The requests that take it back, for the journal."""
-        inverse: list[Request] = []
-        for switch in self.change.entries:
-            settings = {
-                f"{key[1]}/{key[2]}": plain_settings(one) for key, one in self.before.items() if key[0] == switch
-            }
-            inverse.insert(0, undo_of_switch(self.change, switch, settings))
-        return inverse
+        settings: dict[str, dict[str, Any]] = {}
+        for (switch, port, traffic_class), one in self.before.items():
+            settings.setdefault(switch, {})[f"{port}/{traffic_class}"] = plain_settings(one)
+        return self.change.undo(settings)
 
 
 def choose_places(current: Mapping[str, Ports], port: int | None, *, every: bool) -> list[tuple[str, int]]:
@@ -119,7 +116,7 @@ def plan_policies(
         there = Policy.from_entry(entry) if entry is not None else None
         new, changed = DECIDE[request["op"]](f"{where(switch)}: port {port}", limit, there, known, request, key)
         changes = entries.setdefault(switch, [])
-        if new != there:
+        if not same_entry(entry, new.entry):
             changes.append(EntryChange(entry, new.entry))
         policies.append((switch, new))
         if changed != known:
@@ -133,7 +130,7 @@ async def make(
 ) -> None:
     """Make a plan so, all or nothing; `write` puts settings, and what else is to be kept, into the state file."""
     async with store.changed(plan.settings) as commit:
-        await apply(plan.change, clients, lambda: commit(write))
+        await apply(plan.change, clients, lambda: commit(write), plan.undo)
 
 
 # ---- what is asked for -------------------------------------------------------------------------------------------------

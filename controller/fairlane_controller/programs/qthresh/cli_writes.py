@@ -39,7 +39,7 @@ def change_all(targets: Targets, port: int | None, request: dict[str, Any], *, e
                 return await _directly(targets, {**request, "port": port, "every": every}, made)
             names = [endpoint.name for endpoint in targets.endpoints]
             asked = {"op": "policies", "change": request, "switches": names, "port": port, "every": every}
-            return [{**one, "via": "loop"} for one in await ask(folder, {**asked, "command": typed()})]
+            return [{**one, "via": "loop"} for one in await ask(folder, asked)]
 
     return asyncio.run(work())
 
@@ -57,13 +57,12 @@ async def _directly(targets: Targets, request: dict[str, Any], made: history.Cha
         for name in plan.change.entries:
             several = len(endpoints) > 1
             writers[name] = await stack.enter_async_context(SwitchClient(endpoints[name], write=True)) if several else clients[name]  # fmt: skip
-        await made.begin(plan.undo)
 
         def write(file: Store, documents: Documents) -> None:
             if made.folder is None:
                 file.put(documents)
             else:
-                record(file, made.command, history.Change(undo=plan.undo), documents=documents)
+                record(file, history.Change(made.command, undo=plan.undo), documents)
 
         await changes.make(plan, writers, store, write)
     return [

@@ -231,15 +231,20 @@ class FlowKeeper:
             own = self._own.get(key)
             entry.metadata = TUNED + (b"" if own is None else str(program.encode_weight(own)).encode())
             updates.append(~entry)
+        before = {key: self._tuned.get(key) for key in changed}
+        self._tuned |= changed  # before it is written: a flow that goes meanwhile, and maybe comes back, is not tuned
         failed = await client.write_each_with_reasons(updates)
-        written = [key for position, key in enumerate(changed) if position not in failed]
         for position, key in enumerate(changed):
-            if position in failed:
-                self._tell_refused(client, key, failed[position], now_s)
-            else:
+            if position not in failed:
                 self._pauses.accepted(key)
-        self._tuned.update({key: changed[key] for key in written})
-        return len(written)
+                continue
+            self._tell_refused(client, key, failed[position], now_s)
+            was = before[key]
+            if key in self._tuned and was is not None:
+                self._tuned[key] = was
+            else:
+                self._tuned.pop(key, None)
+        return len(changed) - len(failed)
 
     def own_weight(self, key: FlowKey) -> float | None:
         """The flow's own weight; None: it has its class's."""
@@ -287,20 +292,25 @@ class FlowKeeper:
 
     async def _sweep(self, client: SwitchClient, entries: Iterable[P4TableEntry]) -> None:
         ours_ns = round(self._idle_timeout_s * 1e9)
-        idle = {
-            flow_of(entry)[0]
+        idle = dict(
+            flow_of(entry)
             for entry in entries
             if (entry.time_since_last_hit or 0) > 1.5 * (entry.idle_timeout_ns or ours_ns)
-        }
-        await self._delete(client, {key for key in idle if key in self.table})
+        )
+        await self._delete(client, set(idle), idle)
 
-    async def _delete(self, client: SwitchClient, keys: set[FlowKey]) -> None:
+    async def _delete(
+        self, client: SwitchClient, keys: set[FlowKey], slots: Mapping[FlowKey, int] | None = None
+    ) -> None:
+        """Delete flows' entries; with `slots` only those that still have that slot: one with another has come back meanwhile."""
         if not keys:
             return
         ordered = sorted(keys, key=str)
         gone: list[FlowKey] = []
         for start in range(0, len(ordered), BATCH_FLOWS):
             piece = ordered[start : start + BATCH_FLOWS]
+            if slots is not None:
+                piece = [key for key in piece if self.table.slot(key) == slots[key]]
             failed = await client.write_each_with_reasons([-key.entry() for key in piece])
             for position, key in enumerate(piece):
                 refusal = failed.get(position)

@@ -44,7 +44,6 @@ class _Policies(Request):
     switches: list[Name] | None = None
     port: int | None = None
     every: bool = False
-    command: Annotated[str, Field(max_length=4096)] | None = None
 
 
 class _FlowWeights(Request):

@@ -11,7 +11,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.loop_state import PolicyState
 from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey
-from fairlane_controller.switch.changeset import ChangeSet, write_plain
+from fairlane_controller.switch.changeset import write_plain
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import check_port
 
@@ -33,14 +33,7 @@ async def write_with_settings(client: SwitchClient, store: LoopStore, request: R
     wanted = {_key(name, text): settings_of(given) for text, given in asked.items()}
     before = {f"{key[1]}/{key[2]}": plain_settings(store.policy(*key)) for key in wanted}
     async with store.changed(wanted) as commit:
-        change = await write_plain(client, request["updates"], commit)
-    return undo_of_switch(change, name, before)
-
-
-def undo_of_switch(change: ChangeSet, switch: str, settings: dict[str, Any]) -> Request:
-    """The `table_write` that takes a switch's part of a change back, and puts settings by `port/class`."""
-    undo: Request = {"op": "table_write", "switch": switch, "updates": change.inverse.updates(switch)}
-    return {**undo, "settings": settings} if settings else undo
+        return await write_plain(client, request["updates"], commit, before)
 
 
 def plain_settings(settings: PolicyState) -> dict[str, Any]:

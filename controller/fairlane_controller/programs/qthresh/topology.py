@@ -26,6 +26,7 @@ from fairlane_controller.programs.qthresh.requests import REQUESTS
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.table_write import write_with_settings
 from fairlane_controller.state.ask import loop_runs
+from fairlane_controller.state.intent import making
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import Documents, Store
 from fairlane_controller.switch.client import SwitchClient
@@ -89,7 +90,7 @@ async def change_policies(
 ) -> list[dict[str, Any]]:
     """`policies`: a change on several switches, all or none; returns the policies then in force.
 
-    With `command` it is recorded in the journal, in the transaction of the settings: also when who asked has gone.
+    A command's change is recorded in the journal, in the transaction of the settings: also when who asked has gone.
     """
     asked = checked({**request["change"], "switch": "any", "port": 1}, REQUESTS)
     if asked["op"] not in changes.DECIDE:
@@ -102,11 +103,11 @@ async def change_policies(
         clients = {name: agent.connected() for name, agent in chosen.items()}
         current = dict(zip(clients, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
         plan = changes.plan_policies(current, store, asked, lambda name: chosen[name].endpoint)
-        command = request.get("command")
+        intent = making.get()
 
         def write(file: Store, documents: Documents) -> None:
-            if command:
-                record(file, command, Change(undo=plan.undo), documents=documents)
+            if intent is not None:
+                record(file, Change(intent.command, undo=plan.undo), documents)
             else:
                 file.put(documents)
 
