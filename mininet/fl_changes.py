@@ -15,6 +15,9 @@ from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
 from fl_link_spec import Direction, LinkChange
 
 WAYS = ("a_to_b", "b_to_a")
+WIRE_AWAY_S = 15.0
+"""How long a change waits for the wire: one that has died is started again."""
+AGAIN_S = 0.1
 ROUNDS_CHECKED = 2
 """A rule that repeats itself is checked for its first two times: then all settings have been in force."""
 
@@ -152,7 +155,7 @@ def apply(network: NetworkLike, change: LinkChange, frame_bytes: int) -> tuple[t
             network.switches[switch].set_port_rate(port, rate_bps, frame_bytes)
             network.remember_rates([(switch, port, rate_bps)])
     except (WireError, WireUnreachableError, RuntimeError) as error:
-        raise RuntimeError(f"change of {change.link}: {error}") from None
+        raise RuntimeError(f"change of {change.link}: {error}") from error
     return todo.ports
 
 
@@ -215,8 +218,20 @@ class Player:
             if self._ended.wait(max(0.0, self._began_s + at_s - time.monotonic())):
                 return
             try:
-                apply(self._network, change, self._frame_bytes)
+                self._apply(change)
             except RuntimeError as error:
                 if not self._ended.is_set():
                     self._tell(f"error: at {at_s:g} s: {error}; no further changes")
                 return
+
+    def _apply(self, change: LinkChange) -> None:
+        """Make a change; where the wire is away, when it is back. Raises RuntimeError."""
+        patient_until_s = time.monotonic() + WIRE_AWAY_S
+        while True:
+            try:
+                apply(self._network, change, self._frame_bytes)
+                return
+            except RuntimeError as error:
+                away = isinstance(error.__cause__, WireUnreachableError) and time.monotonic() < patient_until_s
+                if not away or self._ended.wait(AGAIN_S):
+                    raise

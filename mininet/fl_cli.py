@@ -92,7 +92,7 @@ class FairlaneCLI(CLI):
             there = ", ".join(node.name for node in self._network.switches.values())
             error(f"usage: switch <switch> start|stop; there are {there}\n")
         elif words[1] == "stop":
-            self._network.switches[name].stop(deleteIntfs=False)
+            self._network.stop_switch(name)
         else:
             self._network.start_switch(name)
             self._program(name)

@@ -4,18 +4,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.ask import ask
 from fl_net import Network
-from fl_signals import defer_signals
+from fl_processes import Service
 
 INIT_TIMEOUT_S = 60.0
 LOOP_READY_TIMEOUT_S = 60.0
-END_TIMEOUT_S = 10.0
+RESTORE_TIMEOUT_S = 30.0
+LOOP = "fairlane run"
+LOOP_ENDS_WITH = (0, ErrorCode.LOOP_RUNNING.exit_code)
+"""Somebody has ended it (SIGTERM), or another one has taken its place: it is not started again."""
 
 
 def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
@@ -31,45 +37,52 @@ def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
         raise RuntimeError(f"the controller could not program the switches of {network.topology.path}: {words}")
 
 
-def start_loop(
-    networks: Sequence[Network], switches: Sequence[str] = (), *, probes: bool = True
-) -> subprocess.Popen[bytes]:
-    """One control loop for all these topologies, ready when this returns; it belongs to the first one's run state.
+def start_loop(networks: Sequence[Network], switches: Sequence[str] = (), *, probes: bool = True) -> Service:
+    """One control loop for all these topologies, ready when this returns; it belongs to the first one, and ends with that.
 
     `switches` names some of a single topology's; without `probes` nothing but the hosts' traffic crosses the links. Raises RuntimeError with the loop's last words when it does not start.
     """
     first = networks[0]
     ready = first.folder / "loop.ready"
-    ready.unlink(missing_ok=True)
     chosen = [word for network in networks for word in _switch_arguments(network, switches)]
+
+    def command() -> list[str]:
+        ready.unlink(missing_ok=True)
+        return [_fairlane(), "run", *chosen, "--ready-file", str(ready), *(() if probes else ("--no-probes",))]
+
     log = first.folder / "log" / "controller.log"
-    with defer_signals(), log.open("wb") as output:
-        loop = subprocess.Popen(
-            [_fairlane(), "run", *chosen, "--ready-file", str(ready), *(() if probes else ("--no-probes",))],
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        first.adopt(loop.pid, "fairlane run")
-    deadline = time.monotonic() + LOOP_READY_TIMEOUT_S
-    while not ready.exists():
-        if loop.poll() is not None or time.monotonic() > deadline:
-            end_loop(loop)
-            words = log.read_text(errors="replace").strip()[-500:]
-            raise RuntimeError(f"the control loop does not start: {words or 'no output'}")
-        time.sleep(0.05)
+    loop = Service(LOOP, command, log, ready.exists, LOOP_READY_TIMEOUT_S, ends_with=LOOP_ENDS_WITH)
+    first.run(loop)
+    try:
+        loop.wait_ready()
+    except RuntimeError:
+        loop.stop()
+        raise
     return loop
 
 
-def end_loop(loop: subprocess.Popen[bytes]) -> None:
-    """Stop a loop that `start_loop` started; the switches keep what they hold."""
-    loop.terminate()
-    try:
-        loop.wait(timeout=END_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        loop.kill()
-        loop.wait(timeout=5)
+def wait_for_loop(network: Network, loop: Service, switches: Sequence[str]) -> bool:
+    """Wait until the loop, or the one that has taken its place, serves these switches of a topology: they hold then what they are to hold.
+
+    False where there is none. Raises RuntimeError when it does not within RESTORE_TIMEOUT_S, with what it says of them.
+    """
+    deadline = time.monotonic() + RESTORE_TIMEOUT_S
+    problem = "it does not answer"
+    while time.monotonic() < deadline:
+        try:
+            rows = {row["switch"]: row for row in asyncio.run(ask(network.folder, {"op": "status"}, 2.0))}
+            away = [rows[name] for name in switches if name in rows and not rows[name]["connected"]]
+            if not away:
+                return True
+            problem = (away[0]["error"] or {}).get("message", "it does not reach the switch")
+        except FairlaneError as error:
+            if error.code is ErrorCode.NO_LOOP and loop.is_over:
+                return False
+            problem = error.message
+        time.sleep(0.05)
+    raise RuntimeError(
+        f"the control loop does not restore {', '.join(switches)} within {RESTORE_TIMEOUT_S:g} s: {problem}"
+    )
 
 
 def _fairlane() -> str:

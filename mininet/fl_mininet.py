@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fl_ports
+from fl_processes import stop_all
 from fl_state import OwnedProcess, namespace_members, stop_processes
 from mininet.log import error, output
 from mininet.net import Mininet
@@ -84,8 +85,7 @@ class FairlaneMininet(Mininet):
 
         Nothing here asks a node's shell: it may be busy, or gone. Interfaces of hosts go with their namespaces; `Network.stop` removes the others.
         """
-        for switch in self.switches:
-            switch.stop_process()
+        stop_all(switch.service for switch in self.switches)
         stop_processes([OwnedProcess.identify_child(term.pid, "terminal") for term in self.terms if term])
         stop_processes(namespace_members(host.pid for host in self.hosts if host.shell and host.shell.poll() is None))
         for node in (*self.switches, *self.hosts):

@@ -11,9 +11,8 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-import subprocess
+import sys
 import threading
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,22 +21,25 @@ from typing import Any
 
 import fl_state
 from fairlane_controller.program.registry import load_program
+from fairlane_controller.state.events import write_event
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
-from fairlane_switch.wire import LinkOptions
+from fairlane_switch.wire import LinkOptions, WireClient, WireError, WireUnreachableError
 from fairlane_switch.wire import WireLink as WireSettings
 from fl_link_spec import NO_TRACE
 from fl_links import HostInterface, VethLink, WireLink
 from fl_mininet import FairlaneMininet
 from fl_nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
+from fl_processes import Service, Supervisor, stop_all
 from fl_signals import defer_signals
 from fl_topology import CPU_PORT, Endpoint, Topology
 
 BASE_GRPC_PORT = 50050
 PORTS_PER_INSTANCE = 20
 WIRE_READY_TIMEOUT_S = 10.0
+WIRE = "fairlane-wire"
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,12 @@ class Network:
         self.hosts: dict[str, FairlaneHost] = {}
         self.switches: dict[str, P4Switch] = {}
         self.wire_links: list[dict[str, Any]] = []
-        self.wire_process: subprocess.Popen[bytes] | None = None
+        self.services: dict[str, Service] = {}
+        """The processes that run as long as the topology does, by what they are."""
+        self._supervisor: Supervisor | None = None
         self._interfaces: list[str] = []
-        self._owned: list[fl_state.OwnedProcess] = []
+        self._owned: dict[str, fl_state.OwnedProcess] = {}
+        """What is written down, by what it is."""
         self._routes = {name: [asdict(route) for route in topology.routes(name)] for name in topology.switches}
         self._stopped = True
         """Nothing of ours is there: before `start`, and after `stop`."""
@@ -102,14 +107,19 @@ class Network:
         self.stop()
 
     def start(self) -> None:
-        """Make and start everything. Raises RuntimeError, after cleaning up, when something does not start."""
+        """Make and start everything. Raises RuntimeError, after cleaning up, when something does not start.
+
+        What ends with this process needs no more than that: also when it is killed, another one removes all that was made (`stop.py --after`).
+        """
+        fl_state.wait_while_ending(self.options.name)
         if fl_state.running(self.options.name):
             raise RuntimeError(f"topology {self.options.name} is running already: 'make stop' ends it")
         fl_state.clean(self.options.name)
         self._stopped = False
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._remember(fl_state.OwnedProcess.from_pid(os.getpid(), "launcher"))
+            self._remember(fl_state.OwnedProcess.from_pid(os.getpid(), fl_state.LAUNCHER))
+            self.run(self._watcher())
             self._build()
             self._start_processes()
         except BaseException:
@@ -122,21 +132,49 @@ class Network:
             return
         self._stopped = True
         with defer_signals():
+            if self._supervisor is not None:
+                self._supervisor.close()
+            # The watcher last: until then this process may be killed.
+            services = [service for what, service in self.services.items() if what != fl_state.WATCHER]
             try:
-                fl_state.stop_processes([process for process in self._owned if process.what == "fairlane-wire"])
-                if self.wire_process is not None:
-                    self.wire_process.wait(timeout=10)
-                    self.wire_process = None
+                stop_all(services)
+                if self._supervisor is not None:
+                    self._supervisor.wait()
+                    stop_all(services)  # what it has just started
                 self.mininet.stop()
             finally:
                 fl_state.remove_interfaces(self._interfaces)
-                self._owned = []
                 with self._writing:
                     fl_state.clean(self.options.name)
+                    stop_all(self.services.values())
+                self._owned = {}
+
+    def run(self, service: Service) -> None:
+        """Start a process of this topology: it is written down, and ends with it. Raises RuntimeError when it runs."""
+        with defer_signals():
+            self.services[service.what] = service
+            self._remember(service.launch())
+
+    def supervise(self) -> None:
+        """From now on start wire and control loop again when they die. A switch stays dead, as one whose power has gone: `fairlane status` shows it."""
+        switches = {switch.service.what for switch in self.switches.values()}
+        self._supervisor = Supervisor(
+            lambda: [service for what, service in list(self.services.items()) if what not in switches],
+            self._restart,
+            lambda service, how: write_event(
+                self.folder, "process_died", process=service.what, why=f"{service.what} {how}"
+            ),
+            self._keep_link_settings,
+        )
+
+    def dead(self) -> list[str]:
+        """What has died of all that packets and control need, and how; what was started again is not dead."""
+        found = [(what, service.death()) for what, service in self.services.items() if what != fl_state.WATCHER]
+        return [f"{what} {how}" for what, how in found if how is not None]
 
     def adopt(self, pid: int, what: str) -> None:
-        """Write down a process that belongs to this run (a controller, a traffic generator), so that `make stop` ends it."""
-        self._remember(fl_state.OwnedProcess.identify_child(pid, what))
+        """Write down a process that belongs to this run and ends by itself (a traffic generator), so that `make stop` ends it."""
+        self._remember(fl_state.OwnedProcess.identify_child(pid, what, may_end=True))
 
     def remember_rates(self, rates: Iterable[tuple[str, int, int]]) -> None:
         """Write down the rates, as (switch, port, bit/s), that ports have from now on: the control plane reads them there."""
@@ -155,7 +193,14 @@ class Network:
     def start_switch(self, name: str) -> None:
         """Start the process of a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
         self._launch(self.switches[name])
-        self.switches[name].wait_ready()
+        self.switches[name].service.wait_ready()
+
+    def stop_switch(self, name: str) -> None:
+        """Stop the process of a switch; its ports stay."""
+        self.switches[name].stop(deleteIntfs=False)
+        with self._writing:
+            self._owned.pop(self.switches[name].service.what, None)
+        self._write()
 
     def grpc(self, switch: str) -> str:
         """P4Runtime address of a switch."""
@@ -238,42 +283,61 @@ class Network:
         if self.wire_links:
             self._start_wire()
         for switch in self.switches.values():
-            switch.wait_ready()
+            switch.service.wait_ready()
         self._write()
 
     def _launch(self, switch: P4Switch) -> None:
         with defer_signals():
             switch.start([])
-            assert switch.owned is not None
-            self._remember(switch.owned)
+            self.services[switch.service.what] = switch.service
+            assert switch.service.owned is not None
+            self._remember(switch.service.owned)
+
+    def _restart(self, service: Service) -> None:
+        self.run(service)
+        service.wait_ready()
+
+    def _watcher(self) -> Service:
+        command = [sys.executable, str(Path(__file__).with_name("stop.py")), "--after", str(os.getpid())]
+        log = self.folder / "log" / "clean-up.log"
+        return Service(fl_state.WATCHER, lambda: [*command, self.options.name], log, lambda: True, 1.0)
 
     def _start_wire(self) -> None:
-        config, ready = self.folder / "links.json", self.folder / "wire.ready"
         document: dict[str, Any] = {"links": self.wire_links}
         traces = {change.trace for change in self.topology.changes if change.trace not in (None, NO_TRACE)}
         if traces:  # read by the wire before it carries anything
             document["traces"] = sorted(traces)
-        config.write_text(json.dumps(document, indent=1) + "\n")
-        command = [
-            str(find_binary("fairlane-wire")),
-            "--config",
-            str(config),
-            "--control",
-            str(self.wire_control()),
-        ]
-        command += ["--seed", str(self.options.seed), "--ready-file", str(ready)]
-        log_path = self.folder / "log" / "wire.log"
-        with defer_signals(), log_path.open("wb") as log:
-            self.wire_process = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-            self._remember(fl_state.OwnedProcess.identify_child(self.wire_process.pid, "fairlane-wire"))
-        deadline = time.monotonic() + WIRE_READY_TIMEOUT_S
-        while not ready.exists():
-            if self.wire_process.poll() is not None or time.monotonic() > deadline:
-                words = log_path.read_text(errors="replace").strip() or "no output"
-                raise RuntimeError(f"fairlane-wire does not start: {words}")
-            time.sleep(0.02)
+        self._links_file.write_text(json.dumps(document, indent=1) + "\n")
+        ready, log = self.folder / "wire.ready", self.folder / "log" / "wire.log"
+
+        def command() -> list[str]:
+            ready.unlink(missing_ok=True)
+            words = [str(find_binary("fairlane-wire")), "--config", str(self._links_file)]
+            words += ["--control", str(self.wire_control()), "--seed", str(self.options.seed)]
+            return [*words, "--ready-file", str(ready)]
+
+        wire = Service(WIRE, command, log, ready.exists, WIRE_READY_TIMEOUT_S)
+        self.run(wire)
+        wire.wait_ready()
+
+    @property
+    def _links_file(self) -> Path:
+        return self.folder / "links.json"
+
+    def _keep_link_settings(self) -> None:
+        """Have the wire's settings as they are now in its file, for the case that it dies: `fairlane link` changes them."""
+        if WIRE not in self.services:
+            return
+        try:
+            with WireClient(self.wire_control(), timeout_s=1.0) as wire:
+                links = [link.encode() for link in wire.links()]
+            document = json.loads(self._links_file.read_text())
+            if document["links"] != links:
+                partial = self._links_file.with_suffix(".partial")
+                partial.write_text(json.dumps({**document, "links": links}, indent=1) + "\n")
+                partial.replace(self._links_file)
+        except (OSError, WireError, WireUnreachableError):
+            pass  # it is dead, or the topology is ending
 
     def _node(self, end: Endpoint) -> Any:
         return self.hosts[end.node] if end.node in self.hosts else self.switches[end.node]
@@ -282,7 +346,8 @@ class Network:
         return f"{self.prefix}{end.node}-eth{end.port}"
 
     def _remember(self, process: fl_state.OwnedProcess) -> None:
-        self._owned.append(process)
+        with self._writing:
+            self._owned[process.what] = process
         self._write()
 
     def _write(self) -> None:
@@ -291,7 +356,7 @@ class Network:
             "topology": self.topology.path,
             "target": self.options.target,
             "program": self.options.program,
-            "pids": [process.as_json() for process in self._owned],
+            "pids": [],
             "switches": [self._switch_state(name) for name in self.switches],
             "wire": {"control": str(self.wire_control()), "links": [link["name"] for link in self.wire_links]},
             "links": [
@@ -305,7 +370,12 @@ class Network:
                 for link in self.topology.links
             ],
             "hosts": [
-                {"name": name, "pid": host.pid, "ip": str(ipaddress.ip_interface(self.topology.hosts[name].ip).ip)}
+                {
+                    "name": name,
+                    "pid": host.pid,
+                    "netns": fl_state.namespace_of(host.pid),
+                    "ip": str(ipaddress.ip_interface(self.topology.hosts[name].ip).ip),
+                }
                 for name, host in self.hosts.items()
             ],
             "interfaces": self._interfaces,
@@ -316,7 +386,9 @@ class Network:
             return state
 
         with self._writing:
-            fl_state.update(self.options.name, put)
+            if not self._stopped:
+                state["pids"] = [process.as_json() for process in self._owned.values()]
+                fl_state.update(self.options.name, put)
 
     def _certificates(self) -> Path:
         """A CA and certificates of this run, in the run-state folder, which goes when the run ends."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 import select
 import subprocess
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import fl_ports
 from fairlane_switch.port_control import set_port
 from fairlane_switch.process import find_binary
 from fl_links import disable_offloads, quiet
-from fl_state import OwnedProcess, stop_processes
+from fl_processes import Service
 from fl_topology import CPU_PORT, GATEWAY_MAC, HostSpec, PortSpec
 from mininet.log import output, warn
 from mininet.node import Host, Switch
@@ -118,12 +117,19 @@ class P4Switch(Switch):
     """A switch in the root namespace that runs one process and serves P4Runtime on `options.grpc`."""
 
     target = "none"
+    binary = "none"
 
     def __init__(self, name: str, options: SwitchOptions, **params: Any) -> None:
         super().__init__(name, **params)
         self.options = options
-        self.process: subprocess.Popen[bytes] | None = None
-        self.owned: OwnedProcess | None = None
+        self.service = Service(
+            f"{self.binary} {name}",
+            self._prepare,
+            options.log_dir / f"{name}.log",
+            lambda: fl_ports.accepts(self.options.grpc, timeout_s=0.5),
+            READY_TIMEOUT_S,
+        )
+        """Its process."""
 
     def interfaces(self) -> dict[int, str]:
         """Port number to interface name, loopback left out."""
@@ -132,8 +138,8 @@ class P4Switch(Switch):
     def command(self) -> list[str]:
         raise NotImplementedError
 
-    def launch(self) -> None:
-        """Start the process without waiting for it. Raises RuntimeError when another process listens on its address: it would answer."""
+    def _prepare(self) -> list[str]:
+        """The command line, once the interfaces are as it needs them. Raises RuntimeError when another process listens on its address: it would answer."""
         try:
             chosen = fl_ports.choose(self.options.grpc)
         except fl_ports.PortTakenError as error:
@@ -144,26 +150,7 @@ class P4Switch(Switch):
         for interface in self.interfaces().values():
             quiet(interface)
             disable_offloads(interface)
-        self.options.log_dir.mkdir(parents=True, exist_ok=True)
-        log = (self.options.log_dir / f"{self.name}.log").open("wb")
-        with log:
-            self.process = subprocess.Popen(
-                self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        self.owned = OwnedProcess.identify_child(self.process.pid, f"{Path(self.command()[0]).name} {self.name}")
-
-    def wait_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Wait until P4Runtime answers a connection. Raises RuntimeError with the switch's last words when it does not."""
-        assert self.process is not None
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self.process.poll() is None:
-            if fl_ports.accepts(self.options.grpc, timeout_s=0.5):
-                return
-            time.sleep(0.02)
-        words = (self.options.log_dir / f"{self.name}.log").read_text(errors="replace").strip().splitlines()[-3:]
-        raise RuntimeError(
-            f"{self.name}: {self.command()[0]} does not serve {self.options.grpc}: {' / '.join(words) or 'no output'}"
-        )
+        return self.command()
 
     def shape(self, mean_frame_bytes: int) -> None:
         """Put the ports' rates and queues in force where the process could not be started with them."""
@@ -175,22 +162,15 @@ class P4Switch(Switch):
     def start(self, controllers: Any) -> None:
         """Mininet's start: nothing but the process; there is no OpenFlow controller."""
         del controllers
-        self.launch()
+        self.service.launch()
 
     def dpctl(self, *_words: str) -> str:
         """Mininet's command for OpenFlow switches."""
         return f"{self.name} speaks P4Runtime, no OpenFlow: 'sh fairlane p4 show_tables' lists its entries\n"
 
-    def stop_process(self) -> None:
-        """Stop the process that we started, if it runs."""
-        if self.owned is not None:
-            stop_processes([self.owned])
-        if self.process is not None:
-            self.process.wait(timeout=10)
-
     def stop(self, deleteIntfs: bool = True) -> None:
         """Mininet's stop of a single switch."""
-        self.stop_process()
+        self.service.stop()
         super().stop(deleteIntfs)
 
 
@@ -198,11 +178,12 @@ class EmbeddedSwitch(P4Switch):
     """The embedded v1model switch (`fairlane-switch`)."""
 
     target = "embedded"
+    binary = "fairlane-switch"
 
     def command(self) -> list[str]:
         options = self.options
         command = [
-            str(find_binary("fairlane-switch")),
+            str(find_binary(self.binary)),
             "--device-id",
             str(options.device_id),
             "--grpc",
@@ -233,11 +214,12 @@ class SimpleSwitchGrpc(P4Switch):
     """BMv2's `simple_switch_grpc`. Its queues are limited in packets per second, over Thrift: see `shape`."""
 
     target = "bmv2"
+    binary = "simple_switch_grpc"
 
     def command(self) -> list[str]:
         options = self.options
         command = [
-            str(find_binary("simple_switch_grpc")),
+            str(find_binary(self.binary)),
             "--no-p4",
             "--device-id",
             str(options.device_id),
@@ -254,12 +236,12 @@ class SimpleSwitchGrpc(P4Switch):
             command += ["--grpc-server-ssl", "--grpc-server-with-client-auth"]
         return command
 
-    def launch(self) -> None:
+    def start(self, controllers: Any) -> None:
         """Says aloud which settings of the topology file do not hold on this target, then starts it."""
         for port, spec in self.options.ports.items():
             if lost := not_on_bmv2(spec):
                 warn(f"{self.name} port {port}: BMv2 has no {', '.join(lost)}\n")
-        super().launch()
+        super().start(controllers)
 
     def shape(self, mean_frame_bytes: int) -> None:
         """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift.

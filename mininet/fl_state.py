@@ -15,18 +15,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "controller"))  # `make stop` runs under the system's Python
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.processes import OwnedProcess
 from fairlane_controller.state.store import STATE_FILE, Store
 
-TOPOLOGY = "topology"
+__all__ = ["OwnedProcess"]
 
+TOPOLOGY = "topology"
+LAUNCHER = "launcher"
+WATCHER = "clean-up"
+"""What is written down of the process that waits for the launcher's end."""
 STOP_TIMEOUT_S = 5.0
+ENDING_TIMEOUT_S = 20.0
+"""How long the watcher may take to remove what a killed launcher has left."""
 LIVE_PORT_KEYS = (
     "rate_bps",
     "queue_packets",
@@ -50,44 +56,6 @@ def folder(instance: str) -> Path:
     if not re.fullmatch(r"[A-Za-z0-9_-]+", instance):
         raise ValueError(f"{instance!r} is not the name of a topology; there are {', '.join(instances()) or 'none'}")
     return state_root() / instance
-
-
-@dataclass(frozen=True)
-class OwnedProcess:
-    """A process that we started: its pid, its start time in clock ticks since boot (proc(5), field 22), and what it is."""
-
-    pid: int
-    starttime: int
-    what: str
-
-    @classmethod
-    def from_pid(cls, pid: int, what: str) -> OwnedProcess:
-        """Describe a process that runs now. Raises ProcessLookupError when it is gone."""
-        starttime = start_time(pid)
-        if starttime is None:
-            raise ProcessLookupError(f"process {pid} ({what}) is gone")
-        return cls(pid, starttime, what)
-
-    @classmethod
-    def identify_child(cls, pid: int, what: str) -> OwnedProcess:
-        """Describe a process that we have just started; one that ended at once is described as never alive."""
-        return cls(pid, start_time(pid) or -1, what)
-
-    def is_alive(self) -> bool:
-        """True while this very process runs (a zombie does not)."""
-        return start_time(self.pid) == self.starttime
-
-    def as_json(self) -> dict[str, Any]:
-        return {"pid": self.pid, "starttime": self.starttime, "what": self.what}
-
-
-def start_time(pid: int) -> int | None:
-    """Start time of a live process in clock ticks since boot, or None."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return None
-    return None if fields[0] in "ZX" else int(fields[19])
 
 
 def write(instance: str, state: dict[str, Any]) -> None:
@@ -140,7 +108,17 @@ def running(instance: str) -> bool:
 
 
 def _processes(state: dict[str, Any]) -> list[OwnedProcess]:
-    return [OwnedProcess(item["pid"], item["starttime"], item["what"]) for item in state.get("pids", [])]
+    return [OwnedProcess.from_json(item) for item in state.get("pids", [])]
+
+
+def wait_while_ending(instance: str, timeout_s: float = ENDING_TIMEOUT_S) -> None:
+    """Wait while the watcher of a launcher that has died removes what that one made."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        alive = {process.what for process in _processes(read(instance) or {}) if process.is_alive()}
+        if WATCHER not in alive or LAUNCHER in alive:
+            return
+        time.sleep(0.05)
 
 
 def stop_processes(processes: list[OwnedProcess], timeout_s: float = STOP_TIMEOUT_S) -> list[str]:
@@ -160,15 +138,15 @@ def stop_processes(processes: list[OwnedProcess], timeout_s: float = STOP_TIMEOU
     return [f"{process.what} (pid {process.pid})" for process in alive]
 
 
-def namespace_members(pids: Iterable[int]) -> list[OwnedProcess]:
-    """The processes that live in the network namespaces of these processes, those that live in ours apart."""
-    wanted = {_namespace(pid) for pid in pids} - {None, _namespace(os.getpid())}
+def namespace_members(pids: Iterable[int], namespaces: Iterable[str] = ()) -> list[OwnedProcess]:
+    """The processes that live in the network namespaces of these processes, or in those of these names, those that live in ours apart."""
+    wanted = {*namespaces, *map(namespace_of, pids)} - {None, namespace_of(os.getpid())}
     found = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()] if wanted else []
     processes = [OwnedProcess.identify_child(pid, "left by a host") for pid in found]
-    return [process for process in processes if _namespace(process.pid) in wanted]
+    return [process for process in processes if namespace_of(process.pid) in wanted]
 
 
-def _namespace(pid: int) -> str | None:
+def namespace_of(pid: int) -> str | None:
     """Name of a process's network namespace; None when it has ended."""
     try:
         return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115
@@ -184,15 +162,20 @@ def _signal(process: OwnedProcess, number: signal.Signals) -> None:
             return
 
 
-def clean(instance: str) -> list[str]:
-    """Remove exactly what an instance made: its processes, interfaces and folder. Returns what was removed; nothing to remove is fine."""
+def clean(instance: str, *, just_ended: bool = False) -> list[str]:
+    """Remove exactly what an instance made: its processes, interfaces and folder. Returns what was removed; nothing to remove is fine.
+
+    `just_ended`: its launcher has ended this moment. So the hosts' namespaces are still its own by their numbers, also where a host's
+    shell is gone already and something else keeps the namespace.
+    """
     state = read(instance)
     removed: list[str] = []
     if state is not None:
         processes = _processes(state)
         hosts = [process.pid for process in processes if process.what.startswith("host ") and process.is_alive()]
         listed = {process.pid for process in processes}
-        rest = [process for process in namespace_members(hosts) if process.pid not in listed]
+        namespaces = [host["netns"] for host in state.get("hosts", []) if host.get("netns")] if just_ended else []
+        rest = [process for process in namespace_members(hosts, namespaces) if process.pid not in listed]
         removed += stop_processes([*processes, *rest])
         removed += remove_interfaces(state.get("interfaces", []))
     if folder(instance).exists():

@@ -26,8 +26,9 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.loader import Lease
 from fl_changes import Player
 from fl_cli import FairlaneCLI
-from fl_control import program_switches, start_loop
+from fl_control import program_switches, start_loop, wait_for_loop
 from fl_net import Network, NetworkOptions
+from fl_processes import Service
 from fl_signals import Ended, defer_signals, ended_by_signals
 from fl_variants import apply_variants
 
@@ -133,12 +134,14 @@ def run(chosen: argparse.Namespace) -> None:
             after.callback(_close, apply_variants(network))
         ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
 
-        def program(names: Sequence[str]) -> None:
+        def program(names: Sequence[str], loop: Service | None = None) -> None:
+            """Give switches what they are to hold; those of a loop get it from that one."""
             for name in names:
                 if name in runtimes:
                     written = fl_runtime.program_switch(runtimes[name], endpoint(network, name))
                     print(f"{name}: {counted(written, 'entry')} of {runtimes[name].path}")
-            if some := [name for name in names if name in ours]:
+            some = [name for name in names if name in ours]
+            if some and not (loop is not None and wait_for_loop(network, loop, some)):
                 everything = len(some) == len(network.switches)  # a configuration may not be for one of several
                 program_switches(network, [] if everything else some)
             for name in names:
@@ -146,8 +149,8 @@ def run(chosen: argparse.Namespace) -> None:
                     network.switches[name].shape(FULL_FRAME_BYTES)
 
         program(list(network.switches))
-        if ours and loaded.control:
-            start_loop([network], ours if runtimes else [])
+        loop = start_loop([network], ours if runtimes else []) if ours and loaded.control else None
+        network.supervise()
         print(
             f"topology {chosen.topology.name}: {counted(len(network.hosts), 'host')}, {counted(len(network.switches), 'switch')} ({chosen.target}); state in {network.folder}"
         )
@@ -160,7 +163,7 @@ def run(chosen: argparse.Namespace) -> None:
         if topology.changes:
             stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
             print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")
-        FairlaneCLI(network, lambda name: program([name]), script=str(chosen.script) if chosen.script else None)
+        FairlaneCLI(network, lambda name: program([name], loop), script=str(chosen.script) if chosen.script else None)
 
 
 def main() -> int:

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make stop`: remove exactly what running (or crashed) topologies made, by their state files, and what is left of hosts' programs."""
+"""`make stop`: remove exactly what running (or crashed) topologies made, by their state files, and what is left of hosts' programs.
+
+`stop.py --after PID NAME` is started by each launcher: it waits for the end of that process, and removes what it has left. A launcher
+that ends in order ends it too; so it has something to do only when the launcher was killed.
+"""
 
 from __future__ import annotations
 
 import os
+import select
 import sys
 from pathlib import Path
 
@@ -18,7 +23,13 @@ from fairlane_hosts.errors import HostsError
 
 def main() -> int:
     """Clean the instances named as arguments, or all."""
-    names = sys.argv[1:] or fl_state.instances()
+    names = sys.argv[1:]
+    if just_ended := names[:1] == ["--after"]:
+        wait_for_end(int(names[1]))
+        names = [name for name in names[2:] if name in fl_state.instances()]
+        if not names:
+            return 0
+    names = names or fl_state.instances()
     unknown = [name for name in names if name not in fl_state.instances()]
     if unknown:
         there = ", ".join(fl_state.instances()) or "none"
@@ -30,12 +41,22 @@ def main() -> int:
     if not names:
         print("nothing of ours is running")
     for name in names:
-        removed = fl_state.clean(name)
+        removed = fl_state.clean(name, just_ended=just_ended)
         print(
             f"topology {name}: removed {len(removed)} processes and interfaces"
             + "".join(f"\n  {item}" for item in removed)
         )
     return _clean_hosts()
+
+
+def wait_for_end(parent: int) -> None:
+    """Wait until the process that started this one has ended."""
+    try:
+        process = os.pidfd_open(parent)
+    except ProcessLookupError:
+        return
+    if os.getppid() == parent:  # else it had ended before, and the pid is another's
+        select.select([process], [], [])
 
 
 def _clean_hosts() -> int:

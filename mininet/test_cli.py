@@ -63,7 +63,7 @@ def owned() -> list[fl_state.OwnedProcess]:
     """What the run state names, and what runs in the hosts' namespaces."""
     state = fl_state.read(INSTANCE)
     assert state is not None
-    named = [fl_state.OwnedProcess(item["pid"], item["starttime"], item["what"]) for item in state["pids"]]
+    named = [fl_state.OwnedProcess.from_json(item) for item in state["pids"]]
     return [*named, *fl_state.namespace_members(host["pid"] for host in state["hosts"])]
 
 
@@ -108,7 +108,7 @@ def test_every_command_works_and_none_ends_the_session(start: Callable[..., Sess
     # A switch that was stopped is started again with what it had.
     assert do(f"switch {S1} stop") == ""
     assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
-    do(f"switch {S1} start", 60)
+    assert do(f"switch {S1} start", 60) == ""
     assert "0% dropped" in do("pingall 5")
     # Errors are reported, and the session goes on.
     assert "no OpenFlow" in do("dpctl dump-flows")

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fl_changes
 import fl_topology
 import pytest
 from fairlane_switch.link_presets import PRESETS
-from fairlane_switch.wire import LinkOptions
+from fairlane_switch.wire import LinkOptions, WireError, WireUnreachableError
 from fl_link_spec import Direction, LinkChange
 
 Document = dict[str, Any]
@@ -180,3 +181,38 @@ def test_bad_links_and_changes_say_what_where_and_what_is_allowed(
 ) -> None:
     with pytest.raises(fl_topology.TopologyError, match=message):
         fl_topology.check(document(link, changes))
+
+
+@pytest.mark.parametrize(
+    ("problem", "attempts", "said"),
+    [
+        (WireUnreachableError(Path("wire.sock"), "refused"), 3, []),  # it has died, and was started again
+        (
+            WireError({"op": "set"}, "no such link"),
+            1,
+            ["error: at 0 s: change of s1-s2: set: no such link; no further changes"],
+        ),
+    ],
+)
+def test_a_change_waits_for_a_wire_that_is_away(
+    problem: Exception, attempts: int, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    told: list[str] = []
+    done = threading.Event()
+
+    def apply(_network: object, change: LinkChange, _frame_bytes: int) -> None:
+        made.append(change.link)
+        if len(made) < 3:
+            raise RuntimeError(f"change of {change.link}: {problem}") from problem
+        done.set()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        done.set()
+
+    monkeypatch.setattr(fl_changes, "apply", apply)
+    change = LinkChange(at_s=0, link="s1-s2", delay_ms=1)
+    with fl_changes.Player(cast("fl_changes.NetworkLike", None), [change], 1514, tell):
+        assert done.wait(10)
+    assert (len(made), told) == (attempts, said)

@@ -16,6 +16,8 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.registry import runs_program, wrong_program
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme
+from fairlane_controller.state.processes import OwnedProcess
+from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.shared import TABLE_ROUTE
 from live_switch import LiveSwitch, wait_until
@@ -26,6 +28,30 @@ def threshold(switch: LiveSwitch) -> dict[str, object]:
     """The one row of `threshold show`."""
     (row,) = switch.json("threshold", "show")
     return row
+
+
+def test_a_process_that_has_died_is_shown(switch: LiveSwitch) -> None:
+    """All that a launcher has written down, but what ends by itself."""
+    with subprocess.Popen(["sleep", "60"]) as alive:
+        try:
+            written = [
+                OwnedProcess.from_pid(alive.pid, "host h1"),
+                OwnedProcess(alive.pid, 1, "fairlane-wire"),  # the pid is another's now
+                OwnedProcess(alive.pid, 2, "traffic 1 on h1", may_end=True),
+            ]
+            topology = read_topology(switch.folder)
+            write_topology(switch.folder, {**topology, "pids": [one.as_json() for one in written]})
+            message = f"fairlane-wire (process {alive.pid}) has died: no packet crosses an emulated link"
+            status = switch.json("status", code=1)
+            assert status["dead"] == [{"process": "fairlane-wire", "pid": alive.pid, "message": message}]
+            assert [row["reachable"] for row in status["switches"]] == [True]
+            said = switch.fairlane("status", code=1)
+            assert message in said
+            assert "host h1" not in said
+            assert f"✗ {message}" in switch.fairlane("watch", "--once")
+        finally:
+            alive.kill()
+    assert f"host h1 (process {alive.pid}) has died" in switch.fairlane("status", code=1)
 
 
 def test_init_writes_once(bare_switch: LiveSwitch) -> None:

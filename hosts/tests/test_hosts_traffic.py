@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import pytest
 from fairlane_hosts.errors import HostsError
+from fairlane_hosts.traffic import send
 from fairlane_hosts.traffic.goodput import goodput
 from fairlane_hosts.traffic.options import SendOptions, SinkOptions, parse_endpoint
 from fairlane_hosts.traffic.records import Record, read_records, read_summary
+from fairlane_hosts.traffic.signals import StopSignal
 from hosts_bed import HOSTS_ROOT, finish, wait_until
 
 pytestmark = pytest.mark.timed
@@ -94,6 +97,43 @@ def test_goodput_outside_of_the_samples_is_flat() -> None:
     assert goodput(records, 300 * MS, 900 * MS)[0].bytes == 0
     with pytest.raises(HostsError, match="the window from 5 to 5 ns is empty"):
         goodput(records, 5, 5)
+
+
+@pytest.fixture
+def stop(monkeypatch: pytest.MonkeyPatch) -> StopSignal:
+    """One that no signal sets: the handlers stay pytest's."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    return StopSignal()
+
+
+def test_a_receiver_that_is_not_there_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch, stop: StopSignal) -> None:
+    """Lines that are pasted at once, as in docs/tutorial-operate.md: the sender comes before its receiver listens."""
+    attempts = list[int]()
+    with socket.socket() as receiver:
+        receiver.bind(("127.0.0.1", 0))
+
+        def open_flow(index: int, options: SendOptions, names: list[str]) -> send.Flow:
+            attempts.append(index)
+            if len(attempts) == 3:
+                receiver.listen()
+            return opened(index, options, names)
+
+        opened = send.open_flow
+        monkeypatch.setattr(send, "open_flow", open_flow)
+        flows = send.connect_all(SendOptions("127.0.0.1", receiver.getsockname()[1], seconds=1.0, flows=2), stop)
+        assert [flow.connected for flow in flows] == [True, True]
+        assert attempts == [0, 1, 0, 1]
+        for flow in flows:
+            flow.connection.close()
+
+
+def test_a_receiver_that_never_comes_is_named(monkeypatch: pytest.MonkeyPatch, stop: StopSignal) -> None:
+    monkeypatch.setattr(send, "RECEIVER_TIMEOUT_S", 0.0)
+    with socket.socket() as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        port = receiver.getsockname()[1]
+        with pytest.raises(HostsError, match=f"cannot connect to 127.0.0.1 port {port}: Connection refused"):
+            send.connect_all(SendOptions("127.0.0.1", port, seconds=1.0), stop)
 
 
 def test_n_bytes_arrive_and_both_ends_agree(tmp_path: Path) -> None:

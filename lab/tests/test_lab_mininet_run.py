@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import MininetOptions, run_many
 from fairlane_lab.scenario import Scenario, TcpOptions
+from fairlane_lab.topology_scripts import fl_state
 from test_lab_mininet_plan import RENO, VEGAS, document, scenario
 
 pytestmark = pytest.mark.kernel
@@ -41,3 +43,24 @@ def test_runs_with_clamped_windows_follow_each_other_on_one_network(
         for flow in result.flows:  # a timer that a busy machine made fire takes one of two packets for a moment
             assert flow.cwnd_packets is not None
             assert abs(flow.cwnd_packets - window) < 0.5, (order, flow)
+
+
+@needs_root
+def test_a_run_whose_links_die_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no result, also where the switch goes on."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    run = replace(scenario(RENO, point="cut"), duration_s=60.0)
+    found: list[RunResult | RunError] = []
+    killed: list[int] = []
+
+    def kill_wire(text: str, _s: float) -> None:
+        if text == "cut" and not killed:
+            state = fl_state.read("92")
+            assert state is not None
+            killed.extend(process["pid"] for process in state["pids"] if process["what"] == "fairlane-wire")
+            os.kill(killed[0], signal.SIGKILL)
+
+    run_many([run], MininetOptions(first_instance=92, parallel=1), lambda _, result: found.append(result), kill_wire)
+    (problem,) = found
+    assert isinstance(problem, RunError)
+    assert str(problem) == "cut: in the middle of the run fairlane-wire was killed by signal 9"

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from fairlane_controller.state.processes import start_time
+
 RELEASE_DIR = Path(__file__).parent.parent / "target" / "release"
 
 
@@ -68,15 +70,6 @@ def become_binary() -> None:
     os.execv(RELEASE_DIR / name, [name, *sys.argv[1:]])
 
 
-def process_start_time(pid: int) -> int | None:
-    """Start time of a process in clock ticks since boot (with the pid it names a process for ever); None when it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(stat.rpartition(")")[2].split()[19])
-
-
 class ManagedProcess:
     """A process that we started and will stop. A context manager: leaving it stops the process."""
 
@@ -86,7 +79,7 @@ class ManagedProcess:
         self.ready_line = ready_line
         """The line on standard output that said it is ready."""
         self.pid = process.pid
-        self.start_time = process_start_time(process.pid)
+        self.start_time = start_time(process.pid)
         """Clock ticks since boot, for the run state."""
 
     @classmethod

@@ -30,7 +30,7 @@ _MEASURED_COLUMNS = ("capacity", "BW", "T_res", "age", "sent", "dropped")
 def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
     """Show the loop and its backup, the switches, each managed port with its settings, measurements and drops, and the last event.
 
-    Exit code 4 when a switch does not answer, or TLS fails; what the others say is shown all the same.
+    Exit code 4 when a switch does not answer, or TLS fails; 1 when another process of the topology has died. What the others say is shown all the same.
 
     Examples: `fairlane status`, `fairlane status -s s1 --json`
     """
@@ -43,6 +43,8 @@ def status_command(state: StateOption = None, switch: SwitchOption = None, as_js
         _print_status(snapshot, backup, event)
     if not all(row.reachable for row in snapshot.switches):
         raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
+    if snapshot.dead:
+        raise typer.Exit(ErrorCode.INTERNAL.exit_code)
 
 
 async def _read(targets: Targets) -> tuple[Snapshot, dict[str, Any] | None, dict[str, Any] | None]:
@@ -71,6 +73,8 @@ def _print_status(snapshot: Snapshot, backup: Mapping[str, Any] | None, event: d
         away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
         note = f", but does not reach {', '.join(away)}" if away else ""
         _say(f"backup: process {backup['pid']} waits to take over{note}")
+    for dead in snapshot.dead:
+        _say(dead.message)
     for entry in snapshot.loop or ():
         if entry.error:
             _say(f"loop: {entry.error['message']}")

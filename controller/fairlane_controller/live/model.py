@@ -140,6 +140,16 @@ class LoopRow(_Row):
 
 
 @dataclass(frozen=True)
+class DeadRow(_Row):
+    """A process of the topology that has died: nobody has stopped it, and it was not (or not yet) started again."""
+
+    process: str
+    "What it is: `fairlane-wire`, `fairlane-switch s1`, `host h1`, `launcher`, …"
+    pid: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Snapshot(_Row):
     """Everything at one time."""
 
@@ -156,6 +166,7 @@ class Snapshot(_Row):
     "None: no loop runs."
     loop_error: Mapping[str, str] | None = None
     "What is wrong with the loop itself."
+    dead: tuple[DeadRow, ...] = ()
     interval_s: float | None = None
     "Since the snapshot before: what the rates are over."
     title: str = ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.loop_view import LoopSample, read_loop
-from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.live.model import DeadRow, PortRow, Snapshot
 from fairlane_controller.live.reader import ReaderOptions, SwitchReader
 from fairlane_controller.live.view import Place
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
@@ -63,6 +63,8 @@ class LiveSource:
         self._first = True
         self._store = Store(targets.run.folder) if targets.run else None
         self._run_stamp: Stamp | None = self._stamp(TOPOLOGY)
+        self._is_there = False
+        "Whether the topology has a run state: it has not ended in order."
         self._asking = asyncio.Lock()
         self.snapshots = 0
         "How many were taken."
@@ -122,6 +124,7 @@ class LiveSource:
             drops=tuple(drop for _, sample in samples for drop in sample.drops),
             loop=loop.rows,
             loop_error=loop.error.to_json() if loop.error else None,
+            dead=_dead_of(self._run) if self._is_there else (),
             interval_s=max(intervals) if intervals else None,
             programs={one.program.name: one.program for one in self._readers.values() if one.program is not None},
         )
@@ -130,6 +133,7 @@ class LiveSource:
         """A topology that was started anew has other addresses, maybe on another target; one that ended keeps its last ones, and its switches do not answer."""
         folder = self._folder
         stamp = self._stamp(TOPOLOGY)
+        self._is_there = stamp is not None
         if folder is None or stamp is None or stamp == self._run_stamp:
             return
         try:
@@ -155,6 +159,26 @@ class LiveSource:
         with contextlib.suppress(FairlaneError):
             return self._store.stamp(documents) if self._store is not None else None
         return None
+
+
+_WITHOUT = {
+    "fairlane-wire": "no packet crosses an emulated link",
+    "launcher": "`make stop` removes what is left of the topology",
+}
+"What follows from a death, where no other line says it."
+
+
+def _dead_of(run: RunState | None) -> tuple[DeadRow, ...]:
+    """The processes of the topology that have died."""
+    dead = [process for process in run.processes if process.has_died] if run is not None else []
+    return tuple(
+        DeadRow(
+            one.what,
+            one.pid,
+            f"{one.what} (process {one.pid}) has died" + (f": {_WITHOUT[one.what]}" if one.what in _WITHOUT else ""),
+        )
+        for one in dead
+    )
 
 
 def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:

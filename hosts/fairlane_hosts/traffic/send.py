@@ -22,6 +22,14 @@ from .signals import StopSignal
 CHUNK = memoryview(bytes(256 * 1024))
 CHUNKS_PER_TURN = 2  # then the other flows and the samples have their turn, however fast the path is
 TCP_NOTSENT_LOWAT = 25
+RECEIVER_TIMEOUT_S = 5.0
+"""How long nobody may listen at the other end: a receiver that was started beside takes a moment to be there."""
+AGAIN_S = 0.1
+"""Between two attempts."""
+
+
+class NobodyListensError(HostsError):
+    """The other end has refused the connection."""
 
 
 @dataclass
@@ -84,14 +92,36 @@ def open_flow(index: int, options: SendOptions, names: list[str]) -> Flow:
         connection.bind((options.bind, 0))
     problem = connection.connect_ex((options.address, options.port))
     if problem not in (0, errno.EINPROGRESS):
-        raise HostsError("connect", f"cannot connect to {options.address} port {options.port}: {os.strerror(problem)}")
+        connection.close()
+        raise _not_connected(options, problem)
     return Flow(index, connection, cc, left=options.bytes)
 
 
+def _not_connected(options: SendOptions, problem: int) -> HostsError:
+    kind = NobodyListensError if problem == errno.ECONNREFUSED else HostsError
+    return kind("connect", f"cannot connect to {options.address} port {options.port}: {os.strerror(problem)}")
+
+
 def connect_all(options: SendOptions, stop: StopSignal) -> list[Flow]:
-    """All flows, connected. Raises HostsError `connect` when one is not within the time."""
+    """All flows, connected; tried again for `RECEIVER_TIMEOUT_S` while nobody listens. Raises HostsError `connect` when one is not within the time."""
     names = [kernel_name(cc, options) for cc in options.cc]
-    flows = [open_flow(index, options, names) for index in range(options.flows)]
+    patient_until = time.monotonic() + RECEIVER_TIMEOUT_S
+    while True:
+        flows = list[Flow]()
+        try:
+            for index in range(options.flows):
+                flows.append(open_flow(index, options, names))
+            _wait_connected(flows, options, stop)
+            return flows
+        except BaseException as error:
+            for flow in flows:
+                reset(flow.connection)
+            if not isinstance(error, NobodyListensError) or stop.stopped or time.monotonic() > patient_until:
+                raise
+        select.select([stop.fd], [], [], AGAIN_S)
+
+
+def _wait_connected(flows: list[Flow], options: SendOptions, stop: StopSignal) -> None:
     deadline = time.monotonic() + options.connect_timeout_s
     with select.epoll() as poll:
         waiting = {flow.connection.fileno(): flow for flow in flows}
@@ -113,14 +143,11 @@ def connect_all(options: SendOptions, stop: StopSignal) -> list[Flow]:
                 poll.unregister(fd)
                 problem = flow.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 if problem:
-                    raise HostsError(
-                        "connect", f"cannot connect to {options.address} port {options.port}: {os.strerror(problem)}"
-                    )
+                    raise _not_connected(options, problem)
                 flow.connected = True
                 apply.check_socket(flow.connection, flow.cc)
                 flow.acked_base = tcpinfo.read(flow.connection).bytes_acked
                 flow.local = name_of(flow.connection)
-    return flows
 
 
 def sample(flow: Flow, now_ns: int) -> Record:

@@ -9,7 +9,6 @@ at the same time, so that no network starts or stops while another measures.
 from __future__ import annotations
 
 import platform
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.facts import describe_bed
 from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
-from fairlane_lab.testbed.scripts import fl_control
+from fairlane_lab.testbed.scripts import fl_control, fl_processes
 
 TARGETS = ("embedded", "bmv2")
 INSTANCE_MAX = 99
@@ -127,7 +126,7 @@ class _Batch:
         self._on_result = on_result
         self._say = say
         self._stack = stack
-        self._loop: subprocess.Popen[bytes] | None = None
+        self._loop: fl_processes.Service | None = None
         """The control loop of the networks whose program needs one."""
         self._raw = options.raw
         if self._raw is None:
@@ -158,7 +157,7 @@ class _Batch:
         if followed:
             probes = any(job.scenario.control.probes for group in self._groups for job in group.jobs)
             self._loop = fl_control.start_loop(followed, probes=probes)
-            self._stack.callback(fl_control.end_loop, self._loop)
+            self._stack.callback(self._loop.stop)
         self._facts = [describe_bed(bed) for bed in beds]
         return beds
 
@@ -205,8 +204,11 @@ class _Batch:
             for one in active:
                 if one.bed.look_for_end():
                     ends[id(one)] = min(ends[id(one)], (one.running.done_ns or 0) / 1e9 + WATCH_AFTER_RUN_S)
-            if self._loop is not None and self._loop.poll() is not None:
+            if self._loop is not None and self._loop.has_ended:
                 raise RuntimeError("the control loop ended in the middle of a run")
+            for one in active:
+                if one.problem is None and (dead := one.bed.network.dead()):
+                    one.problem, ends[id(one)] = RunError(f"in the middle of the run {' and '.join(dead)}"), now
             self._say(points)
             going_on = [one for one in active if one.problem is None and one.running.done_ns is None]
             for one in going_on:

@@ -220,9 +220,11 @@ class Bed:
 
     def processes(self) -> dict[int, str]:
         """Switches, links, and the traffic of the run under way: what they are, by pid."""
-        found = {switch.owned.pid: name for name, switch in self.network.switches.items() if switch.owned}
-        if self.network.wire_process is not None:
-            found[self.network.wire_process.pid] = "the links"
+        kinds = {switch.service.what: name for name, switch in self.network.switches.items()} | {
+            fl_net.WIRE: "the links"
+        }
+        services = ((kinds.get(what), service.owned) for what, service in self.network.services.items())
+        found = {owned.pid: kind for kind, owned in services if kind is not None and owned is not None}
         if self._running is not None:
             found |= {process.pid: f"the traffic of {name}" for name, process in self._running.processes.items()}
         return found

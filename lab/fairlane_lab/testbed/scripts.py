@@ -9,5 +9,6 @@ from fairlane_lab.topology_scripts import FOLDER  # which puts it on the path
 
 import fl_control
 import fl_net
+import fl_processes
 
-__all__ = ["FOLDER", "fl_control", "fl_net"]
+__all__ = ["FOLDER", "fl_control", "fl_net", "fl_processes"]

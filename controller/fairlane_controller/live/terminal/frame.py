@@ -145,6 +145,8 @@ def _head(view: WatchView, width: int) -> list[RenderableType]:
     foot.add_column(justify="right", no_wrap=True)
     foot.add_row(switches, keys)
     lines.append(foot)
+    for dead in snapshot.dead[:3]:
+        lines.append(Text(f"✗ {dead.message}", "bold red", no_wrap=True, overflow="ellipsis"))
     for bad in [s for s in snapshot.switches if s not in well][:3]:
         said = bad.error["message"] if bad.error else f"{bad.switch} has no program yet: run `fairlane config init`"
         if not bad.reachable:

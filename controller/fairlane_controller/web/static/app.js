@@ -139,6 +139,7 @@ function drawState() {
   else if (!state.connected && state.lastS) bad.push(`The server of this page does not answer (since ${clock(state.lastS)}).`);
   if (state.ended) bad.push(`Topology ${state.topology} has ended.`);
   if (state.problem) bad.push(state.problem);
+  for (const d of state.picture?.dead ?? []) bad.push(d.message);
   for (const s of gone) bad.push(`${s.switch} is gone: ${s.error?.message ?? "it does not answer"}`);
   for (const s of state.picture?.switches ?? []) {
     if (s.reachable && s.program == null) warn.push(`${s.switch} has no program yet: run fairlane init`);

@@ -9,12 +9,17 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Clients that are served at a time; then the one that is idle for longest makes room.
 const CLIENTS_MAX: usize = 64;
 /// Without a byte for so long, in either direction, a connection ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
+/// How long another process may still have the socket: one that was killed has it until its memory is gone.
+const ENDING: Duration = Duration::from_secs(2);
+/// Between two looks at a process that is ending.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Removes the socket when it is dropped.
 #[derive(Debug)]
@@ -26,6 +31,21 @@ impl Drop for Removal {
     }
 }
 
+/// Waits until the process that listens there has closed our connection, which one that lives does not do.
+fn wait_for_end(mut other: &UnixStream, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    other.set_read_timeout(Some(left.max(LOOK)))?;
+    let closed = match other.read(&mut [0]) {
+        Ok(read) => read == 0,
+        Err(e) => e.kind() == ErrorKind::ConnectionReset,
+    };
+    match closed && !left.is_zero() {
+        true => thread::sleep(LOOK), // its own end of the socket goes next
+        false => return Err(io::Error::from(ErrorKind::AddrInUse)),
+    }
+    Ok(())
+}
+
 /// The bound socket, before it is served.
 pub struct OwnSocket {
     listener: UnixListener,
@@ -33,15 +53,20 @@ pub struct OwnSocket {
 }
 
 /// Binds the socket with mode 0600; call it before other threads run, as the process's file mode mask is changed for a
-/// moment. A socket that a dead process left is replaced.
+/// moment. A socket that a dead process left is replaced; for one that is ending it waits.
 ///
 /// # Errors
 /// The system's error; AddrInUse when another process listens there.
 pub fn bind(path: &Path) -> io::Result<OwnSocket> {
-    match UnixStream::connect(path) {
-        Ok(_) => return Err(io::Error::from(ErrorKind::AddrInUse)),
-        Err(e) if e.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
-        Err(_) => {}
+    let deadline = Instant::now() + ENDING;
+    loop {
+        match UnixStream::connect(path) {
+            Ok(other) => wait_for_end(&other, deadline)?,
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                break std::fs::remove_file(path)?
+            }
+            Err(_) => break,
+        }
     }
     let mask = umask(Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);

@@ -2,9 +2,10 @@
 //! The gRPC server: the calls of the service handed to their modules, and the listening socket.
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use device::{DeviceHandle, Event};
 use tokio::net::TcpListener;
@@ -43,6 +44,11 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Calls of one connection at a time.
 const STREAMS_A_CONNECTION: u32 = 256;
 
+/// How long another process may still have our address: one that was killed has it until its memory is gone.
+const ENDING: Duration = Duration::from_secs(2);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// What a server needs to know.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerOptions {
@@ -65,6 +71,19 @@ pub enum ServeError {
     Config(String),
     #[error("the P4Runtime server failed: {0}")]
     Transport(#[from] tonic::transport::Error),
+}
+
+/// Listens, with SO_REUSEADDR (tokio sets it); waits for a process that is ending there, as one does that was killed.
+async fn bind(addr: SocketAddr) -> std::io::Result<TcpListener> {
+    let deadline = Instant::now() + ENDING;
+    loop {
+        match TcpListener::bind(addr).await {
+            Err(e) if e.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {
+                tokio::time::sleep(LOOK).await;
+            }
+            bound => return bound,
+        }
+    }
 }
 
 /// A server that listens, but does not answer yet.
@@ -92,7 +111,7 @@ impl Server {
             addr: options.addr,
             source,
         };
-        let listener = TcpListener::bind(options.addr).await.map_err(listen)?;
+        let listener = bind(options.addr).await.map_err(listen)?;
         let addr = listener.local_addr().map_err(listen)?;
         let shared = Arc::new(Shared::new(
             options.device_id,

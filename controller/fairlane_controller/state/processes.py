@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process of a run, by pid and start time: so a pid that was used again is never taken for it. Needs the standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class OwnedProcess:
+    """A process that a launcher started: its pid, its start time in clock ticks since boot (proc(5), field 22), and what it is."""
+
+    pid: int
+    starttime: int
+    what: str
+    may_end: bool = False
+    """It ends by itself (traffic): nothing is wrong when it has."""
+
+    @classmethod
+    def from_pid(cls, pid: int, what: str) -> OwnedProcess:
+        """Describe a process that runs now. Raises ProcessLookupError when it is gone."""
+        starttime = start_time(pid)
+        if starttime is None:
+            raise ProcessLookupError(f"process {pid} ({what}) is gone")
+        return cls(pid, starttime, what)
+
+    @classmethod
+    def identify_child(cls, pid: int, what: str, *, may_end: bool = False) -> OwnedProcess:
+        """Describe a process that we have just started; one that ended at once is described as never alive."""
+        return cls(pid, start_time(pid) or -1, what, may_end)
+
+    @classmethod
+    def from_json(cls, item: dict[str, Any]) -> OwnedProcess:
+        """The reverse of `as_json`. Raises KeyError."""
+        return cls(item["pid"], item["starttime"], item["what"], bool(item.get("may_end")))
+
+    def is_alive(self) -> bool:
+        """True while this very process runs (a zombie does not)."""
+        return start_time(self.pid) == self.starttime
+
+    def as_json(self) -> dict[str, Any]:
+        """As the run state has it."""
+        plain = {"pid": self.pid, "starttime": self.starttime, "what": self.what}
+        return {**plain, "may_end": True} if self.may_end else plain
+
+
+def start_time(pid: int) -> int | None:
+    """Start time of a live process in clock ticks since boot, or None."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])

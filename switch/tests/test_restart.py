@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A switch that is killed (-9) is started again at once, at the same addresses. No root."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from fairlane_switch.process import ManagedProcess, ProcessFailedError, find_binary
+
+PROGRAM = Path(__file__).parent.parent.parent / "p4src" / "compiled"
+READY = "fairlane-switch: ready grpc="
+RESTARTS = 20
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def command(control: Path, grpc: str) -> list[str | Path]:
+    program = ["--pipeline", PROGRAM / "qthresh.json", "--p4info", PROGRAM / "qthresh.p4info.txtpb"]
+    return [find_binary("fairlane-switch"), "--grpc", grpc, "--control", control, *program]
+
+
+def test_a_killed_switch_is_started_again_at_once(tmp_path: Path) -> None:
+    """It has its sockets until its memory is gone; who comes meanwhile waits for that, and does not say "address in use"."""
+    control = tmp_path / "s1.sock"
+    running = ManagedProcess.start(command(control, "127.0.0.1:0"), ready=READY)
+    grpc = running.ready_line.split("grpc=")[1].split()[0]
+    try:
+        for _ in range(RESTARTS):
+            os.kill(running.pid, signal.SIGKILL)
+            killed, running = running, ManagedProcess.start(command(control, grpc), ready=READY)
+            assert killed.stop() == -signal.SIGKILL
+    finally:
+        running.stop()
+
+
+def test_what_lives_is_not_pushed_away(tmp_path: Path) -> None:
+    control, other = tmp_path / "s1.sock", tmp_path / "s2.sock"
+    with ManagedProcess.start(command(control, "127.0.0.1:0"), ready=READY) as first:
+        grpc = first.ready_line.split("grpc=")[1].split()[0]
+        with pytest.raises(ProcessFailedError, match=r"--control .*s1.sock: cannot listen: address in use"):
+            ManagedProcess.start(command(control, "127.0.0.1:0"), ready=READY)
+        with pytest.raises(ProcessFailedError, match=f"cannot listen on {grpc}: Address already in use"):
+            ManagedProcess.start(command(other, grpc), ready=READY)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(control))
