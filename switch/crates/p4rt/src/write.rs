@@ -67,7 +67,7 @@ enum Updates {
 
 /// One of them.
 enum One {
-    Decoded(Update),
+    Decoded(Box<Update>),
     Wire(Bytes),
 }
 
@@ -75,7 +75,10 @@ impl Updates {
     /// The next one with its bytes on the wire, 0 where they are not known.
     fn next(&mut self) -> Option<(One, usize)> {
         let rest = match self {
-            Updates::Decoded(updates) => return Some((One::Decoded(updates.next()?), 0)),
+            Updates::Decoded(updates) => {
+                let update = Box::new(updates.next()?);
+                return Some((One::Decoded(update), 0));
+            }
             Updates::Wire(rest) => rest,
         };
         loop {
@@ -95,7 +98,7 @@ impl One {
     /// INVALID_ARGUMENT when it is none.
     fn decode(self) -> Result<Update, Refusal> {
         match self {
-            One::Decoded(update) => Ok(update),
+            One::Decoded(update) => Ok(*update),
             // Out of a slice, so that its texts are copies: else an entry would keep all of the request.
             One::Wire(bytes) => Update::decode(&bytes[..])
                 .map_err(|e| Refusal::invalid(format!("the update is malformed: {e}"))),
