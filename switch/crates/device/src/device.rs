@@ -301,9 +301,11 @@ impl Device {
         let core = &mut self.core;
         core.next_expiry = core.now + EXPIRY_PERIOD;
         if let Some(pipeline) = self.pipeline.as_mut() {
-            pipeline.expired(core.now, &mut core.expired);
+            if core.events.takes_timeouts() {
+                pipeline.expired(core.now, &mut core.expired);
+            }
             for (table, entry) in core.expired.drain(..) {
-                core.events.rare(Event::IdleTimeout { table, entry });
+                core.events.timeout(table, entry);
             }
         }
     }
@@ -508,7 +510,7 @@ impl Device {
         if let Ok(p) = self.core.port_mut(port) {
             if p.up != up {
                 p.up = up;
-                self.core.events.rare(Event::PortStatus { port, up });
+                self.core.events.port_status(port, up);
             }
         }
     }
@@ -518,10 +520,10 @@ impl Device {
     pub fn count_transmit_failures(&mut self, port: u32, packets: u64, bytes: u64) {
         if let Ok(p) = self.core.port_mut(port) {
             p.stats.tx_errors += packets;
-            p.stats.tx_packets -= packets;
-            p.stats.tx_bytes -= bytes;
+            take_off(&mut p.stats.tx_packets, packets);
+            take_off(&mut p.stats.tx_bytes, bytes);
         }
-        self.core.stats.transmitted -= packets;
+        take_off(&mut self.core.stats.transmitted, packets);
         self.core
             .stats
             .drop_many(DropReason::TransmitFailed, packets);
@@ -545,4 +547,10 @@ impl Device {
     pub fn replication_mut(&mut self) -> &mut Replication {
         &mut self.core.pre
     }
+}
+
+/// Takes `less` off a count that it was counted in. A count that is wrong stays near zero, instead of at 2⁶⁴.
+fn take_off(count: &mut u64, less: u64) {
+    debug_assert!(*count >= less, "{less} of {count}");
+    *count = count.saturating_sub(less);
 }

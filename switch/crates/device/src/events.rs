@@ -55,11 +55,13 @@ enum Record {
     Digest { id: DigestId, end: usize, at: Nanos },
 }
 
-/// The waiting events: frames and samples in one buffer, in order; the rare kinds in a list.
+/// The waiting events: frames and samples in one buffer, in order; idle time-outs and what ports tell in lists.
 pub(crate) struct EventBuffer {
     records: Vec<Record>,
     bytes: Vec<u8>,
-    rare: Vec<Event>,
+    /// One of a kind for a port.
+    of_ports: Vec<Event>,
+    timeouts: Vec<Event>,
     records_max: usize,
     bytes_max: usize,
     pub(crate) missed: MissedEvents,
@@ -70,7 +72,8 @@ impl EventBuffer {
         EventBuffer {
             records: Vec::with_capacity(records_max),
             bytes: Vec::with_capacity(bytes_max),
-            rare: Vec::new(),
+            of_ports: Vec::new(),
+            timeouts: Vec::new(),
             records_max,
             bytes_max,
             missed: MissedEvents::default(),
@@ -109,21 +112,33 @@ impl EventBuffer {
         });
     }
 
-    /// Idle time-outs and port states: bounded by the number of entries and ports, so never missed.
-    pub(crate) fn rare(&mut self, event: Event) {
-        self.rare.push(event);
+    /// False when as many idle time-outs wait as may: entries stay due until these are taken.
+    pub(crate) fn takes_timeouts(&self) -> bool {
+        self.timeouts.len() < self.records_max
+    }
+
+    /// One call of the pipeline's tells more than one: never missed.
+    pub(crate) fn timeout(&mut self, table: TableId, entry: Entry) {
+        self.timeouts.push(Event::IdleTimeout { table, entry });
+    }
+
+    /// A port went up or down; until it is taken, only the last state is told.
+    pub(crate) fn port_status(&mut self, port: u32, up: bool) {
+        let is = |e: &Event| matches!(e, Event::PortStatus { port: other, .. } if *other == port);
+        self.of_ports.retain(|event| !is(event));
+        self.of_ports.push(Event::PortStatus { port, up });
     }
 
     /// Other options of a port; told once until it is taken.
     pub(crate) fn port_options(&mut self, port: u32) {
         let event = Event::PortOptions { port };
-        if !self.rare.contains(&event) {
-            self.rare.push(event);
+        if !self.of_ports.contains(&event) {
+            self.of_ports.push(event);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.records.is_empty() && self.rare.is_empty()
+        self.records.is_empty() && self.of_ports.is_empty() && self.timeouts.is_empty()
     }
 
     pub(crate) fn take(&mut self, out: &mut Vec<Event>) {
@@ -143,14 +158,30 @@ impl EventBuffer {
             }
         }
         self.bytes.clear();
-        out.append(&mut self.rare);
+        out.append(&mut self.of_ports);
+        out.append(&mut self.timeouts);
     }
 
-    /// Forgets samples and idle time-outs of a program that is no more.
+    /// Forgets samples and idle time-outs of a program that is no more. Its packet-ins have left, and are counted.
     pub(crate) fn clear_program(&mut self) {
-        self.records.clear();
-        self.bytes.clear();
-        self.rare
-            .retain(|event| !matches!(event, Event::IdleTimeout { .. }));
+        let (mut from, mut kept) = (0, 0);
+        let bytes = &mut self.bytes;
+        self.records.retain_mut(|record| match record {
+            Record::PacketIn { end } => {
+                let frame = from..*end;
+                from = *end;
+                let length = frame.len();
+                bytes.copy_within(frame, kept);
+                kept += length;
+                *end = kept;
+                true
+            }
+            Record::Digest { end, .. } => {
+                from = *end;
+                false
+            }
+        });
+        bytes.truncate(kept);
+        self.timeouts.clear();
     }
 }

@@ -96,6 +96,15 @@ fn now_ms() -> u64 {
         .map_or(0, |clock| clock.elapsed().as_millis() as u64)
 }
 
+/// The most memory that was taken at a time during an execution, beyond what was taken before.
+pub fn peak_of<R>(execution: impl FnOnce() -> R) -> (R, usize) {
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let result = execution();
+    let peak = PEAK.load(Ordering::Relaxed);
+    (result, peak.saturating_sub(before))
+}
+
 /// Runs one execution.
 ///
 /// # Errors

@@ -5,8 +5,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use fuzz::campaign::{corpus, inputs};
+use fuzz::guard::Counting;
 use fuzz::input::Input;
 use fuzz::targets;
+
+/// The target `wire` measures with it.
+#[global_allocator]
+static MEMORY: Counting = Counting;
 
 /// No input takes nearly so long.
 const LIMIT: Duration = Duration::from_secs(60);

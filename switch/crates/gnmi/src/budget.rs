@@ -64,8 +64,8 @@ impl Share {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let others = Load {
-            leaves: used.leaves - self.load.leaves,
-            leaves_per_s: used.leaves_per_s - self.load.leaves_per_s,
+            leaves: used.leaves.saturating_sub(self.load.leaves),
+            leaves_per_s: used.leaves_per_s.saturating_sub(self.load.leaves_per_s),
         };
         let all = Load {
             leaves: others.leaves.saturating_add(load.leaves),

@@ -17,8 +17,12 @@ use tonic::Status;
 
 /// Most paths in one request.
 const PATHS_MAX: usize = 1_000;
-/// Most leaves in one answer, and in one subscription: some 200 MB.
+/// Most leaves in one subscription: some 100 MB.
 pub const LEAVES_MAX: usize = 1_000_000;
+/// What one answer may take while it is made, and what a leaf takes of it: with a path of its own, and in a tree of JSON.
+const ANSWER_BYTES: usize = 256 << 20;
+const UPDATE_BYTES: usize = 2 << 10;
+const TREE_LEAF_BYTES: usize = 256;
 
 /// # Errors
 /// INVALID_ARGUMENT for a path that the schema does not have and for too many, NOT_FOUND for an entry that is not
@@ -53,18 +57,11 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
     }
     let wants = selections.iter().map(Selection::wants);
     let view = viewer.view(wants.fold(Wants::default(), Wants::or)).await?;
+    check_size(&selections, &view, encoding)?;
     let mut notification = Vec::with_capacity(selections.len());
-    let mut leaves = 0;
     for selection in &selections {
         check_there(selection, &view)?;
-        let found = selection.read(&view, LEAVES_MAX - leaves);
-        let found = found.ok_or_else(|| {
-            Status::resource_exhausted(format!(
-                "{}: with what the paths before it name these are more than {LEAVES_MAX} leaves; ask for fewer",
-                selection.pattern().text()
-            ))
-        })?;
-        leaves += found.len();
+        let found = selection.read(&view, usize::MAX).unwrap_or_default();
         notification.push(Notification {
             timestamp: view.timestamp_ns,
             prefix: target_of(prefix),
@@ -76,6 +73,36 @@ pub async fn get(viewer: &Viewer, request: GetRequest) -> Result<GetResponse, St
         notification,
         ..GetResponse::default()
     })
+}
+
+/// Nothing is made of what is too long.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED.
+fn check_size(selections: &[Selection], view: &View, encoding: Encoding) -> Result<(), Status> {
+    let mut counted: HashMap<String, usize> = HashMap::new();
+    let mut bytes = 0;
+    for selection in selections {
+        let pattern = selection.pattern();
+        let leaf_bytes = match (encoding, pattern.depth()) {
+            (Encoding::Proto, _) | (_, None) => UPDATE_BYTES,
+            (_, Some(_)) => TREE_LEAF_BYTES,
+        };
+        let most = (ANSWER_BYTES - bytes) / leaf_bytes;
+        let count = counted.entry(pattern.text().to_owned());
+        let leaves = *count.or_insert_with(|| selection.count(view, most));
+        if leaves > most {
+            return Err(Status::resource_exhausted(format!(
+                "{}: with what the paths before it name these are too many leaves for one answer, which has at most {} \
+                 in PROTO, and {} in a tree of JSON; ask for fewer",
+                pattern.text(),
+                ANSWER_BYTES / UPDATE_BYTES,
+                ANSWER_BYTES / TREE_LEAF_BYTES
+            )));
+        }
+        bytes += leaves * leaf_bytes;
+    }
+    Ok(())
 }
 
 fn updates(

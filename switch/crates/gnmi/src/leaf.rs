@@ -124,12 +124,12 @@ pub fn read(node: &Node, view: &View, place: Place) -> Option<Value> {
         Leaf::QueueTransmitPkts => {
             let q = queue()?;
             let gone = q.usage.packets + q.stats.flushed_packets;
-            Some(Value::U64(q.stats.enqueued_packets - gone))
+            Some(Value::U64(q.stats.enqueued_packets.saturating_sub(gone)))
         }
         Leaf::QueueTransmitOctets => {
             let q = queue()?;
             let gone = q.usage.bytes + q.stats.flushed_bytes;
-            Some(Value::U64(q.stats.enqueued_bytes - gone))
+            Some(Value::U64(q.stats.enqueued_bytes.saturating_sub(gone)))
         }
         Leaf::QueueDroppedPkts => {
             let s = &queue()?.stats;

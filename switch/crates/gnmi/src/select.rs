@@ -176,6 +176,17 @@ impl Selection {
         (!more).then_some(found)
     }
 
+    /// How many leaves have a value; where these are more than `most`, any number above it.
+    pub fn count(&self, view: &View, most: usize) -> usize {
+        let mut count = 0;
+        self.each_place(view, |node, place| {
+            if count <= most && read(&nodes()[node], view, place).is_some() {
+                count += 1;
+            }
+        });
+        count
+    }
+
     /// Whether one of the places of the pattern is there, value or not.
     pub fn is_there(&self, view: &View) -> bool {
         let mut there = false;

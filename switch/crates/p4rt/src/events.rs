@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the device tells becomes what clients hear: packet-ins, digest lists, idle timeouts (P4Runtime 1.5 §16).
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use device::Event;
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::Notify;
 use v1model::{Bits, DigestId, Entry, EntryStats, TableId};
 
 use crate::binding::DigestBinding;
@@ -21,8 +23,35 @@ use crate::shared::Shared;
 /// The longest wait before the digests' clocks are looked at again, as their timeouts can change.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Serves events until the device is gone.
-pub async fn serve(shared: Arc<Shared>, mut events: Receiver<Vec<Event>>) {
+/// Idle time-outs that wait for the state; more are not told now, but again when they are due again (§16.4).
+const EXPIRED_MAX: usize = 8_192;
+
+/// Serves events until the device is gone. What needs the state waits in a task of its own: a long Write holds it, and
+/// packet-ins wait for nobody.
+pub async fn serve(shared: Arc<Shared>, events: Receiver<Vec<Event>>) {
+    let later = (Mutex::new(Later::default()), Notify::new());
+    tokio::select! {
+        () = serve_now(&shared, events, &later) => {}
+        () = serve_later(&shared, &later) => {}
+    }
+}
+
+/// What waits for the state, and who is told that there is something.
+type Waiting = (Mutex<Later>, Notify);
+
+async fn serve_later(shared: &Arc<Shared>, (later, more): &Waiting) {
+    loop {
+        more.notified().await;
+        let all = std::mem::take(&mut *later.lock().unwrap_or_else(PoisonError::into_inner));
+        follow(shared, all).await;
+    }
+}
+
+async fn serve_now(
+    shared: &Arc<Shared>,
+    mut events: Receiver<Vec<Event>>,
+    (later, more): &Waiting,
+) {
     loop {
         let due = shared.digests().next_due();
         let wait = match due {
@@ -32,11 +61,17 @@ pub async fn serve(shared: Arc<Shared>, mut events: Receiver<Vec<Event>>) {
             None => Duration::MAX,
         };
         match tokio::time::timeout(wait, events.recv()).await {
-            Ok(Some(batch)) => handle(&shared, batch).await,
+            Ok(Some(batch)) => {
+                let mut later = later.lock().unwrap_or_else(PoisonError::into_inner);
+                tell(shared, batch, &mut later);
+                if !later.is_empty() {
+                    more.notify_one();
+                }
+            }
             Ok(None) => return,
             Err(_) => {}
         }
-        send_due(&shared);
+        send_due(shared);
     }
 }
 
@@ -58,10 +93,30 @@ pub fn send_due(shared: &Shared) {
     shared.clock.set(now);
 }
 
-/// Makes messages of a batch of events. In virtual time a sample counts from the instant at which it was taken, so
-/// that it does not matter when the batch is looked at.
+/// Makes messages of a batch of events.
 pub async fn handle(shared: &Arc<Shared>, batch: Vec<Event>) {
-    let mut expired = Vec::new();
+    let mut later = Later::default();
+    tell(shared, batch, &mut later);
+    follow(shared, later).await;
+}
+
+/// What needs the state.
+#[derive(Default)]
+struct Later {
+    /// The last state of each port that changed.
+    ports: BTreeMap<u32, bool>,
+    expired: Vec<(TableId, Entry)>,
+}
+
+impl Later {
+    fn is_empty(&self) -> bool {
+        self.ports.is_empty() && self.expired.is_empty()
+    }
+}
+
+/// Sends what can be sent at once; the rest is `later`. In virtual time a sample counts from the instant at which it was
+/// taken, so that it does not matter when the batch is looked at.
+fn tell(shared: &Shared, batch: Vec<Event>, later: &mut Later) {
     let loaded = shared.running();
     for event in batch {
         match (event, &loaded) {
@@ -73,17 +128,27 @@ pub async fn handle(shared: &Arc<Shared>, batch: Vec<Event>) {
                 }
                 digest(shared, loaded, id, &sample);
             }
-            (Event::IdleTimeout { table, entry }, Some(_)) => expired.push((table, entry)),
+            (Event::IdleTimeout { table, entry }, Some(_)) => {
+                if later.expired.len() < EXPIRED_MAX {
+                    later.expired.push((table, entry));
+                }
+            }
             (Event::PortStatus { port, up }, _) => {
                 shared.port_changes.send_modify(|count| *count += 1);
-                port_status(shared, port, up).await;
+                later.ports.insert(port, up);
             }
             (Event::PortOptions { .. }, _) => shared.port_changes.send_modify(|count| *count += 1),
             (Event::Digest { .. } | Event::IdleTimeout { .. }, None) => {}
         }
     }
-    if !expired.is_empty() {
-        idle_timeouts(shared, &expired).await;
+}
+
+async fn follow(shared: &Arc<Shared>, later: Later) {
+    for (port, up) in later.ports {
+        port_status(shared, port, up).await;
+    }
+    if !later.expired.is_empty() {
+        idle_timeouts(shared, &later.expired).await;
     }
 }
 

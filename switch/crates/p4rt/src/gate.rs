@@ -5,12 +5,14 @@ use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::Frame;
+use prost::{DecodeError, Message};
+use proto::weigh::{Fields, Refused, Scale};
 use tokio::time::Sleep;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
@@ -21,44 +23,99 @@ use tower_layer::Layer;
 
 use crate::access::Access;
 use crate::connections::{Call, Connection};
-use crate::error::MetadataRoom;
-use crate::tls;
+use crate::error::{short, MetadataRoom};
+use crate::proto::p4rt::WriteRequest;
+use crate::shared::Shared;
+use crate::{tls, write};
 
 /// The request of a call with one answer, or one stream of answers, has come by then.
 const WHOLE: Duration = Duration::from_secs(60);
-/// Bytes of requests that are being received or served at a time, all clients together: of those that change something,
-/// and of the others, so that who only reads is in nobody's way who writes.
-const WRITES_BYTES: usize = 256 << 20;
-const READS_BYTES: usize = 64 << 20;
+/// Bytes of memory for requests that are being received or served at a time, all clients together, as they came and
+/// decoded: of those that change something, and of the others, so that who only reads is in nobody's way who writes.
+const WRITES_BYTES: usize = 1 << 30;
+const READS_BYTES: usize = 128 << 20;
+/// One message may take so many bytes for each of its own when it is decoded, and so many more.
+const DECODED_RATIO: usize = 16;
+const DECODED_FREE: usize = 8 << 20;
+/// A stream's message that takes no more needs no place among the others, so that a packet-out is never refused one.
+const STREAM_FREE: usize = 128 << 10;
 /// Frame of a message in gRPC: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
-/// Longest message of a call, by the end of its path; other paths take what gNMI does.
-const LONGEST: [(&str, usize); 8] = [
-    ("P4Runtime/Write", 16 << 20),
-    ("P4Runtime/SetForwardingPipelineConfig", 64 << 20),
-    ("P4Runtime/Read", 256 << 10),
-    ("P4Runtime/StreamChannel", 256 << 10),
-    ("P4Runtime/GetForwardingPipelineConfig", 4 << 10),
-    ("P4Runtime/Capabilities", 4 << 10),
-    ("Switch/Trace", 64 << 10),
-    ("Switch/TraceLive", 64 << 10),
+/// What is known of a call before it is decoded.
+struct Known {
+    /// The end of its path.
+    path: &'static str,
+    /// Its longest message.
+    longest: usize,
+    /// The type of its messages; those of `fairlane.v1.Switch` are too short to become large.
+    message: &'static str,
+}
+
+const fn known(path: &'static str, longest: usize, message: &'static str) -> Known {
+    Known {
+        path,
+        longest,
+        message,
+    }
+}
+
+const CALLS: [Known; 12] = [
+    known(WRITE, 16 << 20, "p4.v1.WriteRequest"),
+    known(
+        SET_CONFIG,
+        64 << 20,
+        "p4.v1.SetForwardingPipelineConfigRequest",
+    ),
+    known("P4Runtime/Read", 256 << 10, "p4.v1.ReadRequest"),
+    known(
+        "P4Runtime/StreamChannel",
+        256 << 10,
+        "p4.v1.StreamMessageRequest",
+    ),
+    known(
+        "P4Runtime/GetForwardingPipelineConfig",
+        4 << 10,
+        "p4.v1.GetForwardingPipelineConfigRequest",
+    ),
+    known(
+        "P4Runtime/Capabilities",
+        4 << 10,
+        "p4.v1.CapabilitiesRequest",
+    ),
+    known("gNMI/Capabilities", 64 << 10, "gnmi.CapabilityRequest"),
+    known("gNMI/Get", 4 << 20, "gnmi.GetRequest"),
+    known("gNMI/Set", 4 << 20, "gnmi.SetRequest"),
+    known("gNMI/Subscribe", 4 << 20, "gnmi.SubscribeRequest"),
+    known("Switch/Trace", 64 << 10, ""),
+    known("Switch/TraceLive", 64 << 10, ""),
 ];
-const LONGEST_ELSE: usize = 4 << 20;
+/// Paths that nobody serves.
+const LONGEST_ELSE: usize = 64 << 10;
+const WRITE: &str = "P4Runtime/Write";
+const SET_CONFIG: &str = "P4Runtime/SetForwardingPipelineConfig";
 /// What only reads may not do; the calls themselves look too.
-const WRITES: [&str; 3] = [
-    "P4Runtime/Write",
-    "P4Runtime/SetForwardingPipelineConfig",
-    "gNMI/Set",
-];
+const WRITES: [&str; 3] = [WRITE, SET_CONFIG, "gNMI/Set"];
 /// Calls whose requests are streams: these go on.
 const STREAMS: [&str; 2] = ["P4Runtime/StreamChannel", "gNMI/Subscribe"];
 
 /// Puts the gate before all services.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Gate {
+    shared: Arc<Shared>,
     writes: Arc<AtomicUsize>,
     reads: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    /// For the switch whose primaries may change it.
+    pub fn new(shared: Arc<Shared>) -> Gate {
+        Gate {
+            shared,
+            writes: Arc::default(),
+            reads: Arc::default(),
+        }
+    }
 }
 
 impl<S> Layer<S> for Gate {
@@ -105,8 +162,10 @@ where
             let refusal = tls::read_only().into_http();
             return Box::pin(std::future::ready(Ok(refusal)));
         }
-        let longest = LONGEST.iter().find(|(end, _)| is(end));
-        let whole = !STREAMS.iter().any(is);
+        let known = CALLS.iter().find(|known| is(&known.path));
+        let is_stream = STREAMS.iter().any(is);
+        let only_primary = [WRITE, SET_CONFIG].iter().any(is);
+        let updates = is(&WRITE).then(Updates::default);
         let (all, most) = match writes {
             true => (&self.gate.writes, WRITES_BYTES),
             false => (&self.gate.reads, READS_BYTES),
@@ -118,18 +177,22 @@ where
         });
         let incoming = |body| Incoming {
             body,
-            longest: longest.map_or(LONGEST_ELSE, |(_, bytes)| *bytes),
-            prefix: [0; PREFIX],
-            prefix_len: 0,
-            rest: 0,
-            // A stream's messages are served one by one; what of them waits is bounded by HTTP/2's windows.
-            held: whole.then(|| held.clone()),
-            deadline: whole.then(|| Box::pin(tokio::time::sleep(WHOLE))),
+            longest: known.map_or(LONGEST_ELSE, |known| known.longest),
+            scale: known.and_then(|known| Scale::of(known.message)),
+            primaries: only_primary.then(|| self.gate.shared.clone()),
+            updates: updates.clone(),
+            is_stream,
+            bytes: BytesMut::new(),
+            held: held.clone(),
+            deadline: (!is_stream).then(|| Box::pin(tokio::time::sleep(WHOLE))),
         };
         let connection = connection_of(&request).cloned();
         let call = connection.as_ref().map(Connection::call);
         let room = MetadataRoom::from_client(connection.and_then(|c| c.headers()));
         request.extensions_mut().insert(room);
+        if let Some(updates) = &updates {
+            request.extensions_mut().insert(updates.clone());
+        }
         let request = request.map(|body| Body::new(incoming(body)));
         let answer = self.inner.call(request);
         Box::pin(async move {
@@ -151,7 +214,7 @@ fn connection_of<T>(request: &Request<T>) -> Option<&Connection> {
         .or_else(|| extensions.get())
 }
 
-/// The bytes of one request, among those of all.
+/// The memory of one request, among that of all.
 struct Held {
     own: AtomicUsize,
     all: Arc<AtomicUsize>,
@@ -164,61 +227,157 @@ impl Held {
         self.own.fetch_add(bytes, Ordering::Relaxed);
         self.all.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most
     }
-}
 
-impl Drop for Held {
-    fn drop(&mut self) {
-        let own = self.own.load(Ordering::Relaxed);
+    fn give_back(&self) {
+        let own = self.own.swap(0, Ordering::Relaxed);
         self.all.fetch_sub(own, Ordering::Relaxed);
     }
 }
 
-/// A request's messages, looked at as they come.
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// The message of a Write as it came. Its updates are kept from the service's decoder, which would make all of them at
+/// once: [`crate::write`] decodes one after another.
+#[derive(Debug, Clone, Default)]
+pub struct Updates(Arc<OnceLock<Bytes>>);
+
+impl Updates {
+    /// The message, when a Write has come.
+    pub fn message(&self) -> Option<Bytes> {
+        self.0.get().cloned()
+    }
+}
+
+/// A request's messages: each is looked at when all of it has come, and only then decoded.
 struct Incoming {
     body: Body,
     longest: usize,
-    prefix: [u8; PREFIX],
-    prefix_len: usize,
-    /// Bytes of the message that are still to come.
-    rest: usize,
-    held: Option<Arc<Held>>,
+    scale: Option<Scale>,
+    /// Some: only the primary may send this.
+    primaries: Option<Arc<Shared>>,
+    /// Some: a Write's.
+    updates: Option<Updates>,
+    is_stream: bool,
+    /// What has come of the next message.
+    bytes: BytesMut,
+    held: Arc<Held>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Incoming {
     /// # Errors
-    /// RESOURCE_EXHAUSTED, as gRPC has it, for a message that is too long, and for too much of all.
-    fn look_at(&mut self, mut data: &[u8]) -> Result<(), Status> {
-        if let Some(held) = self.held.as_ref().filter(|held| !held.take(data.len())) {
-            return Err(Status::resource_exhausted(format!(
-                "more than {} bytes of such requests are being served; try again",
-                held.most
-            )));
+    /// RESOURCE_EXHAUSTED for too much of all.
+    fn take(&mut self, data: &[u8]) -> Result<(), Status> {
+        // Of streams HTTP/2's windows bound what waits, and no message is long.
+        if !self.is_stream {
+            self.hold(data.len())?;
         }
-        while !data.is_empty() {
-            if self.rest > 0 {
-                let some = self.rest.min(data.len());
-                self.rest -= some;
-                data = &data[some..];
-                continue;
-            }
-            self.prefix[self.prefix_len] = data[0];
-            self.prefix_len += 1;
-            data = &data[1..];
-            if self.prefix_len == PREFIX {
-                let [_, length @ ..] = self.prefix;
-                self.rest = u32::from_be_bytes(length) as usize;
-                self.prefix_len = 0;
-                if self.rest > self.longest {
-                    return Err(Status::resource_exhausted(format!(
-                        "the message has {} bytes; this call takes at most {}",
-                        self.rest, self.longest
-                    )));
-                }
-            }
-        }
+        self.bytes.extend_from_slice(data);
         Ok(())
     }
+
+    fn hold(&self, bytes: usize) -> Result<(), Status> {
+        match self.held.take(bytes) {
+            true => Ok(()),
+            false => Err(Status::resource_exhausted(format!(
+                "more than {} bytes of such requests are being served; try again",
+                self.held.most
+            ))),
+        }
+    }
+
+    /// The next message with its prefix, once it is whole.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED, as gRPC has it, for a message that is too long, and for one that would take too much; what
+    /// the arbiter says to a client that is not primary; INTERNAL, as tonic has it, for what is no message.
+    fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        let Some((prefix, rest)) = self.bytes.split_at_checked(PREFIX) else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+        if length > self.longest {
+            return Err(Status::resource_exhausted(format!(
+                "the message has {length} bytes; this call takes at most {}",
+                self.longest
+            )));
+        }
+        if rest.len() < length {
+            return Ok(None);
+        }
+        let message = self.bytes.split_to(PREFIX + length).freeze();
+        if self.bytes.is_empty() {
+            self.bytes = BytesMut::new(); // it would hold the message's memory
+        }
+        // A compressed one is refused behind the gate.
+        match message[0] {
+            0 => self.admit(message).map(Some),
+            _ => Ok(Some(message)),
+        }
+    }
+
+    fn admit(&self, message: Bytes) -> Result<Bytes, Status> {
+        let body = message.slice(PREFIX..);
+        let not_one = |e: DecodeError| Status::internal(e.to_string());
+        if let Some(shared) = &self.primaries {
+            check_sender(shared, &head(&body, is_of_sender).map_err(not_one)?)?;
+        }
+        let most = DECODED_RATIO * body.len() + DECODED_FREE;
+        let weight = match &self.updates {
+            Some(_) => write::weigh(&body, most),
+            None => self.scale.map_or(Ok(0), |scale| scale.weigh(&body, most)),
+        };
+        let weight = weight.map_err(|refused| match refused {
+            Refused::Malformed(error) => not_one(error),
+            Refused::TooMuch => Status::resource_exhausted(format!(
+                "the message has {} bytes and would take more than {most} when it is decoded: it has too many elements; \
+                 send fewer at a time",
+                body.len()
+            )),
+        })?;
+        if !self.is_stream || weight > STREAM_FREE {
+            self.hold(weight)?;
+        }
+        let Some(updates) = &self.updates else {
+            return Ok(message);
+        };
+        let rest = head(&body, |number| number != write::UPDATES).map_err(not_one)?;
+        // A second message of this call is nobody's.
+        let _ = updates.0.set(body);
+        let length = (rest.len() as u32).to_be_bytes();
+        Ok([&[0][..], &length, &rest].concat().into())
+    }
+}
+
+/// The fields of a message that are `wanted`, as they came.
+///
+/// # Errors
+/// prost's, for what is no message.
+fn head(message: &[u8], wanted: impl Fn(u32) -> bool) -> Result<Vec<u8>, DecodeError> {
+    let mut head = Vec::new();
+    for field in Fields(message) {
+        let field = field?;
+        if wanted(field.number) {
+            head.extend_from_slice(field.whole);
+        }
+    }
+    Ok(head)
+}
+
+/// device_id, election_id, role: they have the same numbers in both calls that change the switch.
+fn is_of_sender(number: u32) -> bool {
+    matches!(number, 1 | 3 | 6)
+}
+
+/// # Errors
+/// As the calls themselves, for anyone but the primary.
+fn check_sender(shared: &Shared, head: &[u8]) -> Result<(), Status> {
+    let sender = WriteRequest::decode(head).map_err(|e| Status::internal(e.to_string()))?;
+    write::check_sender(shared, &sender).map_err(short)
 }
 
 impl HttpBody for Incoming {
@@ -229,29 +388,43 @@ impl HttpBody for Incoming {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &frame {
-            if let Some(data) = frame.data_ref().cloned() {
-                if let Err(status) = self.look_at(&data) {
-                    return Poll::Ready(Some(Err(status)));
+        if self.is_stream {
+            self.held.give_back(); // who asks for the next message is done with the last one
+        }
+        loop {
+            if let Some(message) = self.next().transpose() {
+                return Poll::Ready(Some(message.map(Frame::data)));
+            }
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        if let Err(status) = self.take(&data) {
+                            return Poll::Ready(Some(Err(status)));
+                        }
+                    }
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                // A message that was cut off: that is an error behind the gate.
+                Poll::Ready(None) if !self.bytes.is_empty() => {
+                    let rest = std::mem::take(&mut self.bytes).freeze();
+                    return Poll::Ready(Some(Ok(Frame::data(rest))));
+                }
+                Poll::Ready(end) => return Poll::Ready(end),
+                Poll::Pending => {
+                    let deadline = self.deadline.as_mut();
+                    if deadline.is_some_and(|d| d.as_mut().poll(cx).is_ready()) {
+                        let text = format!("the request had not come after {} s", WHOLE.as_secs());
+                        let status = Status::new(Code::DeadlineExceeded, text);
+                        return Poll::Ready(Some(Err(status)));
+                    }
+                    return Poll::Pending;
                 }
             }
         }
-        if let (Poll::Pending, Some(deadline)) = (&frame, &mut self.deadline) {
-            if deadline.as_mut().poll(cx).is_ready() {
-                let text = format!("the request had not come after {} s", WHOLE.as_secs());
-                return Poll::Ready(Some(Err(Status::new(Code::DeadlineExceeded, text))));
-            }
-        }
-        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
+        self.bytes.is_empty() && self.body.is_end_stream()
     }
 }
 
@@ -300,39 +473,73 @@ impl HttpBody for Outgoing {
 mod tests {
     use super::*;
 
-    fn incoming(longest: usize) -> Incoming {
+    fn incoming(longest: usize, scale: Option<Scale>) -> Incoming {
         Incoming {
             body: Body::empty(),
             longest,
-            prefix: [0; PREFIX],
-            prefix_len: 0,
-            rest: 0,
-            held: None,
+            scale,
+            primaries: None,
+            updates: None,
+            is_stream: false,
+            bytes: BytesMut::new(),
+            held: Arc::new(Held {
+                own: AtomicUsize::new(0),
+                all: Arc::default(),
+                most: usize::MAX,
+            }),
             deadline: None,
         }
     }
 
     #[test]
-    fn the_length_of_each_message_is_looked_at_however_it_is_cut() {
+    fn each_message_is_passed_on_whole_however_it_is_cut() {
         let messages: &[u8] = &[
             0, 0, 0, 0, 3, 9, 9, 9, 1, 0, 0, 0, 0, 0, 0, 0, 0, 4, 9, 9, 9, 9, 0, 0, 0, 1, 0,
         ];
         for step in 1..messages.len() {
-            let mut body = incoming(4);
-            let mut pieces = messages.chunks(step);
-            let refused = pieces.find_map(|piece| body.look_at(piece).err());
+            let (mut body, mut whole, mut refused) = (incoming(4, None), Vec::new(), None);
+            for piece in messages.chunks(step) {
+                body.take(piece).unwrap();
+                loop {
+                    match body.next() {
+                        Ok(Some(message)) => whole.push(message),
+                        Ok(None) => break,
+                        Err(status) => {
+                            refused.get_or_insert(status);
+                            break;
+                        }
+                    }
+                }
+            }
+            assert_eq!(whole, [&messages[..8], &messages[8..13], &messages[13..22]]);
             let status = refused.expect("the last message has 256 bytes");
             assert_eq!(status.code(), Code::ResourceExhausted);
             assert_eq!(
                 status.message(),
                 "the message has 256 bytes; this call takes at most 4"
             );
-            let mut body = incoming(256);
-            assert!(messages
-                .chunks(step)
-                .all(|piece| body.look_at(piece).is_ok()));
-            assert_eq!(body.rest, 256);
         }
+    }
+
+    #[test]
+    fn what_would_take_too_much_is_refused_before_it_is_decoded() {
+        let mut body = incoming(1 << 20, Scale::of("p4.v1.ReadRequest"));
+        let framed =
+            |message: &[u8]| [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat();
+        body.take(&framed(&[0x12, 0].repeat(1_000))).unwrap();
+        assert!(body.next().unwrap().is_some());
+        let weight = body.held.own.load(Ordering::Relaxed);
+        assert!(weight > 1_000 * 1_000, "{weight}");
+        body.take(&framed(&[0x12, 0].repeat(100_000))).unwrap();
+        let status = body.next().unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert_eq!(
+            status.message(),
+            "the message has 200000 bytes and would take more than 11588608 when it is decoded: it has too many \
+             elements; send fewer at a time"
+        );
+        body.take(&framed(&[0x12, 7])).unwrap();
+        assert_eq!(body.next().unwrap_err().code(), Code::Internal);
     }
 
     #[test]

@@ -27,11 +27,11 @@ const SLICE_ENTRIES: usize = 128;
 /// NOT_FOUND, PERMISSION_DENIED, then what the action asks for: INVALID_ARGUMENT, NOT_FOUND.
 pub async fn set(
     shared: Arc<Shared>,
-    request: SetForwardingPipelineConfigRequest,
+    mut request: SetForwardingPipelineConfigRequest,
 ) -> Result<SetForwardingPipelineConfigResponse, Status> {
     check_sender(&shared, &request)?;
     let action = request.action();
-    let loaded = match config_of(&request)? {
+    let loaded = match config_of(&mut request)? {
         None => None,
         Some(config) => {
             let (cpu_port, bytes) = (shared.cpu_port, shared.program_bytes());
@@ -62,10 +62,10 @@ pub async fn set(
 /// As `set`.
 pub async fn set_here(
     shared: Arc<Shared>,
-    request: SetForwardingPipelineConfigRequest,
+    mut request: SetForwardingPipelineConfigRequest,
 ) -> Result<SetForwardingPipelineConfigResponse, Status> {
     check_sender(&shared, &request)?;
-    let loaded = config_of(&request)?
+    let loaded = config_of(&mut request)?
         .map(|config| config::load(config, shared.cpu_port, shared.program_bytes()))
         .transpose()?;
     let state = shared.state.clone().write_owned().await;
@@ -73,12 +73,12 @@ pub async fn set_here(
     Ok(SetForwardingPipelineConfigResponse {})
 }
 
-/// The config that the action takes; None for COMMIT, which takes none.
+/// The config that the action takes, taken out of the request; None for COMMIT, which takes none.
 fn config_of(
-    request: &SetForwardingPipelineConfigRequest,
+    request: &mut SetForwardingPipelineConfigRequest,
 ) -> Result<Option<ForwardingPipelineConfig>, Status> {
     let action = request.action();
-    match (action, request.config.clone()) {
+    match (action, request.config.take()) {
         (Action::Unspecified, _) => Err(Status::invalid_argument(format!(
             "action {} is unknown; known: VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT, RECONCILE_AND_COMMIT",
             request.action

@@ -20,7 +20,7 @@ use crate::clients::Outgoing;
 use crate::clock::Clock;
 use crate::connections::{self, Connections};
 use crate::error::{short, MetadataRoom};
-use crate::gate::Gate;
+use crate::gate::{Gate, Updates};
 use crate::limits::Limits;
 use crate::proto::own::switch_server::SwitchServer;
 use crate::proto::p4rt::p4_runtime_server::{P4Runtime, P4RuntimeServer};
@@ -215,7 +215,7 @@ impl Server {
             builder = builder.tls_config(tls.config())?;
         }
         let server = builder
-            .layer(Gate::default())
+            .layer(Gate::new(self.shared.clone()))
             .http2_keepalive_interval(Some(self.limits.keepalive))
             .http2_keepalive_timeout(Some(self.limits.keepalive))
             .initial_stream_window_size(Some(STREAM_WINDOW))
@@ -291,7 +291,8 @@ impl P4Runtime for Service {
     ) -> Result<Response<WriteResponse>, Status> {
         may_write(&request)?;
         let room = metadata_room(&request);
-        write::write(self.shared.clone(), request.into_inner(), room)
+        let wire = request.extensions().get().and_then(Updates::message);
+        write::write(self.shared.clone(), request.into_inner(), wire, room)
             .await
             .map(Response::new)
             .map_err(short)

@@ -4,6 +4,10 @@
 use std::iter::Peekable;
 use std::sync::{Arc, PoisonError};
 
+use bytes::{Buf, Bytes};
+use prost::Message;
+use proto::weigh::{Fields, Refused, Scale};
+use tokio::sync::OwnedRwLockWriteGuard;
 use tonic::Status;
 
 use crate::binding::Binding;
@@ -18,24 +22,108 @@ use crate::target::Target;
 /// What is applied between two packets, as [`Op::work`] counts it: less than 100 µs. A single update may take a bit more
 /// than this, and has then a slice of its own.
 const SLICE: usize = 96;
-/// Updates that are checked where others are served as well.
-const LONG: usize = 1_000;
+/// Updates that are checked at a time, and what they may take on the wire where others are served as well.
+const PIECE: usize = 1_000;
+const PIECE_BYTES: usize = 256 << 10;
 /// Cells of an array that one update changes at most; the rest of it is another one.
 const SLICE_CELLS: u32 = 2048;
 
+/// The number of `updates` in a WriteRequest.
+pub const UPDATES: u32 = 4;
+/// What an update takes while its Write goes on, once it was applied: its result.
+const RESULT_BYTES: usize = 128;
+/// Refusals whose texts are kept: more than an answer has room for.
+const TEXTS: usize = 4_096;
+
 type Results = Vec<Result<(), Refusal>>;
 
+/// What a WriteRequest takes at most while it is served: updates are decoded one after another.
+///
+/// # Errors
+/// [`Refused`] when that is more than `most`, or not a message.
+pub fn weigh(message: &[u8], most: usize) -> Result<usize, Refused> {
+    let scale = Scale::of("p4.v1.Update").ok_or(Refused::TooMuch)?;
+    let (mut results, mut longest) = (0, 0);
+    for field in Fields(message) {
+        let field = field?;
+        if field.number == UPDATES {
+            results += RESULT_BYTES;
+            longest = longest.max(scale.weigh(field.value.unwrap_or_default(), most)?);
+        }
+        if results + longest > most {
+            return Err(Refused::TooMuch);
+        }
+    }
+    Ok(results + longest)
+}
+
+/// The updates of a Write that were not looked at yet.
+enum Updates {
+    /// In a caller's own message.
+    Decoded(std::vec::IntoIter<Update>),
+    /// In a client's, from here on.
+    Wire(Bytes),
+}
+
+/// One of them.
+enum One {
+    Decoded(Box<Update>),
+    Wire(Bytes),
+}
+
+impl Updates {
+    /// The next one with its bytes on the wire, 0 where they are not known.
+    fn next(&mut self) -> Option<(One, usize)> {
+        let rest = match self {
+            Updates::Decoded(updates) => {
+                let update = Box::new(updates.next()?);
+                return Some((One::Decoded(update), 0));
+            }
+            Updates::Wire(rest) => rest,
+        };
+        loop {
+            let field = Fields(rest).next()?.ok()?; // the gate has read it to its end
+            let (number, bytes) = (field.number, field.whole.len());
+            let value = rest.slice_ref(field.value.unwrap_or_default());
+            rest.advance(bytes);
+            if number == UPDATES {
+                return Some((One::Wire(value), bytes));
+            }
+        }
+    }
+}
+
+impl One {
+    /// # Errors
+    /// INVALID_ARGUMENT when it is none.
+    fn decode(self) -> Result<Update, Refusal> {
+        match self {
+            One::Decoded(update) => Ok(*update),
+            // Out of a slice, so that its texts are copies: else an entry would keep all of the request.
+            One::Wire(bytes) => Update::decode(&bytes[..])
+                .map_err(|e| Refusal::invalid(format!("the update is malformed: {e}"))),
+        }
+    }
+}
+
+/// The updates stand in `wire`, the message as it came, or in the request.
+///
 /// # Errors
 /// As P4Runtime 1.5 §12: NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION in this order, then UNKNOWN with one error
 /// per update.
 pub async fn write(
     shared: Arc<Shared>,
-    request: WriteRequest,
+    mut request: WriteRequest,
+    wire: Option<Bytes>,
     metadata: MetadataRoom,
 ) -> Result<WriteResponse, Status> {
     check(&shared, &request)?;
+    let updates = match wire {
+        Some(message) => Updates::Wire(message),
+        None => Updates::Decoded(std::mem::take(&mut request.updates).into_iter()),
+    };
     // A task of its own: a client that hangs up does not leave half a batch behind.
-    tokio::spawn(apply_batch(shared, request, metadata))
+    tokio::spawn(apply_batch(shared, request, updates, metadata))
         .await
         .map_err(|e| Status::internal(format!("the write failed: {e}")))?
 }
@@ -46,10 +134,11 @@ pub async fn write(
 /// As `write`.
 pub async fn write_here(
     shared: Arc<Shared>,
-    request: WriteRequest,
+    mut request: WriteRequest,
 ) -> Result<WriteResponse, Status> {
     check(&shared, &request)?;
-    apply_batch(shared, request, MetadataRoom::max()).await
+    let updates = Updates::Decoded(std::mem::take(&mut request.updates).into_iter());
+    apply_batch(shared, request, updates, MetadataRoom::max()).await
 }
 
 fn check(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
@@ -63,8 +152,10 @@ fn check(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
     Ok(())
 }
 
+/// # Errors
+/// NOT_FOUND, PERMISSION_DENIED for anyone but the primary.
 #[allow(deprecated)]
-fn check_sender(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
+pub fn check_sender(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
     shared.clients().arbiter.check_primary(
         request.device_id,
         &request.role,
@@ -75,82 +166,124 @@ fn check_sender(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
 async fn apply_batch(
     shared: Arc<Shared>,
     request: WriteRequest,
+    mut updates: Updates,
     metadata: MetadataRoom,
 ) -> Result<WriteResponse, Status> {
-    let request = Arc::new(request);
+    let mut state = shared.state.clone().write_owned().await;
+    check_sender(&shared, &request)?; // the primary may have changed while this write waited
+    let loaded = state.current()?.loaded.clone();
+    state.writes += 1;
+    let mut batch = Batch::default();
     loop {
-        let loaded = shared.state.read().await.current()?.loaded.clone();
-        let (checked, updates) = (loaded.clone(), request.clone());
-        let check = move || plan(&checked.binding, &updates.updates);
-        // A long batch keeps no thread that serves others.
-        let long = request.updates.len() > LONG && tokio::runtime::Handle::try_current().is_ok();
-        let (results, ops) = match long {
-            true => tokio::task::spawn_blocking(check)
+        let piece = Piece::next(&mut updates);
+        if piece.updates.is_empty() {
+            break;
+        }
+        let checked = loaded.clone();
+        let plan = move || batch.plan(&checked.binding, piece.updates);
+        // A long update keeps no thread that serves others.
+        let long = piece.bytes > PIECE_BYTES && tokio::runtime::Handle::try_current().is_ok();
+        let ops;
+        (batch, ops) = match long {
+            true => tokio::task::spawn_blocking(plan)
                 .await
                 .map_err(|e| Status::internal(format!("the write failed: {e}")))?,
-            false => check(),
+            false => plan(),
         };
-        let mut state = shared.state.clone().write_owned().await;
-        check_sender(&shared, &request)?; // the primary may have changed while this write waited
-        if !Arc::ptr_eq(&state.current()?.loaded, &loaded) {
-            continue; // another config was set meanwhile
+        (state, batch) = apply(&shared, state, batch, ops).await?;
+    }
+    batch_status("Write", &batch.results, metadata).map(|()| WriteResponse {})
+}
+
+/// Updates that are checked at a time.
+#[derive(Default)]
+struct Piece {
+    updates: Vec<One>,
+    /// On the wire.
+    bytes: usize,
+}
+
+impl Piece {
+    fn next(updates: &mut Updates) -> Piece {
+        let mut piece = Piece::default();
+        while piece.updates.len() < PIECE && piece.bytes < PIECE_BYTES {
+            let Some((update, bytes)) = updates.next() else {
+                break;
+            };
+            piece.updates.push(update);
+            piece.bytes += bytes;
         }
-        state.writes += 1;
-        let results = apply(&shared, state, results, ops).await?;
-        return batch_status("Write", &results, metadata).map(|()| WriteResponse {});
+        piece
     }
 }
 
 /// The checked updates with their places in the batch.
 type Ops = Vec<(usize, Op)>;
 
-fn plan(binding: &Binding, updates: &[Update]) -> (Results, Ops) {
-    let mut results = Vec::with_capacity(updates.len());
-    let mut ops = Vec::with_capacity(updates.len());
-    for (index, update) in updates.iter().enumerate() {
-        match entity::plan(binding, update) {
-            Ok(Op::Array(op)) => {
-                ops.extend(
-                    op.split(SLICE_CELLS)
-                        .into_iter()
-                        .map(|op| (index, Op::Array(op))),
-                );
-                results.push(Ok(()));
+/// What became of the updates so far.
+#[derive(Default)]
+struct Batch {
+    results: Results,
+    refused: usize,
+}
+
+impl Batch {
+    fn plan(mut self, binding: &Binding, updates: Vec<One>) -> (Batch, Ops) {
+        let mut ops = Vec::with_capacity(updates.len());
+        for update in updates {
+            let index = self.results.len();
+            self.results.push(Ok(()));
+            match update
+                .decode()
+                .and_then(|update| entity::plan(binding, &update))
+            {
+                Ok(Op::Array(op)) => {
+                    let pieces = op.split(SLICE_CELLS).into_iter();
+                    ops.extend(pieces.map(|op| (index, Op::Array(op))));
+                }
+                Ok(op) => ops.push((index, op)),
+                Err(refusal) => self.note(index, Err(refusal)),
             }
-            Ok(op) => {
-                ops.push((index, op));
-                results.push(Ok(()));
-            }
-            Err(refusal) => results.push(Err(refusal)),
         }
+        (self, ops)
     }
-    (results, ops)
+
+    /// An update in several pieces reports its first error.
+    fn note(&mut self, index: usize, result: Result<(), Refusal>) {
+        if self.results[index].is_err() {
+            return;
+        }
+        self.results[index] = result.map_err(|mut refusal| {
+            self.refused += 1;
+            if self.refused > TEXTS {
+                refusal.message = String::new();
+            }
+            refusal
+        });
+    }
 }
 
 async fn apply(
     shared: &Shared,
-    mut state: tokio::sync::OwnedRwLockWriteGuard<State>,
-    mut results: Results,
+    mut state: OwnedRwLockWriteGuard<State>,
+    mut batch: Batch,
     ops: Ops,
-) -> Result<Results, Status> {
+) -> Result<(OwnedRwLockWriteGuard<State>, Batch), Status> {
     if let Some(saved) = &mut state.saved {
         if let Some(pipeline) = &mut saved.pipeline {
             let pipeline = pipeline.get_mut().unwrap_or_else(PoisonError::into_inner);
             for (index, op) in ops {
-                note(
-                    &mut results,
-                    index,
-                    entity::apply(op, &mut Target::Saved { pipeline }, &mut saved.soft, 0),
-                );
+                let mut target = Target::Saved { pipeline };
+                batch.note(index, entity::apply(op, &mut target, &mut saved.soft, 0));
             }
         }
-        return Ok(results);
+        return Ok((state, batch));
     }
     let mut ops = ops.into_iter().peekable();
     loop {
         let slice = next_slice(&mut ops);
         if slice.is_empty() {
-            return Ok(results);
+            return Ok((state, batch));
         }
         let digests = shared.digests_arc();
         let call = shared.handle.call(move |device, now| {
@@ -162,17 +295,16 @@ async fn apply(
                         digests: &digests,
                         old: &mut old,
                     };
-                    note(
-                        &mut results,
+                    batch.note(
                         index,
                         entity::apply(op, &mut target, &mut running.soft, now),
                     );
                 }
             }
-            (state, results, old)
+            (state, batch, old)
         });
         let old;
-        (state, results, old) = call.await.map_err(gone)?;
+        (state, batch, old) = call.await.map_err(gone)?;
         drop(old);
     }
 }
@@ -187,13 +319,6 @@ fn next_slice(ops: &mut Peekable<impl Iterator<Item = (usize, Op)>>) -> Ops {
         slice.extend(ops.next());
     }
     slice
-}
-
-/// An update in several pieces reports its first error.
-fn note(results: &mut Results, index: usize, result: Result<(), Refusal>) {
-    if results[index].is_ok() {
-        results[index] = result;
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod weigh;
+
 mod generated {
     #![allow(clippy::all, clippy::pedantic, missing_docs)]
     tonic::include_proto!("protocols");

@@ -70,12 +70,14 @@ impl Usage {
         self.cells += cells_of(len_bytes);
     }
 
-    /// Counts a frame out that was counted in.
+    /// Counts a frame out that was counted in. Should one not have been, the counts end at 0: at 2⁶⁴ no frame would be
+    /// taken any more.
     #[inline]
     pub fn remove(&mut self, len_bytes: u32) {
-        self.packets -= 1;
-        self.bytes -= u64::from(len_bytes);
-        self.cells -= cells_of(len_bytes);
+        debug_assert!(self.packets > 0 && self.bytes >= u64::from(len_bytes));
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(u64::from(len_bytes));
+        self.cells = self.cells.saturating_sub(cells_of(len_bytes));
     }
 
     /// The larger of both in each unit.

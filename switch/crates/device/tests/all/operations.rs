@@ -219,6 +219,46 @@ fn digests_and_packet_ins_are_events_in_order_and_bounded() {
     assert_eq!(events.len(), max);
 }
 
+/// What left at the CPU port is counted as sent: it arrives, whatever program comes next.
+#[test]
+fn packet_ins_outlive_their_program() {
+    let mut device = device(PortConfig::default());
+    let to_cpu = MulticastGroup {
+        id: 5,
+        replicas: session(5, &[(510, 1)]).replicas,
+        metadata: vec![],
+    };
+    device.replication_mut().insert_group(to_cpu).unwrap();
+    for (op, arg) in [(MULTICAST, 5), (DIGEST, 1), (MULTICAST, 5)] {
+        one(&mut device, 0, &frame(op, arg, 64));
+    }
+    assert_eq!(device.accounts().packet_ins, 2);
+    device.load(1, Pipeline::from_json(OPS).unwrap());
+    one(&mut device, 2, &frame(MULTICAST, 5, 80));
+    let mut events = Vec::new();
+    device.take_events(&mut events);
+    let lengths = events.iter().map(|event| match event {
+        Event::PacketIn { frame } => seen(frame).rest.len(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(lengths.collect::<Vec<_>>(), [64, 64, 80]);
+    assert_eq!(device.accounts().packet_ins, 3);
+}
+
+#[test]
+fn a_port_that_flaps_is_told_once() {
+    let mut device = device(PortConfig::default());
+    for up in [false, true].repeat(1_000) {
+        device.set_port_up(1, up);
+        device.set_port_up(2, !up);
+    }
+    device.set_port_up(1, false);
+    let mut events = Vec::new();
+    device.take_events(&mut events);
+    let told = |port, up| Event::PortStatus { port, up };
+    assert_eq!(events, [told(2, false), told(1, false)]);
+}
+
 #[test]
 fn the_cpu_port_takes_and_gives_frames() {
     let mut device = device(PortConfig::default());

@@ -29,7 +29,7 @@ pub struct GnmiCalls {
 }
 
 /// Interfaces that are always up, and stay so.
-struct Up;
+pub struct Up;
 
 impl Links for Up {
     fn status(&self, _interface: &str) -> LinkStatus {

@@ -8,6 +8,7 @@
 //! | `requests` | P4Runtime writes, reads, stream messages, and frames, to one switch |
 //! | `frames` | frames and pauses through a device with one of our programs |
 //! | `gnmi` | gNMI Gets and Sets to a switch with four ports |
+//! | `wire` | the bytes of one request to a server of P4Runtime and gNMI: what it takes is bounded by its length |
 
 mod config;
 mod frames;
@@ -17,6 +18,7 @@ mod program;
 mod requests;
 mod seeds;
 mod switch;
+pub mod wire;
 
 use serde_json::Value;
 
@@ -37,10 +39,11 @@ pub trait Target {
 pub type Make = fn() -> Box<dyn Target>;
 
 /// All targets by name.
-pub const ALL: [(&str, Make); 5] = [
+pub const ALL: [(&str, Make); 6] = [
     ("program", || Box::new(program::Program::new())),
     ("config", || Box::new(config::Config::new())),
     ("requests", || Box::new(requests::Requests::new())),
     ("frames", || Box::new(frames::Frames::new())),
     ("gnmi", || Box::new(gnmi::GnmiCalls::new())),
+    ("wire", || Box::new(wire::Wire::new())),
 ];

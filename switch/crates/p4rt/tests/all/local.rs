@@ -371,6 +371,36 @@ fn more_digests_than_a_stream_holds_are_all_told() {
     assert_eq!(bench.lists().len(), 6000);
 }
 
+/// Who takes no events finds the entries that are idle, and not each of them a hundred times.
+#[test]
+fn idle_entries_that_nobody_hears_of_stay_due() {
+    let mut bench = Bench::new();
+    let ids = Ids::default();
+    let entry = |n: u32| TableEntry {
+        idle_timeout_ns: 1_000_000,
+        ..ids.exact(&n.to_be_bytes(), 2)
+    };
+    let entries = (1..=12_000).map(|n| update(Verb::Insert, Kind::TableEntry(entry(n))));
+    bench.write(entries.collect()).unwrap();
+    let told = |bench: &mut Bench, calls: u64| {
+        for _ in 0..calls {
+            bench.now += 100 * MS;
+            bench.device.advance(bench.now, &mut bench.sent);
+        }
+        let mut events = Vec::new();
+        bench.device.take_events(&mut events);
+        events.len()
+    };
+    // A call looks at 1,024 alarms.
+    let most = DeviceConfig::default().events_max;
+    let first = told(&mut bench, 100);
+    assert!((most..most + 1_024).contains(&first), "{first}");
+    assert!(
+        told(&mut bench, 100) >= most,
+        "they are told when there is room again"
+    );
+}
+
 #[test]
 fn an_idle_entry_is_told_at_its_time() {
     let (ids, mut bench) = (Ids::default(), Bench::new());
