@@ -203,7 +203,7 @@ fn a_large_table() {
 fn with_operations(parser: &Value, ingress: &Value, entries: u64) -> Device {
     let port = json!({"type": "runtime_data", "value": 0});
     let port = [field("standard_metadata", "egress_spec"), port];
-    let mut program = minimal(&[ingress.clone()], &[]);
+    let mut program = minimal(std::slice::from_ref(ingress), &[]);
     let operations = &mut program["parsers"][0]["parse_states"][0]["parser_ops"];
     let last = json!({"op": "primitive", "parameters": [parser]});
     operations.as_array_mut().unwrap().push(last);
