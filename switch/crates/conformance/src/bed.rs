@@ -18,6 +18,9 @@ pub const STEP_NS: Nanos = 1_000_000;
 /// simple_switch takes every port of 9 bits for one that is there; what leaves by 511 is dropped.
 pub const PORTS: u32 = 512;
 
+/// Entries that a file may add to those of the program: the size of a table that says none.
+const ADDED: u32 = 1024;
+
 /// A frame that left, and by which port.
 pub type Sent = (u32, Vec<u8>);
 
@@ -68,6 +71,23 @@ impl Bed {
             handles: BTreeMap::new(),
             members: BTreeMap::new(),
         })
+    }
+
+    /// Lets a file add entries to tables that have the program's own: BMv2 JSON does not say which of them are const. For
+    /// BMv2 itself all are.
+    ///
+    /// # Errors
+    /// When that takes too much memory.
+    pub fn allow_changes(&mut self) -> Result<(), String> {
+        let pipeline = self.pipeline_mut();
+        for table in (0..pipeline.schema().tables.len() as u32).map(TableId) {
+            if pipeline.table_is_const(table) {
+                let size = pipeline.table_size(table).saturating_add(ADDED);
+                let done = pipeline.table_allow_changes(table, size);
+                done.map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(())
     }
 
     pub fn pipeline(&self) -> &Pipeline {
@@ -150,13 +170,15 @@ impl Bed {
             }
             Command::RemoveAll => {
                 let pipeline = self.pipeline_mut();
-                let tables = pipeline.schema().tables.iter();
-                let ours: Vec<TableId> = tables
-                    .filter(|t| t.const_entries.is_none())
-                    .map(|t| t.id)
-                    .collect();
-                for table in ours {
-                    pipeline.table_clear(table).map_err(|e| e.to_string())?;
+                for table in pipeline.schema().tables.clone() {
+                    if pipeline.table_is_const(table.id) {
+                        continue;
+                    }
+                    pipeline.table_clear(table.id).map_err(|e| e.to_string())?;
+                    for entry in table.const_entries.iter().flatten() {
+                        let done = pipeline.table_insert(table.id, entry, now);
+                        done.map_err(|e| e.to_string())?;
+                    }
                 }
                 Ok(())
             }

@@ -100,6 +100,51 @@ fn entries_of_a_table_with_a_profile_get_members() {
     verdict("profiles", "members", &stf.concat(), "1 of 1 passed");
 }
 
+/// `entries` that are not const, which BMv2 JSON does not tell from those that are.
+#[test]
+fn a_file_adds_to_the_entries_of_a_program() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let path = format!("{folder}/../v1model/tests/p4/compiled/state.json");
+    let mut program: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let tables = program["pipelines"][0]["tables"].as_array_mut().unwrap();
+    let table = tables.iter_mut().find(|t| t["name"] == "MyIngress.by_key");
+    let table = table.unwrap();
+    let tag = table["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|a| a == "MyIngress.tag");
+    let action = serde_json::json!({
+        "action_id": table["action_ids"][tag.unwrap()], "action_data": ["0x07"],
+    });
+    table["entries"] = serde_json::json!([{
+        "match_key": [{"match_type": "lpm", "key": "0x0b000000", "prefix_length": 8}],
+        "action_entry": action,
+    }]);
+    table["max_size"] = serde_json::json!(1);
+    let compiled =
+        std::env::temp_dir().join(format!("conformance-own-{}.json", std::process::id()));
+    std::fs::write(&compiled, program.to_string()).unwrap();
+    // Key, what the register had (the key before), 10, then what the entry says.
+    let packet = |key: &str, before: &str, x: &str| {
+        let sent = format!("packet 3 {key} 00000000 0000000a 0000 00 00 00 00\n");
+        sent + &format!("expect 1 {key} {before} 0000000a 0000 {x} 00 00 00$\n")
+    };
+    let (added, own) = ("0a000001", "0b000001");
+    let stf = [
+        "add by_key hdr.p.key:0x0a000000/8 tag(value:9)\n".to_string(),
+        packet(added, "00000000", "09"),
+        packet(own, added, "07"),
+        "remove all\n".to_string(),
+        packet(added, own, "ff"),
+        packet(own, added, "07"),
+    ];
+    let output = Folder::of(&compiled, "own-entries", &stf.concat()).conformance();
+    std::fs::remove_file(&compiled).unwrap();
+    assert!(text(&output).contains("1 of 1 passed"), "{}", text(&output));
+}
+
 #[test]
 fn a_direct_counter_is_looked_at_by_the_name_of_its_entry() {
     let packet = |key: u8| format!("packet 3 0a0000{key:02} 00000000 0000000a 0000 00 00 00 00\n");

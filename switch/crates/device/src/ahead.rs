@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames that came in one behind the other: each is parsed a few frames before it is handled, so that what its lookups
-//! will read of large tables comes into the cache while those before it are handled. A parser knows nothing of what
-//! packets change, so nothing else differs.
+//! will read of large tables comes into the cache while those before it are handled. Nothing else differs: that is not done
+//! where the parser knows of what packets change, or draws numbers (`Pipeline::warm_pays`).
 
 use std::mem;
 

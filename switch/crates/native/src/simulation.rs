@@ -59,14 +59,21 @@ impl Simulation {
     }
 
     /// Lets virtual time pass until `t_ns`; with `stop_on_messages` only until a P4Runtime has messages.
+    /// ValueError when a change of the configuration could not be made meanwhile; time has passed all the same.
     #[pyo3(signature = (t_ns, stop_on_messages = false))]
     fn run_until(&self, py: Python<'_>, t_ns: u64, stop_on_messages: bool) -> PyResult<u64> {
-        let now = detached(py, || {
-            self.with(|world| match stop_on_messages {
-                true => world.run_until_message(t_ns),
-                false => Ok(world.run_until(t_ns)),
+        let (now, change) = detached(py, || {
+            self.with(|world| {
+                let now = match stop_on_messages {
+                    true => world.run_until_message(t_ns),
+                    false => Ok(world.run_until(t_ns)),
+                };
+                (now, world.network.take_refused_change())
             })
         })??;
+        if let Some(error) = change {
+            return Err(bad_value(error));
+        }
         now.map_err(|status| refused(py, &status))
     }
 

@@ -193,6 +193,10 @@ fn changes(config: &Config, fabric: &mut Fabric) -> Changes {
     let entity = fabric.add_actor(Actor::Changes);
     let first = list.first().map(|change| change.at_ns);
     fabric.calendar.set(entity, first);
-    let done = 0;
-    Changes { entity, list, done }
+    Changes {
+        entity,
+        list,
+        done: 0,
+        refused: None,
+    }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Changes {
     pub(crate) entity: EntityId,
     pub(crate) list: Vec<Change>,
     pub(crate) done: usize,
+    /// The first that could not be made.
+    pub(crate) refused: Option<RequestError>,
 }
 
 impl Simulation {
@@ -227,6 +229,11 @@ impl Simulation {
         self.machine.as_ref()?.failure()
     }
 
+    /// The first of the configuration's changes that could not be made since the last call.
+    pub fn take_refused_change(&mut self) -> Option<RequestError> {
+        self.changes.refused.take()
+    }
+
     /// Ends the machine of the real hosts, if there is one; nothing is asked of the simulation afterwards.
     pub fn end_machine(&mut self) {
         self.machine = None;
@@ -373,9 +380,12 @@ impl Simulation {
                 break;
             }
             self.changes.done += 1;
-            // Names and ranges were checked when the network was built; what a caller changed meanwhile can only make a
-            // jitter larger than the delay, and then the setting is left as it was.
-            let _ = self.apply(&change);
+            // Names and ranges were checked when the network was built; but a caller may have changed what they go with.
+            if let Err(error) = self.apply(&change) {
+                let text = format!("the change at {} ns was not made: {error}", change.at_ns);
+                let refused = &mut self.changes.refused;
+                refused.get_or_insert(RequestError::Invalid(text));
+            }
         }
         let next = self.changes.list.get(self.changes.done);
         self.fabric

@@ -12,7 +12,7 @@ const ABSENT: u32 = u32::MAX;
 /// Children of a heap node: four fit two cache lines and make the heap half as deep.
 const ARITY: usize = 4;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     at: Nanos,
     order: u64,
@@ -34,7 +34,7 @@ pub enum Moves {
 }
 
 /// Where an entity is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Home {
     heap: Moves,
     /// `ABSENT` without an instant.
@@ -42,7 +42,7 @@ struct Home {
 }
 
 /// The calendar.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Calendar {
     /// By `Moves`.
     heaps: [Vec<Slot>; 2],

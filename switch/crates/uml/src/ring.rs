@@ -13,6 +13,8 @@ use crate::memory::Memory;
 const DESCRIPTOR_BYTES: usize = 16;
 const HAS_NEXT: u16 = 1;
 const DEVICE_WRITES: u16 = 2;
+/// Of what the driver writes into a chain: a frame has less (no offloads).
+const CHAIN_BYTES_MAX: usize = 1 << 17;
 /// Of avail.flags: the driver wants no interrupt.
 const NO_INTERRUPT: u16 = 1;
 
@@ -111,6 +113,11 @@ impl Ring {
     ) -> Result<(), MachineError> {
         self.each_part(guest, head, false, |offset, len| {
             let start = out.len();
+            if start.saturating_add(len) > CHAIN_BYTES_MAX {
+                return Err(MachineError::Protocol(format!(
+                    "a chain of descriptors has more than {CHAIN_BYTES_MAX} bytes"
+                )));
+            }
             out.resize(start + len, 0);
             guest.memory.read(offset, &mut out[start..])?;
             Ok(true)
@@ -153,5 +160,59 @@ impl Ring {
             .memory
             .publish(self.used + 2, &self.given.to_le_bytes())?;
         Ok(guest.memory.u16(self.avail)? & NO_INTERRUPT == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
+
+    const BYTES: usize = 1 << 20;
+
+    /// A ring of 8 in memory that begins at the guest's address 0x1000, and its one chain: address and length of each part.
+    fn ring(parts: &[(u64, u32)]) -> (GuestMemory, Ring) {
+        let file = memfd_create("ring", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, BYTES as u64).unwrap();
+        let guest = GuestMemory {
+            memory: Memory::map(file, BYTES).unwrap(),
+            guest_start: 0x1000,
+            file_start: 0,
+        };
+        for (index, &(address, len)) in parts.iter().enumerate() {
+            let at = index * DESCRIPTOR_BYTES;
+            let last = index + 1 == parts.len();
+            let write = |at, bytes: &[u8]| guest.memory.write(at, bytes).unwrap();
+            write(at, &address.to_le_bytes());
+            write(at + 8, &len.to_le_bytes());
+            write(at + 12, &u16::from(!last).to_le_bytes());
+            write(at + 14, &(index as u16 + 1).to_le_bytes());
+        }
+        let ring = Ring {
+            size: 8,
+            ..Ring::default()
+        };
+        (guest, ring)
+    }
+
+    #[test]
+    fn what_a_chain_says_is_checked_before_memory_is_taken() {
+        let (guest, ring_of_two) = ring(&[(0x1000, 2), (0x1000 + 14, 2)]);
+        let mut out = Vec::new();
+        ring_of_two.read(&guest, 0, &mut out).unwrap();
+        assert_eq!(out, [0, 0x10, 1, 0]);
+
+        let all = (0x1000, BYTES as u32);
+        let beyond = (0x1000 + BYTES as u64 - 4, 8);
+        for parts in [&[(0x1000, 1 << 28)][..], &[all; 8], &[beyond]] {
+            let (guest, ring) = ring(parts);
+            let mut out = Vec::new();
+            let result = ring.read(&guest, 0, &mut out);
+            assert!(
+                matches!(result, Err(MachineError::Protocol(_))),
+                "{result:?}"
+            );
+            assert!(out.capacity() < 1 << 18, "{} of {parts:?}", out.capacity());
+        }
     }
 }

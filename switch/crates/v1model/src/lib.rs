@@ -25,6 +25,9 @@ pub mod externs;
 pub mod fault;
 mod huge;
 mod json;
+#[cfg(test)]
+#[path = "../tests/common/minimal.rs"]
+mod minimal;
 mod native;
 pub mod packet;
 pub mod pipeline;

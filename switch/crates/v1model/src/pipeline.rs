@@ -448,7 +448,8 @@ impl Pipeline {
         .calculate(pkt, calculation)
     }
 
-    /// Ingress looks into tables that are so large that `warm` pays.
+    /// Ingress looks into tables that are so large that `warm` pays, and packets may be parsed before those in front of them
+    /// are handled: the parser keeps no state.
     #[inline]
     pub fn warm_pays(&self) -> bool {
         let native = self.compiled.native.as_ref();

@@ -7,6 +7,7 @@
 use crate::config::LinkConfig;
 use crate::lateness::Lateness;
 use crate::pool::{FrameId, FramePool};
+use traffic::calendar::{Calendar, EntityId, Moves};
 use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, Refused};
 use traffic::Nanos;
 
@@ -40,11 +41,12 @@ pub struct DirectionState {
 pub struct Emulator {
     names: Vec<String>,
     directions: Vec<DirectionState>,
-    /// When each direction has something to do next; `Nanos::MAX`: nothing.
-    next: Vec<Nanos>,
-    /// Where `collect` goes on: no direction can keep the others waiting.
-    cursor: usize,
+    /// When each direction has something to do next; its number is its entity.
+    calendar: Calendar,
     pool: FramePool,
+    /// Directions that `collect` has looked at.
+    #[cfg(test)]
+    looks: u64,
 }
 
 impl Emulator {
@@ -54,9 +56,11 @@ impl Emulator {
     /// An option out of range, which a checked configuration does not have.
     pub fn new(links: &[LinkConfig], seed: u64, pool: FramePool) -> Result<Self, LinkOptionError> {
         let mut directions = Vec::with_capacity(links.len() * 2);
+        let mut calendar = Calendar::default();
         for config in links {
             for (options, direction) in config.options.iter().zip(DIRECTIONS) {
                 let streams = LinkStreams::new(seed, &format!("{}/{direction}", config.name));
+                calendar.add_entity(Moves::Often);
                 directions.push(DirectionState {
                     link: Link::new(options.clone(), streams, FRAMES_AT_START)?,
                     dropped_no_memory: 0,
@@ -67,10 +71,11 @@ impl Emulator {
         }
         Ok(Self {
             names: links.iter().map(|link| link.name.clone()).collect(),
-            next: vec![Nanos::MAX; directions.len()],
             directions,
-            cursor: 0,
+            calendar,
             pool,
+            #[cfg(test)]
+            looks: 0,
         })
     }
 
@@ -94,10 +99,8 @@ impl Emulator {
     }
 
     fn refresh(&mut self, direction: usize) {
-        self.next[direction] = self.directions[direction]
-            .link
-            .next_event()
-            .unwrap_or(Nanos::MAX);
+        let next = self.directions[direction].link.next_event();
+        self.calendar.set(direction as EntityId, next);
     }
 
     /// A frame has come in at `port` at the instant `arrival`.
@@ -114,15 +117,18 @@ impl Emulator {
         self.refresh(port);
     }
 
-    /// Fills `out` (up to its capacity) with the frames that are due by `now`; returns whether there may be more.
-    /// The caller gives each back by [`Emulator::sent`] or [`Emulator::unsent`].
+    /// Fills `out` (up to its capacity) with the frames that are due by `now`, the direction that is due first first;
+    /// returns whether there may be more. The caller gives each back by [`Emulator::sent`] or [`Emulator::unsent`].
     pub fn collect(&mut self, now: Nanos, out: &mut Vec<Departure>) -> bool {
-        let count = self.directions.len();
-        for step in 0..count {
-            let direction = (self.cursor + step) % count;
-            if self.next[direction] > now {
-                continue;
+        while let Some((_, entity)) = self.calendar.peek().filter(|(at, _)| *at <= now) {
+            if out.len() == out.capacity() {
+                return true;
             }
+            #[cfg(test)]
+            {
+                self.looks += 1;
+            }
+            let direction = entity as usize;
             let state = &mut self.directions[direction];
             while out.len() < out.capacity() {
                 let Some(exit) = state.link.poll(now) else {
@@ -138,11 +144,9 @@ impl Emulator {
                     frame: exit.item,
                 });
             }
-            self.refresh(direction);
-            if out.len() == out.capacity() {
-                self.cursor = (direction + 1) % count;
-                return true;
-            }
+            // What is still due comes behind the others of that instant: no direction can keep them waiting.
+            let next = state.link.next_event();
+            self.calendar.set_after_action(entity, next);
         }
         false
     }
@@ -164,11 +168,7 @@ impl Emulator {
 
     /// The next instant at which something is due.
     pub fn next_event(&self) -> Option<Nanos> {
-        self.next
-            .iter()
-            .copied()
-            .min()
-            .filter(|next| *next != Nanos::MAX)
+        self.calendar.peek().map(|(at, _)| at)
     }
 
     /// Changes settings of a direction from `now` on.
@@ -196,5 +196,33 @@ impl Emulator {
     pub fn outage(&mut self, now: Nanos, direction: usize, duration: Nanos) {
         self.directions[direction].link.outage(now, duration);
         self.refresh(direction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_link_does_not_cost_a_look_at_the_others() {
+        const LINKS: usize = 1000;
+        const FRAMES: u64 = 100;
+        let link = |i| LinkConfig {
+            name: format!("l{i}"),
+            interfaces: [format!("w{i}a"), format!("w{i}b")],
+            options: [(); 2].map(|()| LinkOptions::default()),
+        };
+        let links: Vec<LinkConfig> = (0..LINKS).map(link).collect();
+        let mut emulator = Emulator::new(&links, 1, FramePool::new(8, 64)).unwrap();
+        let mut out = Vec::with_capacity(8);
+        for frame in 0..FRAMES {
+            let now = frame * 1_000;
+            emulator.offer(2 * (LINKS / 2), now, &[0; 60]);
+            while emulator.next_event().is_some_and(|at| at <= now) {
+                emulator.collect(now, &mut out);
+            }
+            out.drain(..).for_each(|departure| emulator.sent(departure));
+        }
+        assert_eq!(emulator.looks, FRAMES);
     }
 }

@@ -78,14 +78,11 @@ impl Wire {
             .add(signals.0.as_fd(), SIGNAL_TOKEN, Interest::Read)?;
         let mut departures: Vec<Departure> = Vec::with_capacity(TX_BATCH);
         let mut events: Vec<Ready> = Vec::with_capacity(256);
-        let mut mend_at = Nanos::MAX;
+        let mut mend_at = self.next_mend();
         let mut budget = LookBudget::new(monotonic_now());
         self.emulator.begin(monotonic_now());
         loop {
             let more = self.send_due(&mut departures);
-            if mend_at == Nanos::MAX && self.ports.iter().any(Port::is_suspect) {
-                mend_at = monotonic_now() + MEND_EVERY;
-            }
             let now = monotonic_now();
             let lead = if budget.allows(now) {
                 self.wakeup.lead()
@@ -121,14 +118,25 @@ impl Wire {
                         .answer_all(|line| request::handle(line, monotonic_now(), emulator, ports));
                 } else {
                     self.receive(*event, &clock);
+                    if event.error {
+                        mend_at = mend_at.min(self.next_mend());
+                    }
                 }
             }
             if clock.monotonic >= mend_at {
-                mend_at = Nanos::MAX;
                 for port in self.ports.iter_mut().filter(|port| port.is_suspect()) {
                     port.mend(&self.poller);
                 }
+                mend_at = self.next_mend();
             }
+        }
+    }
+
+    /// When to look for lost interfaces.
+    fn next_mend(&self) -> Nanos {
+        match self.ports.iter().any(Port::is_suspect) {
+            true => monotonic_now() + MEND_EVERY,
+            false => Nanos::MAX,
         }
     }
 

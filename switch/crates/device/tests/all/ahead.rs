@@ -2,8 +2,10 @@
 //! Frames that are parsed ahead do what they do one by one.
 
 use crate::common::*;
+use crate::minimal::{bytes, field, frame as minimal_frame, minimal, number, op};
 use crate::random::Random;
 use device::{Device, Nanos, PortConfig, QueueLimits};
+use serde_json::{json, Value};
 use v1model::{
     ActionCall, Bits, Engine, Entry, EntryAction, EntryKey, KeyMatch, MatchKind, Pipeline,
 };
@@ -194,4 +196,85 @@ fn a_large_table() {
     let ahead = outcome(ready(Engine::Native), &arrivals, Some(9));
     assert!(one_by_one.0 .0 == ahead.0 .0);
     assert_eq!(one_by_one.1, ahead.1);
+}
+
+/// A device whose parser ends with one operation and whose ingress begins with another; then a table of so many entries
+/// says the port.
+fn with_operations(parser: &Value, ingress: &Value, entries: u64) -> Device {
+    let port = json!({"type": "runtime_data", "value": 0});
+    let port = [field("standard_metadata", "egress_spec"), port];
+    let mut program = minimal(std::slice::from_ref(ingress), &[]);
+    let operations = &mut program["parsers"][0]["parse_states"][0]["parser_ops"];
+    let last = json!({"op": "primitive", "parameters": [parser]});
+    operations.as_array_mut().unwrap().push(last);
+    program["actions"].as_array_mut().unwrap().push(json!({
+        "name": "forward", "id": 2, "runtime_data": [{"name": "port", "bitwidth": 9}],
+        "primitives": [op("assign", json!(port))],
+    }));
+    program["pipelines"][0]["action_calls"][0]["next_node"] = json!("t");
+    program["pipelines"][0]["tables"] = json!([{
+        "name": "t", "id": 0, "match_type": "exact", "type": "simple", "max_size": 5_000,
+        "with_counters": false, "support_timeout": false, "direct_meters": null,
+        "key": [{"match_type": "exact", "name": "n", "target": ["h", "n"], "mask": null}],
+        "action_ids": [2], "actions": ["forward"], "base_default_next": null, "next_tables": {"forward": null},
+    }]);
+    program["calculations"] = ["crc32", "random"]
+        .into_iter()
+        .enumerate()
+        .map(|(id, algo)| json!({"name": algo, "id": id, "algo": algo, "input": [field("h", "n")]}))
+        .collect();
+    let mut pipeline = Pipeline::from_json(&bytes(&program)).unwrap();
+    (0..entries).for_each(|n| insert(&mut pipeline, "t", &[n], "forward", &[2]));
+    let mut device = Device::new(device::DeviceConfig::default());
+    (1..3).for_each(|port| device.add_port(port, PortConfig::default()).unwrap());
+    device.load(0, pipeline);
+    device
+}
+
+/// Where a parser draws numbers, or reads what packets change, each frame is parsed when those before it are handled: what
+/// leaves is the same whether the table is large or not.
+#[test]
+fn a_parser_with_state_is_not_ahead() {
+    let random = |to: &str| {
+        let name = "modify_field_rng_uniform";
+        op(name, json!([field("h", to), number(0), number(200)]))
+    };
+    let register = json!({"type": "register_array", "value": "r8"});
+    let read = op(
+        "register_read",
+        json!([field("h", "small"), register, number(0)]),
+    );
+    let add = json!({"op": "+", "left": field("h", "small"), "right": number(1)});
+    let add = json!({"type": "expression", "value": {"type": "expression", "value": add}});
+    let write = op("register_write", json!([register, number(0), add]));
+    let hash = |calculation: &str| {
+        let calculation = json!({"type": "calculation", "value": calculation});
+        let name = "modify_field_with_hash_based_offset";
+        op(
+            name,
+            json!([field("h", "small"), number(0), calculation, number(200)]),
+        )
+    };
+    for (parser, ingress, is_ahead) in [
+        (random("small"), random("wide"), false),
+        (read, write, false),
+        (hash("random"), hash("random"), false),
+        (hash("crc32"), random("wide"), true),
+    ] {
+        let ready = |entries| with_operations(&parser, &ingress, entries);
+        let arrivals: Vec<Arrival> = (0..100)
+            .map(|i| (i * 1_000, 1, minimal_frame(i as u32, 0, 0)))
+            .collect();
+        let small = ready(4_095);
+        assert!(!small.ahead_pays());
+        let one_by_one = outcome(small, &arrivals, None);
+        assert_eq!(one_by_one.0 .0.len(), arrivals.len());
+        let large = ready(4_096);
+        let pays = large.ahead_pays();
+        let other = outcome(large, &arrivals, pays.then_some(9));
+        assert!(one_by_one.0 .0 == other.0 .0, "{parser}");
+        assert_eq!(one_by_one.1, other.1, "{parser}");
+        let only = Engine::chosen() == Ok(Engine::Interpreter);
+        assert_eq!(pays, is_ahead && !only, "{parser}");
+    }
 }

@@ -2,7 +2,7 @@
 //! Links like satellites and wireless hops in a whole network: every setting by a change at its instant, each direction on its own.
 
 use crate::common::{dumbbell, routed};
-use netsim::{LinkReport, Simulation};
+use netsim::{Direction, LinkReport, LinkSettings, Simulation};
 use serde_json::{json, Value};
 
 const S: u64 = 1_000_000_000;
@@ -129,4 +129,26 @@ fn a_switch_behind_the_link_passes_damaged_segments_on() {
         found <= damaged && found * 100 >= damaged * 92,
         "{found} of {damaged}"
     );
+}
+
+/// The script was right for the network as it was built; the caller has made a delay shorter meanwhile.
+#[test]
+fn a_change_of_the_script_that_cannot_be_made_is_told() {
+    let mut sim = network(&json!([
+        {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"jitter_ns": 9_000_000}},
+        {"at_ns": 2 * S, "link": "s1-s2", "direction": "a_to_b", "set": {"loss": 0.5}}]));
+    let short = LinkSettings {
+        delay_ns: Some(1_000_000),
+        ..LinkSettings::default()
+    };
+    sim.set_link("s1-s2", Direction::AToB, &short).unwrap();
+    sim.run_until(S - 1);
+    assert_eq!(sim.take_refused_change(), None);
+    sim.run_until(3 * S);
+    let refused = sim.take_refused_change().unwrap().to_string();
+    let wanted = "the change at 1000000000 ns was not made: link \"s1-s2\": jitter";
+    assert!(refused.starts_with(wanted), "{refused}");
+    assert_eq!(sim.take_refused_change(), None);
+    // The others are made.
+    assert!(way(&sim, "a_to_b").stats.dropped_loss > 0);
 }

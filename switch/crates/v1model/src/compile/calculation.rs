@@ -35,7 +35,7 @@ pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
                     return width_json.fail(format!("a constant is at most {BITS_MAX} bits wide"));
                 }
                 item.charge(u64::from(width.div_ceil(64)) * 8, || "a constant".into())?;
-                let value = item.get("value")?.hexstr()?;
+                let value = item.get("value")?.hexstr_of(width)?;
                 let limbs = crate::bits::limbs_for(width);
                 let mut limbs = value.to_limbs(limbs);
                 crate::exec::wide::mask(&mut limbs, width);

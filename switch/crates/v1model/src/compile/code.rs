@@ -493,6 +493,13 @@ pub(crate) struct Calculation {
     pub words: Option<Vec<WordRun>>,
 }
 
+impl Calculation {
+    /// Its result depends on more than its inputs.
+    pub fn has_state(&self) -> bool {
+        matches!(self.algorithm.as_str(), "random" | "round_robin")
+    }
+}
+
 /// Fields under one validity, combined to 64-bit words (the last may be shorter).
 #[derive(Clone, Debug)]
 pub(crate) struct WordRun {

@@ -277,8 +277,7 @@ impl Parser<'_> {
                         ));
                     }
                     if let Some(mask) = transition.opt("mask") {
-                        let ones = mask.hexstr()?;
-                        let (_, full) = self.split(&select.parts, &ones, &mask)?;
+                        let (_, full) = self.split(&select.parts, &mask)?;
                         if full != width {
                             return mask.fail(format!(
                                 "a mask over a parser value set of {width} bits must be all ones"
@@ -346,17 +345,18 @@ impl Parser<'_> {
     }
 
     /// A value in which each part has been padded to bytes, as limbs by part; and the number of ones in it.
-    fn split(
-        &self,
-        parts: &[(Slot, u16, u32)],
-        value: &crate::json::Integer,
-        json: &Json,
-    ) -> Load<(Vec<u64>, u32)> {
+    fn split(&self, parts: &[(Slot, u16, u32)], json: &Json) -> Load<(Vec<u64>, u32)> {
         let bits: u32 = parts.iter().map(|p| p.2.div_ceil(8) * 8).sum();
-        if value.is_negative() || value.bits() > bits {
-            return json.fail(format!(
-                "the value does not fit in the {bits} bits of the key"
-            ));
+        let mut value = json.hexstr_of(bits)?;
+        if value.is_negative() {
+            // p4c adds the parts up, each shifted: a negative one takes from the one in front of it.
+            let [(_, _, width)] = parts else {
+                let count = parts.len();
+                return json.fail(format!(
+                    "a negative value of a key of {count} parts does not say which of them are negative"
+                ));
+            };
+            value = json.hexstr_of(*width)?;
         }
         let all = value.to_limbs(limbs_for(bits).max(1));
         let bit = |i: u32| all[i as usize / 64] >> (i % 64) & 1;
@@ -380,9 +380,9 @@ impl Parser<'_> {
         transition: &Json,
         value: &Json,
     ) -> Load<(Vec<u64>, Vec<u64>)> {
-        let (mut values, _) = self.split(parts, &value.hexstr()?, value)?;
+        let (mut values, _) = self.split(parts, value)?;
         let masks = match transition.opt("mask") {
-            Some(mask) => self.split(parts, &mask.hexstr()?, &mask)?.0,
+            Some(mask) => self.split(parts, &mask)?.0,
             None => vec![u64::MAX; values.len()],
         };
         for (value, mask) in values.iter_mut().zip(&masks) {

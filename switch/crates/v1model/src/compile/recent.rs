@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The programs compiled last: networks of many switches, and run after run of an experiment, load the same one again.
+//! The programs that are in use, and small ones that were lately: networks of many switches, and run after run of an
+//! experiment, load the same one again.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use serde_json::Value;
 
@@ -38,18 +40,28 @@ pub(crate) struct Compiled {
     pub bytes: u64,
 }
 
-/// So many programs are kept.
+/// So many small programs are kept that nobody uses.
 const MOST: usize = 4;
+/// Bytes of the JSON of a small program.
+const SMALL: usize = 2 << 20;
 
-struct Kept {
-    json: Box<[u8]>,
-    program: Arc<Compiled>,
+/// Length and hash of a JSON, by a key that nobody outside of this process knows: nobody can write two of the same.
+type Name = (usize, u64);
+
+struct Known {
+    name: Name,
+    program: Weak<Compiled>,
+    /// Of the last small ones.
+    kept: Option<Arc<Compiled>>,
 }
 
 /// The last used last.
-struct Recent(Mutex<Vec<Kept>>);
+struct Recent {
+    hasher: RandomState,
+    known: Mutex<Vec<Known>>,
+}
 
-static RECENT: Recent = Recent::new();
+static RECENT: LazyLock<Recent> = LazyLock::new(Recent::new);
 
 /// The program of a JSON, which may take `budget_bytes`: compiled now, or taken from those that were.
 ///
@@ -88,38 +100,41 @@ pub(crate) fn compile(
 }
 
 impl Recent {
-    const fn new() -> Recent {
-        Recent(Mutex::new(Vec::new()))
+    fn new() -> Recent {
+        Recent {
+            hasher: RandomState::new(),
+            known: Mutex::new(Vec::new()),
+        }
     }
 
     fn get(&self, json: &[u8], budget_bytes: u64) -> Result<Arc<Compiled>, LoadError> {
-        let known = self.take(json).filter(|known| known.bytes <= budget_bytes);
+        let name = (json.len(), self.hasher.hash_one(json));
+        let known = self.take(name).filter(|known| known.bytes <= budget_bytes);
         let program = match known {
             Some(program) => program,
             // Without the lock: others need not wait.
             None => Arc::new(compile(json, budget_bytes, super::program)?),
         };
-        self.put(json, &program);
+        self.put(name, &program);
         Ok(program)
     }
 
-    fn take(&self, json: &[u8]) -> Option<Arc<Compiled>> {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = recent.iter().position(|kept| *kept.json == *json)?;
-        Some(recent.remove(at).program)
+    fn take(&self, name: Name) -> Option<Arc<Compiled>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|k| k.name == name)?.program.upgrade()
     }
 
-    fn put(&self, json: &[u8], program: &Arc<Compiled>) {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn put(&self, name: Name, program: &Arc<Compiled>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have compiled the same meanwhile.
-        recent.retain(|kept| *kept.json != *json);
-        if recent.len() == MOST {
-            recent.remove(0);
-        }
-        recent.push(Kept {
-            json: json.into(),
-            program: program.clone(),
+        known.retain(|k| k.name != name && k.program.strong_count() > 0);
+        known.push(Known {
+            name,
+            program: Arc::downgrade(program),
+            kept: (name.0 <= SMALL).then(|| program.clone()),
         });
+        let kept = known.iter_mut().rev().filter(|k| k.kept.is_some());
+        kept.skip(MOST).for_each(|k| k.kept = None);
     }
 }
 
@@ -141,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_json_is_compiled_once_and_old_ones_go() {
+    fn the_same_json_is_compiled_once() {
         let recent = Recent::new();
         let get = |n| recent.get(&json(n), BUDGET).unwrap();
         let first = get(0);
@@ -153,8 +168,40 @@ mod tests {
         for n in 1..=MOST {
             get(n);
         }
-        assert_eq!(recent.0.lock().unwrap().len(), MOST);
-        assert!(!Arc::ptr_eq(&first, &get(0)));
+        assert!(Arc::ptr_eq(&first, &get(0)), "it is in use");
+    }
+
+    /// Programs that are alive.
+    fn alive(recent: &Recent) -> usize {
+        let known = recent.known.lock().unwrap();
+        known
+            .iter()
+            .filter(|k| k.program.strong_count() > 0)
+            .count()
+    }
+
+    #[test]
+    fn only_a_few_small_programs_stay_when_nobody_uses_them() {
+        let recent = Recent::new();
+        for n in 0..2 * MOST {
+            recent.get(&json(n), BUDGET).unwrap();
+        }
+        assert_eq!(alive(&recent), MOST);
+        let large = |n: usize| [json(n), vec![b' '; SMALL]].concat();
+        let used: Vec<_> = (0..MOST + 1)
+            .map(|n| recent.get(&large(n), BUDGET).unwrap())
+            .collect();
+        for (n, program) in used.iter().enumerate() {
+            assert!(Arc::ptr_eq(
+                program,
+                &recent.get(&large(n), BUDGET).unwrap()
+            ));
+        }
+        assert_eq!(alive(&recent), MOST + used.len());
+        drop(used);
+        assert_eq!(alive(&recent), MOST);
+        recent.get(&json(0), BUDGET).unwrap();
+        assert_eq!(recent.known.lock().unwrap().len(), MOST + 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::layout::{Field, Layout};
 use super::names::{meter_unit, Names};
 use crate::bits::{limbs_for, Bits};
 use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, KeyMatch};
-use crate::json::{Integer, Json, Load, Unique};
+use crate::json::{Json, Load, Unique};
 use crate::schema::*;
 use crate::table::Table;
 
@@ -56,17 +56,10 @@ impl Direct {
     }
 }
 
-/// A value cut to its field, or an error when it does not fit.
-fn bits(json: &Json, width: u32, value: &Integer) -> Load<Bits> {
-    if value.is_negative() || value.bits() > width {
-        return json.fail(format!("the value does not fit in {width} bits"));
-    }
-    Ok(Bits::from_limbs(width, &value.to_limbs(limbs_for(width))))
-}
-
 /// A `hexstr` of `width` bits.
 fn hex_bits(json: &Json, width: u32) -> Load<Bits> {
-    bits(json, width, &json.hexstr()?)
+    let value = json.hexstr_of(width)?;
+    Ok(Bits::from_limbs(width, &value.to_limbs(limbs_for(width))))
 }
 
 /// The action and arguments in `{action_id, action_data}`.
@@ -303,7 +296,7 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
         match part.opt("mask") {
             Some(mask) => {
                 masked = true;
-                masks.extend(bits(&mask, field.width, &mask.hexstr()?)?.to_limbs());
+                masks.extend(hex_bits(&mask, field.width)?.to_limbs());
             }
             None => masks.extend(vec![u64::MAX; limbs]),
         }
@@ -464,7 +457,7 @@ fn entry_match(json: &Json, key: &KeySchema) -> Load<KeyMatch> {
     let value = || -> Load<Bits> {
         let value = json.get("key")?;
         if let Ok(valid) = value.bool() {
-            return bits(&value, width, &Integer::from_u64(u64::from(valid)));
+            return Ok(Bits::from_limbs(width, &[valid.into()]));
         }
         hex_bits(&value, width)
     };

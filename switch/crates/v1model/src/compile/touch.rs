@@ -42,6 +42,23 @@ pub(crate) fn parses(op: &Op) -> bool {
     )
 }
 
+/// An operation that reads or changes what other packets do too.
+pub(crate) fn has_state(program: &Program, op: &Op) -> bool {
+    match *op {
+        Op::Hash { calculation, .. } => program.calculations[usize::from(calculation)].has_state(),
+        _ => matches!(
+            op,
+            Op::Count { .. }
+                | Op::Meter { .. }
+                | Op::RegisterRead { .. }
+                | Op::RegisterReadWide { .. }
+                | Op::RegisterWrite { .. }
+                | Op::RegisterWriteWide { .. }
+                | Op::Random { .. }
+        ),
+    }
+}
+
 /// An operation that may leave the code at once, for good.
 pub(crate) fn may_leave(op: &Op) -> bool {
     parses(op) || matches!(op, Op::ParserError { .. } | Op::CheckExit | Op::Step)

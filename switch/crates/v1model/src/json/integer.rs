@@ -60,6 +60,17 @@ impl Integer {
         }
     }
 
+    /// It is a value of `width` bits, a negative one in two's complement.
+    pub fn fits(&self, width: u32) -> bool {
+        match self.negative {
+            false => self.bits() <= width,
+            true => {
+                let ones: u32 = self.magnitude.iter().map(|limb| limb.count_ones()).sum();
+                self.bits() - u32::from(ones == 1) < width
+            }
+        }
+    }
+
     /// The value, when it is in 0..2^64.
     pub fn to_u64(&self) -> Option<u64> {
         match (self.negative, self.magnitude.as_slice()) {
@@ -105,5 +116,28 @@ mod tests {
         assert_eq!(Integer::from_hexstr("0xzz"), None);
         assert_eq!(Integer::from_hexstr(""), None);
         assert!(!Integer::from_hexstr("-0x00").unwrap().is_negative());
+    }
+
+    #[test]
+    fn a_width_takes_its_unsigned_and_its_signed_values() {
+        let fits = |text: &str, width| Integer::from_hexstr(text).unwrap().fits(width);
+        for (text, least) in [
+            ("0x00", 0),
+            ("0xff", 8),
+            ("0x100", 9),
+            ("-0x01", 1),
+            ("-0x02", 2),
+            ("-0x03", 3),
+            ("-0x80", 8),
+            ("-0x81", 9),
+            ("-0x8000000000000000", 64),
+            ("-0x8000000000000001", 65),
+            ("-0x10000000000000001", 66),
+        ] {
+            assert!(
+                fits(text, least) && (least == 0 || !fits(text, least - 1)),
+                "{text}"
+            );
+        }
     }
 }

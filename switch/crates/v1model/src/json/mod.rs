@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::bits::low_mask;
 use crate::error::LoadError;
 
 mod budget;
@@ -242,6 +243,22 @@ impl<'a> Json<'a> {
             Some(value) => Ok(value),
             None => self.expected("an integer"),
         }
+    }
+
+    /// A `hexstr` of `width` bits, a negative one in two's complement.
+    pub fn hexstr_of(&self, width: u32) -> Load<Integer> {
+        let value = self.hexstr()?;
+        if value.fits(width) {
+            return Ok(value);
+        }
+        self.fail(match width {
+            0..=64 => format!(
+                "the value does not fit in {width} bits: -{:#x} to {:#x} do",
+                low_mask(width).div_ceil(2),
+                low_mask(width)
+            ),
+            _ => format!("the value does not fit in {width} bits"),
+        })
     }
 
     /// A `hexstr`, e.g. `0x0800` or `-0x01`.

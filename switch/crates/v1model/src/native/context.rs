@@ -19,8 +19,10 @@ pub(super) struct Context<'c, 'm> {
     pub ingress_bytes: u64,
     /// `exit` was called.
     pub exited: u64,
+    /// 1 when a function that the code called has panicked: the code ends there.
+    pub panicked: u64,
     pub machine: &'c mut Machine<'m>,
-    /// A panic of a function that the code called: it goes on when the code has ended.
+    /// That panic, which goes on when the code has ended.
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -50,6 +52,7 @@ pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &
         ingress_bytes: packet.ingress_bytes.into(),
         packet: &raw mut *packet,
         exited: 0,
+        panicked: 0,
         machine,
         panic: None,
     };
@@ -63,15 +66,67 @@ pub(super) fn run(code: Code, slots: usize, machine: &mut Machine<'_>, packet: &
 }
 
 impl Context<'_, '_> {
-    /// Calls `f` for compiled code, through which no panic may go; after one, the result is `otherwise`.
+    /// Calls `f` for compiled code, through which no panic may go; after one, the result is `otherwise`, which nobody uses.
     #[inline(always)]
     pub fn contained<R>(&mut self, otherwise: R, f: impl FnOnce(&mut Self) -> R) -> R {
         match catch_unwind(AssertUnwindSafe(|| f(self))) {
             Ok(value) => value,
             Err(panic) => {
-                self.panic.get_or_insert(panic);
+                self.panic = Some(panic);
+                self.panicked = 1;
                 otherwise
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{catch_unwind, AssertUnwindSafe};
+
+    use serde_json::json;
+
+    use crate::minimal::*;
+    use crate::{Effects, Engine, Pipeline};
+
+    /// A fault of ours in a function that machine code calls: nothing happens behind it, as in the interpreter.
+    #[test]
+    fn after_a_panic_the_code_does_nothing_more() {
+        let write = |register: &str, index: u64| {
+            let register = json!({"type": "register_array", "value": register});
+            op(
+                "register_write",
+                json!([register, number(index), number(1)]),
+            )
+        };
+        let hash = op(
+            "modify_field_with_hash_based_offset",
+            json!([field("h", "n"), number(0), {"type": "calculation", "value": "c"}, number(8)]),
+        );
+        let mut program = minimal(
+            &[write("r32", 0), hash, write("r32", 1), write("r100", 1)],
+            &[],
+        );
+        let input = json!([field("h", "n")]);
+        program["calculations"] = json!([{"name": "c", "id": 0, "algo": "crc32", "input": input}]);
+        for engine in [Engine::Interpreter, Engine::Native] {
+            let mut pipeline = Pipeline::from_json(&bytes(&program)).unwrap();
+            if !pipeline.set_engine(engine) {
+                continue; // Tests may be for the interpreter alone.
+            }
+            pipeline.state.hashes.clear();
+            let (mut packet, mut effects) = (pipeline.new_packet(), Effects::new());
+            packet.load(&frame(1, 2, 3));
+            pipeline.reset(&mut packet);
+            pipeline.parse(&mut packet, &mut effects);
+            let ingress = || pipeline.ingress(&mut packet, 0, &mut effects);
+            assert!(catch_unwind(AssertUnwindSafe(ingress)).is_err());
+            let written = |register: &str, index| {
+                let register = pipeline.find_register(register).unwrap();
+                pipeline.register_get(register, index).unwrap().to_u64()
+            };
+            let all = [("r32", 0), ("r32", 1), ("r100", 1)].map(|(r, i)| written(r, i));
+            assert_eq!(all, [Some(1), Some(0), Some(0)], "{engine:?}");
         }
     }
 }

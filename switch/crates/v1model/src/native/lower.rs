@@ -47,6 +47,8 @@ pub(super) struct Lower<'l, 'f> {
     bounds: SecondaryMap<Value, u64>,
     /// Where the code goes when it ends; returns when there is nothing more to do.
     pub tail: Option<ir::Block>,
+    /// Where the code goes on after a panic: it returns.
+    panicked: Option<ir::Block>,
     /// The copies of each block, by its index.
     pub copies: Vec<Vec<BlockCopy>>,
     /// How many more copies may be made.
@@ -74,6 +76,7 @@ impl<'l, 'f> Lower<'l, 'f> {
             state,
             bounds: SecondaryMap::with_default(u64::MAX),
             tail: None,
+            panicked: None,
             copies: Vec::new(),
             more: MORE_COPIES,
             by_place: false,
@@ -386,7 +389,26 @@ impl<'l, 'f> Lower<'l, 'f> {
         let mut all = vec![self.context];
         all.extend(args);
         let call = self.b.ins().call_indirect(signature, address, &all);
-        self.b.inst_results(call).to_vec()
+        let results = self.b.inst_results(call).to_vec();
+        self.leave_after_panic();
+        results
+    }
+
+    /// Leaves the code, and all as it is, when the function that was called has panicked.
+    fn leave_after_panic(&mut self) {
+        let panicked = offset_of!(Context<'_, '_>, panicked) as i32;
+        let panicked = self.load(types::I64, self.context, panicked);
+        let (on, known) = (self.b.create_block(), self.panicked);
+        let out = known.unwrap_or_else(|| self.b.create_block());
+        self.b.ins().brif(panicked, out, &[], on, &[]);
+        if known.is_none() {
+            self.panicked = Some(out);
+            self.b.set_cold_block(out);
+            self.b.switch_to_block(out);
+            let done = self.b.ins().iconst(types::I64, DONE);
+            self.b.ins().return_(&[done]);
+        }
+        self.b.switch_to_block(on);
     }
 }
 

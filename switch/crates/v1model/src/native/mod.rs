@@ -25,6 +25,8 @@ mod parser;
 mod state;
 mod values;
 
+use std::mem::ManuallyDrop;
+
 use cranelift_codegen::ir::{types, AbiParam, Function, InstBuilder, Signature, UserFuncName};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
@@ -40,7 +42,7 @@ use self::lower::{Lower, Pseudo};
 use crate::compile::code::{Op, Pc, Program};
 use crate::compile::layout::Slot;
 use crate::compile::optimise::slots::{self, SlotSet};
-use crate::compile::touch::{touches, Touch};
+use crate::compile::touch::{has_state, touches, Touch};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
@@ -62,10 +64,9 @@ pub(crate) struct Compiled {
     slots: usize,
     /// False where a checksum depends on a condition that is code of its own: then the caller sees to them.
     pub checksums: bool,
-    /// Tables that `warm` is for.
+    /// Tables that `warm` is for; none where packets may not be parsed ahead.
     warmed: Box<[u16]>,
-    /// The memory that the code lies in; None only while it is given back.
-    memory: Option<JITModule>,
+    _memory: Memory,
 }
 
 // SAFETY: the code is only read once it is there; the module is used by nobody until `drop`, which owns it.
@@ -73,12 +74,16 @@ unsafe impl Send for Compiled {}
 // SAFETY: as above.
 unsafe impl Sync for Compiled {}
 
-impl Drop for Compiled {
+/// The memory that code lies in, which a module alone would keep for ever: given back with the code, and when it cannot
+/// be made.
+struct Memory(ManuallyDrop<JITModule>);
+
+impl Drop for Memory {
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            // SAFETY: the code is called through `self` only, by callers that borrow it.
-            unsafe { memory.free_memory() }
-        }
+        // SAFETY: nobody uses the module afterwards.
+        let module = unsafe { ManuallyDrop::take(&mut self.0) };
+        // SAFETY: the code is called through the `Compiled` that owns this only, by callers that borrow it.
+        unsafe { module.free_memory() }
     }
 }
 
@@ -201,6 +206,16 @@ impl Native<'_> {
         packing(&schema.keys).filter(|words| words.len() <= Callee::WORDS)
     }
 
+    /// The parser, or what verifies checksums behind it, reads or changes what other packets do too: then no frame may be
+    /// parsed before those in front of it are handled.
+    fn parser_has_state(&self, leaders: &[bool]) -> bool {
+        let blocks = Blocks::new(self, leaders, self.program.parser_start);
+        let mut ops = blocks.blocks.iter().flat_map(|block| &block.ops);
+        let mut checksums = self.program.checksums.iter().filter(|c| c.verify);
+        ops.any(|op| has_state(self.program, op))
+            || checksums.any(|c| self.program.calculations[usize::from(c.calculation)].has_state())
+    }
+
     /// Tables that may be large whose key is known before ingress, which looks it up.
     fn warm_tables(&self, leaders: &[bool]) -> Vec<u16> {
         let blocks = Blocks::new(self, leaders, self.program.ingress_start);
@@ -277,7 +292,8 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
     else {
         return Err(NotCompiled::Form);
     };
-    let mut module = module()?;
+    let mut memory = Memory(ManuallyDrop::new(module()?));
+    let module = &mut *memory.0;
     let checksums = program.checksums.iter().all(|c| c.condition.is_none());
     let mut native = Native {
         program: &*program,
@@ -288,7 +304,9 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         call_conv: module.target_config().default_call_conv,
     };
     let leaders = blocks::leaders(native.program);
-    native.warm = native.warm_tables(&leaders);
+    if !native.parser_has_state(&leaders) {
+        native.warm = native.warm_tables(&leaders);
+    }
     let mut ids = Vec::new();
     for part in [
         Part::Parse,
@@ -297,13 +315,7 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         Part::Egress,
         Part::Deparse,
     ] {
-        ids.push(function(
-            &mut module,
-            &mut native,
-            &leaders,
-            part,
-            checksums,
-        )?);
+        ids.push(function(module, &mut native, &leaders, part, checksums)?);
     }
     let (alone, warmed) = (native.alone, native.warm);
     let finalized = module.finalize_definitions();
@@ -324,7 +336,7 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         slots: program.template.len(),
         checksums,
         warmed: warmed.into(),
-        memory: Some(module),
+        _memory: memory,
     })
 }
 
@@ -339,16 +351,12 @@ enum Part {
 
 fn module() -> Result<JITModule, NotCompiled> {
     let mut flags = settings::builder();
-    let verifier = if cfg!(debug_assertions) {
-        "true"
-    } else {
-        "false"
-    };
     for (name, value) in [
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("opt_level", "speed"),
-        ("enable_verifier", verifier),
+        // In release builds too: what is wrong in the code of a client's program is an error, not a write to anywhere.
+        ("enable_verifier", "true"),
         ("unwind_info", "false"),
     ] {
         let set = flags.set(name, value);

@@ -69,6 +69,12 @@ impl HashIndex {
         }
     }
 
+    /// All records, in no order.
+    pub fn records(&self) -> impl Iterator<Item = u32> + '_ {
+        let taken = self.slots.iter().filter(|&&slot| slot != 0);
+        taken.map(|slot| (slot & self.records) - 1)
+    }
+
     /// Adds a record that is not there yet; `hash_of` gives the hashes of those that are.
     pub fn insert(&mut self, hash: u64, record: u32, hash_of: impl Fn(u32) -> u64) {
         let needed = record.saturating_add(1);

@@ -60,7 +60,7 @@ pub struct Lengths {
     stride: usize,
     free: Vec<u32>,
     entries: usize,
-    /// All entries, the longest prefixes first, while they are few; else empty.
+    /// All entries, the longest prefixes first, while they are few; else empty, and until only `FEW / 2` are left.
     few: Vec<Short>,
     /// Changes since the table was made; matches found before the last one do not count.
     changes: u32,
@@ -219,6 +219,25 @@ impl Lengths {
         self.few
             .retain(|e| [e.mask] != key.mask[..] || e.value != key.value[0] & e.mask);
         self.entries -= 1;
+        if self.few.len() != self.entries && self.entries == FEW / 2 {
+            self.list_few();
+        }
+    }
+
+    /// Lists the entries, which are few again, when their keys are one limb.
+    fn list_few(&mut self) {
+        if self.stride != HEAD + 1 {
+            return;
+        }
+        for level in self.levels.iter().rev() {
+            for node in level.index.records() {
+                let (mask, entry) = (level.mask[0], self.entry(node));
+                let value = self.words[node as usize * self.stride + HEAD].get();
+                if entry != NONE {
+                    self.few.push(Short { mask, value, entry });
+                }
+            }
+        }
     }
 
     fn length(&self, key: &PackedKey) -> u32 {
@@ -390,5 +409,55 @@ impl Lengths {
             }
         }
         STOP
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::entry::KeyMatch;
+    use crate::schema::MatchKind;
+    use crate::table::tests::{bits, entry, schema, Fixture};
+    use crate::table::Index;
+
+    /// A table that had many entries is as quick with its last ones as one that never had many.
+    #[test]
+    fn few_entries_are_compared_one_by_one_again() {
+        for most in [1, 32, 33, 100] {
+            let mut f = Fixture::new(schema(&[("a", MatchKind::Lpm, 32)], 1000));
+            let prefixes: Vec<(u32, u32)> = (0..most)
+                .map(|i| ((10 << 24) + (i << 12), 20 + i % 13))
+                .collect();
+            let of = |(value, prefix_len): (u32, u32)| {
+                let value = bits(32, u128::from(value & u32::MAX << (32 - prefix_len)));
+                entry(
+                    vec![KeyMatch::Lpm { value, prefix_len }],
+                    0,
+                    prefix_len.into(),
+                )
+            };
+            for (i, &prefix) in prefixes.iter().enumerate() {
+                f.insert(&of(prefix), i as u64).unwrap();
+            }
+            let mut left = prefixes;
+            while left.len() > 3.min(most as usize - 1) {
+                let gone = left.remove(left.len() * 7 % 5 % left.len());
+                f.table.delete(&f.schema, &of(gone).key).unwrap();
+                for &(value, _) in &left {
+                    for key in [value, value ^ 1, value | 0xfff] {
+                        let under = |&&(v, len): &&(u32, u32)| (v ^ key) >> (32 - len) == 0;
+                        let longest = left.iter().filter(under).map(|&(_, len)| len).max();
+                        let found = f.look(&[key.into()], 0);
+                        assert_eq!(found, longest.map(u64::from), "{key:#x} of {left:?}");
+                    }
+                }
+            }
+            let Index::Lpm(lengths) = &f.table.index else {
+                panic!("a prefix")
+            };
+            assert_eq!(
+                (lengths.few.len(), lengths.entries),
+                (left.len(), left.len())
+            );
+        }
     }
 }

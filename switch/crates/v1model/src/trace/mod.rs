@@ -19,6 +19,8 @@ pub use steps::{Change, Extracted, Kind, Line, Place, Source, Step, Use, Value};
 
 pub(crate) use record::{Recorder, Scene};
 
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+
 use crate::error::LoadError;
 use crate::pipeline::Pipeline;
 
@@ -55,9 +57,13 @@ impl Tracer {
             return None;
         }
         std::mem::swap(&mut own.state, &mut real.state);
-        let result = f(own);
+        // A panic goes on when the state is back.
+        let result = catch_unwind(AssertUnwindSafe(|| f(own)));
         own.undo();
         std::mem::swap(&mut own.state, &mut real.state);
-        Some(result)
+        Some(result.unwrap_or_else(|panic| {
+            own.take_steps();
+            resume_unwind(panic)
+        }))
     }
 }

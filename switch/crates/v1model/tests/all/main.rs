@@ -8,6 +8,7 @@ mod compiled;
 mod headers;
 mod loops;
 mod meters;
+mod negative;
 mod primitives;
 mod profiles;
 mod refusals;

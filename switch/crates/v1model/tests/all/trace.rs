@@ -118,6 +118,39 @@ fn counters_registers_and_random_numbers_are_as_if_nothing_had_been_traced() {
     assert_eq!(p.counter_get(counter, 0), Ok((0, 0)));
 }
 
+/// The panic is the caller's; entries and numbers are again those of the pipeline that carries packets.
+#[test]
+fn after_a_panic_in_a_trace_the_state_is_back_too() {
+    let mut bench = Bench::load("state");
+    let table = bench.pipeline.find_table("MyIngress.by_key").unwrap();
+    let entry = lpm(&bench, table);
+    bench.pipeline.table_insert(table, &entry, 0).unwrap();
+    let counter = bench.pipeline.find_counter("MyIngress.by_index").unwrap();
+    let mut tracer = Tracer::from_json(&compiled("state")).unwrap();
+    let frame = packets()[0].0.emit();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        tracer.with(&mut bench.pipeline, |pipeline| {
+            let (mut packet, mut effects) = (pipeline.new_packet(), Effects::new());
+            packet.load(&frame);
+            pipeline.reset(&mut packet);
+            pipeline.parse(&mut packet, &mut effects);
+            pipeline.ingress(&mut packet, 0, &mut effects);
+            let counted = pipeline.direct_counter_get(table, &entry.key);
+            assert_eq!(counted.unwrap().0, 1);
+            panic!("in a trace");
+        })
+    }));
+    assert!(panicked.is_err());
+    let counted = bench.pipeline.direct_counter_get(table, &entry.key);
+    assert_eq!(counted, Ok((0, 0)));
+    assert_eq!(bench.pipeline.counter_get(counter, 0), Ok((0, 0)));
+    // Neither of the two is spoilt.
+    trace(&mut tracer, &mut bench.pipeline, &frame, 0);
+    bench.frame(&frame, 3, 0);
+    let counted = bench.pipeline.direct_counter_get(table, &entry.key);
+    assert_eq!(counted.unwrap().0, 1);
+}
+
 #[test]
 fn meters_keep_their_tokens() {
     let fill = |bench: &mut Bench| {

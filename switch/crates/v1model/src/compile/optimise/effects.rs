@@ -59,8 +59,7 @@ impl Effects {
 
     /// True when a calculation's result depends on more than its inputs.
     pub fn has_state(&self, calculation: u16) -> bool {
-        let algorithm = &self.program.calculations[usize::from(calculation)].algorithm;
-        matches!(algorithm.as_str(), "random" | "round_robin")
+        self.program.calculations[usize::from(calculation)].has_state()
     }
 
     /// What a lookup reads and writes besides the action that follows.
