@@ -16,9 +16,9 @@ import pytest
 from fairlane_lab.cli import app, running
 from fairlane_lab.definition import Definition, Selection, load_text
 from fairlane_lab.estimates import sort_by_repeat_and_cost
+from fairlane_lab.inputs import build_hashes
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
-from fairlane_lab.sweep.build import build_hashes
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
 from fairlane_lab.sweep.runners import SIM, Outcome, find_runner, local_executor
 from fairlane_lab.sweep.testbed import mininet_testbed
@@ -141,14 +141,18 @@ def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path) -> None:
 
 def test_a_worker_with_another_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its runs would be of something else. Before the first run, and where a worker comes later."""
-    mine = dict(build_hashes())
-    monkeypatch.setattr("fairlane_lab.sweep.workers.build_hashes", lambda: {**mine, "native": "0123456789ab"})
+    other = {**build_hashes(), "native": "0123456789ab"}
+
+    def hashes(_kernel: bool) -> dict[str, str]:
+        return other
+
+    monkeypatch.setattr("fairlane_lab.sweep.workers.build_hashes", hashes)
     campaign = Campaign(definition(), THREE, tmp_path / "new")
     done = run_campaign(campaign, dask_cluster(RUN, workers=1))
-    assert re.search(r"worker \S+ has another fairlane: native is \w+, here 0123456789ab", done.stopped)
+    assert re.search(r"worker \S+ has another fairlane, or other files: native is \w+, here 0123456789ab", done.stopped)
     with process_pool(RUN, 1) as pool:
         done = run_campaign(campaign, pool.execute)
-    assert "which came later, has another fairlane: native is" in done.stopped
+    assert "which came later, has another fairlane, or other files: native is" in done.stopped
     assert not (tmp_path / "new").exists()
 
 

@@ -298,6 +298,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         sample_s=body.run.sample_s,
         series=repeat < body.run.series_repeats,
         until_done=body.run.until_done,
+        topology_file=resolution.topology.file,
     )
 
 

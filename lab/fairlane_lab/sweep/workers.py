@@ -22,10 +22,10 @@ from typing import Any
 from fairlane_controller.program.registry import load_program
 
 from fairlane_lab.estimates import sort_by_repeat_and_cost
+from fairlane_lab.inputs import build_hashes, differences, digest_once, scenario_inputs
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
-from fairlane_lab.sweep.build import build_hashes, differences
 from fairlane_lab.sweep.runners import Failure, OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0
@@ -92,8 +92,8 @@ class Workers:
         while left or running:
             try:
                 while left and len(running) < AHEAD * max(1, count_workers()):
-                    programs = {scenario.program for scenario in left[0]}
-                    task = executor.submit(_run_batch, self._runner, programs, pickle.dumps(left[0]), build_hashes())
+                    programs, ours = {scenario.program for scenario in left[0]}, _hashes(self._runner, left[0])
+                    task = executor.submit(_run_batch, self._runner, programs, pickle.dumps(left[0]), ours)
                     running[task] = left.popleft()
                 done, _ = wait(running, timeout=self._patience_s, return_when=FIRST_COMPLETED)
                 if not done:
@@ -154,8 +154,8 @@ def dask_cluster(
             raise RunError(
                 f"the dask scheduler {scheduler or 'of this machine'} has no workers for us: {error}"
             ) from error
-        for worker, theirs in sorted(client.run(_hashes_there).items()):
-            _check_build(f"worker {worker}", theirs, build_hashes())
+        for worker, theirs in sorted(client.run(_hashes, runner).items()):
+            _check_build(f"worker {worker}", theirs, _hashes(runner))
         return client.get_executor(pure=False, retries=0), lambda: len(client.nthreads())
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
@@ -165,15 +165,19 @@ def dask_cluster(
     return execute
 
 
-def _hashes_there() -> dict[str, str]:
-    """In a worker."""
-    return dict(build_hashes())
+def _hashes(runner: str, scenarios: Iterable[Scenario] = ()) -> dict[str, str]:
+    """Of this process's fairlane, and of the files that scenarios name."""
+    files = dict.fromkeys(each for scenario in scenarios for each in scenario_inputs(scenario))
+    own = {f"{each.kind} {each.given}": digest_once(each) for each in files}
+    return {**build_hashes(runner == runners.KERNEL), **own}
 
 
 def _check_build(worker: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
     """Raises RunError for a worker that has not what the campaign was started with: its runs would be of something else."""
-    if different := differences(ours, theirs):
-        raise RunError(f"{worker} has another fairlane: {'; '.join(different)}: install the same on every machine")
+    if different := differences({name: ours.get(name, "") for name in theirs}, theirs):
+        raise RunError(
+            f"{worker} has another fairlane, or other files: {'; '.join(different)}: every machine needs the same"
+        )
 
 
 def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, ours: Mapping[str, str]) -> list[Outcome]:
@@ -181,10 +185,13 @@ def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, ours: Map
 
     Raises RunError where this process, which may have come later, is of another build.
     """
-    _check_build(f"worker {socket.gethostname()}, which came later,", build_hashes(), ours)
+    worker = f"worker {socket.gethostname()}, which came later,"
+    _check_build(worker, _hashes(runner), ours)
     for program in programs:
         load_program(program)
-    return [run_one(runner, scenario) for scenario in pickle.loads(scenarios)]
+    batch: list[Scenario] = pickle.loads(scenarios)
+    _check_build(worker, _hashes(runner, batch), ours)
+    return [run_one(runner, scenario) for scenario in batch]
 
 
 def _fail(scenarios: Sequence[Scenario], error: str, on_outcome: OnOutcome) -> None:
