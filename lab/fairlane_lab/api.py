@@ -34,7 +34,7 @@ def run_experiment(
         seed: Of all runs: the same seed gives the same numbers.
         quick: The short form that the experiment has for trying.
         values: Parameter -> its value, or the values to sweep over (`--set`).
-        processes: How many run side by side. More than 1 starts processes: not from a script without `if __name__ == "__main__"`.
+        processes: How many run side by side, each in a process of its own where there are more than one.
         results: Folder for the run folder; None: `results/`.
 
     Returns:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -248,6 +250,26 @@ def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Pat
     for name in (*(f"{table}.parquet" for table in DETERMINISTIC), "events.jsonl"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
     assert all(0.5 < point["metrics"]["utilisation"] < 1.02 for point in one.summary["points"])
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import fairlane
+short = {"case": "2M-2ms", "duration_s": 3, "warmup_s": 1}
+run = fairlane.run_experiment("qthresh-fig9", repeats=2, values=short, processes=2, results=Path(sys.argv[1]))
+print(len(run.runs), "runs")
+"""
+
+
+@pytest.mark.timeout(400)
+def test_a_script_without_a_guard_runs_experiments_in_several_processes(tmp_path: Path) -> None:
+    """They do not run the script again."""
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2 runs\n", "")
 
 
 def test_an_interrupt_counts_as_one_whatever_is_raised_in_its_place(

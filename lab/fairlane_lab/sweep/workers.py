@@ -12,11 +12,14 @@ import multiprocessing
 import pickle
 import signal
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 from typing import Any
 
 from fairlane_controller.program.registry import load_program
@@ -119,7 +122,7 @@ def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> Workers:
 
     def start(stack: ExitStack) -> tuple[Executor, Callable[[], int]]:
         others = {child.pid for child in multiprocessing.active_children()}
-        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_worker)
+        pool = ProcessPoolExecutor(jobs, _Context(), initializer=_prepare_worker)
         stack.callback(_end_pool, pool, others)
         return pool, lambda: jobs
 
@@ -205,6 +208,22 @@ def _end_pool(pool: ProcessPoolExecutor, others: set[int | None]) -> None:
         if child.pid not in others:
             child.terminate()
             child.join(timeout=10)
+
+
+class _Process(SpawnProcess):
+    """A new process that does not run the user's script again: no run needs anything of it, and it may have no `__main__` guard."""
+
+    def start(self) -> None:
+        """As of its base, which hands over what `__main__` is."""
+        script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = script
+
+
+class _Context(SpawnContext):
+    Process = _Process
 
 
 def _prepare_worker() -> None:
