@@ -52,11 +52,14 @@ def run_experiment(
     selection = Selection(seed=seed, repeats=repeats, quick=quick, values=chosen)
     expand(definition, selection)
     campaign = Campaign(definition, selection, new_folder(definition.experiment.name, results))
-    if processes == 1:
-        done = run_campaign(campaign, local_executor(SIM))
-    else:
-        with process_pool(SIM, processes) as pool:
-            done = run_campaign(campaign, pool.execute)
+    try:
+        if processes == 1:
+            done = run_campaign(campaign, local_executor(SIM))
+        else:
+            with process_pool(SIM, processes) as pool:
+                done = run_campaign(campaign, pool.execute)
+    except RuntimeError as error:  # CampaignError, RunError
+        raise ExperimentError(definition.origin, [Problem("", str(error))]) from None
     if done.failures or done.stopped:
         problems = [Problem(f"{one.point}, run {one.repeat}", one.error) for one in done.failures]
         raise ExperimentError(definition.origin, problems or [Problem("", done.stopped)])

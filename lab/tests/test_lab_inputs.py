@@ -184,7 +184,7 @@ def test_a_configuration_is_what_is_in_the_files_and_not_where_they_lie(tmp_path
     assert configurations(first / "other") == before
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_bundle_gives_the_same_bytes_in_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With files of the user's own: the folder that they came from is gone by then."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
@@ -203,7 +203,7 @@ def test_a_bundle_gives_the_same_bytes_in_another_place(tmp_path: Path, monkeypa
     there = tmp_path / "elsewhere" / "mine"
     environment = {**os.environ, "FAIRLANE_SENDERS": "", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = ["sh", str(there / "repeat.sh")]
-    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=800)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "the same bytes: runs.parquet" in again.stdout
     for name in DETERMINISTIC:

@@ -262,13 +262,13 @@ print(len(run.runs), "runs")
 """
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_script_without_a_guard_runs_experiments_in_several_processes(tmp_path: Path) -> None:
     """They do not run the script again."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800)
     assert (done.returncode, done.stdout, done.stderr) == (0, "2 runs\n", "")
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -86,6 +87,8 @@ class CampaignResult:
     """Runs that were there already."""
     stopped: str = ""
     """Why it could not go on, when it could not."""
+    notes: Sequence[str] = ()
+    """What was found damaged."""
 
     @property
     def complete(self) -> bool:
@@ -98,18 +101,21 @@ def run_campaign(
 ) -> CampaignResult:
     """Run what is missing, and write tables and summary whatever happens: after Ctrl-C too, `interrupted` and not complete.
 
-    Raises ExperimentError and CampaignError, before anything runs. Without a single result no folder is left.
+    Raises ExperimentError and CampaignError, before anything runs; RunError where results cannot be written. Without a single
+    result no folder is left.
     """
     scenarios = campaign.scenarios()
     inputs = campaign.inputs(scenarios)
     for each in inputs:
         if each.kind == "program" and each.digest != digest_once(each):
             raise CampaignError(f"{each.kind} {each.given} has changed since this process loaded it: start another one")
-    identity = _claim(campaign, inputs)
+    with _writing(campaign):
+        identity = _claim(campaign, inputs)
     about = {**metadata(), "campaign": identity}
     order = [point.name for point in make_points(campaign.definition.experiment)]
     order += [scenario.point for scenario in scenarios if scenario.point not in set(order)]
     store = Store(campaign.folder, list(dict.fromkeys(order)))
+    notes = store.set_damaged_aside()
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Failure] = []
@@ -123,7 +129,8 @@ def run_campaign(
             began = now
         if outcome.result is not None:
             runtime = campaign.selection.runtime
-            store.add(make_rows(outcome.scenario, outcome.result, runtime, campaign.target))
+            with _writing(campaign):
+                store.add(make_rows(outcome.scenario, outcome.result, runtime, campaign.target))
         elif outcome.failure is not None:
             failures.append(outcome.failure)
         on_outcome(outcome)
@@ -136,18 +143,41 @@ def run_campaign(
         interrupted = True
     except RuntimeError as error:  # RunError too: a cluster that is gone, a network that does not start
         stopped = str(error)
-    finally:
+    with _writing(campaign, store):
         store.flush()
-    if store.finished_runs():
+        if store.finished_runs():
+            notes += _merge(store)
+            summary = _summary(campaign, about, scenarios, store, failures)
+            path = publish(campaign.folder, summary)
+        else:
+            summary, path = _summary(campaign, about, scenarios, store, failures), campaign.folder
+            if not notes:
+                shutil.rmtree(campaign.folder)
+    return CampaignResult(summary, path, failures, interrupted, len(scenarios) - len(missing), stopped, notes)
+
+
+def _merge(store: Store) -> list[str]:
+    """Merge what can be read; returns what cannot."""
+    try:
         store.merge()
-        summary = _summary(campaign, about, scenarios, store, failures)
-        path = publish(campaign.folder, summary)
-    else:
-        summary, path = _summary(campaign, about, scenarios, store, failures), campaign.folder
-        (campaign.folder / CAMPAIGN).unlink()
-        shutil.rmtree(campaign.folder / COPIES)
-        campaign.folder.rmdir()
-    return CampaignResult(summary, path, failures, interrupted, len(scenarios) - len(missing), stopped)
+    except (OSError, ValueError):  # pyarrow's errors are of these
+        if not (damaged := store.set_damaged_aside(whole=True)):
+            raise
+        store.merge()
+        return damaged
+    return []
+
+
+@contextmanager
+def _writing(campaign: Campaign, store: Store | None = None) -> Generator[None]:
+    """Raises RunError, in one sentence, where the block cannot write the campaign's folder; `store` says what is in it."""
+    try:
+        yield
+    except OSError as error:
+        text = f"{campaign.folder} cannot be written: {error.strerror or error}"
+        if store is not None and (there := len(store.finished_runs())):
+            text += f"; {there} finished {'run is' if there == 1 else 'runs are'} in it, and the same `fairlane lab sweep` with this --folder goes on"
+        raise RunError(text) from None
 
 
 def _summary(
@@ -206,10 +236,15 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
         campaign.folder.mkdir(parents=True, exist_ok=True)
         if any(campaign.folder.iterdir()):
             raise CampaignError(f"{campaign.folder} is not empty and has no {CAMPAIGN}: not a folder of ours")
-    mine["file"] = str(Path(COPIES) / copy_inputs(inputs, campaign.folder / COPIES))
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(mine, indent=1) + "\n")
-    draft.replace(path)
+    try:
+        mine["file"] = str(Path(COPIES) / copy_inputs(inputs, campaign.folder / COPIES))
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(mine, indent=1) + "\n")
+        draft.replace(path)
+    except OSError:
+        if not path.exists():  # begun just now: the next one must not find a folder that seems to be somebody else's
+            shutil.rmtree(campaign.folder, ignore_errors=True)
+        raise
     return mine
 
 

@@ -157,13 +157,17 @@ def dask_cluster(
             raise RunError(
                 f"the dask scheduler {scheduler or 'of this machine'} has no workers for us: {error}"
             ) from error
-        for worker, theirs in sorted(client.run(_hashes, runner).items()):
+        # One that dies just now is left out: whoever takes its place is asked with its first runs.
+        for worker, theirs in sorted(client.run(_hashes, runner, on_error="ignore").items()):
             _check_build(f"worker {worker}", theirs, _hashes(runner))
         return client.get_executor(pure=False, retries=0), lambda: len(client.nthreads())
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
-        with Workers(runner, start, batch, stall_s) as cluster:
-            cluster.execute(scenarios, on_outcome)
+        try:
+            with Workers(runner, start, batch, stall_s) as cluster:
+                cluster.execute(scenarios, on_outcome)
+        except OSError as error:
+            raise RunError(f"the dask scheduler {scheduler or 'of this machine'} is gone: {error}") from error
 
     return execute
 
