@@ -31,7 +31,6 @@ SetOption = Annotated[
     typer.Option("--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."),
 ]
 QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
 NamesArgument = Annotated[
     list[str], typer.Argument(help="Experiments: names, files (.toml), patterns ('name-*') or all.")
 ]

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_lab.cli.options import JsonOption
-from fairlane_lab.cli.output import console, errors, fail, print_json
+from fairlane_lab.cli.output import JsonOption, console, errors, fail, print_json
 from fairlane_lab.definition import ExperimentError, experiment_names, load
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES

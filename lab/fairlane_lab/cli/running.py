@@ -15,7 +15,6 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
-    JsonOption,
     NamesArgument,
     QuickOption,
     RepeatsOption,
@@ -27,7 +26,7 @@ from fairlane_lab.cli.options import (
     find_experiments,
     make_selection,
 )
-from fairlane_lab.cli.output import FAILED, console, errors, fail, print_json
+from fairlane_lab.cli.output import FAILED, JsonOption, console, errors, fail, print_json
 from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import MAX_SHOWN_FAILURES, show_failures, show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairlane_lab.definition.expand import Selection, expand
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.judging import Runtime
-from fairlane_lab.definition.load import Definition
+from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.inputs import configuration

@@ -31,7 +31,7 @@ from fairlane_lab.programs.part import LabPart
 from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions, Vc
 
 if TYPE_CHECKING:
-    from fairlane_lab.definition.load import Definition
+    from fairlane_lab.definition.loading import Definition
 from fairlane_lab.topology_scripts import fl_topology
 
 RUN_PARAMETERS = ("duration_s", "warmup_s")
