@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def run_experiment(
             with process_pool(SIM, processes) as pool:
                 done = run_campaign(campaign, pool.execute)
     except RuntimeError as error:  # CampaignError, RunError
+        with contextlib.suppress(OSError):  # it may have something in it
+            campaign.folder.rmdir()
         raise ExperimentError(definition.origin, [Problem("", str(error))]) from None
     if done.failures or done.stopped:
         problems = [Problem(f"{one.point}, run {one.repeat}", one.error) for one in done.failures]

@@ -115,7 +115,8 @@ def run_campaign(
     order = [point.name for point in make_points(campaign.definition.experiment)]
     order += [scenario.point for scenario in scenarios if scenario.point not in set(order)]
     store = Store(campaign.folder, list(dict.fromkeys(order)))
-    notes = store.set_damaged_aside()
+    with _writing(campaign):
+        notes = store.set_damaged_aside()
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Failure] = []
@@ -229,9 +230,8 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
         if said:
             raise CampaignError(f"{campaign.folder} holds results of something else: {'; '.join(said)}")
         mine["inputs"] = known | mine["inputs"]
-        mine["selections"] = theirs["selections"] + [
-            each for each in mine["selections"] if each not in theirs["selections"]
-        ]
+        before: list[Any] = theirs.get("selections", [])
+        mine["selections"] = before + [each for each in mine["selections"] if each not in before]
     else:
         campaign.folder.mkdir(parents=True, exist_ok=True)
         if any(campaign.folder.iterdir()):
