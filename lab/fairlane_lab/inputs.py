@@ -48,7 +48,7 @@ class Input:
     kind: str
     """experiment, topology, program, sender, trace or command."""
     given: str
-    """As the scenario has it: a name, or an absolute path."""
+    """As the scenario has it: a name, or a path."""
     files: tuple[Path, ...]
 
     @property
@@ -58,7 +58,8 @@ class Input:
 
     def name(self, folder: Path) -> str:
         """`program own`: a path as seen from `folder`, the experiment's."""
-        return f"{self.kind} {os.path.relpath(self.given, folder) if Path(self.given).is_absolute() else self.given}"
+        path = str(self.files[0]) if self.kind == "trace" and self.files else self.given
+        return f"{self.kind} {os.path.relpath(path, folder) if Path(path).is_absolute() else path}"
 
 
 def campaign_inputs(definition: Definition, scenarios: Iterable[Scenario]) -> list[Input]:
@@ -68,7 +69,9 @@ def campaign_inputs(definition: Definition, scenarios: Iterable[Scenario]) -> li
     ]
     for scenario in {each.point: each for each in scenarios}.values():
         if (file := scenario.topology_file) is not None:
-            found.append(Input("topology", file.stem if file.parent == TOPOLOGIES else str(file), _there([file])))
+            files = _there([file])
+            given = file.stem if file.parent == TOPOLOGIES else str(files[0] if files else file)
+            found.append(Input("topology", given, files))
         found += scenario_inputs(scenario)
     return list(dict.fromkeys(found))
 
