@@ -22,10 +22,10 @@ def call(*words: str) -> int:
     return ended.value.code
 
 
-def lab_run(folder: Path, *words: str) -> dict[str, list[dict[str, dict[str, float]]]]:
-    """The summary of one run a point, from the folder above what was made."""
+def lab_run(folder: Path, *words: str, quick: bool = True) -> dict[str, list[dict[str, dict[str, float]]]]:
+    """The summary of one run a point, from the folder above what was made; without `quick` of as many as the file says."""
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
-    command = [str(FAIRLANE), "lab", "run", *words, "--quick", "--no-plots", "--json"]
+    command = [str(FAIRLANE), "lab", "run", *words, *(["--quick"] if quick else []), "--no-plots", "--json"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -69,6 +69,18 @@ def test_an_experiment_runs_at_once(here: Path) -> None:
     assert call("new", "--experiment", "my-question") == 0
     first, second = lab_run(here, "my-question.toml", "--check")["points"]
     assert first["metrics"]["fairness"] < 0.5 < second["metrics"]["fairness"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "file"),
+    [((), "mine/experiment.toml"), (("--sender",), "mine/experiment.toml"), (("--experiment",), "mine.toml")],
+)
+def test_what_is_expected_is_decided(kind: tuple[str, ...], file: str, here: Path) -> None:
+    """There are enough runs for it."""
+    assert call("new", *kind, "mine") == 0
+    short = ("--set", "duration_s=25", "--set", "warmup_s=10")
+    verdicts = lab_run(here, file, "--check", *short, quick=False)["verdicts"]
+    assert [verdict["met"] for verdict in verdicts] == [True]
 
 
 @pytest.mark.parametrize(

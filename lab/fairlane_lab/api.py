@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def run_experiment(
         seed: Of all runs: the same seed gives the same numbers.
         quick: The short form that the experiment has for trying.
         values: Parameter -> its value, or the values to sweep over (`--set`).
-        processes: How many run side by side. More than 1 starts processes: not from a script without `if __name__ == "__main__"`.
+        processes: How many run side by side, each in a process of its own where there are more than one.
         results: Folder for the run folder; None: `results/`.
 
     Returns:
@@ -52,11 +53,16 @@ def run_experiment(
     selection = Selection(seed=seed, repeats=repeats, quick=quick, values=chosen)
     expand(definition, selection)
     campaign = Campaign(definition, selection, new_folder(definition.experiment.name, results))
-    if processes == 1:
-        done = run_campaign(campaign, local_executor(SIM))
-    else:
-        with process_pool(SIM, processes) as pool:
-            done = run_campaign(campaign, pool.execute)
+    try:
+        if processes == 1:
+            done = run_campaign(campaign, local_executor(SIM))
+        else:
+            with process_pool(SIM, processes) as pool:
+                done = run_campaign(campaign, pool.execute)
+    except RuntimeError as error:  # CampaignError, RunError
+        with contextlib.suppress(OSError):  # it may have something in it
+            campaign.folder.rmdir()
+        raise ExperimentError(definition.origin, [Problem("", str(error))]) from None
     if done.failures or done.stopped:
         problems = [Problem(f"{one.point}, run {one.repeat}", one.error) for one in done.failures]
         raise ExperimentError(definition.origin, problems or [Problem("", done.stopped)])

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
@@ -204,13 +204,8 @@ class Scenario:
     """The run ends when every file of its `bytes` applications is finished, at `duration_s` at the latest."""
     series: bool = False
     """Whether the series (cwnd, queue per flow, thresholds) are wanted in the result."""
-
-    @property
-    def configuration(self) -> str:
-        """Of all that is run, without experiment, point and seed: 12 hexadecimal digits. With the same seed it gives the same numbers, in whatever experiment."""
-        run = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in _NAMES}
-        text = json.dumps(run, sort_keys=True, separators=(",", ":"), default=_plain)
-        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+    topology_file: Path | None = None
+    """That `topology` was made from; nothing is read from it any more."""
 
     @property
     def spike_s(self) -> tuple[float, float] | None:
@@ -233,8 +228,14 @@ class Scenario:
         return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)
 
 
-_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series"})
+_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series", "topology_file"})
 """Fields of a scenario that say which run it is, not what is run."""
+
+
+def plain_configuration(scenario: Scenario) -> str:
+    """What is run as JSON, without experiment, point and seed."""
+    run = {name: getattr(scenario, name) for name in scenario.__dataclass_fields__ if name not in _NAMES}
+    return json.dumps(run, sort_keys=True, separators=(",", ":"), default=_plain)
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,11 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sweep.workers import _hashes as hashes  # pyright: ignore[reportPrivateUsage]
 
 
 def run(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
@@ -103,3 +105,12 @@ def run_many(
     tell(f"{options.parallel} networks on {options.target}", 0.0)
     for scenario in scenarios:
         on_result(scenario, RunError("no network") if scenario.repeat == 2 else run(scenario))
+
+
+def dies_at_the_first_question(runner: str, scenarios: Sequence[Scenario] = ()) -> dict[str, str]:
+    """In the place of what a worker is asked before a sweep: the first one that is asked is killed just then."""
+    killed, asks = Path(os.environ["FAIRLANE_TEST_KILLED"]), int(os.environ["FAIRLANE_TEST_PID"])
+    if os.getpid() != asks and not killed.exists():
+        killed.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return hashes(runner, scenarios)

@@ -6,13 +6,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
-from fairlane_lab.definition import experiment_names
+from fairlane_lab.definition import Selection, expand, experiment_names, load
 from fairlane_lab.sweep.runners import Executor, local_executor
 from rich.console import Console
 from test_lab_definition import FILE
@@ -48,6 +50,44 @@ def test_list_names_every_experiment() -> None:
     table = {row["name"]: row for row in listed["experiments"]}
     assert (table["qthresh-table2"]["points"], table["qthresh-table2"]["runtimes"]) == (80, ["sim", "mininet"])
     assert "qthresh-table1" in lab("list").output
+
+
+LISTS = """
+import sys
+from fairlane_controller.cli.main import make_app
+from typer.testing import CliRunner
+result = CliRunner().invoke(make_app(), ["lab", "list"])
+assert "qthresh-table1" in result.output, result.output
+print(*sorted({name.split(".")[0] for name in sys.modules} & {"distributed", "finsy", "grpc", "numpy", "pandas", "pyarrow", "scipy"}))
+"""
+
+
+def test_to_list_experiments_needs_none_of_what_runs_them() -> None:
+    """Which would take several seconds: it reads their files, and counts."""
+    done = subprocess.run([sys.executable, "-c", LISTS], capture_output=True, text=True, timeout=100)
+    assert (done.stdout, done.stderr) == ("\n", "")
+
+
+@pytest.mark.parametrize("name", ["demo", "qthresh-table2", "bcr-fig4", "ena-fig7", "gfr-table2", "ten-thousand-flows"])
+def test_the_list_counts_what_would_be_run(name: str) -> None:
+    (row,) = (each for each in json.loads(lab("list", "--json").stdout)["experiments"] if each["name"] == name)
+    scenarios = expand(load(name), Selection(row["runtimes"][0]))
+    assert row["points"] == len({scenario.point for scenario in scenarios})
+    assert row["runs"] == len(scenarios)
+    assert row["duration_s"] == scenarios[0].duration_s
+
+
+def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"small": FILE, "untidy": 'name = "untidy"\n', "torn": "name ="}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    monkeypatch.setattr("fairlane_lab.cli.listing.EXPERIMENTS", tmp_path)
+    monkeypatch.setattr("fairlane_lab.cli.listing.experiment_names", lambda: list(texts))
+    result = lab("list")
+    assert result.exit_code == 2
+    assert re.search(r"small +Small.* 6 x 2 +20 s", words(result))
+    assert "untidy: has mistakes: `fairlane lab show untidy` says which" in words(result)
+    assert "torn.toml: not TOML" in words(result)
 
 
 @pytest.mark.parametrize(("columns", "reproduces"), [(80, False), (140, True)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fairlane_lab.definition import ExperimentError, expand
-from fairlane_lab.definition.load import load_text
+from fairlane_lab.definition.loading import load_text
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Change, Scenario

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.definition.judging import Expectation, Relative
-from fairlane_lab.definition.load import load_text
+from fairlane_lab.definition.loading import load_text
 from fairlane_lab.measures import carried_bps, recovery_s
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,9 @@ import pytest
 from fairlane_lab.cli import app, running
 from fairlane_lab.definition import Definition, Selection, load_text
 from fairlane_lab.estimates import sort_by_repeat_and_cost
+from fairlane_lab.inputs import build_hashes
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
-from fairlane_lab.sweep.build import build_hashes
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
 from fairlane_lab.sweep.runners import SIM, Outcome, find_runner, local_executor
 from fairlane_lab.sweep.testbed import mininet_testbed
@@ -141,14 +143,18 @@ def test_a_dask_cluster_gives_what_one_process_gives(tmp_path: Path) -> None:
 
 def test_a_worker_with_another_build_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its runs would be of something else. Before the first run, and where a worker comes later."""
-    mine = dict(build_hashes())
-    monkeypatch.setattr("fairlane_lab.sweep.workers.build_hashes", lambda: {**mine, "native": "0123456789ab"})
+    other = {**build_hashes(), "native": "0123456789ab"}
+
+    def hashes(_kernel: bool) -> dict[str, str]:
+        return other
+
+    monkeypatch.setattr("fairlane_lab.sweep.workers.build_hashes", hashes)
     campaign = Campaign(definition(), THREE, tmp_path / "new")
     done = run_campaign(campaign, dask_cluster(RUN, workers=1))
-    assert re.search(r"worker \S+ has another fairlane: native is \w+, here 0123456789ab", done.stopped)
+    assert re.search(r"worker \S+ has another fairlane, or other files: native is \w+, here 0123456789ab", done.stopped)
     with process_pool(RUN, 1) as pool:
         done = run_campaign(campaign, pool.execute)
-    assert "which came later, has another fairlane: native is" in done.stopped
+    assert "which came later, has another fairlane, or other files: native is" in done.stopped
     assert not (tmp_path / "new").exists()
 
 
@@ -244,6 +250,26 @@ def test_the_simulator_gives_the_same_bytes_on_one_core_and_on_two(tmp_path: Pat
     for name in (*(f"{table}.parquet" for table in DETERMINISTIC), "events.jsonl"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
     assert all(0.5 < point["metrics"]["utilisation"] < 1.02 for point in one.summary["points"])
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import fairlane
+short = {"case": "2M-2ms", "duration_s": 3, "warmup_s": 1}
+run = fairlane.run_experiment("qthresh-fig9", repeats=2, values=short, processes=2, results=Path(sys.argv[1]))
+print(len(run.runs), "runs")
+"""
+
+
+@pytest.mark.timeout(900)
+def test_a_script_without_a_guard_runs_experiments_in_several_processes(tmp_path: Path) -> None:
+    """They do not run the script again."""
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2 runs\n", "")
 
 
 def test_an_interrupt_counts_as_one_whatever_is_raised_in_its_place(

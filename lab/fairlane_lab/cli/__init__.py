@@ -1,28 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab …`: the commands of the lab.
+"""`fairlane lab …`: the commands of the lab, each imported when it is called.
 
-listing.py  list, show     running.py    run, sweep               options.py  what several commands share
-reporting.py  plot, report, compare, publish    tables.py, output.py  what they print
+listing.py  list    showing.py  show    running.py  run, sweep        options.py  what several commands share
+reporting.py  plot, report, compare, publish, bundle    tables.py, output.py  what they print
 stopping.py  Ctrl-C and SIGTERM
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
+from fairlane_controller.cli.lazy import CONTEXT_SETTINGS, LazyCommand, LazyGroup
 
-from fairlane_lab.cli.listing import list_experiments, show
-from fairlane_lab.cli.reporting import compare, plot, publish, report
-from fairlane_lab.cli.running import run, sweep
+_HERE = "fairlane_lab.cli"
+COMMANDS = [
+    LazyCommand("list", f"{_HERE}.listing:list_experiments", "The experiments that there are.", "Commands"),
+    LazyCommand("show", f"{_HERE}.showing:show", "What an experiment is; or the table of a run folder.", "Commands"),
+    LazyCommand("run", f"{_HERE}.running:run", "Run experiments, each into a new run folder.", "Commands"),
+    LazyCommand("sweep", f"{_HERE}.running:sweep", "Run on many cores or machines into one data set; goes on where it stopped.", "Commands"),
+    LazyCommand("plot", f"{_HERE}.reporting:plot", "Make the plots of a run folder again.", "Commands"),
+    LazyCommand("report", f"{_HERE}.reporting:report", "One HTML page: paper, sim and Mininet side by side.", "Commands"),
+    LazyCommand("compare", f"{_HERE}.reporting:compare", "Two runs side by side.", "Commands"),
+    LazyCommand("publish", f"{_HERE}.reporting:publish", "The pages of docs/results, from archived runs.", "Commands"),
+    LazyCommand("bundle", f"{_HERE}.reporting:bundle", "One archive of a run from which anyone makes it again.", "Commands"),
+]  # fmt: skip
 
-app = typer.Typer(help="Experiments: run them, show their tables, make their plots.", no_args_is_help=True)
-app.command("list")(list_experiments)
-app.command()(show)
-app.command()(run)
-app.command()(sweep)
-app.command()(plot)
-app.command()(report)
-app.command()(compare)
-app.command()(publish)
+
+class _Lab(LazyGroup):
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.add_lazy(COMMANDS)
+
+
+app = typer.Typer(
+    cls=_Lab,
+    help="Experiments: run them, show their tables, make their plots.",
+    no_args_is_help=True,
+    context_settings=CONTEXT_SETTINGS,
+)
 
 
 @app.callback()

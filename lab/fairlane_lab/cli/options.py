@@ -32,7 +32,6 @@ SetOption = Annotated[
     typer.Option("--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."),
 ]
 QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
 complete_experiment = complete_names(lambda _: experiment_names())
 NamesArgument = Annotated[
     list[str],

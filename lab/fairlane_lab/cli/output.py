@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 console = Console()
 errors = Console(stderr=True)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
 
 FAILED = 1
 """Exit code: something that was asked for has no result."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab plot`, `report`, `compare` and `publish`: what becomes of run folders, later and again."""
+"""`fairlane lab plot`, `report`, `compare`, `publish` and `bundle`: what becomes of run folders, later and again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from fairlane_lab.cli.options import JsonOption, complete_experiment
-from fairlane_lab.cli.output import console, errors, fail, print_json
+from fairlane_lab.cli.options import complete_experiment
+from fairlane_lab.cli.output import JsonOption, console, errors, fail, print_json
 from fairlane_lab.definition import ExperimentError, experiment_names, load
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_PAGES, results_root
 from fairlane_lab.results.folder import newest_folder
-from fairlane_lab.results.summary_file import RunFolderError
+from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
 
 def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
@@ -91,6 +91,25 @@ def publish(
         fail(f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish")
     if pages:
         console.print(f"{len(pages)} pages in {out}", soft_wrap=True)
+
+
+def bundle(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, such as results/demo/latest.")],
+    out: Annotated[Path | None, typer.Option(help="The archive; default NAME-TIME.tar.gz, here.")] = None,
+) -> None:
+    """One archive of a run folder with all files that decided its runs: unpack it, and one command makes them again, byte for byte."""
+    from fairlane_lab.sweep.bundle import COMMAND, make_bundle
+
+    try:
+        name = f"{read_summary(run)['experiment']}-{run.resolve().name}.tar.gz"
+        target = out or Path(name)
+        notes = make_bundle(run, target)
+    except (RunFolderError, OSError) as error:
+        fail(str(error))
+    for note in notes:
+        errors.print(f"note: {note}", style="yellow", soft_wrap=True, highlight=False, markup=False)
+    folder = target.name.removesuffix(".tar.gz")
+    console.print(f"bundle {target}; to repeat it: tar xzf {target.name} && sh {folder}/{COMMAND}", soft_wrap=True)
 
 
 def compare(

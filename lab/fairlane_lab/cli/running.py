@@ -15,7 +15,6 @@ import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
-    JsonOption,
     NamesArgument,
     QuickOption,
     RepeatsOption,
@@ -28,7 +27,7 @@ from fairlane_lab.cli.options import (
     find_experiments,
     make_selection,
 )
-from fairlane_lab.cli.output import FAILED, console, errors, fail, print_json
+from fairlane_lab.cli.output import FAILED, JsonOption, console, errors, fail, print_json
 from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import MAX_SHOWN_FAILURES, show_failures, show_summary
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand
@@ -187,6 +186,9 @@ def _run(campaign: Campaign, executor: Executor, bar: _Bar, stop: Stop) -> Campa
     except ExperimentError as error:
         bar.close()
         fail(str(error))
+    except RunError as error:
+        bar.close()
+        fail(str(error), FAILED)
 
 
 def _hold(definition: Definition, runtime: str, executor: Executor, bar: _Bar) -> Archived | None:
@@ -233,7 +235,12 @@ def _is_not_met(summary: Mapping[str, Any]) -> bool:
 def _finish(campaign: Campaign, done: CampaignResult, bar: _Bar, plots: bool, check: bool, as_json: bool) -> int:
     """Show what came out; returns the exit code."""
     bar.end()
-    pictures = _plots(campaign.folder) if plots and done.summary["points"] else []
+    for note in done.notes:
+        errors.print(note, style="yellow", soft_wrap=True, highlight=False, markup=False)
+    try:
+        pictures = _plots(campaign.folder) if plots and done.summary["points"] else []
+    except OSError as error:
+        fail(f"{campaign.folder}: no plots: {error.strerror or error}; `fairlane lab plot` makes them later", FAILED)
     hand_over(campaign.folder)
     if as_json:
         print_json({**_kept(done.summary), "folder": str(campaign.folder), "interrupted": done.interrupted})

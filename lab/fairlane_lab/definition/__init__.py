@@ -4,13 +4,20 @@
 names.py       parameters and metrics: the same names in every experiment    points.py    cases and sweep: the points
 schema.py      what a file may say                                            references.py  `$param` and `= $a * 2`
 body.py        its resolved part: topology, flows, tcp, control, changes, run topology.py  overrides of a topology document
-judging.py     paper's numbers, expectations, notes                           expand.py    points and repeats: the scenarios
-plots.py       what to draw                                                   load.py      files, and all their errors at once
+judging.py     paper's numbers, expectations, notes                           expansion.py points and repeats: the scenarios
+plots.py       what to draw                                                   loading.py   files, and all their errors at once
 """
 
-from fairlane_lab.definition.expand import Selection, expand, repeats_of
-from fairlane_lab.definition.load import Definition, experiment_names, load, load_text
-from fairlane_lab.problems import ExperimentError, Problem
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlane_lab.definition.expansion import Selection, expand, repeats_of
+    from fairlane_lab.definition.extend import experiment_names
+    from fairlane_lab.definition.loading import Definition, load, load_text
+    from fairlane_lab.problems import ExperimentError, Problem
 
 __all__ = [
     "Definition",
@@ -23,3 +30,17 @@ __all__ = [
     "load_text",
     "repeats_of",
 ]
+
+_LATE = {
+    **dict.fromkeys(("Selection", "expand", "repeats_of"), "fairlane_lab.definition.expansion"),
+    **dict.fromkeys(("Definition", "load", "load_text"), "fairlane_lab.definition.loading"),
+    **dict.fromkeys(("ExperimentError", "Problem"), "fairlane_lab.problems"),
+    "experiment_names": "fairlane_lab.definition.extend",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when it is used: to list experiments needs their files only."""
+    if name not in _LATE:
+        raise AttributeError(f"module 'fairlane_lab.definition' has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)

@@ -6,16 +6,82 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlane_lab.definition.expand import overrides, resolve_point
+from fairlane_lab.definition.expansion import overrides, resolve_point
 from fairlane_lab.definition.metric import Metric, parse_metric
-from fairlane_lab.definition.names import GROUP_METRICS, RUNTIMES, SERIES_METRICS, TRANSFER_METRICS
+from fairlane_lab.definition.names import (
+    GROUP_METRICS,
+    PARAMETERS,
+    RUNTIMES,
+    SERIES_METRICS,
+    SET_BY_THE_LAB,
+    TRANSFER_METRICS,
+)
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
-from fairlane_lab.definition.points import Point
-from fairlane_lab.definition.strict import Between, Where, matches
+from fairlane_lab.definition.points import Point, make_points
+from fairlane_lab.definition.schema import Experiment
+from fairlane_lab.definition.strict import Between, Steps, Where, matches
 from fairlane_lab.problems import Problem, place, unknown
 
 if TYPE_CHECKING:
-    from fairlane_lab.definition.load import Definition
+    from fairlane_lab.definition.loading import Definition
+
+
+def check_points(experiment: Experiment) -> list[Problem]:
+    """What is wrong with the names and labels of params, cases and sweep."""
+    problems: list[Problem] = []
+    for name in experiment.params:
+        problems += _check_name(name, ("params", name))
+    labels: set[str] = set()
+    keys = [set(case) for case in experiment.cases]
+    for index, case in enumerate(experiment.cases):
+        label = case.get("label")
+        if not isinstance(label, str) or not label or "/" in label:
+            problems.append(
+                Problem(place(("cases", index, "label")), f"got {label!r}; each case has a label without /")
+            )
+        elif label in labels:
+            problems.append(Problem(place(("cases", index, "label")), f"{label!r} is the label of an earlier case"))
+        else:
+            labels.add(label)
+        for name, value in case.items():
+            if name == "label":
+                continue
+            problems += _check_name(name, ("cases", index, name))
+            if not isinstance(value, bool | int | float | str):
+                problems.append(
+                    Problem(
+                        place(("cases", index, name)), f"got {value!r}; a parameter is a number, text or truth value"
+                    )
+                )
+        missing = sorted(set[str]().union(*keys) - keys[index] - {"label", *experiment.params})
+        if missing:
+            problems.append(Problem(place(("cases", index)), f"has no {', '.join(missing)}, which other cases have"))
+    for name, axis in experiment.sweep.items():
+        if isinstance(axis, Steps):
+            problems += _check_name(name, ("sweep", name))
+            continue
+        tables = [value for value in axis if isinstance(value, dict)]
+        if len(tables) not in (0, len(axis)):
+            problems.append(Problem(place(("sweep", name)), "mixes values and tables: give one or the other"))
+        if not tables:
+            problems += _check_name(name, ("sweep", name))
+        for index, table in enumerate(tables):
+            for key in table:
+                if key != "label":
+                    problems += _check_name(key, ("sweep", name, index, key))
+    if not problems:
+        names = [point.name for point in make_points(experiment)]
+        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+            problems.append(Problem("sweep", f"gives the point {name!r} twice"))
+    return problems
+
+
+def _check_name(name: str, path: tuple[str | int, ...]) -> list[Problem]:
+    if name in SET_BY_THE_LAB:
+        return [Problem(place(path), "is set by the lab itself")]
+    if name not in PARAMETERS:
+        return [Problem(place(path), unknown("parameter", name, (n for n in PARAMETERS if n not in SET_BY_THE_LAB)))]
+    return []
 
 
 def semantic_problems(definition: Definition, points: Sequence[Point]) -> list[Problem]:
@@ -72,7 +138,7 @@ def _unused(definition: Definition, used: set[str]) -> Iterable[Problem]:
 
 
 def _layers(definition: Definition, points: Sequence[Point]) -> Iterable[Problem]:
-    from fairlane_lab.definition.expand import Selection
+    from fairlane_lab.definition.expansion import Selection
 
     experiment = definition.experiment
     for section, layer in (("sim", experiment.sim), ("mininet", experiment.mininet), ("quick", experiment.quick)):

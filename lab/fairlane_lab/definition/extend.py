@@ -59,6 +59,11 @@ class Source:
         return shown(self.file_of(problem.path)) if self.is_of_base(problem.path) else ""
 
 
+def experiment_names(folder: Path = EXPERIMENTS) -> list[str]:
+    """Names of the experiments that there are, in alphabetical order."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
 def read_source(path: Path) -> Source:
     """A file with what it extends. Raises ExperimentError naming the file and the key."""
     return parse_source(_text(path), path)

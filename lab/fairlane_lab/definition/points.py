@@ -6,12 +6,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from fairlane_lab.definition.names import PARAMETERS, SET_BY_THE_LAB
-from fairlane_lab.definition.schema import Experiment, Steps
-from fairlane_lab.definition.strict import Scalar
-from fairlane_lab.problems import Problem, place, unknown
+from fairlane_lab.definition.strict import Scalar, Steps
 
 LABELLED_AXES = frozenset({"control", "sender"})
 """Axes whose items may be tables with a label, which then is a parameter of the axis's name."""
@@ -32,7 +29,18 @@ class _Item:
     params: Mapping[str, Scalar]
 
 
-def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]] | None = None) -> list[Point]:
+class Swept(Protocol):
+    """What an experiment says of its points."""
+
+    @property
+    def params(self) -> Mapping[str, Scalar]: ...
+    @property
+    def cases(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def sweep(self) -> Mapping[str, Steps | list[Scalar | dict[str, Scalar]]]: ...
+
+
+def make_points(experiment: Swept, replaced: Mapping[str, Sequence[Scalar]] | None = None) -> list[Point]:
     """Every point; `replaced` are other values for axes or `params` that the file has."""
     replaced = replaced or {}
     axes = [_case_items(experiment)] if experiment.cases else []
@@ -54,7 +62,7 @@ def make_points(experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]]
     return points
 
 
-def _case_items(experiment: Experiment) -> list[_Item]:
+def _case_items(experiment: Swept) -> list[_Item]:
     items: list[_Item] = []
     for case in experiment.cases:
         label = str(case["label"])
@@ -62,7 +70,7 @@ def _case_items(experiment: Experiment) -> list[_Item]:
     return items
 
 
-def _axis_items(name: str, experiment: Experiment, replaced: Mapping[str, Sequence[Scalar]]) -> list[_Item]:
+def _axis_items(name: str, experiment: Swept, replaced: Mapping[str, Sequence[Scalar]]) -> list[_Item]:
     axis = experiment.sweep[name]
     values = replaced.get(name) or (axis.values() if isinstance(axis, Steps) else axis)
     items: list[_Item] = []
@@ -78,61 +86,3 @@ def _axis_items(name: str, experiment: Experiment, replaced: Mapping[str, Sequen
 
 def _text(value: Scalar) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def check_points(experiment: Experiment) -> list[Problem]:
-    """What is wrong with the names and labels of params, cases and sweep."""
-    problems: list[Problem] = []
-    for name in experiment.params:
-        problems += _check_name(name, ("params", name))
-    labels: set[str] = set()
-    keys = [set(case) for case in experiment.cases]
-    for index, case in enumerate(experiment.cases):
-        label = case.get("label")
-        if not isinstance(label, str) or not label or "/" in label:
-            problems.append(
-                Problem(place(("cases", index, "label")), f"got {label!r}; each case has a label without /")
-            )
-        elif label in labels:
-            problems.append(Problem(place(("cases", index, "label")), f"{label!r} is the label of an earlier case"))
-        else:
-            labels.add(label)
-        for name, value in case.items():
-            if name == "label":
-                continue
-            problems += _check_name(name, ("cases", index, name))
-            if not isinstance(value, bool | int | float | str):
-                problems.append(
-                    Problem(
-                        place(("cases", index, name)), f"got {value!r}; a parameter is a number, text or truth value"
-                    )
-                )
-        missing = sorted(set[str]().union(*keys) - keys[index] - {"label", *experiment.params})
-        if missing:
-            problems.append(Problem(place(("cases", index)), f"has no {', '.join(missing)}, which other cases have"))
-    for name, axis in experiment.sweep.items():
-        if isinstance(axis, Steps):
-            problems += _check_name(name, ("sweep", name))
-            continue
-        tables = [value for value in axis if isinstance(value, dict)]
-        if len(tables) not in (0, len(axis)):
-            problems.append(Problem(place(("sweep", name)), "mixes values and tables: give one or the other"))
-        if not tables:
-            problems += _check_name(name, ("sweep", name))
-        for index, table in enumerate(tables):
-            for key in table:
-                if key != "label":
-                    problems += _check_name(key, ("sweep", name, index, key))
-    if not problems:
-        names = [point.name for point in make_points(experiment)]
-        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-            problems.append(Problem("sweep", f"gives the point {name!r} twice"))
-    return problems
-
-
-def _check_name(name: str, path: tuple[str | int, ...]) -> list[Problem]:
-    if name in SET_BY_THE_LAB:
-        return [Problem(place(path), "is set by the lab itself")]
-    if name not in PARAMETERS:
-        return [Problem(place(path), unknown("parameter", name, (n for n in PARAMETERS if n not in SET_BY_THE_LAB)))]
-    return []

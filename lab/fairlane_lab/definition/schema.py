@@ -5,39 +5,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative, Runtime
 from fairlane_lab.definition.plots import Plot
-from fairlane_lab.definition.strict import Scalar, Strict, Where
+from fairlane_lab.definition.strict import Scalar, Steps, Strict, Where
 
 Params = dict[str, Scalar]
 
 
 _NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
-
-
-class Steps(Strict):
-    """`{from = 1, to = 20, step = 1}`, both ends included."""
-
-    first: float | int = Field(alias="from")
-    last: float | int = Field(alias="to")
-    step: float | int = 1
-
-    @model_validator(mode="after")
-    def _goes_up(self) -> Steps:
-        if self.step <= 0:
-            raise ValueError(f"step must be above 0, got {self.step:g}")
-        if self.last < self.first:
-            raise ValueError(f"to {self.last:g} is below from {self.first:g}")
-        if (self.last - self.first) / self.step > 10_000:
-            raise ValueError("more than 10000 steps")
-        return self
-
-    def values(self) -> list[Scalar]:
-        """Every step; whole numbers stay whole."""
-        count = int((self.last - self.first) / self.step + 1e-9) + 1
-        return [round(self.first + index * self.step, 9) for index in range(count)]
 
 
 Axis = Steps | Annotated[list[Scalar | Params], Field(min_length=1)]

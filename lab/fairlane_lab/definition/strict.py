@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of an experiment file share: unknown keys are errors, and conditions over parameters."""
+"""What all parts of an experiment file share: unknown keys are errors, steps, and conditions over parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer
+from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
 Scalar = bool | int | float | str
 
@@ -16,6 +16,29 @@ class Strict(BaseModel):
     """A part of a file in which an unknown key is an error; frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Steps(Strict):
+    """`{from = 1, to = 20, step = 1}`, both ends included."""
+
+    first: float | int = Field(alias="from")
+    last: float | int = Field(alias="to")
+    step: float | int = 1
+
+    @model_validator(mode="after")
+    def _goes_up(self) -> Steps:
+        if self.step <= 0:
+            raise ValueError(f"step must be above 0, got {self.step:g}")
+        if self.last < self.first:
+            raise ValueError(f"to {self.last:g} is below from {self.first:g}")
+        if (self.last - self.first) / self.step > 10_000:
+            raise ValueError("more than 10000 steps")
+        return self
+
+    def values(self) -> list[Scalar]:
+        """Every step; whole numbers stay whole."""
+        count = int((self.last - self.first) / self.step + 1e-9) + 1
+        return [round(self.first + index * self.step, 9) for index in range(count)]
 
 
 class Between(Strict):

@@ -30,6 +30,7 @@ class Resolved:
     checked: fl_topology.Topology
     """The document, read."""
     links: tuple[str, ...]
+    file: Path
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -75,7 +76,7 @@ def resolve_topology(spec: TopologySpec, folder: Path) -> tuple[Resolved | None,
         checked = checked_topology(json.dumps(document))
     except fl_topology.TopologyError as error:
         return None, [Problem("topology", str(error))]
-    return Resolved(document, checked, link_names), []
+    return Resolved(document, checked, link_names, path), []
 
 
 def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> list[Problem]:

@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairlane_lab.definition.expand import Selection, expand
+from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.judging import Runtime
-from fairlane_lab.definition.load import Definition
+from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
+from fairlane_lab.inputs import configuration
 from fairlane_lab.paths import digest_files
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.results import tables
@@ -82,7 +83,7 @@ def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
         return run.summary["definition_sha256"] != definition.sha256
     rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()
     selection = Selection(runtime=cast("Runtime", run.runtime), seed=run.summary["seed"], repeats=1)
-    now = {scenario.point: scenario.configuration for scenario in expand(definition, selection)}
+    now = {scenario.point: configuration(scenario) for scenario in expand(definition, selection)}
     return not dict(zip(rows["point"], rows["configuration"], strict=True)).items() <= now.items()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairlane_lab.definition.names import column_kind
+from fairlane_lab.inputs import configuration
 from fairlane_lab.known import known_mean, known_sum
 from fairlane_lab.programs import find_part
 from fairlane_lab.results.senders import (
@@ -68,7 +69,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     part = find_part(scenario.program)
     run |= part.metrics(result)
     run |= {"cut_s": cut_s, "unsteady": None if result.steady is None else float(not result.steady)}
-    run |= {"configuration": scenario.configuration, "virtual_s": result.virtual_s, "packets": result.packets}
+    run |= {"configuration": configuration(scenario), "virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],
         flows=[{**key, **params, **_flow(flow, total, peaks), **watched.get(flow.flow, {})} for flow in flows],

@@ -6,7 +6,8 @@
     parts/00003/{runs,flows,…}.parquet   finished runs, in the order in which they finished
     runs.parquet, flows.parquet, …       after `merge`: all runs, sorted; the parts are gone
 
-Whatever interrupts it, every batch that was written is there, and a run counts as done when it is in `runs`.
+Whatever interrupts it, every batch that was written is there, and a run counts as done when it is in `runs`. What cannot be read
+(a disk that was full, a power cut) is set aside, `parts/damaged-00003` or `damaged/`: its runs are missing, and made again.
 """
 
 from __future__ import annotations
@@ -63,6 +64,29 @@ class Store:
             tables.write_lines(draft / EVENTS, (event for run in self._waiting for event in run.events))
         self._waiting = []
 
+    def set_damaged_aside(self, *, whole: bool = False) -> list[str]:
+        """Take out of the way what cannot be read, and say each: of tables other than `runs` the ends are looked at, with `whole` every row."""
+        said: list[str] = []
+        for folder in (self.folder, *self._part_folders()):
+            for name in tables.TABLES:
+                path = folder / f"{name}.parquet"
+                if (problem := tables.find_damage(path, whole or name == "runs")) is not None:
+                    said.append(f"{path} is damaged ({problem}): its runs are missing, and made again")
+                    self._set_aside(folder)
+                    break
+        return said
+
+    def _set_aside(self, folder: Path) -> None:
+        if folder != self.folder:
+            aside = folder.with_name(f"damaged-{folder.name}")
+            shutil.rmtree(aside, ignore_errors=True)
+            folder.rename(aside)
+            return
+        (folder / "damaged").mkdir(exist_ok=True)
+        for path in [*(folder / f"{name}.parquet" for name in tables.TABLES), folder / EVENTS]:
+            if path.exists():
+                path.replace(folder / "damaged" / path.name)
+
     def finished_runs(self) -> set[tuple[str, int]]:
         """(point, repeat) of every run that is on the disk."""
         found: set[tuple[str, int]] = set()
@@ -107,7 +131,11 @@ class Store:
         draft = self._parts / f".{number:05d}-{os.getpid()}"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        yield draft
+        try:
+            yield draft
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
         draft.replace(self._parts / f"{number:05d}")
 
     def _order(self, points: set[str]) -> dict[str, int]:

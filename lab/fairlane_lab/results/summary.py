@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_lab.definition.judging import Relative
-from fairlane_lab.definition.load import Definition
+from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.definition.strict import matches
 from fairlane_lab.known import finite_or_none

@@ -72,6 +72,23 @@ def write(path: Path, table: pa.Table) -> None:
     draft.replace(path)
 
 
+def find_damage(path: Path, whole: bool = False) -> str | None:
+    """Why a Parquet file cannot be read, in words; None where it can be, or is not there. Its end says where all is; with `whole` all is read.
+
+    Raises OSError where that is not for what is in it: no right to read it, too many open files.
+    """
+    try:
+        if path.exists() and whole:
+            pq.read_table(path)
+        elif path.exists():
+            pq.read_metadata(path)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        return "it is empty" if not path.stat().st_size else str(error).splitlines()[0].rstrip(".")
+    return None
+
+
 def read(path: Path) -> pa.Table | None:
     """A Parquet file's table, None when there is no file."""
     return pq.read_table(path) if path.exists() else None

@@ -3,6 +3,7 @@
 
 runners.py    the runner of a runtime, and one run of it    workers.py  processes of this machine, dask.distributed
 campaign.py   what is to be run, and its folder             testbed.py  Mininet, several topologies side by side
+bundle.py     a run folder as an archive that repeats it
 
 Nothing is imported here: a worker process needs runners.py alone, and starts in a fraction of a second.
 """

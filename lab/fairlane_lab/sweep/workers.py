@@ -12,20 +12,23 @@ import multiprocessing
 import pickle
 import signal
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 from typing import Any
 
 from fairlane_controller.program.registry import load_program
 
 from fairlane_lab.estimates import sort_by_repeat_and_cost
+from fairlane_lab.inputs import build_hashes, differences, digest_once, scenario_inputs
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep import runners
-from fairlane_lab.sweep.build import build_hashes, differences
 from fairlane_lab.sweep.runners import Failure, OnOutcome, Outcome, run_one
 
 STALL_S = 1800.0
@@ -92,8 +95,8 @@ class Workers:
         while left or running:
             try:
                 while left and len(running) < AHEAD * max(1, count_workers()):
-                    programs = {scenario.program for scenario in left[0]}
-                    task = executor.submit(_run_batch, self._runner, programs, pickle.dumps(left[0]), build_hashes())
+                    programs, ours = {scenario.program for scenario in left[0]}, _hashes(self._runner, left[0])
+                    task = executor.submit(_run_batch, self._runner, programs, pickle.dumps(left[0]), ours)
                     running[task] = left.popleft()
                 done, _ = wait(running, timeout=self._patience_s, return_when=FIRST_COMPLETED)
                 if not done:
@@ -119,7 +122,7 @@ def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> Workers:
 
     def start(stack: ExitStack) -> tuple[Executor, Callable[[], int]]:
         others = {child.pid for child in multiprocessing.active_children()}
-        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_prepare_worker)
+        pool = ProcessPoolExecutor(jobs, _Context(), initializer=_prepare_worker)
         stack.callback(_end_pool, pool, others)
         return pool, lambda: jobs
 
@@ -154,26 +157,34 @@ def dask_cluster(
             raise RunError(
                 f"the dask scheduler {scheduler or 'of this machine'} has no workers for us: {error}"
             ) from error
-        for worker, theirs in sorted(client.run(_hashes_there).items()):
-            _check_build(f"worker {worker}", theirs, build_hashes())
+        # One that dies just now is left out: whoever takes its place is asked with its first runs.
+        for worker, theirs in sorted(client.run(_hashes, runner, on_error="ignore").items()):
+            _check_build(f"worker {worker}", theirs, _hashes(runner))
         return client.get_executor(pure=False, retries=0), lambda: len(client.nthreads())
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
-        with Workers(runner, start, batch, stall_s) as cluster:
-            cluster.execute(scenarios, on_outcome)
+        try:
+            with Workers(runner, start, batch, stall_s) as cluster:
+                cluster.execute(scenarios, on_outcome)
+        except OSError as error:
+            raise RunError(f"the dask scheduler {scheduler or 'of this machine'} is gone: {error}") from error
 
     return execute
 
 
-def _hashes_there() -> dict[str, str]:
-    """In a worker."""
-    return dict(build_hashes())
+def _hashes(runner: str, scenarios: Iterable[Scenario] = ()) -> dict[str, str]:
+    """Of this process's fairlane, and of the files that scenarios name."""
+    files = dict.fromkeys(each for scenario in scenarios for each in scenario_inputs(scenario))
+    own = {f"{each.kind} {each.given}": digest_once(each) for each in files}
+    return {**build_hashes(runner == runners.KERNEL), **own}
 
 
 def _check_build(worker: str, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
     """Raises RunError for a worker that has not what the campaign was started with: its runs would be of something else."""
-    if different := differences(ours, theirs):
-        raise RunError(f"{worker} has another fairlane: {'; '.join(different)}: install the same on every machine")
+    if different := differences({name: ours.get(name, "") for name in theirs}, theirs):
+        raise RunError(
+            f"{worker} has another fairlane, or other files: {'; '.join(different)}: every machine needs the same"
+        )
 
 
 def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, ours: Mapping[str, str]) -> list[Outcome]:
@@ -181,10 +192,13 @@ def _run_batch(runner: str, programs: Iterable[str], scenarios: bytes, ours: Map
 
     Raises RunError where this process, which may have come later, is of another build.
     """
-    _check_build(f"worker {socket.gethostname()}, which came later,", build_hashes(), ours)
+    worker = f"worker {socket.gethostname()}, which came later,"
+    _check_build(worker, _hashes(runner), ours)
     for program in programs:
         load_program(program)
-    return [run_one(runner, scenario) for scenario in pickle.loads(scenarios)]
+    batch: list[Scenario] = pickle.loads(scenarios)
+    _check_build(worker, _hashes(runner, batch), ours)
+    return [run_one(runner, scenario) for scenario in batch]
 
 
 def _fail(scenarios: Sequence[Scenario], error: str, on_outcome: OnOutcome) -> None:
@@ -198,6 +212,22 @@ def _end_pool(pool: ProcessPoolExecutor, others: set[int | None]) -> None:
         if child.pid not in others:
             child.terminate()
             child.join(timeout=10)
+
+
+class _Process(SpawnProcess):
+    """A new process that does not run the user's script again: no run needs anything of it, and it may have no `__main__` guard."""
+
+    def start(self) -> None:
+        """As of its base, which hands over what `__main__` is."""
+        script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        try:
+            super().start()
+        finally:
+            sys.modules["__main__"] = script
+
+
+class _Context(SpawnContext):
+    Process = _Process
 
 
 def _prepare_worker() -> None:

@@ -31,7 +31,7 @@ from fairlane_lab.programs.part import LabPart
 from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions, Vc
 
 if TYPE_CHECKING:
-    from fairlane_lab.definition.load import Definition
+    from fairlane_lab.definition.loading import Definition
 from fairlane_lab.topology_scripts import fl_topology
 
 RUN_PARAMETERS = ("duration_s", "warmup_s")
@@ -298,6 +298,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         sample_s=body.run.sample_s,
         series=repeat < body.run.series_repeats,
         until_done=body.run.until_done,
+        topology_file=resolution.topology.file,
     )
 
 

@@ -18,13 +18,14 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import add_sender
 from pydantic import BaseModel, ValidationError
 
-from fairlane_lab.definition.checks import semantic_problems
-from fairlane_lab.definition.extend import Source, parse_source, read_source, shown
+from fairlane_lab.definition.checks import check_points, semantic_problems
+from fairlane_lab.definition.extend import Source, experiment_names, parse_source, read_source, shown
 from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative
 from fairlane_lab.definition.names import part_of
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
-from fairlane_lab.definition.points import check_points, make_points
-from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, Steps
+from fairlane_lab.definition.points import make_points
+from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides
+from fairlane_lab.definition.strict import Steps
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems, unknown
 
@@ -118,11 +119,6 @@ def _ordered(value: Any) -> Any:
         items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]
         return [_ordered(item) for item in items]
     return value
-
-
-def experiment_names(folder: Path = EXPERIMENTS) -> list[str]:
-    """Names of the experiments that there are, in alphabetical order."""
-    return sorted(path.stem for path in folder.glob("*.toml"))
 
 
 @lru_cache(maxsize=8)

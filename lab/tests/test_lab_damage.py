@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportMissingTypeStubs=false
+"""A full disk, tables that cannot be read, a worker that dies at the start: one sentence each, and the campaign goes on where it can."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from fairlane_lab.cli import app
+from fairlane_lab.cli.running import RUNNERS
+from fairlane_lab.definition import Selection
+from fairlane_lab.results import store, tables
+from fairlane_lab.results.tables import DETERMINISTIC
+from fairlane_lab.sweep.campaign import Campaign, CampaignResult, run_campaign
+from fairlane_lab.sweep.runners import local_executor
+from fairlane_lab.sweep.workers import dask_cluster
+from lab_fake_runners import dies_at_the_first_question
+from test_lab_definition import FILE
+from test_lab_sweep import THREE, definition
+from typer.testing import CliRunner
+
+RUN = "lab_fake_runners:run"
+
+
+def run_all(folder: Path) -> CampaignResult:
+    return run_campaign(Campaign(definition(), THREE, folder), local_executor(RUN))
+
+
+@pytest.fixture
+def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a campaign of 18 runs that was killed when three parts of one run each were written."""
+    monkeypatch.setattr(store, "BATCH_S", 0.0)
+
+    def merge(_store: object) -> None:
+        raise SystemExit("killed")
+
+    selection = Selection(repeats=3, values={"case": ("slow",), "threshold": (4,)})
+    with monkeypatch.context() as patch:
+        patch.setattr(store.Store, "merge", merge)
+        with pytest.raises(SystemExit):
+            run_campaign(Campaign(definition(), selection, tmp_path / "new"), local_executor(RUN))
+    assert [path.name for path in sorted((tmp_path / "new" / "parts").iterdir())] == ["00001", "00002", "00003"]
+    return tmp_path / "new"
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def overwrite_the_middle(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[4:200] = bytes(196)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [cut, empty, overwrite_the_middle])
+@pytest.mark.parametrize("table", ["runs", "flows"])
+def test_a_damaged_part_is_made_again_and_said(
+    damage: Callable[[Path], None], table: str, stopped: Path, tmp_path: Path
+) -> None:
+    path = stopped / "parts" / "00002" / f"{table}.parquet"
+    damage(path)
+    done = run_all(stopped)
+    (note,) = done.notes
+    assert note.startswith(f"{path} is damaged (")
+    assert note.endswith("): its runs are missing, and made again")
+    if not done.complete:  # only reading all of it shows that it is damaged
+        assert (damage, done.summary["runs"]) == (overwrite_the_middle, 17)
+        done = run_all(stopped)
+    assert (done.complete, done.summary["runs"]) == (True, 18)
+    run_all(tmp_path / "whole")
+    for name in DETERMINISTIC:
+        assert (stopped / f"{name}.parquet").read_bytes() == (tmp_path / "whole" / f"{name}.parquet").read_bytes(), name
+
+
+def test_damaged_tables_of_a_whole_campaign_are_set_aside(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    run_all(folder)
+    cut(folder / "series.parquet")
+    done = run_all(folder)
+    assert (done.skipped, done.complete, len(done.notes)) == (0, True, 1)
+    assert pq.read_table(folder / "damaged" / "runs.parquet").num_rows == 18
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+@pytest.mark.parametrize("written", [0, 3])
+def test_a_full_disk_is_one_sentence(
+    command: str, written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is on it is used when there is room again."""
+    (tmp_path / "small.toml").write_text(FILE)
+    monkeypatch.setattr(store, "BATCH_S", 0.0)
+    monkeypatch.setitem(RUNNERS, "sim", RUN)
+    monkeypatch.setattr("fairlane_lab.cli.running.dask_cluster", lambda *_: local_executor(RUN))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    there: list[Path] = []
+
+    def full(path: Path, table: object) -> None:
+        there.extend([path] * (path.name == "runs.parquet"))
+        if len(there) > written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, table)  # pyright: ignore[reportArgumentType]
+
+    write = tables.write
+    folder = tmp_path / "sweep"
+    where = ("--results", str(tmp_path / "r"), "--jobs", "1") if command == "run" else ("--folder", str(folder))
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "write", full)
+        result = CliRunner().invoke(app, [command, str(tmp_path / "small.toml"), "--no-plots", *where])
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert said.startswith("error: ")
+    assert "cannot be written: No space left on device" in said
+    assert ("3 finished runs are in it" in said) == (written == 3)
+    if command == "sweep":
+        again = CliRunner().invoke(app, [command, str(tmp_path / "small.toml"), "--no-plots", *where])
+        assert again.exit_code == 0, again.output
+        assert ("3 runs were there already" in again.output) == (written == 3)
+
+
+def test_a_full_disk_at_the_very_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fairlane_lab.inputs.shutil.copy", full)
+        with pytest.raises(RuntimeError, match="cannot be written: No space left on device"):
+            run_all(tmp_path / "new")
+    assert run_all(tmp_path / "new").complete
+
+
+@pytest.mark.timeout(900)
+def test_a_worker_that_is_killed_while_a_sweep_starts_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLANE_TEST_KILLED", str(tmp_path / "killed"))
+    monkeypatch.setenv("FAIRLANE_TEST_PID", str(os.getpid()))
+    monkeypatch.setattr("fairlane_lab.sweep.workers._hashes", dies_at_the_first_question)
+    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), dask_cluster(RUN, workers=2))
+    assert (tmp_path / "killed").exists()
+    assert (done.stopped, done.complete) == ("", True)
