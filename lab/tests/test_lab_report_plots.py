@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 from fairlane_lab.definition import load
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
-from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.paths import REPOSITORY, RESULTS_DATA
 from fairlane_lab.report import RunFolderError, make_plots, open_run, result_table
+from fairlane_lab.report.archive import open_archived
 from fairlane_lab.report.draw_samples import MAX_POINTS, thin
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
-from fairlane_lab.report.pictures import draw, to_inline_svg
+from fairlane_lab.report.pictures import PNG_DPI, draw, to_inline_svg
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import PALETTE, colours
 from matplotlib.axes import Axes
@@ -369,6 +370,18 @@ def test_no_published_picture_is_empty() -> None:
     for picture in pictures:
         said = re.search(r"(no point|no series|not sampled|no finished transfer)[^<]*<", picture.read_text())
         assert said is None, f"{picture.name}: {said.group() if said else ''}"
+
+
+def test_the_picture_of_the_readme_is_the_demo_s_first_plot(tmp_path: Path) -> None:
+    """As `make demo` draws it, of the archived runs. To make it anew, write this figure there."""
+    demo = load("demo")
+    run, plot = open_archived(RESULTS_DATA, demo, "sim"), demo.experiment.plots[0]
+    assert run is not None
+    figure = draw(plot, [run], f"{plot.title} · sim")
+    figure.savefig(tmp_path / "shares.png", dpi=PNG_DPI, facecolor="white")
+    drawn, kept = (plt.imread(path) for path in (tmp_path / "shares.png", REPOSITORY / "docs" / "demo-shares.png"))
+    assert drawn.shape == kept.shape
+    assert np.abs(drawn - kept).mean() < 0.01
 
 
 def test_no_line_of_a_published_picture_over_time_goes_back() -> None:

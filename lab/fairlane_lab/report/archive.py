@@ -96,8 +96,7 @@ def archived_definitions(data: Path) -> list[Definition]:
     Raises ExperimentError for a file with errors.
     """
     found: dict[str, Definition] = {}
-    for path in sorted(data.glob("*.runs.parquet")):
-        name = path.name.split(".")[0]
+    for name, path in sorted((path.name.split(".")[0], path) for path in data.glob("*.runs.parquet")):
         if name in experiment_names():
             found[name] = load(name)
         elif "definition" in (about := _about(path)):
