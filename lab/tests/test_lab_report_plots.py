@@ -171,7 +171,7 @@ def test_the_port_has_a_colour_and_a_name_of_its_own(table1: list[RunFolder]) ->
     plot = Series(
         kind="series", name="q", title="Q", metric=["cwnd_packets", "queue_packets"], where={"case": "2M-2ms"}
     )
-    for name, label in (("", "the port, all flows"), ("s1-p3", "port s1-p3, all flows")):
+    for name, label in (("", "the port"), ("s1-p3", "port s1-p3")):
         run, series = replace(table1[0]), table1[0].series
         table = series[(series["metric"] != "queue_packets") | (series["flow"] == "reno")]
         named = table["flow"].where(table["metric"] != "queue_packets", name)

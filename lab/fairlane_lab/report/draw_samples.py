@@ -124,7 +124,7 @@ def _is_port(name: str, flow_groups: Mapping[str, str]) -> bool:
 
 
 def _port_label(name: str) -> str:
-    return f"port {name}, all flows" if name else "the port, all flows"
+    return f"port {name}" if name else "the port"
 
 
 def _scaled(metric: str, rows: list[_Row], runs: Sequence[RunFolder], plot: Series) -> Name:
