@@ -179,6 +179,8 @@ def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
     got = with_queues("s1", sample, queues, book)
     first, second = got.ports
     assert (second.rate_bps, second.tx_bps, second.utilisation) == (1e6, 8e5, 0.8)
+    assert (second.dropped_packets, second.drops_per_s) == (2073 + 6, 2.0), "what the program refused, and the queue"
+    assert first.dropped_packets == 2073, "the queue behind it refused nothing"
     assert second.waiting_packets == 9, "the program's own count stays: thresholds are compared with it"
     assert (first.rate_bps, first.waiting_packets, first.capacity_packets) == (None, 2, 7)
     assert [(d.port, d.reason, d.packets, d.per_s, d.by) for d in got.drops] == [(3, "port_full", 6, 2.0, "queue")]

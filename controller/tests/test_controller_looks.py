@@ -29,6 +29,23 @@ def drops_of(switch: LiveSwitch, *options: str) -> dict[str, dict[str, Any]]:
     return {line["reason"]: line for line in switch.json("drops", *options)}
 
 
+def test_ports_and_status_say_the_same_of_what_a_port_dropped(wired_switch: LiveSwitch) -> None:
+    if wired_switch.target == "bmv2":
+        pytest.skip("BMv2 sets a rate in packets/s")
+    wired_switch.fairlane("ports", "set", "s1", "3", "--rate", "10kbps")
+    send(wired_switch, *[udp_frame(1001)] * 80)
+
+    def dropped() -> int:
+        return wired_switch.json("status")["ports"][1]["dropped_packets"]
+
+    wait_until("80 packets", lambda: wired_switch.json("ports", "-i", "0")[0]["received_packets"] >= 80)
+    told = {reason: line["packets"] for reason, line in drops_of(wired_switch, "-i", "0").items()}
+    (port,) = (row for row in wired_switch.json("ports", "-i", "0") if row["port"] == 3)
+    assert (port["dropped_packets"], port["drops"]) == (dropped(), told)
+    assert told.keys() == {"qthresh"}, "the program's decision, which the queue behind it does not know of"
+    assert f"qthresh {dropped()}" in wired_switch.fairlane("ports", "-i", "0")
+
+
 def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitch) -> None:
     switch = wired_switch
     assert "nothing was dropped" in switch.fairlane("drops", "--interval", "0")

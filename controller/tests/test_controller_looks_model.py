@@ -51,12 +51,14 @@ def test_a_switch_that_was_away_before_has_no_rate_of_drops() -> None:
     assert [line.per_s for line in drop_lines(snapshot(12.0, ttl=9, case_3=30), away)] == [None, None, None]
 
 
-def test_every_reason_of_our_programs_has_a_meaning() -> None:
-    unknown = meaning("no such reason")
-    reasons = reasons_of(load_program("qthresh")).values()
+def test_a_reason_has_the_meaning_of_the_program_that_the_switch_runs() -> None:
+    qthresh, gfr = load_program("qthresh"), load_program("gfr")
+    reasons = reasons_of(qthresh).values()
     assert {"short", "parser", "qthresh", "port_full"} <= {reason.name for reason in reasons}
-    for name in (*(reason.name for reason in reasons), *(v.name for v in Verdict if not v.accepted)):
-        assert meaning(name.lower()) != unknown, name
+    assert [meaning(qthresh, reason.name) for reason in reasons] == [reason.meaning for reason in reasons]
+    unknown = meaning(gfr, "no such reason")
+    assert all(meaning(gfr, v.name.lower()) != unknown for v in Verdict if not v.accepted)
+    assert meaning(qthresh, "case_3") == meaning(None, "qthresh") == unknown
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,12 @@ def test_the_page_shows_the_columns_and_kinds_of_a_stranger(page: Page, switch: 
     until(page, "document.querySelector('#port').value === 's1:3'")
     until(page, "document.querySelector('#tiles').innerText.includes('level')")
     until(page, "document.querySelector('main').innerText.includes('fast')")
+    shown = page.evaluate(
+        "[...document.querySelectorAll('.charts .card')].filter((c) => !c.hidden).map((c) => c.innerText)"
+    )
+    assert [text.splitlines()[0] for text in shown] == ["Queue, packets", "Goodput"], (
+        "a chart that it has nothing for is not shown"
+    )
 
 
 def test_a_switch_that_restarts_gets_back_what_a_stranger_with_a_loop_wants_of_its_ports(switch: LiveSwitch) -> None:

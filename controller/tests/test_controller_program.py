@@ -140,7 +140,7 @@ def test_programs_are_told_from_each_other_by_their_tables() -> None:
     assert wrong_program("gfr", load_program("ena").tables).message == (
         "the program on the switch is ena, not gfr: see `fairlane ena`"
     )
-    assert meaning("corrupted") == "TCP checksum wrong, and nobody to tell"
+    assert meaning(load_program("ena"), "corrupted") == "TCP checksum wrong, and nobody to tell"
 
 
 class OneReading:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from fairlane_controller import logs
-from fairlane_controller.cli.trace_tree import show_value
+from fairlane_controller.cli.trace_tree import outcome, show_value
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.switch import frames
 from live_switch import QUEUE_PACKETS, LiveSwitch, wait_until
 
@@ -69,6 +70,17 @@ def test_a_drop_says_why_and_where(embedded: LiveSwitch) -> None:
     short = embedded.fairlane("trace", "s1", "1", "--packet", TCP)
     assert "leaves by port 3, queue 0, 1014 bytes (unicast)" in short
     assert len(full.splitlines()) > len(short.splitlines())
+
+
+@pytest.mark.parametrize(("number", "program"), [(11, "qthresh"), (11, "codel"), (12, "qthresh"), (14, None)])
+def test_a_reason_is_explained_by_the_program_that_the_switch_runs(number: int, program: str | None) -> None:
+    """Programs share the numbers from 11 on."""
+    change = {"name": "metadata_t.reason", "width": 4, "from": "0x0", "to": hex(number)}
+    drop = {"by": "program", "reason": "ingress_drop"}
+    trace = {"rounds": [{"ingress": [{"changes": [change]}], "fate": "drop", "drop": drop}]}
+    own = load_program(program) if program else None
+    told = f", reason {own.reasons[number].name}: {own.reasons[number].meaning}" if own else ""
+    assert outcome(trace, own) == [f"dropped by the program: ingress_drop{told}"]
 
 
 def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:

@@ -59,6 +59,20 @@ def test_names_stand_for_addresses(page: Page, switch: LiveSwitch) -> None:
     page.screenshot(path=switch.folder / "page-names.png", full_page=True)
 
 
+def test_ticks_of_a_count_are_whole_numbers(page: Page, switch: LiveSwitch) -> None:
+    page.wait_for_selector(".tile")
+    call(switch, "threshold", "set", "9")
+    until(page, "document.querySelector('#tiles').innerText.includes('9 packets')")
+    ticks = "document.querySelectorAll('canvas')[%d].dataset.ticks"
+    until(page, f"{ticks % 2}?.split(' ').length > 3")
+    for chart, least in ((0, 5), (2, 9)):
+        found = [float(tick) for tick in page.evaluate(ticks % chart).split(" ")]
+        step = found[1]
+        assert step == int(step) >= 1
+        assert found == [place * step for place in range(len(found))], f"not rounded: {found}"
+        assert found[-1] + step > least
+
+
 def test_themes_and_widths(page: Page, tmp_path: Path) -> None:
     page.wait_for_selector(".tile")
     back = "getComputedStyle(document.body).backgroundColor"
@@ -67,9 +81,11 @@ def test_themes_and_widths(page: Page, tmp_path: Path) -> None:
     until(page, f"{back} !== '{light}'")
     page.click("#theme")  # light, whatever the system says
     until(page, f"{back} === '{light}'")
-    for width in (360, 800, 1600):
+    for width in (360, 800, 1280, 1600):
         page.set_viewport_size({"width": width, "height": 800})
         until(page, "document.documentElement.scrollWidth <= window.innerWidth")
+        cut = "[...document.querySelectorAll('.tile > div')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText)"
+        assert page.evaluate(cut) == []
         page.screenshot(path=tmp_path / f"page-{width}.png")
 
 

@@ -116,7 +116,7 @@ def test_ranges_that_do_not_fit_are_left_out_and_no_number_is_cut(tmp_path: Path
 
 def test_plots_are_made_and_made_again_from_the_folder(tmp_path: Path) -> None:
     done, folder = demo(tmp_path, "--set", "case=2M-2ms", "--repeats", "1")
-    names = ("shares-drop-tail", "shares-qthresh", "goodput", "cwnd", "queue")
+    names = ("shares", "goodput", "cwnd", "queue")
     for name in names:
         assert f"plot   {folder.resolve()}/plots/{name}.png" in done.output
         (folder / "plots" / f"{name}.png").unlink()

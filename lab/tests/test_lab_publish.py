@@ -12,7 +12,7 @@ import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.definition import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
-from fairlane_lab.report import publish
+from fairlane_lab.report import archive, publish
 from fairlane_lab.report.archive import archive_run, archived_runtimes, is_stale, open_archived
 from fairlane_lab.report.publish import find_differing_pages, make_pages, write_pages
 from fairlane_lab.report.run_folder import open_run
@@ -48,12 +48,13 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive with one experiment in two runtimes, which is the only one there is."""
     text = (FILES / "qthresh-table1.toml").read_text()
     definition = load_text(text, "qthresh-table1.toml")
-    monkeypatch.setattr(publish, "experiment_names", lambda: [definition.experiment.name])
+    for module in (publish, archive):
+        monkeypatch.setattr(module, "experiment_names", lambda: [definition.experiment.name])
 
     def load_it(_name: str) -> Definition:
         return definition
 
-    monkeypatch.setattr(publish, "load", load_it)
+    monkeypatch.setattr(archive, "load", load_it)
     for runtime in ("sim", "mininet"):
         archive_run(make_folder(tmp_path / runtime, text, runtime=runtime, repeats=7), tmp_path / "pages" / "data")
     return tmp_path / "pages"
@@ -110,6 +111,16 @@ def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Pa
     for link in {part.split(")")[0] for part in text.split("](plots/")[1:]}:
         assert (results / "plots" / link).read_text().startswith("<?xml")
     assert f"({page.name})" in index.read_text()
+    assert find_differing_pages(results) == []
+
+
+def test_an_experiment_of_one_s_own_has_its_page_and_its_line_in_the_index(results: Path, tmp_path: Path) -> None:
+    text = (FILES / "qthresh-table1.toml").read_text().replace('name = "qthresh-table1"', 'name = "mine"')
+    archive_run(make_folder(tmp_path / "mine", text, repeats=7), results / "data")
+    index, mine, _ = write_pages(results)
+    assert "[mine](mine.md)" in index.read_text()
+    assert "lab/experiments/mine.toml" not in mine.read_text()
+    assert "| sim | 7 |" in mine.read_text()
     assert find_differing_pages(results) == []
 
 

@@ -133,6 +133,11 @@ def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
     assert worst(rows[:4], "elsewhere") is None
 
 
+def test_what_is_undecided_is_no_failure_on_the_page(folders: list[Path], tmp_path: Path) -> None:
+    page = make_report(folders, tmp_path / "report.html").read_text()
+    assert '<b class="">0 of 8</b><span>expectations met in sim, 8 undecided</span>' in page
+
+
 def test_bounds_are_told_in_the_metrics_unit() -> None:
     assert bound_text({"metric": "utilisation", "min": 0.97, "max": None}) == "at least 97 %"
     assert bound_text({"metric": "goodput_bps[vegas] / goodput_bps[reno]", "min": 0.06, "max": 0.17}) == "6 to 17 %"

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 from fairlane_lab.definition import load
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
-from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.paths import REPOSITORY, RESULTS_DATA
 from fairlane_lab.report import RunFolderError, make_plots, open_run, result_table
+from fairlane_lab.report.archive import open_archived
 from fairlane_lab.report.draw_samples import MAX_POINTS, thin
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
-from fairlane_lab.report.pictures import draw, to_inline_svg
+from fairlane_lab.report.pictures import PNG_DPI, draw, to_inline_svg
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import PALETTE, colours
 from matplotlib.axes import Axes
@@ -121,7 +122,10 @@ def test_groups_of_one_metric_share_a_panel_and_each_case_has_its_own(table2: li
     figure = draw(plot, table2)
     axes = axes_of(figure)
     assert [axis.get_title(loc="left") for axis in axes] == ["512k-5ms", "1.5M-2ms", "2M-2ms", "5M-2ms"]
-    assert [axis.get_ylabel() for axis in axes][:2] == ["goodput (kbit/s)", "goodput (kbit/s)"]
+    assert {axis.get_ylabel() for axis in axes} == {"goodput (kbit/s)\nown scale"}, (
+        "the fastest link is ten times the slowest"
+    )
+    assert axes[3].get_ylim()[1] > 8 * axes[0].get_ylim()[1]
     assert legend_of(figure) == ["reno", "vegas", "sim", "Mininet", "paper"]
 
 
@@ -147,6 +151,101 @@ def test_series_put_runtimes_side_by_side_and_metrics_below_each_other(table1: l
     assert [axis.get_ylabel() for axis in axes] == ["cwnd (packets)", "", "waiting packets (packets)", ""]
     assert all(len(axis.lines) == 2 for axis in axes)
     assert axes[0].get_ylim() == axes[1].get_ylim()
+
+
+def test_panels_share_an_axis_unless_one_would_be_flat_on_it(table1: list[RunFolder]) -> None:
+    plot = Series(kind="series", name="c", title="C", metric="cwnd_packets")
+    axes = axes_of(draw(plot, table1[:1]))
+    assert len({axis.get_ylim() for axis in axes}) == 1
+    assert {axis.get_ylabel() for axis in axes} == {"cwnd (packets)"}
+    run = replace(table1[0])
+    run.__dict__["series"] = table1[0].series.assign(
+        value=lambda table: table["value"] * np.where(table["point"] == "512k-5ms", 0.1, 1.0)
+    )
+    axes = axes_of(draw(plot, [run]))
+    assert len({axis.get_ylim() for axis in axes}) == len(axes)
+    assert {axis.get_ylabel() for axis in axes} == {"cwnd (packets)\nown scale"}
+
+
+def test_the_port_has_a_colour_and_a_name_of_its_own(table1: list[RunFolder]) -> None:
+    plot = Series(
+        kind="series", name="q", title="Q", metric=["cwnd_packets", "queue_packets"], where={"case": "2M-2ms"}
+    )
+    for name, label in (("", "the port"), ("s1-p3", "port s1-p3")):
+        run, series = replace(table1[0]), table1[0].series
+        table = series[(series["metric"] != "queue_packets") | (series["flow"] == "reno")]
+        named = table["flow"].where(table["metric"] != "queue_packets", name)
+        run.__dict__["series"] = table.assign(flow=named)
+        figure = draw(plot, [run])
+        windows, queue = axes_of(figure)
+        assert legend_of(figure)[:3] == ["reno", "vegas", label]
+        (line,) = queue.lines
+        assert line.get_color() not in {each.get_color() for each in windows.lines}
+
+
+SWEPT = """
+name = "swept"
+title = "T"
+paper = "P"
+reproduces = "nothing"
+what = "Two schemes and two buffers."
+runtimes = ["sim"]
+program = "qthresh"
+
+[sweep]
+scheme = ["drop_tail", "qthresh"]
+buffer_packets = [20, 100]
+
+[topology]
+base = "dumbbell"
+ports."s1-p3" = { rate_bps = 2_000_000, queue_packets = "$buffer_packets" }
+
+[control]
+scheme = "$scheme"
+
+[[flows]]
+name = "reno"
+sender = "h1"
+receiver = "h3"
+variant = "reno"
+
+[[flows]]
+name = "vegas"
+sender = "h2"
+receiver = "h3"
+variant = "vegas"
+
+[run]
+duration_s = 20
+warmup_s = 5
+repeats = 3
+"""
+
+
+def test_a_parameter_that_a_plot_does_not_name_gets_panels(tmp_path: Path) -> None:
+    """And is not pooled into one bar, whose spread would be said to be of the runs."""
+    run = open_run(make_folder(tmp_path / "r", SWEPT))
+    bars = Bars(kind="bars", name="b", title="B", metric="goodput_bps", x="scheme")
+    axes = axes_of(draw(bars, [run]))
+    assert [axis.get_title(loc="left") for axis in axes] == ["buffer 20", "buffer 100"]
+    for axis, buffer in zip(axes, (20, 100), strict=True):
+        heights = [patch.get_height() for patch in axis.patches]  # type: ignore[attr-defined]
+        points = [point for point in run.points if point.params["buffer_packets"] == buffer]
+        values = [point.metrics[f"goodput_bps[{flow}]"].value / 1e6 for point in points for flow in ("reno", "vegas")]
+        assert sorted(heights) == pytest.approx(sorted(values))
+    lines = Lines(kind="lines", name="l", title="L", x="buffer_packets", y="fairness")
+    assert [axis.get_title(loc="left") for axis in axes_of(draw(lines, [run]))] == ["drop-tail", "Qthresh"]
+    assert [
+        len(axis.patches) for axis in axes_of(draw(bars.model_copy(update={"panel": "buffer_packets"}), [run]))
+    ] == [4, 4]
+
+
+def test_more_panels_than_can_be_read_are_refused(table2: list[RunFolder]) -> None:
+    plot = Bars(kind="bars", name="b", title="B", metric="goodput_bps", x="scheme")
+    (axis,) = axes_of(draw(plot, table2[:1]))
+    (text,) = axis.texts
+    assert "80 panels of" in text.get_text()
+    assert "are too many: choose points with `where`" in text.get_text()
 
 
 def test_series_that_were_not_sampled_say_so(table2: list[RunFolder]) -> None:
@@ -211,6 +310,7 @@ def test_thinning_keeps_ends_and_extremes() -> None:
 def test_colours_are_fixed_for_known_names_and_never_twice() -> None:
     assert colours(["vegas", "reno"]) == {"vegas": PALETTE[0], "reno": PALETTE[1]}
     assert len(set(colours(["reno", "newreno", "vegas", "x", "y", "z"]).values())) == 6
+    assert len(set(colours(map(str, range(11))).values())) == 11, "more than the palette has"
 
 
 @pytest.mark.parametrize(
@@ -270,6 +370,18 @@ def test_no_published_picture_is_empty() -> None:
     for picture in pictures:
         said = re.search(r"(no point|no series|not sampled|no finished transfer)[^<]*<", picture.read_text())
         assert said is None, f"{picture.name}: {said.group() if said else ''}"
+
+
+def test_the_picture_of_the_readme_is_the_demo_s_first_plot(tmp_path: Path) -> None:
+    """As `make demo` draws it, of the archived runs. To make it anew, write this figure there."""
+    demo = load("demo")
+    run, plot = open_archived(RESULTS_DATA, demo, "sim"), demo.experiment.plots[0]
+    assert run is not None
+    figure = draw(plot, [run], f"{plot.title} · sim")
+    figure.savefig(tmp_path / "shares.png", dpi=PNG_DPI, facecolor="white")
+    drawn, kept = (plt.imread(path) for path in (tmp_path / "shares.png", REPOSITORY / "docs" / "demo-shares.png"))
+    assert drawn.shape == kept.shape
+    assert np.abs(drawn - kept).mean() < 0.01
 
 
 def test_no_line_of_a_published_picture_over_time_goes_back() -> None:

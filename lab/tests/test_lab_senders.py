@@ -111,7 +111,7 @@ def test_beside_another_scheme_the_sender_stays_the_same() -> None:
         text="t", metric="goodput_bps", max=0.5, where={"control": "b"}, relative_to={"control": "a"}, per=("sender",)
     )
     verdicts = judge([bound], made, "sim")
-    assert [(v.per["sender"], v.value, v.met) for v in verdicts] == [("org", 0.5, True), ("nss", 0.2, True)]
+    assert [(v.per["sender"], v.value, v.within) for v in verdicts] == [("org", 0.5, True), ("nss", 0.2, True)]
 
 
 def test_the_mean_over_cases_is_one_verdict() -> None:
@@ -121,7 +121,7 @@ def test_the_mean_over_cases_is_one_verdict() -> None:
     bound: dict[str, Any] = {"text": "t", "metric": "goodput_bps", "where": {"sender": "bcr"}, "over": "case"}
     bound |= {"pick": "mean", "per": ("control",), "relative_to": {"sender": "erto"}, "min": 1.0}
     (verdict,) = judge([Expectation(**bound)], made, "sim")
-    assert (verdict.value, verdict.met) == (pytest.approx(1.05), True)
+    assert (verdict.value, verdict.within) == (pytest.approx(1.05), True)
 
 
 def test_an_experiment_is_found_by_its_figures() -> None:

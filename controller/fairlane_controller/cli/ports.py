@@ -7,6 +7,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, cast
 
 import typer
@@ -23,6 +24,8 @@ from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.embedded import GnmiPorts, describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo, port_of
+from fairlane_controller.live.model import Snapshot
+from fairlane_controller.live.pictures import take_two
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import Endpoint
@@ -182,7 +185,17 @@ async def _look(targets: Targets, queues: bool, interval_s: float) -> list[_Look
         old = {port.port: port for port in before}
         return endpoint.name, elapsed_s, [(old.get(port.port, port), port) for port in now]
 
-    return list(await asyncio.gather(*(read_switch(endpoint) for endpoint in targets.endpoints)))
+    found = await asyncio.gather(*(read_switch(endpoint) for endpoint in targets.endpoints))
+    snapshot, _ = await take_two(targets, 0)
+    return [(name, s, [(old, _with_drops(snapshot, name, now)) for old, now in pairs]) for name, s, pairs in found]
+
+
+def _with_drops(snapshot: Snapshot, switch: str, port: PortInfo) -> PortInfo:
+    """The port with all that was dropped at its queue, as `fairlane status` has it: what its program refused too."""
+    row = snapshot.port(switch, port.port)
+    if row is None or row.dropped_packets is None:
+        return port
+    return replace(port, dropped_packets=row.dropped_packets, drops=snapshot.queue_drops(row))
 
 
 def _tx_bps(before: PortInfo, now: PortInfo, elapsed_s: float) -> float | None:

@@ -11,11 +11,13 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.output import console, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, resolve
+from fairlane_controller.cli.targets import JsonOption, StateOption, Targets, resolve
 from fairlane_controller.cli.trace_tree import tree
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range, unknown_name
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch import frames
-from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.tracing import trace, trace_live
 from fairlane_controller.units import counted, parse_time
 
@@ -56,7 +58,8 @@ def trace_command(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch."""
-    (endpoint,) = resolve(state, [switch]).endpoints
+    targets = resolve(state, [switch])
+    (endpoint,) = targets.endpoints
     given = [
         name for name, value in (("--packet", packet), ("--hex", hexadecimal), ("--pcap", pcap)) if value is not None
     ]
@@ -66,7 +69,7 @@ def trace_command(
                 ErrorCode.BAD_INPUT,
                 f"--live waits for real packets: leave {' and '.join(given) or 'the port'} away (--match port=N names a port)",
             )
-        asyncio.run(_live(endpoint, _filter(match), _count(count), _timeout_s(timeout), full=full, as_json=as_json))
+        asyncio.run(_live(targets, _filter(match), _count(count), _timeout_s(timeout), full=full, as_json=as_json))
         return
     if match is not None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--match goes with --live")
@@ -87,19 +90,26 @@ def trace_command(
     if as_json:
         print_json(result)
     else:
-        console.print(tree(endpoint.name, result, full=full))
+        console.print(tree(endpoint.name, result, asyncio.run(_program(targets)), full=full))
+
+
+async def _program(targets: Targets) -> Program | None:
+    """What the one switch runs; None: nothing that has a contract."""
+    async with SwitchClient(targets.endpoints[0]) as client:
+        return find_program(client.table_names(), targets.run.program if targets.run else "")
 
 
 async def _live(
-    endpoint: Endpoint, match: dict[str, str | int], count: int, timeout_s: int, *, full: bool, as_json: bool
+    targets: Targets, match: dict[str, str | int], count: int, timeout_s: int, *, full: bool, as_json: bool
 ) -> None:
-    seen = 0
+    seen, (endpoint,) = 0, targets.endpoints
+    program = None if as_json else await _program(targets)
     async for result in trace_live(endpoint, match, count, timeout_s):
         seen += 1
         if as_json:
             print(json.dumps(result), flush=True)
         else:
-            console.print(tree(endpoint.name, result, full=full))
+            console.print(tree(endpoint.name, result, program, full=full))
     if seen < count:
         raise FairlaneError(
             ErrorCode.TIMED_OUT,

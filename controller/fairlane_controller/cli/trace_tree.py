@@ -10,6 +10,9 @@ from typing import Any
 from rich.markup import escape
 from rich.tree import Tree
 
+from fairlane_controller.program.contract import Program
+from fairlane_controller.program.reasons import reasons_of
+
 Row = dict[str, Any]
 
 _COLORS = {0: "green", 1: "yellow", 2: "red"}
@@ -32,8 +35,8 @@ def show_value(name: str, width: int, text: str) -> str:
     return str(number) if number < 2**64 else text
 
 
-def outcome(trace: Row) -> list[str]:
-    """One sentence for each thing that becomes of the packet."""
+def outcome(trace: Row, program: Program | None) -> list[str]:
+    """One sentence for each thing that becomes of the packet in a switch that runs `program` (None: an unknown one)."""
     said: list[str] = []
     for part in (*trace.get("rounds", ()), *trace.get("copies", ())):
         drop = part.get("drop")
@@ -43,7 +46,7 @@ def outcome(trace: Row) -> list[str]:
             at = _source_place(place.get("source"))
             name = place.get("action") or place.get("step") or ""
             inside = (f" in {name}" if "." in name else "") + (f" at {at}" if at else "")
-            said.append(f"dropped by {_subject(drop['by'])}{where}: {drop['reason']}{inside}{_reason(trace)}")
+            said.append(f"dropped by {_subject(drop['by'])}{where}: {drop['reason']}{inside}{_reason(trace, program)}")
         elif part["fate"] == "transmit":
             size = len(part["frame"]) // 2
             said.append(f"leaves by port {part['port']}, queue {part['queue']['queue']}, {size} bytes ({part['why']})")
@@ -56,12 +59,8 @@ def _subject(by: str) -> str:
     return {"program": "the program", "queue": "the queue", "port": "the switch"}.get(by, by)
 
 
-def _reason(trace: Row) -> str:
-    """The reason that our own programs note in their metadata."""
-    from fairlane_controller.program.names import program_names
-    from fairlane_controller.program.reasons import reasons_of
-    from fairlane_controller.program.registry import load_program
-
+def _reason(trace: Row, program: Program | None) -> str:
+    """The reason that programs with a contract note in their metadata."""
     number = 0
     for entry in trace.get("rounds", ()):
         for step in entry["ingress"]:
@@ -69,17 +68,16 @@ def _reason(trace: Row) -> str:
                 for change in one.get("changes", ()):
                     if change["name"] == "metadata_t.reason":
                         number = int(change["to"], 16)
-    programs = [load_program(name) for name in program_names()]
-    known = [one[number] for one in map(reasons_of, programs) if number in one]
-    return f", reason {known[0].name}: {known[0].meaning}" if known else ""
+    known = reasons_of(program).get(number) if program is not None else None
+    return f", reason {known.name}: {known.meaning}" if known is not None else ""
 
 
-def tree(switch: str, trace: Row, *, full: bool = False) -> Tree:
-    """The whole trace; lines that changed nothing, and conditions that held nothing up, only with `full`."""
+def tree(switch: str, trace: Row, program: Program | None, *, full: bool = False) -> Tree:
+    """The whole trace, in a switch that runs `program`; lines that changed nothing, and conditions that held nothing up, only with `full`."""
     root = Tree(
         f"[bold]{escape(switch)}:{trace['ingress_port']}[/bold], {trace['bytes']} bytes, at {trace['time_ns'] / 1e9:.6f} s"
     )
-    for text in outcome(trace):
+    for text in outcome(trace, program):
         root.add(f"[bold]{'[red]' if text.startswith('dropped') else '[green]'}{escape(text)}[/][/bold]")
     for number, entry in enumerate(trace.get("rounds", ())):
         _round(root, number, entry, full)

@@ -53,7 +53,9 @@ def drop_lines(now: Snapshot, before: Snapshot | None = None) -> list[DropLine]:
         per_s = None
         if switch in read and elapsed_s > 0:
             per_s = max(0, packets - earlier.get(key, 0)) / elapsed_s
-        lines.append(DropLine(switch, port, reason, meaning(reason, by), packets, per_s, by, whose))
+        lines.append(
+            DropLine(switch, port, reason, meaning(now.program_of(switch), reason, by), packets, per_s, by, whose)
+        )
     return sorted(
         lines, key=lambda line: (-(line.per_s or 0.0), -line.packets, line.switch, line.port or 0, line.reason)
     )

@@ -73,7 +73,7 @@ class PortRow(_Row):
     capacity_packets: int | None = None
     drops_per_s: float | None = None
     dropped_packets: int | None = None
-    "By decisions about the queue, since the counters began."
+    "At its queue, by the program or by the traffic manager, since the counters began: the sum of its `DropRow.in_queue`."
     sent_packets: int | None = None
     sent_bytes: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -119,6 +119,8 @@ class DropRow(_Row):
     "`program` (the P4 program), `queue` (the traffic manager), `link` (the port itself)."
     object: str | None = None
     "Whose packets they were (a VC), where the program says so."
+    in_queue: bool = False
+    "Whether it was at the port's queue, and not for a fault of the packet or of the line."
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,14 @@ class Snapshot(_Row):
         """What a switch runs, if it is one with a contract."""
         name = next((row.program for row in self.switches if row.switch == switch), None)
         return self.programs.get(name or "")
+
+    def queue_drops(self, row: PortRow) -> dict[str, int]:
+        """`dropped_packets` of a port by reason."""
+        found: dict[str, int] = {}
+        for drop in self.drops:
+            if drop.in_queue and (drop.switch, drop.port) == (row.switch, row.port):
+                found[drop.reason] = found.get(drop.reason, 0) + drop.packets
+        return found
 
     def objects_of_kind(self, kind: str) -> tuple[ObjectRow, ...]:
         """All objects of a kind."""

@@ -55,11 +55,11 @@ async def read_sample(program: Program | None, reading: BatchReading, place: Pla
     drops = await _drops(program, reading, place.name, ports) if COUNTER_DROPS in counters else []
     drops += [_object_drop(place.name, row, reading) for row in rows if row.kind == DROP_KIND and row.values["packets"]]
     sent = await reading.counters(COUNTER_PASSED, ports) if COUNTER_PASSED in counters else {}
-    in_queue = {reason.name for reason in reasons_of(program).values() if reason.in_queue}
+    knows_drops = any(reason.in_queue for reason in reasons_of(program).values())
     found: list[PortRow] = []
     for port in ports:
         known, values, cell = states.get(port), dict(own.get(port, {})), sent.get(port)
-        refused = sum(row.packets for row in drops if row.port == port and row.reason in in_queue) if in_queue else None
+        refused = sum(row.packets for row in drops if row.port == port and row.in_queue) if knows_drops else None
         core: dict[str, Any] = {
             "capacity_packets": known.queue_packets or None if known else None,
             "sent_packets": cell.packet_count if cell else None,
@@ -93,16 +93,18 @@ async def read_sample(program: Program | None, reading: BatchReading, place: Pla
 async def _drops(program: Program | None, reading: BatchReading, switch: str, ports: list[int]) -> list[DropRow]:
     """A row a (port, reason) that has dropped anything, by the counter `drops`."""
     reasons = {number: one for number, one in reasons_of(program).items() if not one.in_rows}
-    places = {drops_index(port, number): (port, one.name) for port in ports for number, one in reasons.items()}
+    places = {drops_index(port, number): (port, one) for port in ports for number, one in reasons.items()}
     rows: list[DropRow] = []
     for index, cell in sorted((await reading.counters(COUNTER_DROPS, places)).items()):
         per_s = reading.per_s((COUNTER_DROPS, index), cell.packet_count)
         if cell.packet_count:
-            rows.append(DropRow(switch, *places[index], cell.packet_count, per_s, "program"))
+            port, one = places[index]
+            rows.append(DropRow(switch, port, one.name, cell.packet_count, per_s, "program", in_queue=one.in_queue))
     return rows
 
 
 def _object_drop(switch: str, row: Row, reading: BatchReading) -> DropRow:
     values = row.values
     per_s = reading.per_s((DROP_KIND, row.port, row.key), values["packets"])
-    return DropRow(switch, row.port, values["reason"], values["packets"], per_s, "program", values["object"])
+    whose = values["object"]
+    return DropRow(switch, row.port, values["reason"], values["packets"], per_s, "program", whose, in_queue=True)

@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from fairlane_controller.program.contract import Program
-from fairlane_controller.program.names import program_names
-from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.rows import Reason
 from fairlane_controller.switch.shared import PACKET_REASONS
 
@@ -23,15 +19,7 @@ def reasons_of(program: Program | None) -> dict[int, Reason]:
     return {**shared, **(program.reasons if program is not None else {})}
 
 
-def meaning(reason: str, by: str = "program") -> str:
-    """One short sentence; `by` is `program`, `queue` or `link`, whose reasons are the target's own."""
-    return _meanings().get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")
-
-
-@cache
-def _meanings() -> dict[str, str]:
-    """The words of all programs that have a name; the first program's where several have one."""
-    found: dict[str, str] = {}
-    for program in map(load_program, reversed(program_names())):
-        found |= {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings)
-    return found
+def meaning(program: Program | None, reason: str, by: str = "program") -> str:
+    """One short sentence: of the program that the switch runs, unless `by` says `queue` or `link`, whose reasons are the target's own."""
+    own = {one.name: one.meaning for one in reasons_of(program).values()} | (dict(program.meanings) if program else {})
+    return own.get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")

@@ -229,7 +229,7 @@ def _kept(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_not_met(summary: Mapping[str, Any]) -> bool:
-    return any(verdict["met"] is not True for verdict in summary["verdicts"])
+    return any(verdict.get("within", verdict["met"]) is not True for verdict in summary["verdicts"])
 
 
 def _finish(campaign: Campaign, done: CampaignResult, bar: _Bar, plots: bool, check: bool, as_json: bool) -> int:

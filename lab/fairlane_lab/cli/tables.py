@@ -73,7 +73,7 @@ _STATES = {
 
 def undecided_text(verdict: Mapping[str, Any]) -> str:
     """On which side of the bound the value is, and how many runs would show it."""
-    side = "within" if verdict["met"] else "outside"
+    side = "within" if verdict.get("within", verdict["met"]) else "outside"
     needed = verdict["runs_needed"]
     return f"({side}; " + ("no number of runs decides it)" if needed is None else f"about {needed} runs decide it)")
 

@@ -203,7 +203,7 @@ class _Names:
         axes: list[tuple[str, str | None, tuple[str, ...]]] = []
         metrics: list[tuple[str, str | list[str]]] = []
         if isinstance(plot, Bars):
-            axes = [("x", plot.x, ()), ("by", plot.by, ("group",))]
+            axes = [("x", plot.x, ()), ("by", plot.by, ("group",)), ("panel", plot.panel, ())]
             if plot.by == "group":
                 if plot.metric not in GROUP_METRICS:
                     text = unknown("metric of groups", plot.metric, sorted(GROUP_METRICS))

@@ -55,7 +55,7 @@ class Expectation(Strict):
             raise ValueError("says neither min nor max")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min {self.min:g} is above max {self.max:g}")
-        if self.over is None and (self.given or "pick" in self.model_fields_set):
+        if self.over is None and (self.given or self.pick != type(self).model_fields["pick"].default):
             raise ValueError("`given` and `pick` need `over`: the parameter over which a point is picked")
         return self
 

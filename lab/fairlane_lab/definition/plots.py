@@ -11,6 +11,8 @@ from fairlane_lab.definition.strict import Strict, Where
 
 
 class _Plot(Strict):
+    """Any kind. Points that differ in a parameter that the plot does not name never share a bar, a line or a cell: they get panels."""
+
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     """Stem of the picture's file; unique in the experiment."""
     title: str
@@ -21,18 +23,20 @@ class _Plot(Strict):
 
 
 class Bars(_Plot):
-    """Groups of bars: one group for each value of `x`, one bar for each value of `by`; the paper's values as markers."""
+    """Groups of bars: one group for each value of `x`, one bar for each value of `by`; a panel for each value of `panel`; the paper's
+    values as markers."""
 
     kind: Literal["bars"]
     metric: str
     x: str = "case"
     by: str = "group"
     """A parameter, or `group`: the groups of flows."""
+    panel: str | None = None
     paper: bool = True
 
 
 class Lines(_Plot):
-    """Lines over a parameter: one for each value of `by`; a picture for each value of `panel`."""
+    """Lines over a parameter: one for each value of `by`; a panel for each value of `panel`."""
 
     kind: Literal["lines"]
     x: str
@@ -54,7 +58,7 @@ class Series(_Plot):
     metric: list[str] | str
     by: Literal["flow", "group"] = "flow"
     panel: str | None = None
-    """A parameter: one panel for each of its values, one above the other with the same axes."""
+    """A parameter: one panel for each of its values, one above the other."""
     repeat: int = 0
     from_s: float | None = None
     to_s: float | None = None

@@ -14,6 +14,7 @@ from fairlane_controller.program.rows import Column
 from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program, share
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 from pydantic import BaseModel
 
 from fairlane_lab.problems import Problem, place
@@ -85,6 +86,11 @@ class LabPart:
     def name(self) -> str:
         """The program's."""
         return self.program.name
+
+    @property
+    def drop_reasons(self) -> list[int]:
+        """Of the counter `drops`: what counts as a drop of a port, beside what the queue behind the program refuses."""
+        return [number for number, reason in self.program.reasons.items() if reason.in_queue or reason.in_rows]
 
     @property
     def control_model(self) -> type[BaseModel]:
@@ -159,6 +165,15 @@ async def read_ports_of(client: SwitchClient, program: Program) -> dict[PortKey,
     return {**found}
 
 
+async def program_drops(client: SwitchClient, part: LabPart, ports: Iterable[int]) -> dict[int, int]:
+    """Packets that the program has refused at each of these ports of a switch."""
+    found = dict.fromkeys(ports, 0)
+    indices = {drops_index(port, reason): port for port in found for reason in part.drop_reasons}
+    for index, cell in (await client.read_counters(COUNTER_DROPS, indices)).items() if indices else ():
+        found[indices[index]] += cell.packet_count
+    return found
+
+
 def measured_values(
     part: LabPart, before: Mapping[PortKey, Mapping[str, Any]], after: Mapping[PortKey, Mapping[str, Any]]
 ) -> dict[str, float]:
@@ -179,14 +194,9 @@ def measured_values(
 class SimPart:
     """A program's side of one run in virtual time."""
 
-    drop_reasons: Sequence[int] = ()
-    """Of the counter `drops`: what counts as a drop beside the queue's own; by default the program's decisions about the queue."""
-
     def __init__(self, part: LabPart, world: SimWorld) -> None:
         self.part = part
         self.world = world
-        if not self.drop_reasons:
-            self.drop_reasons = [number for number, reason in part.program.reasons.items() if reason.in_queue]
         self.agents: list[Any] = []
         "The control loops, of `start`; each has `endpoint` and `last_error`."
 

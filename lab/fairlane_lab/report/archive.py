@@ -3,7 +3,8 @@
 # pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false
 """Archived runs: the data of the pages in docs/results, small enough to be kept in the repository.
 
-    NAME.RUNTIME.runs.parquet     a row a run; in its schema's metadata, under `fairlane`, what was run, when and with what
+    NAME.RUNTIME.runs.parquet     a row a run; in its schema's metadata, under `fairlane`, what was run, when and with what, and of
+                                  an experiment that is not in lab/experiments its definition
     NAME.RUNTIME.series.parquet   only what the experiment's plots draw; so are `flows` and `transfers`
 
 Points and verdicts are not kept: they come from the rows and from the experiment's file as it is now.
@@ -20,8 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlane_lab.definition.expansion import Selection, expand
+from fairlane_lab.definition.extend import Source, experiment_names
 from fairlane_lab.definition.judging import Runtime
-from fairlane_lab.definition.loading import Definition
+from fairlane_lab.definition.loading import Definition, load, make_definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.inputs import configuration
@@ -48,6 +50,8 @@ def archive_run(folder: Path, data: Path) -> Path:
     if runs is None:
         raise RunFolderError(f"{folder}: has no runs.parquet")
     about = {name: run.summary[name] for name in KEPT if name in run.summary}
+    if run.experiment not in experiment_names():
+        about["definition"] = run.definition
     data.mkdir(parents=True, exist_ok=True)
     stem = f"{run.experiment}.{run.runtime}"
     for older in archive_files(data, stem):
@@ -65,7 +69,7 @@ def open_archived(data: Path, definition: Definition, runtime: str) -> RunFolder
     path = runs_file(data, definition, runtime)
     if not path.exists():
         return None
-    about: dict[str, Any] = json.loads((pq.read_schema(path).metadata or {}).get(_METADATA, b"{}"))
+    about = _about(path)
     if about.get("runtime") != runtime:
         raise RunFolderError(f"{path}: not of `fairlane lab publish`: it does not say what was run")
     return RunFolder(data, summary_of(read_rows(path), definition, about), path.name.removesuffix("runs.parquet"))
@@ -87,6 +91,21 @@ def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
     return not dict(zip(rows["point"], rows["configuration"], strict=True)).items() <= now.items()
 
 
+def archived_definitions(data: Path) -> list[Definition]:
+    """The experiments of which an archive has runs, in alphabetical order: by their files as they are now, others as they were run.
+
+    Raises ExperimentError for a file with errors.
+    """
+    found: dict[str, Definition] = {}
+    for name, path in sorted((path.name.split(".")[0], path) for path in data.glob("*.runs.parquet")):
+        if name in experiment_names():
+            found[name] = load(name)
+        elif "definition" in (about := _about(path)):
+            document = {key: value for key, value in about["definition"].items() if key != "origin"}
+            found[name] = make_definition(Source(document, Path(about["definition"]["origin"]), {}))
+    return list(found.values())
+
+
 def archived_runtimes(data: Path, name: str) -> list[str]:
     """The runtimes of which an archive has runs of an experiment."""
     return [runtime for runtime in RUNTIMES if (data / f"{name}.{runtime}.runs.parquet").exists()]
@@ -100,6 +119,10 @@ def archive_files(data: Path, stem: str) -> list[Path]:
 def digest(data: Path, name: str) -> str:
     """Of all that an archive has of an experiment: 16 hexadecimal digits."""
     return digest_files(archive_files(data, name), 16)
+
+
+def _about(path: Path) -> dict[str, Any]:
+    return json.loads((pq.read_schema(path).metadata or {}).get(_METADATA, b"{}"))
 
 
 def _drawn(run: RunFolder) -> dict[str, pa.Table]:

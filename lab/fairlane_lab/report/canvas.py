@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ def _plain(value: float, _place: int | None) -> str:
 PLAIN = FuncFormatter(_plain)
 """Numbers of a logarithmic axis as people write them: 0.1, 1, 10."""
 _TICKS_MAX = 8
+FLAT = 3.0
+"""Panels whose y axes differ by more than this factor do not share one."""
 
 
 def set_log_x(axis: Axes) -> None:
@@ -100,6 +103,18 @@ def panels(count: int, columns: int, row_in: float, **options: Any) -> tuple[Fig
     return figure, flat[:count]
 
 
+def level(axes: Sequence[Axes]) -> None:
+    """Give panels of one quantity the same y axis. Where one of them would be flat on it, each has its own, and its label says so."""
+    limits = [axis.get_ylim() for axis in axes]
+    spans = [high - low for low, high in limits]
+    if min(spans) * FLAT < max(spans) and not any(axis.get_yscale() == "log" for axis in axes):
+        for axis in axes:
+            axis.set_ylabel(f"{axis.get_ylabel()}\nown scale".lstrip())
+        return
+    for axis in axes:
+        axis.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+
+
 def finish(figure: Figure, legend: Legend, title: str) -> Figure:
     """Make room on top for the title (none when empty) and the legend, and put them there."""
     entries = {**legend.entries, **legend.behind}
@@ -139,7 +154,7 @@ def _legend_columns(labels: list[str]) -> int:
         rows = -(-len(labels) // columns)
         widths = [max(len(label) for label in labels[i : i + rows]) for i in range(0, len(labels), rows)]
         if sum(widths) * _LETTER_IN + len(widths) * _HANDLE_IN < WIDTH_IN - 0.2:
-            return columns
+            return len(widths)
     return 1
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,9 @@ from matplotlib.ticker import MaxNLocator
 
 from fairlane_lab.definition.plots import Bars, Heat, Lines
 from fairlane_lab.report import labels
-from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, panels, set_log_x
+from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, level, panels, set_log_x
 from fairlane_lab.report.run_folder import Point, RunFolder, Spread, ordered
+from fairlane_lab.report.splitting import split
 from fairlane_lab.report.style import INK, MARKERS, PALETTE, Mark, colours, mark
 
 # ---- bars: Grouped bars
@@ -33,94 +34,100 @@ MOST_UPRIGHT_LABELS = 10
 class _Bar:
     place: float
     spread: Spread
-    colour: str
+    by: Any
     runtime: str
     paper: dict[str, float]
 
 
 def draw_bars(plot: Bars, runs: Sequence[RunFolder], title: str) -> Figure:
     """Draw a `bars` plot of one run, or of several runtimes side by side. A rate on links of different speed is shown as a share of the link."""
-    points = [(run, point) for run in runs for point in run.select(plot.where)]
-    xs = ordered(point.params.get(plot.x) for _, point in points)
+    chosen = {run.runtime: run.select(plot.where) for run in runs}
+    points = [point for found in chosen.values() for point in found]
     if plot.by == "group":
-        found = (labels.split_metric(metric) for _, point in points for metric in point.metrics)
+        found = (labels.split_metric(metric) for point in points for metric in point.metrics)
         there = ordered(group for metric, group in found if group and metric == plot.metric)
         bys = ordered([*(group for group in runs[0].groups if group in there), *there])
     else:
-        bys = ordered(point.params.get(plot.by) for _, point in points)
-    figure, axes = grid(1, 1, 3.3)
-    axis = axes[0][0]
-    if not points or not bys:
-        empty(axis, "no point of the run matches this plot")
+        bys = ordered(point.params.get(plot.by) for point in points)
+    parts = split(list(chosen.values()), (plot.x, plot.by), plot.panel)
+    problem = parts.problem if points and bys else "no point of the run matches this plot"
+    if problem:
+        figure, axes = grid(1, 1, 3.3)
+        empty(axes[0][0], problem)
         return finish(figure, Legend(), title)
-    relative = plot.metric.endswith("_bps") and len({point.params.get("rate_bps") for _, point in points}) > 1
-    chosen = colours(str(by) for by in bys)
-    width = _GROUP_WIDTH / (len(bys) * len(runs))
-    bars: list[_Bar] = []
-    for column, x in enumerate(xs):
-        for index, by in enumerate(bys):
-            for order, run in enumerate(runs):
-                metric = f"{plot.metric}[{by}]" if plot.by == "group" else plot.metric
-                found = [
-                    point
-                    for owner, point in points
-                    if owner is run
-                    and point.params.get(plot.x) == x
-                    and (plot.by == "group" or point.params.get(plot.by) == by)
-                ]
-                bar = _bar(run, found, metric, relative)
-                if bar:
-                    place = column - _GROUP_WIDTH / 2 + width * (index * len(runs) + order + 0.5)
-                    bars.append(_Bar(place, bar[0], chosen[str(by)], run.runtime, bar[1] if plot.paper else {}))
+    columns = min(2, len(parts.values))
+    figure, flat = panels(len(parts.values), columns, 3.3 if columns == 1 else 2.7)
+    relative = plot.metric.endswith("_bps") and len({point.params.get("rate_bps") for point in points}) > 1
     name = labels.name_of(plot.metric)
     scale, label = (
         (100.0, f"{name.label} (% of the link's rate)") if relative else (name.scale, labels.axis_label(name))
     )
-    legend = Legend()
+    colour_of, legend = colours(str(by) for by in bys), Legend()
     for by in bys:
-        legend.patch(labels.value_label(plot.by, by), chosen[str(by)])
+        legend.patch(labels.value_label(plot.by, by), colour_of[str(by)])
     legend.runtimes([run.runtime for run in runs], bars=True)
-    for bar in bars:
-        _draw_bar(axis, bar, width, scale, mark(bar.runtime, len(runs)), legend)
-    shown = [labels.value_label(plot.x, x) for x in xs]
-    if len(xs) > MOST_UPRIGHT_LABELS:
+    width = _GROUP_WIDTH / (len(bys) * len(runs))
+    for index, (axis, value) in enumerate(zip(flat, parts.values, strict=True)):
+        inside = {runtime: [point for point in found if parts.of(point) == value] for runtime, found in chosen.items()}
+        xs = ordered(point.params.get(plot.x) for found in inside.values() for point in found)
+        for bar in _bars(plot, runs, inside, xs, bys, relative, width):
+            _draw_bar(axis, bar, width, scale, colour_of[str(bar.by)], mark(bar.runtime, len(runs)), legend)
+        _name_groups(axis, plot, xs, columns)
+        axis.set_title(parts.title(value))
+        axis.set_ylabel("" if index % columns else label)
+        axis.set_ylim(bottom=0)
+    level(flat)
+    return finish(figure, legend, title)
+
+
+def _bars(
+    plot: Bars,
+    runs: Sequence[RunFolder],
+    points: Mapping[str, Sequence[Point]],
+    xs: list[Any],
+    bys: list[Any],
+    relative: bool,
+    width: float,
+) -> Iterator[_Bar]:
+    """The bars of a panel: each is of one point."""
+    for order, run in enumerate(runs):
+        for point in points[run.runtime]:
+            for index, by in enumerate(bys):
+                metric = f"{plot.metric}[{by}]" if plot.by == "group" else plot.metric
+                spread = point.get(metric) if plot.by == "group" or point.params.get(plot.by) == by else None
+                if spread is None:
+                    continue
+                rate = float(point.params["rate_bps"]) if relative else 1.0
+                told = run.paper_values(point, metric).items() if plot.paper else ()
+                place = xs.index(point.params.get(plot.x)) - _GROUP_WIDTH / 2
+                place += width * (index * len(runs) + order + 0.5)
+                paper = {source: value / rate for source, value in told}
+                yield _Bar(place, spread.scaled(1 / rate), by, run.runtime, paper)
+
+
+def _name_groups(axis: Axes, plot: Bars, xs: list[Any], columns: int) -> None:
+    shown = ["" if x is None else labels.value_label(plot.x, x) for x in xs]
+    if len(xs) > MOST_UPRIGHT_LABELS / columns:
         axis.set_xticks(range(len(xs)), shown, rotation=40, ha="right", rotation_mode="anchor")
     else:
-        axis.set_xticks(range(len(xs)), [textwrap.fill(label, max(8, 110 // len(xs))) for label in shown])
+        letters = max(8, 110 // columns // len(xs))
+        axis.set_xticks(range(len(xs)), [textwrap.fill(text, letters) for text in shown])
     axis.tick_params(axis="x", length=0)
     axis.grid(axis="x", visible=False)
     if plot.x != "case":
         axis.set_xlabel(labels.axis_label(labels.name_of(plot.x)))
-    axis.set_ylabel(label)
-    axis.set_ylim(bottom=0)
     axis.set_xlim(-0.55, len(xs) - 0.45)
-    return finish(figure, legend, title)
 
 
-def _bar(
-    run: RunFolder, points: Sequence[Point], metric: str, relative: bool
-) -> tuple[Spread, dict[str, float]] | None:
-    found = [(point, spread) for point in points if (spread := point.get(metric))]
-    if not found:
-        return None
-    point, spread = found[0]
-    if len(found) > 1:
-        values = sorted(entry.value for _, entry in found)
-        spread = Spread(values[len(values) // 2], min(e.lo for _, e in found), max(e.hi for _, e in found), spread.runs)
-    rate = float(point.params["rate_bps"]) if relative else 1.0
-    paper = {source: value / rate for source, value in run.paper_values(point, metric).items()}
-    return spread.scaled(1 / rate), paper
-
-
-def _draw_bar(axis: Axes, bar: _Bar, width: float, scale: float, style: Mark, legend: Legend) -> None:
+def _draw_bar(axis: Axes, bar: _Bar, width: float, scale: float, colour: str, style: Mark, legend: Legend) -> None:
     spread = bar.spread
     axis.bar(
         bar.place,
         spread.value * scale,
         width * 0.9,
-        color=bar.colour,
+        color=colour,
         hatch=style.hatch or None,
-        edgecolor=bar.colour if style.filled else "white",
+        edgecolor=colour if style.filled else "white",
         linewidth=0,
     )
     if spread.hi > spread.lo:
@@ -151,28 +158,29 @@ def draw_lines(plot: Lines, runs: Sequence[RunFolder], title: str) -> Figure:
     """Draw a `lines` plot. Metrics of one unit share a panel when nothing else tells lines apart; each value of `panel` has its own."""
     points = {run.runtime: run.select(plot.where) for run in runs}
     everything = [point for found in points.values() for point in found]
-    values = ordered(point.params.get(plot.panel) for point in everything) if plot.panel else [None]
+    parts = split(list(points.values()), (plot.x, plot.by), plot.panel)
     bys = ordered(point.params.get(plot.by) for point in everything) if plot.by else [None]
     sets = _metric_sets([plot.y] if isinstance(plot.y, str) else list(plot.y), together=plot.by is None)
-    cells, columns = _layout(values, sets)
+    legend = Legend()
+    problem = parts.problem if everything else "no point of the run matches this plot"
+    if problem:
+        figure, axes = panels(1, 1, 3.4)
+        empty(axes[0], problem)
+        return finish(figure, legend, title)
+    cells, columns = _layout(parts.values, sets)
     several = len(cells) > columns
     figure, axes = panels(len(cells), columns, 2.35 if several else 3.4, sharex="col" if several else "none")
-    legend = Legend()
-    if not everything:
-        empty(axes[0], "no point of the run matches this plot")
-        return finish(figure, legend, title)
     chosen = colours([str(by) for by in bys] if plot.by else [line.label for line in _lines(plot, sets[0], bys)])
-    for index, (axis, (panel, metrics)) in enumerate(zip(axes, cells, strict=True)):
-        inside = {
-            runtime: [point for point in found if plot.panel is None or point.params.get(plot.panel) == panel]
-            for runtime, found in points.items()
-        }
-        _panel(axis, plot, metrics, bys, inside, {run.runtime: run for run in runs}, chosen, legend)
-        if plot.panel:
-            axis.set_title(labels.setting_label(plot.panel, panel))
+    for index, (axis, (value, metrics)) in enumerate(zip(axes, cells, strict=True)):
+        inside = {runtime: [p for p in found if parts.of(p) == value] for runtime, found in points.items()}
+        largest = max((s.value for p in everything for m in metrics if (s := p.get(m))), default=0.0)
+        _panel(axis, plot, metrics, bys, inside, {run.runtime: run for run in runs}, chosen, legend, largest)
+        axis.set_title(parts.title(value))
         if index + columns >= len(cells):
             axis.set_xlabel(labels.axis_label(labels.name_of(plot.x)))
             axis.tick_params(labelbottom=True)
+    for number in range(len(sets)):
+        level(axes[number :: len(sets)])
     legend.runtimes([run.runtime for run in runs if points[run.runtime]])
     return finish(figure, legend, title)
 
@@ -188,7 +196,7 @@ def _metric_sets(metrics: list[str], together: bool) -> list[list[str]]:
     return list(sets.values())
 
 
-def _layout(values: list[Any], sets: list[list[str]]) -> tuple[list[tuple[Any, list[str]]], int]:
+def _layout(values: Sequence[Any], sets: list[list[str]]) -> tuple[list[tuple[Any, list[str]]], int]:
     """Cells row by row, and the number of columns."""
     cells = [(panel, metrics) for panel in values for metrics in sets]
     if len(values) == 1:
@@ -217,9 +225,10 @@ def _panel(
     runs: dict[str, RunFolder],
     chosen: dict[str, str],
     legend: Legend,
+    largest: float,
 ) -> None:
     values = [s.value for found in points.values() for p in found for m in metrics if (s := p.get(m))]
-    name = labels.rate_name(labels.name_of(metrics[0]), max(values, default=0.0))
+    name = labels.rate_name(labels.name_of(metrics[0]), largest)
     lines = _lines(plot, metrics, bys)
     for order, line in enumerate(lines):
         colour = chosen.get(str(line.by) if plot.by else line.label, PALETTE[0])
@@ -236,7 +245,7 @@ def _panel(
         label = label.strip("()")
     elif len(metrics) > 1:
         base = labels.name_of(labels.split_metric(metrics[0])[0])
-        label = labels.axis_label(labels.rate_name(base, max(values, default=0.0)))
+        label = labels.axis_label(labels.rate_name(base, largest))
     axis.set_ylabel(label)
 
 
@@ -280,23 +289,11 @@ def _line(
 
 
 def _along(points: list[Point], x: str, metric: str) -> tuple[dict[float, Spread], dict[str, Spread]]:
-    """Number → spread in rising order, and word → spread (a threshold may be `auto`); several points at one place: their middle and outer bounds."""
-    found: dict[Any, list[Spread]] = {}
-    for point in points:
-        spread = point.get(metric)
-        if spread is not None and x in point.params:
-            found.setdefault(point.params[x], []).append(spread)
-    merged = {place: _merged(spreads) for place, spreads in found.items()}
-    numbers = {float(place): spread for place, spread in merged.items() if labels.is_number(place)}
-    words = {str(place): spread for place, spread in merged.items() if not labels.is_number(place)}
+    """Number → spread in rising order, and word → spread (a threshold may be `auto`)."""
+    found = {point.params[x]: spread for point in points if x in point.params and (spread := point.get(metric))}
+    numbers = {float(place): spread for place, spread in found.items() if labels.is_number(place)}
+    words = {str(place): spread for place, spread in found.items() if not labels.is_number(place)}
     return dict(sorted(numbers.items())), words
-
-
-def _merged(spreads: list[Spread]) -> Spread:
-    values = sorted(spread.value for spread in spreads)
-    middle = len(values) // 2
-    value = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
-    return Spread(value, min(s.lo for s in spreads), max(s.hi for s in spreads), sum(s.runs for s in spreads))
 
 
 def _paper(
@@ -340,23 +337,24 @@ def draw_heat(plot: Heat, runs: Sequence[RunFolder], title: str) -> Figure:
     chosen = {run.runtime: [p for p in run.select(plot.where) if p.get(plot.metric)] for run in runs}
     there = [run for run in runs if chosen[run.runtime]]
     points = [point for run in there for point in chosen[run.runtime]]
+    parts = split(list(chosen.values()), (plot.x, plot.y), plot.panel)
     legend = Legend()
-    if not points:
+    problem = parts.problem if points else "no point of the run matches this plot"
+    if problem:
         figure, axes = grid(1, 1, 2.0)
-        empty(axes[0][0], "no point of the run matches this plot")
+        empty(axes[0][0], problem)
         return finish(figure, legend, title)
     xs, ys = _sorted([p.params.get(plot.x) for p in points]), ordered(p.params.get(plot.y) for p in points)
     name = labels.name_of(plot.metric)
     values = [spread.value * name.scale for point in points if (spread := point.get(plot.metric))]
     scale = Normalize(min(values), max(values) if max(values) > min(values) else min(values) + 1)
-    values_of_panel = ordered(p.params.get(plot.panel) for p in points) if plot.panel else [None]
-    columns = min(2, len(values_of_panel))
-    figure, axes = panels(len(there) * len(values_of_panel), columns, 0.36 * len(ys) + 0.75)
-    cells = [(run, panel) for run in there for panel in values_of_panel]
-    for index, (axis, (run, panel)) in enumerate(zip(axes, cells, strict=True)):
-        inside = [p for p in chosen[run.runtime] if plot.panel is None or p.params.get(plot.panel) == panel]
-        _field(axis, plot, run, inside, xs, ys, scale, legend)
-        about = [labels.setting_label(plot.panel, panel)] if plot.panel else []
+    columns = min(2, len(parts.values))
+    figure, axes = panels(len(there) * len(parts.values), columns, 0.36 * len(ys) + 0.75)
+    cells = [(run, value) for run in there for value in parts.values]
+    for index, (axis, (run, value)) in enumerate(zip(axes, cells, strict=True)):
+        inside = [point for point in chosen[run.runtime] if parts.of(point) == value]
+        _field(axis, plot, run, inside, xs, ys, scale, legend, columns)
+        about = [parts.title(value)] if parts.names else []
         axis.set_title(", ".join(about + [mark(run.runtime).label] * (len(there) > 1)))
         if index >= len(cells) - columns:
             axis.set_xlabel(labels.axis_label(labels.name_of(plot.x)))
@@ -372,6 +370,7 @@ def _field(
     ys: list[object],
     scale: Normalize,
     legend: Legend,
+    columns: int,
 ) -> None:
     from matplotlib import colormaps
 
@@ -392,7 +391,7 @@ def _field(
             text,
             ha="center",
             va="center",
-            fontsize=8.5 if len(xs) <= (8 if plot.panel else 20) else 6.5,
+            fontsize=8.5 if len(xs) <= 20 / columns else 6.5,
             color=_text_colour(float(scale(shown))),
         )
         if run.paper_values(point, plot.metric):
@@ -403,7 +402,7 @@ def _field(
     axis.set_xlim(-0.5, len(xs) - 0.5)
     axis.set_ylim(len(ys) - 0.5, -0.5)
     names = [labels.value_label(plot.x, x) for x in xs]
-    turned = plot.panel is not None and sum(map(len, names)) > 40
+    turned = columns > 1 and sum(map(len, names)) > 40
     axis.set_xticks(range(len(xs)), names, rotation=90 if turned else 0)
     axis.set_yticks(range(len(ys)), [labels.value_label(plot.y, y) for y in ys])
     axis.tick_params(length=0)

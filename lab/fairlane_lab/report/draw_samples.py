@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,9 @@ from matplotlib.patches import Patch
 from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.report import labels
-from fairlane_lab.report.canvas import Legend, empty, finish, grid, panels, set_log_x
+from fairlane_lab.report.canvas import Legend, empty, finish, grid, level, panels, set_log_x
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered
+from fairlane_lab.report.splitting import PANELS_MAX, Panels, split
 from fairlane_lab.report.style import INK, MUTED, PALE, PALETTE, colours, mark
 from fairlane_lab.report.traces import Trace
 
@@ -30,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 MAX_LINES = 8
 """More flows than this are drawn as groups: their mean, and a band from the lowest to the highest."""
 MAX_POINTS = 1200
+_PORT_NAME = re.compile(r".+-p\d+")
+"""A managed port in the series: `s1-p3`."""
 _STEPPED = {"cwnd_packets", "ssthresh_packets", "queue_packets", *LIMIT_SERIES}
 
 
@@ -60,7 +63,8 @@ def draw_series(plot: Series, runs: Sequence[RunFolder], title: str) -> Figure:
         return finish(figure, legend, title)
     flow_groups = _flow_groups(runs)
     names = {metric: _scaled(metric, rows, columns, plot) for metric in metrics}
-    chosen = colours(ordered(flow_groups.values()))
+    ports = [] if all(run.series.empty for run in runs) else _ports_in(runs, flow_groups)
+    chosen = colours(ordered([*flow_groups.values(), *ports]))
     for row, entry in enumerate(rows):
         for column, run in enumerate(columns):
             axis = axes[row][column]
@@ -81,28 +85,21 @@ def draw_series(plot: Series, runs: Sequence[RunFolder], title: str) -> Figure:
                 axis.set_xlabel("time (s)")
             axis.set_ylim(bottom=0)
             axis.margins(x=0.01)
-    for metric in metrics:  # every panel of a metric on the same axes
-        same = [
-            axes[row][column]
-            for row, entry in enumerate(rows)
-            if entry.metric == metric
-            for column in range(len(columns))
-        ]
-        top = max(axis.get_ylim()[1] for axis in same)
-        for axis in same:
-            axis.set_ylim(0, top)
+    for metric in metrics:  # runtimes side by side share an axis
+        level([axes[row][0] for row, entry in enumerate(rows) if entry.metric == metric])
     return finish(figure, legend, title)
 
 
 def _rows(plot: Series, metrics: list[str], runs: Sequence[RunFolder]) -> list[_Row]:
     """Each value of `panel` (or each point that was sampled) with each metric."""
+    sampled = {run.runtime: set() if run.series.empty else set(run.series["point"]) for run in runs}
+    points = {run.runtime: [p for p in run.select(plot.where) if p.name in sampled[run.runtime]] for run in runs}
+    parts = split(list(points.values()), (), plot.panel)
     found: dict[str, dict[str, Point]] = {}
-    for run in runs:
-        sampled = set() if run.series.empty else set(run.series["point"])
-        for point in run.select(plot.where):
-            if point.name in sampled:
-                key = labels.setting_label(plot.panel, point.params.get(plot.panel)) if plot.panel else point.name
-                found.setdefault(key, {}).setdefault(run.runtime, point)
+    for runtime, mine in points.items():
+        for point in mine:
+            key = parts.title(parts.of(point)) if plot.panel else point.name
+            found.setdefault(key, {})[runtime] = point
     titles = {key: key if len(found) > 1 else "" for key in found}
     return [_Row(titles[key], metric, points) for key, points in found.items() for metric in metrics]
 
@@ -113,6 +110,21 @@ def _flow_groups(runs: Sequence[RunFolder]) -> dict[str, str]:
         if not run.flows.empty:
             pairs.update(zip(map(str, run.flows["flow"]), map(str, run.flows["group"]), strict=True))
     return pairs
+
+
+def _ports_in(runs: Sequence[RunFolder], flow_groups: Mapping[str, str]) -> list[str]:
+    """The lines of whole ports by the name that the legend has for them."""
+    named = ordered(str(flow) for run in runs if not run.series.empty for flow in run.series["flow"].unique())
+    return [_port_label(name) for name in named if _is_port(name, flow_groups)]
+
+
+def _is_port(name: str, flow_groups: Mapping[str, str]) -> bool:
+    """Whether a series is of a port: it has no name, or the port's where several are managed."""
+    return not name or (name not in flow_groups and _PORT_NAME.fullmatch(name) is not None)
+
+
+def _port_label(name: str) -> str:
+    return f"port {name}" if name else "the port"
 
 
 def _scaled(metric: str, rows: list[_Row], runs: Sequence[RunFolder], plot: Series) -> Name:
@@ -152,20 +164,22 @@ def _draw_run(
     samples = _samples(run, point, entry.metric, plot)
     if samples.empty:
         return False
-    flows: list[str] = [flow for flow in ordered(map(str, samples["flow"])) if flow]
+    named = ordered(map(str, samples["flow"]))
+    flows: list[str] = [name for name in named if not _is_port(name, flow_groups)]
     if flows and (plot.by == "group" or len(flows) > MAX_LINES):
         groups: list[str] = ordered(flow_groups.get(flow, flow) for flow in flows)
         for group in groups:
             members = samples[[flow_groups.get(str(flow), str(flow)) == group for flow in samples["flow"]]]
             _group(axis, members, scale, chosen.get(group, MUTED), group, legend)
     else:
-        shades = colours(flows) if len({flow_groups.get(flow, flow) for flow in flows}) < len(flows) else chosen
-        for flow in flows or [""]:
-            mine = samples[samples["flow"] == flow]
-            key = str(flow if shades is not chosen else flow_groups.get(flow, flow))
+        alike = len({flow_groups.get(flow, flow) for flow in flows}) < len(flows)
+        shades = colours(flows) if alike else chosen
+        for name in flows or named:  # the port's count where flows have none
+            mine = samples[samples["flow"] == name]
+            key = _port_label(name) if not flows else name if alike else flow_groups.get(name, name)
             colour = shades.get(key, PALETTE[0])
             _trace(axis, mine, scale, colour, entry.metric in _STEPPED, _end_s(run, point, plot))
-            if key and len(chosen) > 1:
+            if not flows or len(set(flow_groups.values())) > 1:
                 legend.line(key, colour)
     for change in run.definition.get("changes", []):
         at_s = change.get("at_s")
@@ -256,16 +270,20 @@ def thin(times: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
     """Draw a `cdf` plot; the middle of each line is marked."""
-    tables = {run.runtime: _values(plot, run) for run in runs}
+    points = {run.runtime: run.select(plot.where) for run in runs}
+    parts = split(list(points.values()), (plot.by,), None if plot.panel == "group" else plot.panel)
+    tables = {run.runtime: _values(plot, run, points[run.runtime], parts) for run in runs}
     everything = pd.concat([table for table in tables.values() if not table.empty] or [pd.DataFrame()])
-    values_of_panel = ordered(everything["panel"]) if plot.panel and not everything.empty else [None]
+    values_of_panel: list[str] = [] if everything.empty else ordered(everything["panel"])
     columns = min(2, len(values_of_panel))
     row_in = 2.5 if len(values_of_panel) > columns else 3.3
-    figure, axes = panels(len(values_of_panel), columns, row_in, sharex=True, sharey=True)
     legend = Legend()
-    if everything.empty:
-        empty(axes[0], "no finished transfer matches this plot")
+    if not 0 < len(values_of_panel) <= PANELS_MAX:
+        figure, axes = panels(1, 1, row_in)
+        few = "no finished transfer matches this plot"
+        empty(axes[0], f"{len(values_of_panel)} panels are too many" if values_of_panel else few)
         return finish(figure, legend, title)
+    figure, axes = panels(len(values_of_panel), columns, row_in, sharex=True, sharey=True)
     bys = ordered(everything["by"])
     chosen = colours(map(str, bys))
     name = TRANSFER_METRICS.get(plot.metric) if _is_per_transfer(plot) else None
@@ -275,9 +293,7 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
             for runtime, table in tables.items():
                 if table.empty:
                     continue
-                mine = table[table["by"] == by]
-                if plot.panel:
-                    mine = mine[mine["panel"] == panel]
+                mine = table[(table["by"] == by) & (table["panel"] == panel)]
                 values = np.sort(mine["value"].to_numpy(float)) * name.scale
                 if not len(values):
                     continue
@@ -290,8 +306,7 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
                 face = chosen[str(by)] if style.filled else "white"
                 axis.plot([middle], [50], ls="", marker="o", color=chosen[str(by)], mfc=face, zorder=4)
                 legend.line(labels.value_label(plot.by, by), chosen[str(by)])
-        if plot.panel:
-            axis.set_title(labels.value_label(plot.panel, panel))
+        axis.set_title(panel)
         if plot.log_x:
             set_log_x(axis)
         axis.set_ylim(0, 101)
@@ -308,23 +323,19 @@ def _is_per_transfer(plot: Cdf) -> bool:
     return plot.metric in ("completion_s", "bytes")
 
 
-def _values(plot: Cdf, run: RunFolder) -> pd.DataFrame:
-    """Columns `value`, `by`, `panel` of every transfer (or flow) of the points that match."""
+def _values(plot: Cdf, run: RunFolder, chosen: Sequence[Point], parts: Panels) -> pd.DataFrame:
+    """Columns `value`, `by`, `panel` (its title) of every transfer (or flow) of these points."""
     table = run.transfers if _is_per_transfer(plot) else run.flows
-    params = {point.name: point.params for point in run.select(plot.where)}
+    points = {point.name: point for point in chosen}
     if table.empty or plot.metric not in table:
         return pd.DataFrame()
-    table = table[table["point"].isin(list(params))]
-
-    def column(of: str) -> list[Any]:
-        if of == "group":
-            return list(table["group"])
-        return [params[str(point)].get(of) for point in table["point"]]
-
-    chosen: dict[str, list[Any]] = {"value": list(table[plot.metric]), "by": column(plot.by)}
-    if plot.panel:
-        chosen["panel"] = column(plot.panel)
-    return pd.DataFrame(chosen).dropna(subset=["value"])
+    table = table[table["point"].isin(list(points))]
+    mine = [points[str(point)] for point in table["point"]]
+    by = list(table["group"]) if plot.by == "group" else [point.params.get(plot.by) for point in mine]
+    titles = [parts.title(parts.of(point)) for point in mine]
+    if plot.panel == "group":
+        titles = [", ".join(filter(None, each)) for each in zip(table["group"], titles, strict=True)]
+    return pd.DataFrame({"value": list(table[plot.metric]), "by": by, "panel": titles}).dropna(subset=["value"])
 
 
 # ---- traces: The same sender's window in the simulator and in the kernel, one over the other

@@ -153,7 +153,7 @@ def runtime_label(name: str) -> str:
 
 
 def _total(tallies: Sequence[Tally]) -> Tally:
-    return Tally(*(sum(getattr(each, name) for each in tallies) for name in ("met", "judged", "open")))
+    return Tally(*(sum(getattr(each, name) for each in tallies) for name in ("met", "judged", "open", "missed")))
 
 
 ShowFigure = Callable[[str, str, Callable[[], Figure]], Markup]

@@ -17,10 +17,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from fairlane_lab.definition import Definition, Selection, expand, experiment_names, load
+from fairlane_lab.definition import Definition, Selection, expand, experiment_names
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
-from fairlane_lab.report.archive import archived_runtimes, digest, is_stale, open_archived
+from fairlane_lab.report.archive import archived_definitions, archived_runtimes, digest, is_stale, open_archived
 from fairlane_lab.report.page import Section, make_section, runtime_label
 from fairlane_lab.report.pairing import Pair
 from fairlane_lab.report.run_folder import RunFolder
@@ -72,6 +72,8 @@ class Page:
     """Sender → what it is not."""
     stale: tuple[str, ...]
     """Runtimes that were measured before the experiment's file changed."""
+    is_known: bool
+    """Whether that file is one of lab/experiments."""
 
     @property
     def name(self) -> str:
@@ -116,10 +118,9 @@ def make_pages(
     Raises RunFolderError for a damaged archive, ExperimentError for an experiment's file with errors.
     """
     pages: list[Page] = []
-    for name in experiment_names():
-        if archived_runtimes(results / DATA, name):
-            show_progress(name)
-            pages.append(_page(load(name), results, draws))
+    for definition in archived_definitions(results / DATA):
+        show_progress(definition.experiment.name)
+        pages.append(_page(definition, results, draws))
     environment = _environment()
     texts = {f"{page.name}.md": environment.get_template("experiment.md.j2").render(page=page) for page in pages}
     judged = [each for page in pages for each in page.judged()]
@@ -167,8 +168,9 @@ def _page(definition: Definition, results: Path, draws: bool) -> Page:
     pair = Pair(tuple(runs))
     section = make_section(pair, partial(_figure_file, results, name, digest(data, name) if draws else ""))
     heads, rows = _table(section)
-    stale = [run.runtime for run in runs if is_stale(data, definition, run)]
-    return Page(section, definition, rows, heads, _is_not(definition, runs), tuple(stale))
+    known = name in experiment_names()  # of another the file as it is now is not known
+    stale = [run.runtime for run in runs if known and is_stale(data, definition, run)]
+    return Page(section, definition, rows, heads, _is_not(definition, runs), tuple(stale), known)
 
 
 def _figure_file(results: Path, experiment: str, of: str, name: str, title: str, make: Callable[[], Figure]) -> Markup:

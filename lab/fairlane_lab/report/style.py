@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.colors import to_hex
 
 from fairlane_lab.programs import known_parts
 
@@ -98,7 +99,6 @@ MARKS = {
     "mininet": Mark((0, (4, 1.8)), "////", "Mininet"),
 }
 MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<", ">")
-"""One more than the palette has colours, so that a colour that comes again has another marker."""
 PAPER_MARKERS = ("*", "p", "d", "8")
 
 
@@ -109,13 +109,15 @@ def mark(runtime: str, among: int = 2) -> Mark:
 
 
 def colours(values: Iterable[str]) -> dict[str, str]:
-    """A colour for each value: the fixed ones first, the rest in the palette's order without doubling while colours last."""
+    """A colour for each value, none twice: the fixed ones first, the rest in the palette's order; a scale of colours where there are more."""
     names = list(dict.fromkeys(values))
+    if len(names) > len(PALETTE):
+        shades = mpl.colormaps["viridis"]
+        return {name: to_hex(shades(0.95 * place / (len(names) - 1))) for place, name in enumerate(names)}
     chosen: dict[str, str] = {}
     for name in names:
         if name in FIXED and PALETTE[FIXED[name]] not in chosen.values():
             chosen[name] = PALETTE[FIXED[name]]
-    free = [colour for colour in PALETTE if colour not in chosen.values()] or list(PALETTE)
-    for index, name in enumerate(name for name in names if name not in chosen):
-        chosen[name] = free[index % len(free)]
+    free = [colour for colour in PALETTE if colour not in chosen.values()]
+    chosen |= dict(zip((name for name in names if name not in chosen), free, strict=False))
     return {name: chosen[name] for name in names}

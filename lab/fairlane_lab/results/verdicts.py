@@ -51,7 +51,7 @@ class Verdict:
     """What it rests on; with `over`, the picked point."""
     value: float | None
     """The worst of `points` (farthest outside, or nearest to a bound); None when nothing was measured or nothing qualified."""
-    met: bool | None
+    within: bool | None
     """Whether `value` is within the bound; None when there is no run to judge by."""
     state: State = "no data"
     """What the runs show."""
@@ -62,8 +62,13 @@ class Verdict:
     runs_needed: int | None = None
     """Of an undecided one: about so many runs would decide it, if they are like these; None: no number would."""
 
+    @property
+    def met(self) -> bool | None:
+        """Whether the runs show that the bound holds (True), or that it does not (False); None while neither is shown."""
+        return {"met": True, "not met": False}.get(self.state)
+
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "met": self.met}
 
 
 @dataclass(frozen=True)
@@ -269,7 +274,7 @@ def _verdict(expectation: Expectation, claim: _Claim, states: Sequence[State], l
     return replace(
         verdict,
         value=worst.value,
-        met=_margin(expectation, worst.value) >= 0,
+        within=_margin(expectation, worst.value) >= 0,
         state=state,
         lo=middle.lo,
         hi=middle.hi,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlane_controller.state.events import EventLog
-from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
+from fairlane_lab.programs.part import program_drops
 from fairlane_lab.sim.world import SimWorld
 
 PortKey = tuple[str, int]
@@ -49,11 +49,7 @@ async def snapshot(world: SimWorld) -> Snapshot:
     drops: dict[PortKey, int] = {}
     for switch in world.managed_switches():
         numbers = [port for name, port in world.config.managed if name == switch]
-        for port in numbers:
-            drops[switch, port] = sum(ports[switch, port]["drops"].values())
-        indices = {drops_index(port, reason): port for port in numbers for reason in world.part.drop_reasons}
-        if indices:
-            async with world.client(world.endpoint(switch)) as client:
-                for index, cell in (await client.read_counters(COUNTER_DROPS, indices)).items():
-                    drops[switch, indices[index]] += cell.packet_count
+        async with world.client(world.endpoint(switch)) as client:
+            for port, refused in (await program_drops(client, world.part.part, numbers)).items():
+                drops[switch, port] = refused + sum(ports[switch, port]["drops"].values())
     return Snapshot(asyncio.get_running_loop().time(), flows, ports, drops, await world.part.snapshot())

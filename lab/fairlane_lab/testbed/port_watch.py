@@ -15,10 +15,10 @@ from typing import Any
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import COUNTER_PASSED
-from fairlane_switch.port_control import PortControlError, read_ports
+from fairlane_switch.port_control import PortControlError, PortCounts, read_ports
 from finsy import P4ClientError
 
-from fairlane_lab.programs.part import read_ports_of
+from fairlane_lab.programs.part import program_drops, read_ports_of
 from fairlane_lab.testbed.bed import Bed, ManagedPort
 from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
 
@@ -107,11 +107,38 @@ class PortWatch:
         self._work.cancel()
 
     async def _run_all(self) -> None:
-        await asyncio.gather(self._run(), self._watch_processes())
+        drops = (
+            self._guard(self._watch_drops(name)) for name in dict.fromkeys(port.switch for port in self._bed.ports)
+        )
+        await asyncio.gather(self._run(), self._watch_processes(), *drops)
 
     async def _run(self) -> None:
         """Sample until the end."""
         raise NotImplementedError
+
+    async def _watch_drops(self, name: str) -> None:
+        async with SwitchClient(self._bed.endpoint(name)) as client:
+            async for _ in self._ticks(self._period_s):
+                await self._read_drops(client, name)
+
+    async def _read_drops(self, client: SwitchClient, name: str) -> None:
+        """What the program of a switch has refused at its managed ports, and the queues behind it (BMv2 does not tell of those)."""
+        numbers = [port.port for port in self._bed.ports if port.switch == name]
+        now_s = time.monotonic()
+        drops = await program_drops(client, self._bed.part.part, numbers)
+        for port in self._queues_of(name) if self._bed.target == "embedded" else ():
+            if port.port in drops:
+                drops[port.port] += sum(port.drops.values())
+        took_s = time.monotonic() - now_s
+        if took_s <= READ_MAX_S:  # else nobody knows when in that time the switch read its counters
+            for number, packets in drops.items():
+                self.samples.drops.setdefault((name, number), []).append((now_s + took_s / 2, float(packets)))
+
+    def _queues_of(self, name: str) -> list[PortCounts]:
+        try:
+            return read_ports(self._bed.network.switches[name].options.control)
+        except PortControlError as error:
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, str(error)) from None
 
     async def _watch_processes(self) -> None:
         standstills = Standstills()
@@ -136,7 +163,7 @@ class PortWatch:
 
 class QueueWatch(PortWatch):
     """A `PortWatch` of the queues themselves, for programs that admit everything. BMv2 tells of no queue: there it is what the
-    program sent to the port, and neither drops nor what waits."""
+    program sent to the port, and not what waits."""
 
     async def _run(self) -> None:
         switches = dict.fromkeys(port.switch for port in self._bed.ports)
@@ -157,14 +184,10 @@ class QueueWatch(PortWatch):
         return [port for port in self._bed.ports if port.switch == name]
 
     async def _watch_queues(self, name: str) -> None:
-        control = self._bed.network.switches[name].options.control
         numbers = {port.port for port in self._ports_of(name)}
         samples = self.samples
         async for now_s in self._ticks(self._period_s):
-            try:
-                ports = read_ports(control)
-            except PortControlError as error:
-                raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, str(error)) from None
+            ports = self._queues_of(name)
             took_s = time.monotonic() - now_s
             if took_s > READ_MAX_S:
                 continue  # nobody knows when in that time the switch read its counters
@@ -172,7 +195,6 @@ class QueueWatch(PortWatch):
                 if port.port in numbers:
                     key, at_s = (name, port.port), now_s + took_s / 2
                     samples.tx_bytes.setdefault(key, []).append((at_s, float(port.tx_bytes)))
-                    samples.drops.setdefault(key, []).append((at_s, float(sum(port.drops.values()))))
                     samples.waiting.setdefault(key, []).append((at_s, float(port.waiting_packets)))
 
     async def _watch_counters(self, name: str) -> None:

@@ -65,7 +65,6 @@ async def read_rows(reading: Reading) -> list[Row]:
     by_id = {number: name for name, number in in_force.allocation.vc_ids.items()}
     active = {int(one["port"]): one.get("active") or () for one in (reading.loop or {}).get("ports") or ()}
     rows: list[Row] = []
-    refused = dict.fromkeys(schemes, 0)
     for slot, entry in shares:
         port, vc = int(entry["egress_port"]), by_id.get(int(entry["vc"]), f"id {int(entry['vc'])}")
         values = _vc_values(reading, slot, entry, counted)
@@ -80,14 +79,12 @@ async def read_rows(reading: Reading) -> list[Row]:
             if not names.Verdict[verdict.upper()].accepted:
                 lost = {"object": vc, "reason": verdict, "packets": sum(frames.values())}
                 rows.append(Row(port, lost, "drop", f"{vc} {verdict}"))
-        refused[port] = refused.get(port, 0) + values["refused_packets"]
     for port, entry in sorted(schemes.items()):
         verdicts = _verdicts(names.NO_VC_SLOT + port, counted)
         for verdict, frames in verdicts.items():
             if not names.Verdict[verdict.upper()].accepted:
                 lost = {"object": None, "reason": verdict, "packets": sum(frames.values())}
                 rows.append(Row(port, lost, "drop", verdict))
-        outside = sum(sum(f.values()) for v, f in verdicts.items() if not names.Verdict[v.upper()].accepted)
         action = entry.action
         scheme, args = (action.name, action.args) if isinstance(action, P4TableAction) else (None, {})
         values = {
@@ -97,7 +94,6 @@ async def read_rows(reading: Reading) -> list[Row]:
             "hbo_cells": args.get("hbo"),
             "capacity_cells": args.get("qmax"),
             "active_vcs": args.get("n"),
-            "dropped_packets": refused[port] + outside,
             "sent_packets": passed[port].packet_count + admitted[port].packet_count,
             "sent_bytes": passed[port].byte_count + admitted[port].byte_count,
         }

@@ -15,7 +15,7 @@ const CHARTS = ["queue", "goodput", "control", "drops"];
 let paused = false, pausedAt = 0;
 
 const charts = {
-  queue: new Chart($("charts"), { title: "Queue", unit: count, axis: count, least: 5 }),
+  queue: new Chart($("charts"), { title: "Queue", unit: count, axis: count, least: 5, whole: true }),
   goodput: new Chart($("charts"), { title: "Goodput", unit: rate, axis: (v) => rate(v).replace("bit/s", ""), least: 1000 }),
   control: new Chart($("charts"), { title: "Control", unit: plain, axis: plain, least: 4 }),
   drops: new Chart($("charts"), { title: "Drops", unit: (v) => `${perSecond(v)} /s`, axis: plain, least: 2 }),
@@ -192,6 +192,7 @@ function drawCharts(row) {
   charts.queue.draw(`Queue, ${unit}`, [{ name: "all", color: ink, points: valuesOf((p) => p.waiting), fill: true, wide: true }, ...lines("queue"), ...bounds], from, to);
   charts.goodput.draw("Goodput", [{ name: "sent", color: ink, points: valuesOf((p) => p.tx), fill: true, wide: true }, { name: "line", color: ink, dashed: true, points: valuesOf((p) => p.rate ?? p.bw) }, ...lines("goodput")], from, to);
   charts.control.unit = rates ? rate : plain;
+  charts.control.whole = ["packets", "cells", "bytes"].includes(controls[0]?.unit);
   charts.control.axis = rates ? (v) => rate(v).replace("bit/s", "") : plain;
   charts.control.draw(`${[...new Set(controls.map((c) => c.title))].join(" and ") || "Control"}${controls[0]?.unit ? `, ${controls[0].unit}` : ""}`, lines("control"), from, to);
   charts.drops.draw("Drops by reason, packets/s", [...reasons].sort().map((name) => ({ name: name.replaceAll("_", " "), color: colorOf(`drop ${name}`), step: true, fill: true, points: valuesOf((p) => p.drops[name] ?? (Object.keys(p.drops).length || p.waiting != null ? 0 : null)) })), from, to);

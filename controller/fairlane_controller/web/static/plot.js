@@ -7,9 +7,9 @@ const LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const charts = new Set();
 let hoverTime = null;
 
-function niceStep(span, most) {
-  const raw = span / Math.max(1, most), power = 10 ** Math.floor(Math.log10(raw));
-  for (const m of [1, 2, 2.5, 5, 10]) if (m * power >= raw) return m * power;
+function niceStep(span, most, whole) {
+  const raw = Math.max(span / Math.max(1, most), whole ? 1 : 0), power = 10 ** Math.floor(Math.log10(raw));
+  for (const m of [1, 2, whole && power < 10 ? 3 : 2.5, 5, 10]) if (m * power >= raw) return m * power;
   return 10 * power;
 }
 
@@ -31,8 +31,9 @@ function nearest(points, t) {
 }
 
 export class Chart {
-  constructor(parent, { title, unit, axis, least = 1 }) {
-    this.axis = axis; this.unit = unit; this.least = least;
+  // whole: the quantity is a count, and so are the ticks.
+  constructor(parent, { title, unit, axis, least = 1, whole = false }) {
+    this.axis = axis; this.unit = unit; this.least = least; this.whole = whole;
     this.off = new Set(); this.series = []; this.from = 0; this.to = 1;
     this.card = document.createElement("section");
     this.card.className = "card";
@@ -66,6 +67,7 @@ export class Chart {
 
   // series: [{name, color, points: [[t, v|null]], fill, step, dashed, wide, quiet}]
   draw(title, series, from, to) {
+    this.card.hidden = !series.length;  // the program has nothing for it
     this.head.textContent = title;
     this.canvas.setAttribute("aria-label", title);
     this.series = series; this.from = from; this.to = to;
@@ -143,13 +145,15 @@ export class Chart {
     g.lineWidth = 1;
     g.textBaseline = "middle";
     g.textAlign = "right";
-    const stepY = niceStep(top, innerH / 38);
+    const stepY = niceStep(top, innerH / 38, this.whole), ticks = [];
     for (let v = 0; v <= top; v += stepY) {
       g.strokeStyle = ink("--grid");
       g.beginPath(); g.moveTo(LEFT, y(v)); g.lineTo(width - RIGHT, y(v)); g.stroke();
       g.fillStyle = ink("--muted");
       g.fillText(this.axis(v), LEFT - 6, y(v));
+      ticks.push(this.axis(v));
     }
+    this.canvas.dataset.ticks = ticks.join(" ");
     g.textAlign = "center";
     g.textBaseline = "alphabetic";
     const stepX = timeStep(this.to - this.from, innerW / 80);

@@ -12,8 +12,6 @@ from fairlane_controller.switch.client import SwitchClient
 
 VERDICTS_A_SLOT = 32
 REFUSALS = tuple(verdict for verdict in Verdict if not verdict.accepted)
-DROP_REASONS = (12, 13, 14, 15)
-"""PORT_FULL, GFR, PCR and MFS of the counter `drops` (`p4src/README.md`)."""
 
 Verdicts = Mapping[str, Mapping[str, int]]
 """VC → name of verdict → frames."""

@@ -19,7 +19,7 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr.control import ActivityOptions
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.lab.config import gfr_config
-from fairlane_controller.programs.gfr.lab.counters import DROP_REASONS, added, grown, read_refusals
+from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
 from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.store import GfrState
@@ -34,8 +34,6 @@ SAMPLE_S = 0.1
 
 class GfrInSim(SimPart):
     """What a run with program `gfr` needs beside the simulation."""
-
-    drop_reasons = DROP_REASONS
 
     def __init__(self, part: LabPart, world: SimWorld) -> None:
         super().__init__(part, world)

@@ -21,12 +21,12 @@ from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.programs.gfr.lab.config import gfr_config
-from fairlane_controller.programs.gfr.lab.counters import DROP_REASONS, added, grown, read_refusals
+from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
 from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS
+from fairlane_controller.switch.shared import COUNTER_ADMITTED
 
 REFUSALS_EVERY_S = 1.0
 
@@ -68,7 +68,7 @@ def _refused(samples: Samples, start_s: float, end_s: float) -> dict[str, dict[s
 
 
 class GfrPortWatch(PortWatch):
-    """A `PortWatch` of gfr.p4's counters: `admitted` by port, `drops`, `vc_verdicts`; the register QT where it can be read."""
+    """A `PortWatch` of gfr.p4's counters: `admitted` by port, `vc_verdicts`; the register QT where it can be read."""
 
     async def _run(self) -> None:
         switches = dict.fromkeys(port.switch for port in self._bed.ports)
@@ -93,21 +93,18 @@ class GfrPortWatch(PortWatch):
         """One request for everything: a single instant."""
         numbers = [port.port for port in ports]
         entities: list[Any] = [P4CounterEntry(COUNTER_ADMITTED, index=number) for number in numbers]
-        entities += [P4CounterEntry(COUNTER_DROPS, index=n << 4 | reason) for n in numbers for reason in DROP_REASONS]
         if self._bed.target == "embedded":
             entities += [P4RegisterEntry(gfr_program.REGISTER_PORT_CELLS, index=number) for number in numbers]
         admitted = dict.fromkeys(numbers, P4CounterData())
-        drops, cells = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
+        cells = dict.fromkeys(numbers, 0)
         now_s = time.monotonic()
         answers = cast("AsyncIterator[P4CounterEntry | P4RegisterEntry]", client.switch.read(entities))
         async for entry in answers:
             index = cast("int", entry.index)
             if isinstance(entry, P4RegisterEntry):
                 cells[index] = cast("int", entry.data)
-            elif entry.counter_id == COUNTER_ADMITTED:
-                admitted[index] = entry.data or P4CounterData()
             else:
-                drops[index >> 4] += (entry.data or P4CounterData()).packet_count
+                admitted[index] = entry.data or P4CounterData()
         took_s = time.monotonic() - now_s
         if took_s > READ_MAX_S:
             return  # nobody knows when in that time the switch read its counters
@@ -121,6 +118,5 @@ class GfrPortWatch(PortWatch):
                 (samples.waiting, waiting),
                 (samples.tx_packets, data.packet_count - waiting),
                 (samples.tx_bytes, data.byte_count - share * data.byte_count),
-                (samples.drops, float(drops[port.port])),
             ):
                 table.setdefault(key, []).append((at_s, value))

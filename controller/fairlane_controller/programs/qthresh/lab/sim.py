@@ -23,7 +23,6 @@ from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, RE
 from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
-from fairlane_controller.programs.qthresh.names import DropReason
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
 from fairlane_controller.programs.qthresh.setup import SetupPlan, limit_of
@@ -39,8 +38,6 @@ LOOK_PERIOD_S = 1.0
 
 class QthreshInSim(SimPart):
     """Entries of known flows where no loop gives them; else one `SwitchAgent` for each switch with managed ports."""
-
-    drop_reasons = tuple(DropReason)
 
     def __init__(self, part: LabPart, world: SimWorld) -> None:
         super().__init__(part, world)

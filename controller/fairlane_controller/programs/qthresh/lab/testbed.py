@@ -33,7 +33,7 @@ from fairlane_controller.programs.qthresh.setup import limit_of
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_DROPS, drops_index
+from fairlane_controller.switch.shared import COUNTER_ADMITTED
 from fairlane_controller.switch.updates import plain_entry
 
 PORT_REGISTER = "port_occupancy"
@@ -42,7 +42,6 @@ FIND_FLOWS_EVERY_S = 1.0
 MEASURE_EVERY_S = 1.0
 IDLE_NS = 1_000_000_000
 FLOWS_WATCHED_MAX = 256
-DROP_REASONS = tuple(program.DropReason)
 
 
 class QthreshInMininet(MininetPart):
@@ -160,25 +159,19 @@ class QthreshPortWatch(PortWatch):
         for number in numbers:
             indices = [program.admitted_index(number, each) for each in range(program.CLASSES)]
             entities += [P4CounterEntry(COUNTER_ADMITTED, index=index) for index in indices]
-            indices = [drops_index(number, reason) for reason in DROP_REASONS]
-            entities += [P4CounterEntry(COUNTER_DROPS, index=index) for index in indices]
         if self._bed.target == "embedded":
             entities += [
                 P4RegisterEntry(name, index=n) for n in numbers for name in (PORT_REGISTER, PORT_BYTES_REGISTER)
             ]
             entities += [P4RegisterEntry(FLOW_REGISTER, index=slot) for slot in slots]
         now_s = time.monotonic()
-        admitted, drops, waiting = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
+        admitted, waiting = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
         samples, switch = self.samples, ports[0].switch
         answers = cast("AsyncIterator[P4CounterEntry | P4RegisterEntry]", client.switch.read(entities))
         async for entry in answers:
             index = cast("int", entry.index)
             if isinstance(entry, P4CounterEntry):
-                data = entry.data or P4CounterData()
-                if entry.counter_id == COUNTER_ADMITTED:
-                    admitted[index >> 3] += data.byte_count
-                else:
-                    drops[index >> 4] += data.packet_count
+                admitted[index >> 3] += (entry.data or P4CounterData()).byte_count
             elif entry.register_id == PORT_REGISTER:
                 samples.waiting.setdefault((switch, index), []).append((now_s, float(cast("int", entry.data))))
             elif entry.register_id == PORT_BYTES_REGISTER:
@@ -192,7 +185,6 @@ class QthreshPortWatch(PortWatch):
         for number in numbers:
             left = float(admitted[number] - waiting[number])
             samples.tx_bytes.setdefault((switch, number), []).append((now_s, left))
-            samples.drops.setdefault((switch, number), []).append((now_s, float(drops[number])))
 
     async def _find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
         found: dict[int, FlowAddress] = {}

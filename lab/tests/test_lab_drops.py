@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metric `drops` is the same in every runtime: what Mininet's watch reads of a switch is what the simulator reads of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.sim.config import resolve
+from fairlane_lab.sim.measure import snapshot
+from fairlane_lab.sim.world import SimWorld
+from fairlane_lab.testbed import port_watch
+from fairlane_lab.testbed.bed import ManagedPort
+from fairlane_lab.testbed.port_watch import QueueWatch
+from fairlane_switch.port_control import PortCounts
+
+CASES = [
+    ("codel-reno", {"flows": [10], "rate_bps": [2_000_000]}, "aqm_dropped"),
+    ("gfr-table2", {"control": ["proposed+ WRR"]}, ""),
+    ("demo", {"scheme": ["qthresh"]}, ""),
+    ("demo", {"scheme": ["drop_tail"]}, ""),
+]
+
+
+@pytest.mark.parametrize(("experiment", "values", "counted"), CASES)
+def test_mininet_counts_the_drops_that_the_simulator_counts(
+    experiment: str, values: dict[str, list[Any]], counted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = expand(load(experiment), Selection(values=values, repeats=1))[0]
+    world = SimWorld(resolve(one, 10**9))
+
+    def ports_of(path: str) -> list[PortCounts]:
+        rows = (row for row in json.loads(world.simulation.ports()) if row["switch"] == path)
+        fields = ("rate_bps", "queue_packets", "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "refused_packets")
+        return [PortCounts(row["port"], *(row.get(name, 0) for name in fields), drops=row["drops"]) for row in rows]
+
+    monkeypatch.setattr(port_watch, "read_ports", ports_of)
+    monkeypatch.setattr(port_watch, "READ_MAX_S", 60.0)
+    bed: Any = SimpleNamespace(
+        target="embedded",
+        ports=tuple(ManagedPort(switch, port, "", 0, 0) for switch, port in world.config.managed),
+        part=SimpleNamespace(part=world.part.part),
+        network=SimpleNamespace(
+            switches={name: SimpleNamespace(options=SimpleNamespace(control=name)) for name in world.managed_switches()}
+        ),
+    )
+    watch = QueueWatch(world.loop, bed, 0.1, False, frozenset())
+
+    async def observe() -> tuple[dict[Any, int], Any]:
+        await world.set_up()
+        await asyncio.sleep(6.0)
+        for switch in world.managed_switches():
+            async with world.client(world.endpoint(switch)) as client:
+                await watch._read_drops(client, switch)  # pyright: ignore[reportPrivateUsage]
+        seen = await snapshot(world)
+        return seen.drops, seen.of_program
+
+    try:
+        drops, of_program = world.loop.run_until_complete(observe())
+    finally:
+        world.close()
+    assert {key: value for key, ((_, value),) in watch.samples.drops.items()} == drops
+    assert sum(drops.values()) > 0
+    if counted:
+        assert sum(drops.values()) == sum(values[counted] for values in cast("dict[Any, Any]", of_program).values())
