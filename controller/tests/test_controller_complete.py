@@ -132,7 +132,7 @@ def test_no_experiment_is_read_for_their_names(
     def load(*_: object) -> None:
         raise AssertionError("it is slow")
 
-    module = importlib.import_module("fairlane_lab.definition.load")  # `load` is its function, too
+    module = importlib.import_module("fairlane_lab.definition.loading")  # `load` is its function, too
     monkeypatch.setattr(module, "_load_known", load)
     monkeypatch.setattr(module, "parse_toml", load)
     assert len(offered("fairlane lab run ", monkeypatch, capsys)) > 10
