@@ -2,7 +2,7 @@
 """Measures forwarding: fairlane-switch with qthresh.p4 beside a Linux bridge and BMv2 between the same interfaces, memory,
 rate of a shaped port, delay.
 
-Prints one JSON object: `{"rows": [{"name", "value", "unit", "aim", "ok"}...], "raw": {...}}`. Root is needed.
+Prints one JSON object: `{"rows": [what summary.row makes...], "raw": {...}}`. Root is needed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from bmv2 import is_installed, start_bmv2
 from fairlane_lab.results.statistics import aggregate
 from fairlane_switch.switch import PortOptions, Switch, SwitchOptions, start_switch
+from summary import row
 from testbed import Bed, build_pktgen, configure, entries, make_bed, pin, resident_mb, run
 
 BRIDGE, COPY, OURS, BMV2 = "Linux bridge", "bare copy loop", "fairlane-switch", "simple_switch_grpc"
@@ -88,11 +89,6 @@ def bmv2(bed: Bed) -> Generator[None]:
         yield
 
 
-def row(name: str, value: float, unit: str, aim: str = "", ok: bool = True) -> dict[str, Any]:
-    """A line of the benchmark's table."""
-    return {"name": name, "value": round(value, 4), "unit": unit, "aim": aim, "ok": ok}
-
-
 def forwarders() -> dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]]:
     """What is measured between the same two interfaces, by name; BMv2 only where it is installed."""
     there: dict[str, Callable[[Bed], contextlib.AbstractContextManager[object]]] = {
@@ -101,16 +97,6 @@ def forwarders() -> dict[str, Callable[[Bed], contextlib.AbstractContextManager[
         OURS: lambda bed: fairlane(bed, flows=THROUGHPUT_FLOWS),
     }
     return there | ({BMV2: bmv2} if is_installed() else {})
-
-
-def median_row(
-    name: str, values: list[float], unit: str, at_least: float | None = None, at_most: float | None = None
-) -> dict[str, Any]:
-    """A line with the median of the rounds and its 95 % interval (the range below 6 rounds)."""
-    of = aggregate(values)
-    aim = f">= {at_least:g}" if at_least is not None else f"<= {at_most:g}" if at_most is not None else ""
-    ok = (at_least is None or of.value >= at_least) and (at_most is None or of.value <= at_most)
-    return row(f"{name} (n = {of.runs}, {of.lo:,.4g} to {of.hi:,.4g})", of.value, unit, aim, ok)
 
 
 def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -129,12 +115,14 @@ def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str
     rows: list[dict[str, Any]] = []
     for name, values in samples.items():
         held_back = name != GENERATOR and aggregate(values).value > GENERATOR_LIMITS * limit
-        text = f"forwarding, 64 bytes: {name}{', held back by the generator' if held_back else ''}"
-        rows.append(median_row(text, values, "packets/s"))
+        text = f"{name}{', held back' if held_back else ''}"
+        rows.append(row("forwarding of 64-byte frames (held back: by the generator)", text, values, "packets/s"))
     for beside, aim in ((COPY, COPY_AIM), (BRIDGE, BRIDGE_AIM), (BMV2, BMV2_AIM)):
         if beside in samples:
             ratios = [ours / theirs for ours, theirs in zip(samples[OURS], samples[beside], strict=True)]
-            rows.append(median_row(f"{OURS} over {beside}", ratios, "times", at_least=aim))
+            rows.append(
+                row(f"forwarding of 64-byte frames: {OURS} over another", beside, ratios, "times", at_least=aim)
+            )
     return rows, {"throughput_pps": samples}
 
 
@@ -154,12 +142,10 @@ def draining(pktgen: Path, rounds: int) -> tuple[list[dict[str, Any]], dict[str,
                     bed.probe(*send, DRAINED - 1)
                     before = left(bed)
                 values.append(rate_of_sending(bed, before + DRAINED // 5, before + 4 * DRAINED // 5))
-    rows = [
-        median_row(f"draining a full ring: --send-threads {threads}", values, "packets/s")
-        for threads, values in samples.items()
-    ]
+    group = "draining a full ring"
+    rows = [row(group, f"--send-threads {threads}", values, "packets/s") for threads, values in samples.items()]
     ratios = [one / none for none, one in zip(samples[0], samples[1], strict=True)]
-    rows.append(median_row("draining a full ring: one thread that sends over none", ratios, "times"))
+    rows.append(row(group, "--send-threads 1 over 0", ratios, "times"))
     return rows, {"draining_pps": {str(threads): values for threads, values in samples.items()}}
 
 
@@ -202,9 +188,9 @@ def memory(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str
             pps = bed.throughput_pps(seconds=seconds, flows=flows)
             resident = resident_mb(switch.process.pid)
         raw[f"flows_{flows}"] = {"pps": pps, "resident_mb": resident}
-        of = f"{flows} flow{'s' if flows > 1 else ''}"
-        rows.append(row(f"memory, {of}", resident, "MB", f"< {RSS_AIM_MB:.0f}", resident < RSS_AIM_MB))
-        rows.append(row(f"forwarding, {of}", pps, "packets/s"))
+        of = f"{flows:,} flow{'s' if flows > 1 else ''}"
+        rows.append(row(f"{OURS} with entries for many flows", f"memory, {of}", resident, "MB", below=RSS_AIM_MB))
+        rows.append(row(f"{OURS} with entries for many flows", f"forwarding, {of}", pps, "packets/s"))
     return rows, raw
 
 
@@ -220,8 +206,8 @@ def rates(pktgen: Path, seconds: float) -> tuple[list[dict[str, Any]], dict[str,
         if not result["received"]["rate_bps"]:
             raise RuntimeError(f"shaped port, {rate_bps} bit/s: nothing arrived: {result}")
         error = abs(result["received"]["rate_bps"] / rate_bps - 1)
-        name = f"shaped port, {rate_bps / 1e6:.0f} Mbit/s: error of the rate"
-        rows.append(row(name, 100 * error, "%", f"< {100 * RATE_ERROR_AIM}", error < RATE_ERROR_AIM))
+        name = f"{rate_bps / 1e6:.0f} Mbit/s"
+        rows.append(row("shaped port: error of the rate", name, 100 * error, "%", below=100 * RATE_ERROR_AIM))
     return rows, raw
 
 
@@ -248,11 +234,11 @@ def delays(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, An
         for part in ("p50", "p99", "p999"):
             values = {name: [one[f"delay_us_{part}"] for one in found[name, load]] for name in chosen}
             where = f"{'p99.9' if part == 'p999' else part} at {load:.0%} of its capacity"
-            rows += [median_row(f"delay through {name}, {where}", values[name], "µs") for name in chosen]
+            rows += [row(f"delay through {name}", where, values[name], "µs") for name in chosen]
             if (part, load) == ("p99", 0.5):
                 for name, beside, aim in ((OURS, BRIDGE, DELAY_AIM), (SPINNING, BRIDGE, DELAY_AIM), (OURS, COPY, None)):
                     ratios = [ours / theirs for ours, theirs in zip(values[name], values[beside], strict=True)]
-                    rows.append(median_row(f"delay: {name} over {beside}, {where}", ratios, "times", at_most=aim))
+                    rows.append(row(f"delay over that of {beside}, {where}", name, ratios, "times", at_most=aim))
     raw = {f"{name} {load:.0%}": received for (name, load), received in found.items()}
     return rows, {"delay": raw, "delay_capacity_pps": capacity}
 

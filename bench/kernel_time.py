@@ -16,10 +16,10 @@ from statistics import mean
 from typing import Any
 
 from fairlane_lab.definition import Selection, expand, load
-from fairlane_lab.results.statistics import aggregate
 from fairlane_lab.runners import kernel
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
+from summary import row
 
 RUNS = 5
 TWO_FLOWS_AIM = 40.0
@@ -94,7 +94,7 @@ def pss_mb(pid: int) -> float:
 
 
 def bench() -> dict[str, Any]:
-    """Rows and raw numbers, in the form that `bench/forwarding.py` describes; none where no kernel is built."""
+    """Rows and raw numbers, of the form that `summary.row` makes; none where no kernel is built."""
     if not (BUILT / "linux").exists():
         return {"rows": [], "raw": {"kernel_time": "no kernel is built (make kernel)"}}
     pair, many = two_flows(), many_flows()
@@ -113,36 +113,14 @@ def bench() -> dict[str, Any]:
     frame_ms = [run["wall_s"] * 1e3 / run["frames"] for run in alone]
     fast_speed = [run["virtual_s"] / run["wall_s"] for run in fast]
     loss = mean(together) / mean(run["wall_s"] for run in alone)
+    speeds = "Linux in virtual time through P4: virtual over wall time"
+    costs = "Linux in virtual time: what a run takes"
     rows = [
-        _row(
-            "Linux in virtual time, 2 flows at 2 Mbit/s through P4, virtual to wall",
-            speed,
-            "x",
-            f">= {TWO_FLOWS_AIM:.0f}",
-            mean(speed) >= TWO_FLOWS_AIM,
-        ),
-        _row("Linux in virtual time, a frame", frame_ms, "ms", f"<= {FRAME_AIM_MS}", mean(frame_ms) <= FRAME_AIM_MS),
-        _row(
-            "Linux in virtual time, 17 flows at 100 Mbit/s, virtual to wall",
-            fast_speed,
-            "x",
-            f">= {GIGABIT_TENTH_AIM:.0f}",
-            mean(fast_speed) >= GIGABIT_TENTH_AIM,
-        ),
-        _row(
-            "Linux in virtual time, a run beside another on the other core",
-            [loss],
-            "x",
-            f"<= {LOSS_AIM}",
-            loss <= LOSS_AIM,
-        ),
-        _row(
-            "Linux in virtual time, memory of the larger run",
-            [max(memory_mb)],
-            "MB",
-            f"< {MEMORY_AIM_MB:.0f}",
-            max(memory_mb) < MEMORY_AIM_MB,
-        ),
+        row(speeds, "2 flows at 2 Mbit/s", speed, "times", at_least=TWO_FLOWS_AIM, statistic="mean"),
+        row(speeds, "17 flows at 100 Mbit/s", fast_speed, "times", at_least=GIGABIT_TENTH_AIM, statistic="mean"),
+        row(costs, "a frame", frame_ms, "ms", at_most=FRAME_AIM_MS, statistic="mean"),
+        row(costs, "a run beside another", loss, "times", at_most=LOSS_AIM),
+        row(costs, "memory of the larger run", max(memory_mb), "MB", below=MEMORY_AIM_MB),
     ]
     return {
         "rows": rows,
@@ -150,10 +128,3 @@ def bench() -> dict[str, Any]:
             "kernel_time": {"alone": alone, "together_wall_s": together, "many_flows": fast, "memory_mb": memory_mb}
         },
     }
-
-
-def _row(name: str, values: list[float], unit: str, aim: str, ok: bool) -> dict[str, Any]:
-    if len(values) > 1:
-        of = aggregate(values, "mean")
-        name += f" (n = {of.runs}, ± {of.hi - of.value:.2g})"
-    return {"name": name, "value": mean(values), "unit": unit, "aim": aim, "ok": ok}

@@ -19,7 +19,7 @@ from typing import Any
 from fairlane_lab.definition import expand, load
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
-from forwarding import median_row, row
+from summary import row
 from testbed import ROOT
 
 PACKETS_PER_S_AIM = 400_000.0
@@ -82,14 +82,14 @@ def table2() -> list[dict[str, Any]]:
 def beside_ns2(rounds: int) -> tuple[list[dict[str, Any]], dict[str, list[float]]]:
     """Processor seconds of `NS2_VIRTUAL_S` of Reno against Vegas, here with Qthresh, in ns-2 without, and in ns-2 with
     each event of a packet written to a file; in turns."""
-    name = f"{NS2_VIRTUAL_S:,.0f} virtual s of Reno against Vegas at 2 Mbit/s"
+    group = f"processor time of {NS2_VIRTUAL_S:,.0f} virtual s of Reno against Vegas at 2 Mbit/s"
     if shutil.which("ns") is None:
-        return [row(f"{name}: no ns-2 here (apt-get install ns2)", 0, "")], {}
+        return [], {}
     scenario = replace(links()[NS2_CASE], duration_s=NS2_VIRTUAL_S)
     dumbbell = ["ns", str(ROOT / "bench" / "dumbbell.tcl"), "2000000", "2", f"{NS2_VIRTUAL_S:g}"]
-    samples: dict[str, list[float]] = {"netsim": [], "ns-2": [], "ns-2 with its trace file": []}
+    samples: dict[str, list[float]] = {"netsim": [], "ns-2": [], "ns-2 with trace": []}
     with tempfile.TemporaryDirectory() as folder:
-        commands = {"ns-2": dumbbell, "ns-2 with its trace file": [*dumbbell, f"{folder}/trace"]}
+        commands = {"ns-2": dumbbell, "ns-2 with trace": [*dumbbell, f"{folder}/trace"]}
         for _ in range(rounds):
             started = time.process_time()
             run(scenario)
@@ -99,10 +99,10 @@ def beside_ns2(rounds: int) -> tuple[list[dict[str, Any]], dict[str, list[float]
                 subprocess.run(command, capture_output=True, check=True, timeout=600)
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
                 samples[who].append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    rows = [median_row(f"{name}: {who}", values, "s of a processor") for who, values in samples.items()]
+    rows = [row(group, who, values, "s") for who, values in samples.items()]
     for who in commands:
         ratios = [theirs / ours for ours, theirs in zip(samples["netsim"], samples[who], strict=True)]
-        rows.append(median_row(f"{name}: netsim's speed beside that of {who}", ratios, "x", at_least=NS2_AIM))
+        rows.append(row(group, f"speed over {who}", ratios, "times", at_least=NS2_AIM))
     return rows, samples
 
 
@@ -123,7 +123,7 @@ def paper_000(jobs: int = 2) -> float:
 
 
 def bench(rounds: int = 6) -> dict[str, Any]:
-    """Rows and raw numbers, in the form that `bench/forwarding.py` describes."""
+    """Rows of the form that `summary.row` makes, and raw numbers; ns-2's where it is installed."""
     flows = _example("--flows", "2,10,100,1000")
     gigabit = _example("--flows", "65", "--mss-bytes", "1446")
     fat_options = ("--rate-bps", "10000000000", "--pairs", "250", "--queue-packets", "8500", "--packets", "4000000")
@@ -132,48 +132,22 @@ def bench(rounds: int = 6) -> dict[str, Any]:
     table2_runs = table2()
     ns2_rows, ns2 = beside_ns2(rounds)
     paper_s = paper_000()
-    by_flows = {row["flows"]: row for row in flows}
+    by_flows = {one["flows"]: one for one in flows}
     growth = by_flows[1000]["ns_per_packet"] / by_flows[2]["ns_per_packet"]
     ratio = sum(link["virtual_s"] for link in table2_runs) / sum(link["wall_s"] for link in table2_runs)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": f"virtual time, {count} flows at 1 Gbit/s, two switches",
-            "value": row["packets_per_s"],
-            "unit": "packets/s",
-            "aim": f">= {PACKETS_PER_S_AIM:,.0f}",
-            "ok": row["packets_per_s"] >= PACKETS_PER_S_AIM,
-        }
-        for count, row in sorted(by_flows.items())
+    forwarding, speed = "virtual time: packets through a switch", "virtual time: virtual over wall time"
+    rows = [
+        row(forwarding, f"{count:,} flows at 1 Gbit/s", one["packets_per_s"], "packets/s", at_least=PACKETS_PER_S_AIM)
+        for count, one in sorted(by_flows.items())
     ]
-    rows.append(
-        _ratio("virtual time, a packet with 1,000 flows to one with 2", growth, f"< {GROWTH_AIM}", growth < GROWTH_AIM)
-    )
-    speed = gigabit[0]["virtual_per_wall"]
-    rows.append(
-        _ratio("virtual to wall time, 65 flows at 1 Gbit/s", speed, f">= {GIGABIT_AIM:.0f}", speed >= GIGABIT_AIM)
-    )
-    fat_speed = fat["virtual_per_wall"]
-    rows.append(
-        _ratio("virtual to wall time, 10,000 flows at 10 Gbit/s", fat_speed, f">= {FAT_AIM}", fat_speed >= FAT_AIM)
-    )
-    pps = tiers["packets_per_s"]
-    aim = f">= {PACKETS_PER_S_AIM:,.0f}"
-    name = "virtual time, 320 flows through three tiers of 64 switches"
-    rows.append(row(name, pps, "packets/s", aim, pps >= PACKETS_PER_S_AIM))
-    rows.append(_ratio("virtual to wall time, Table 2's links", ratio, f">= {LINKS_AIM:.0f}", ratio >= LINKS_AIM))
-    rows += ns2_rows
-    rows.append(
-        {
-            "name": "all of the Qthresh paper in virtual time, 5 repeats, 2 processes",
-            "value": paper_s,
-            "unit": "s",
-            "aim": f"<= {PAPER_AIM_S:.0f}",
-            "ok": paper_s <= PAPER_AIM_S,
-        }
-    )
+    rows += [
+        row(forwarding, "320 flows, 64 switches", tiers["packets_per_s"], "packets/s", at_least=PACKETS_PER_S_AIM),
+        row(forwarding, "time of one, 1,000 flows to 2", growth, "times", below=GROWTH_AIM),
+        row(speed, "65 flows at 1 Gbit/s", gigabit[0]["virtual_per_wall"], "times", at_least=GIGABIT_AIM),
+        row(speed, "10,000 flows at 10 Gbit/s", fat["virtual_per_wall"], "times", at_least=FAT_AIM),
+        row(speed, "Table 2's links", ratio, "times", at_least=LINKS_AIM),
+        *ns2_rows,
+        row("all of the Qthresh paper in virtual time", "5 repeats, 2 processes", paper_s, "s", at_most=PAPER_AIM_S),
+    ]
     raw = {"flows": flows, "gigabit": gigabit, "fat": fat, "tiers": tiers, "table2": table2_runs, "ns2_s": ns2}
     return {"rows": rows, "raw": {"netsim": raw | {"paper_s": paper_s}}}
-
-
-def _ratio(name: str, value: float, aim: str, ok: bool) -> dict[str, Any]:
-    return {"name": name, "value": value, "unit": "x", "aim": aim, "ok": ok}

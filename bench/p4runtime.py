@@ -22,7 +22,7 @@ from bmv2 import is_installed, start_bmv2
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_switch.switch import SwitchOptions, start_switch
 from finsy.proto import p4r, p4r_grpc
-from forwarding import row
+from summary import row
 from testbed import BATCH, COMPILED, configure
 
 ENTRIES = 65_536
@@ -184,11 +184,11 @@ def rows_of(samples: dict[str, list[float]], count: int) -> list[dict[str, Any]]
     rows: list[dict[str, Any]] = []
     for name, value in best.items():
         what, _, target = name.rpartition(": ")
-        rows.append(row(f"P4Runtime, {count:,} {name}", value, "entries/s"))
+        group = f"P4Runtime, {count:,} {what} (the best of {len(samples[name])} rounds)"
+        rows.append(row(group, target, value, "entries/s"))
         beside = best.get(f"{what}: simple_switch_grpc")
         if target == "fairlane-switch" and beside:
-            ratio = value / beside
-            rows.append(row(f"P4Runtime, {what}, beside BMv2", ratio, "times", ">= 1", ratio >= 1))
+            rows.append(row(group, "fairlane-switch beside BMv2", value / beside, "times", at_least=1))
     return rows
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 from typing import Any
 
+from summary import row
 from testbed import ROOT
 
 NS_AIM = 250.0
@@ -20,8 +21,8 @@ ENA_PATHS = {
     "plain": "forwarding only",
     "acks": "ACKs to a far side",
     "data": "data from a far side",
-    "full": "data from a far side, 1,514 bytes",
-    "errors": "corrupted data, made into ACKs",
+    "full": "the same, 1,514 bytes",
+    "errors": "corrupted data made into ACKs",
     "marks": "ACKs that are marked",
 }
 """What the example calls them; those with a verdict are `ENA_JUDGED`."""
@@ -59,15 +60,8 @@ def gfr_rows(qthresh: list[dict[str, Any]], gfr: list[dict[str, Any]]) -> list[d
     for line in gfr:
         ns, beside = line["total_ns"], counted[line["flows"]]
         where = "with policing" if line["path"] == "edge" else "without policing"
-        rows.append(
-            {
-                "name": f"gfr.p4, {where}, {line['flows']:.0f} VCs",
-                "value": ns,
-                "unit": "ns a packet",
-                "aim": f"<= {GFR_AIM * beside:.0f} ({GFR_AIM:g} x qthresh.p4)",
-                "ok": ns <= GFR_AIM * beside,
-            }
-        )
+        group = f"gfr.p4 alone, a packet (aim: {GFR_AIM:g} times qthresh.p4 with as many flows)"
+        rows.append(row(group, f"{where}, {line['flows']:,.0f} VCs", ns, "ns", at_most=GFR_AIM * beside))
     return rows
 
 
@@ -77,37 +71,19 @@ def ena_rows(beside: list[dict[str, Any]], ena: list[dict[str, Any]]) -> list[di
     rows: list[dict[str, Any]] = []
     for path, what in ENA_PATHS.items():
         ns = next(line["total_ns"] for line in ena if line["path"] == path)
-        judged = path in ENA_JUDGED
-        rows.append(
-            {
-                "name": f"ena.p4, {what}",
-                "value": ns,
-                "unit": "ns a packet",
-                "aim": f"<= {ENA_AIM * whole:.0f} ({ENA_AIM:g} x qthresh.p4)" if judged else "",
-                "ok": not judged or ns <= ENA_AIM * whole,
-            }
-        )
+        group = f"ena.p4 alone, a packet (aim: {ENA_AIM:g} times qthresh.p4 with as many flows)"
+        rows.append(row(group, what, ns, "ns", at_most=ENA_AIM * whole if path in ENA_JUDGED else None))
     return rows
 
 
 def bench() -> dict[str, Any]:
-    """Rows and raw numbers, in the form that `bench/forwarding.py` describes."""
+    """Rows of the form that `summary.row` makes, and raw numbers."""
     table = measure("qthresh")
     rows: list[dict[str, Any]] = []
     for line in table:
-        ns = line["total_ns"]
-        of = f"{line['flows']:.0f} flow{'s' if line['flows'] > 1 else ''}"
+        of = f"{line['flows']:,.0f} flow{'s' if line['flows'] > 1 else ''}"
         way = "whole way" if line["path"] == "counted" else "forwarding only"
-        ok = ns <= NS_AIM
-        rows.append(
-            {
-                "name": f"pipeline alone, {way}, {of}",
-                "value": ns,
-                "unit": "ns a packet",
-                "aim": f"<= {NS_AIM:.0f}",
-                "ok": ok,
-            }
-        )
+        rows.append(row("qthresh.p4 alone, a packet", f"{way}, {of}", line["total_ns"], "ns", at_most=NS_AIM))
     beside = [line for vcs in VCS for line in measure("qthresh", vcs)]
     gfr = [line for vcs in VCS for line in measure("gfr", vcs)]
     rows += gfr_rows(beside, gfr)

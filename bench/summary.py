@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of the benchmarks' numbers: a folder under `results/bench/`, and a table."""
+"""What becomes of the benchmarks' numbers: rows of one form, a folder under `results/bench/`, and a table."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fairlane_lab.results.statistics import CONFIDENCE, Statistic, aggregate, coverage
 from rich.console import Console
-from rich.table import Table
 from testbed import ROOT
 
 RESULTS = ROOT / "results" / "bench"
@@ -47,14 +48,76 @@ def save(summary: dict[str, Any], results: Path = RESULTS) -> Path:
     return file
 
 
+def row(
+    group: str,
+    name: str,
+    measured: float | Sequence[float],
+    unit: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+    statistic: Statistic = "median",
+) -> dict[str, Any]:
+    """A line of the table, under the heading `group`: a number, or the middle of several rounds with its 95 % interval.
+
+    A median has an interval from 6 rounds on, a mean from 2 (`aggregate`).
+    """
+    values = list(measured) if isinstance(measured, Sequence) else [measured]
+    of = aggregate(values, statistic)
+    known = of.runs > 1 and (statistic == "mean" or coverage(of.runs) >= CONFIDENCE)
+    aims = {">=": at_least, "<=": at_most, "<": below}
+    reached = (
+        at_least is None or of.value >= at_least,
+        at_most is None or of.value <= at_most,
+        below is None or of.value < below,
+    )
+    return {
+        "group": group,
+        "name": name,
+        "value": of.value,
+        "unit": unit,
+        "aim": " ".join(f"{sign} {number(aim)}" for sign, aim in aims.items() if aim is not None),
+        "ok": all(reached),
+        "n": of.runs,
+        "low": of.lo if known else None,
+        "high": of.hi if known else None,
+    }
+
+
+def number(value: float) -> str:
+    """A number as the table shows it: four digits, or all that stand before the point."""
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+COLUMNS = ("measured", "value", "95 % interval", "n", "unit", "aim", "verdict")
+TO_THE_RIGHT = ("value", "95 % interval", "n")
+
+
 def show(rows: list[dict[str, Any]], console: Console) -> None:
-    """The table, aims beside what was measured."""
-    table = Table(title="fairlane on this machine, all in one run")
-    table.add_column("measured")
-    for column in ("value", "unit", "aim", ""):
-        table.add_column(column, justify="right" if column == "value" else "left")
-    for row in rows:
-        verdict = "" if not row["aim"] else "[green]reached[/]" if row["ok"] else "[red]missed[/]"
-        value = f"{row['value']:,.4g}" if abs(row["value"]) < 1000 else f"{row['value']:,.0f}"
-        table.add_row(row["name"], value, row["unit"], row["aim"], verdict)
-    console.print(table)
+    """The table, aims beside what was measured: one line a row, whatever the console's width, and a heading for each group."""
+    groups: dict[str, list[list[str]]] = {}
+    for line in rows:
+        groups.setdefault(line["group"], []).append(_cells(line))
+    every = [list(COLUMNS), *(cells for group in groups.values() for cells in group)]
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+
+    def print_line(cells: list[str], style: str | None = None) -> None:
+        columns = zip(COLUMNS, cells, widths, strict=True)
+        text = "  ".join(
+            cell.rjust(width) if name in TO_THE_RIGHT else cell.ljust(width) for name, cell, width in columns
+        )
+        console.print(text.rstrip(), style=style, soft_wrap=True, highlight=False, markup=False)
+
+    console.print("fairlane on this machine, all in one run", style="bold")
+    print_line(list(COLUMNS), "bold")
+    for heading, group in groups.items():
+        console.print(f"\n{heading}", style="bold", soft_wrap=True, highlight=False, markup=False)
+        for cells in group:
+            print_line(cells, {"reached": "green", "missed": "red"}.get(cells[-1]))
+
+
+def _cells(line: dict[str, Any]) -> list[str]:
+    interval = "" if line["low"] is None else f"{number(line['low'])} to {number(line['high'])}"
+    verdict = "" if not line["aim"] else "reached" if line["ok"] else "missed"
+    return [line["name"], number(line["value"]), interval, str(line["n"]), line["unit"], line["aim"], verdict]

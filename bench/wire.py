@@ -4,7 +4,7 @@
     probe ── pa ── wa ▒wire▒ wb ── pb ── probe      (the probe in one namespace, the wire in another)
 
 Delay: kernel stamp at `pb` less the clock before the send into `pa`, less the link's delay. Prints one JSON object:
-`{"rows": [{"name", "value", "unit", "aim", "ok"}...], "raw": {...}}`. Root is needed.
+`{"rows": [what summary.row makes...], "raw": {...}}`. Root is needed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from fairlane_switch.process import find_binary
 from fairlane_switch.wire import LinkOptions, WireLink, start_wire
+from summary import row
 
 SWITCH = Path(__file__).resolve().parent.parent / "switch"
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan")
@@ -114,11 +115,6 @@ def measure(probe: Path, *, delay_us: int, rate_pps: int, seconds: float, busy: 
     return result
 
 
-def row(name: str, value: float, unit: str, aim: str, ok: bool) -> dict[str, Any]:
-    """A line of the benchmark's table."""
-    return {"name": name, "value": round(value, 1), "unit": unit, "aim": aim, "ok": ok}
-
-
 def bench(seconds: float = 5.0) -> dict[str, Any]:
     """All measurements, each of `seconds`; see the module's text for the form of the result."""
     find_binary("fairlane-wire")
@@ -133,18 +129,14 @@ def bench(seconds: float = 5.0) -> dict[str, Any]:
             raw[name] = result
             if result["received"] != result["sent"]:
                 raise RuntimeError(f"{name}: {result['sent'] - result['received']} of {result['sent']} frames lost")
-            p50, p99 = result["delay_error_us_p50"], result["delay_error_us_p99"]
-            rows.append(row(f"{name}: delay error p50", p50, "µs", "", True))
-            aim = f"< {DELAY_ERROR_AIM_US:.0f}"
-            rows.append(row(f"{name}: delay error p99", p99, "µs", aim, p99 < DELAY_ERROR_AIM_US))
+            rows.append(row(name, "delay error p50", result["delay_error_us_p50"], "µs"))
+            rows.append(row(name, "delay error p99", result["delay_error_us_p99"], "µs", below=DELAY_ERROR_AIM_US))
     name = "wire, 5 ms link, 64-byte frames as fast as the probe sends"
     result = measure(probe, delay_us=5_000, rate_pps=0, seconds=seconds, busy=False)
     raw[name] = result
-    pps = result["received_pps"]
-    rows.append(row(f"{name}: throughput", pps, "packets/s", f">= {THROUGHPUT_AIM_PPS}", pps >= THROUGHPUT_AIM_PPS))
-    rows.append(row(f"{name}: the wire's processor time a frame", result["wire"]["cpu_ns_per_frame"], "ns", "", True))
-    lost = 100 * (1 - result["received"] / result["sent"])
-    rows.append(row(f"{name}: frames lost to overload", lost, "%", "", True))
+    rows.append(row(name, "throughput", result["received_pps"], "packets/s", at_least=THROUGHPUT_AIM_PPS))
+    rows.append(row(name, "processor time a frame", result["wire"]["cpu_ns_per_frame"], "ns"))
+    rows.append(row(name, "frames lost to overload", 100 * (1 - result["received"] / result["sent"]), "%"))
     return {"rows": rows, "raw": raw}
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import pytest
@@ -10,6 +11,7 @@ import typer
 from fairlane_controller.cli import output
 from fairlane_controller.cli.conventions import adopt
 from fairlane_controller.cli.live_options import OnlyPortOption
+from fairlane_controller.cli.main import main
 from fairlane_controller.cli.targets import JsonOption, SwitchOption
 from fairlane_controller.errors import FairlaneError
 
@@ -67,6 +69,41 @@ def test_arguments_name_a_port_in_one_word_or_in_two() -> None:
 def test_a_switch_is_named_once() -> None:
     with pytest.raises(FairlaneError, match="s1:3 names its switch: leave --switch out"):
         call(by_options, "-p", "s1:3", "-s", "s2")
+
+
+def by_number(packets: str, port: OnlyPortOption = None, switch: SwitchOption = None) -> None:
+    seen.append((packets, port, switch))
+
+
+@pytest.mark.parametrize(
+    ("words", "to_type"),
+    [
+        ("threshold set s1:3 5", "threshold set -p s1:3 5"),
+        ("threshold set 5 s1:3 --dry-run -o wide", "threshold set 5 -p s1:3 --dry-run -o wide"),
+        ("threshold set s1:3 5 -s s1", "threshold set -p s1:3 5"),
+        ("--tls-ca 'a file' threshold set s1:s1-eth3 5", "--tls-ca 'a file' threshold set -p s1:s1-eth3 5"),
+        ("threshold scheme s1:3 fifo", "threshold scheme -p s1:3 fifo"),
+        ("flows s1:3", "flows -p s1:3"),
+        ("log s1:3", "log -p s1:3"),
+        ("gfr set s1:3 --cells 100", "gfr set -p s1:3 --cells 100"),
+        ("ports set -p s1:3 --rate 1Mbit", "ports set s1:3 --rate 1Mbit"),
+        ("ena mark --port s1:3 --dry-run", "ena mark s1:3 --dry-run"),
+    ],
+)
+def test_a_port_in_the_other_place_is_an_error_with_the_line_to_type(
+    words: str, to_type: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLANE_TLS_CA", "")  # as it was again at the end: --tls-ca goes there
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(words))
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.rstrip().endswith(f": type `fairlane {to_type}`")
+
+
+def test_a_port_behind_its_option_or_where_an_option_names_one_is_no_misplaced_port() -> None:
+    assert call(by_number, "5", "-p", "s1:3") == ("5", 3, ["s1"])
+    assert call(by_number, "s1:3", "-p", "s2:4") == ("s1:3", 4, ["s2"])
+    assert call(by_number, "--", "s1:3") == ("s1:3", None, None)
 
 
 @pytest.mark.parametrize("words", [("-o", "json"), ("-ojson",), ("--output=json",), ("--json",)])

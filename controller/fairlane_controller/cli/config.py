@@ -29,7 +29,7 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 config_app = typer.Typer(
-    help="Set switches up; the configuration file: check, show, compare, apply, reload; set one port.",
+    help="Set switches up; the configuration file: check, show, diff, apply, reload; set one port.",
     no_args_is_help=True,
 )
 config_app.command("init")(init_command)
@@ -75,7 +75,7 @@ def check_command(
 
 @config_app.command("show")
 def show_command(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Show what is in force as such a file: save it, and apply it again later."""
+    """Show what is in force as a configuration file: save it, and apply it again later."""
     run = read_run_state(find_folder(state))
     config, notes = asyncio.run(read_current_config(run))
     if as_json:

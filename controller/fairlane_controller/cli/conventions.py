@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from fairlane_controller.cli import output
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.typed import typed
 
 _PLACE = re.compile(r"(?P<switch>[A-Za-z_][A-Za-z0-9_.-]*):(?P<port>[A-Za-z0-9_.-]+)")
 _OWN = "fairlane_controller."
@@ -47,6 +49,8 @@ def _rewrite(command: Any) -> None:
     original: Callable[[Any, list[str]], list[str]] = command.parse_args
 
     def parse_args(ctx: Any, args: list[str]) -> list[str]:
+        if places and not ctx.resilient_parsing:
+            _check_place(command, args)
         words = list(_with_form(command, args, forms)) if forms else args
         return original(ctx, list(_with_switch(command, words)) if places else words)
 
@@ -103,6 +107,28 @@ def _with_switch(command: Any, words: list[str]) -> Iterator[str]:
             yield from (place["switch"], place["port"])
         else:
             yield from (place["port"], "--switch", place["switch"])
+
+
+def _check_place(command: Any, words: list[str]) -> None:
+    """BAD_INPUT, with the line to type, where a port `s1:3` stands alone and the command has -p for it, or behind a -p that it has not."""
+    found = list(_options(command, words))
+    by_option = [
+        str(min(p.opts, key=len)) for p in command.params if p.name == "port" and p.param_type_name == "option"
+    ]
+    at = next((i for i, (name, value, _) in enumerate(found) if name is None and _PLACE.fullmatch(value or "")), None)
+    if at is None or any(name == "port" for name, _, _ in found):
+        return
+    place, before = found[at][2][0], found[at - 1][2][0] if at else ""
+    if by_option:
+        said, right = f"belongs behind {by_option[0]} here", [by_option[0], place]
+    elif before in ("-p", "--port"):
+        said, right = f"stands without {before} here", [place]
+        found[at - 1] = (None, None, [])
+    else:
+        return
+    found[at] = (None, place, right)
+    line = [*shlex.split(typed())[: -len(words)], *(word for name, _, raw in found if name != "switch" for word in raw)]
+    raise FairlaneError(ErrorCode.BAD_INPUT, f"the port {place} {said}: type `fairlane {shlex.join(line)}`")
 
 
 def _takes_place(command: Any) -> bool:

@@ -41,7 +41,7 @@ def export_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Write what happens into a file: a row a port, flow, VC or drop reason every half second. ^C keeps what is there.
+    """Write what happens into a file: a row a port, flow, VC or drop reason every half second. Ctrl-C keeps what is there.
 
     CSV and Parquet hold the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
     line is a whole snapshot.

@@ -34,7 +34,7 @@ _STYLES = {
 def log_command(
     last: Annotated[int | None, typer.Option("--last", "-l", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
     since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; 12:03:07 or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until ^C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT", autocompletion=complete_event)] = None,
     port: OnlyPortOption = None,
     vc: Annotated[str | None, typer.Option("--vc", help="Only of this VC.", metavar="VC", autocompletion=complete_vc)] = None,

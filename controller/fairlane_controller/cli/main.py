@@ -42,18 +42,18 @@ COMMANDS = [
     LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows, or VCs: what waits, what gets through, what is refused.", LOOK),
     LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
     LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
-    LazyCommand("measure", f"{_HERE}.show:measure_command", "BW, T_res, L_D and N_C of each managed port.", LOOK),
+    LazyCommand("measure", f"{_HERE}.show:measure_command", "Bandwidth, delay, packet length, connections of managed ports.", LOOK),
     LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", LOOK),
     LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", LOOK),
     LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
-    LazyCommand("log", f"{_HERE}.log:log_command", "Why did what change when: the loop's event log.", LOOK),
-    LazyCommand("export", f"{_HERE}.export:export_command", "A time series of all this: CSV, Parquet or JSON lines.", LOOK),
+    LazyCommand("log", f"{_HERE}.log:log_command", "What changed when, and why: the loop's event log.", LOOK),
+    LazyCommand("export", f"{_HERE}.export:export_command", "A time series of all this, in a file: CSV, Parquet, JSON lines.", LOOK),
     *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
     LazyCommand("new", f"{_HERE}.new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from.", OPERATE),
     LazyCommand("config", f"{_HERE}.config:config_app", "Set switches up; the configuration file: check, diff, apply.", OPERATE),
-    LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until ^C.", OPERATE),
+    LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until Ctrl-C.", OPERATE),
     LazyCommand("certs", f"{_HERE}.certs:certs_app", "Test certificates for TLS: CA, switch, controller, observer.", OPERATE),
     LazyCommand("doctor", f"{_HERE}.doctor:doctor_command", "What this machine lacks, and how to mend it.", OPERATE),
     LazyCommand("setup", f"{_HERE}.doctor:setup_command", "Install what Mininet needs (Debian, Ubuntu).", OPERATE),
@@ -90,7 +90,7 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
     app = typer.Typer(
         name="fairlane",
         cls=Root,
-        help="Measure, compute and tune per-flow queue thresholds of P4 switches.",
+        help="Look at, tune and run P4 switches that share a slow line fairly, and experiments with them.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings=CONTEXT_SETTINGS,
@@ -111,7 +111,9 @@ def _root(
     ] = False,
     tls_ca: Annotated[
         Path | None,
-        typer.Option("--tls-ca", help="CA of the switches (PEM): they are spoken to by TLS.", envvar="FAIRLANE_TLS_CA"),
+        typer.Option(
+            "--tls-ca", help="CA of the switches (PEM): connections to them use TLS.", envvar="FAIRLANE_TLS_CA"
+        ),
     ] = None,
     tls_cert: Annotated[
         Path | None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane metrics`: the Prometheus endpoint, in the foreground until ^C; one scrape with --once."""
+"""`fairlane metrics`: the Prometheus endpoint, in the foreground until Ctrl-C; one scrape with --once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metrics_command(
     tls_client_ca: ListenTlsClientCa = None,
     name: NameOption = None,
 ) -> None:
-    """Serve Prometheus metrics of queues, thresholds, flows, VCs, drops, measurements and the loop. Read-only; until ^C."""
+    """Serve Prometheus metrics of queues, thresholds, flows, VCs, drops, measurements and the loop. Read-only; until Ctrl-C."""
     address = parse_listen(
         listen, "--listen", tls_cert=tls_cert, tls_key=tls_key, tls_client_ca=tls_client_ca, names=tuple(name or ())
     )
@@ -55,7 +55,7 @@ async def _serve(find: Finder, address: Listen) -> None:
     ended = make_end_event()
     async with served(Exporter(find, address).app(), address) as port:
         console.print(
-            f"fairlane metrics: {address.url(port)}metrics (read by {address.readers}; ^C ends it)",
+            f"fairlane metrics: {address.url(port)}metrics (read by {address.readers}; Ctrl-C ends it)",
             markup=False,
             soft_wrap=True,
         )

@@ -79,7 +79,7 @@ def run_command(
         LogLevel, typer.Option("--log-level", help="Least severe lines on standard error.")
     ] = LogLevel.INFO,
 ) -> None:
-    """Run the control loop until SIGTERM or ^C. The switches keep their thresholds when it ends, whatever way.
+    """Run the control loop until SIGTERM or Ctrl-C. The switches keep their thresholds when it ends, whatever way.
 
     With --backup a second one waits to take over; the first, started again later, is the backup of that one.
     """

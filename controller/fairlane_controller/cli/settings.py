@@ -35,13 +35,13 @@ def set_command(
     ],
     port: Annotated[int, typer.Argument(help="Its port.", autocompletion=complete_port)],
     settings: Annotated[
-        list[str], typer.Argument(help="KEY=VALUE of the program, as in the file: target=10ms.", metavar="KEY=VALUE...")
+        list[str], typer.Argument(help="KEY=VALUE of the program, as in the file: target=10ms.", metavar="KEY=VALUE")
     ],
     state: StateOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Change what the program is set to at one port, all or nothing; what is not named stays. `fairlane undo` takes it back.
+    """Change the program's settings at one port, all or nothing; what is not named stays. `fairlane undo` takes it back.
 
     Examples: `fairlane config set s1:3 target=10ms`, `fairlane config set s1:3 ecn=false --dry-run`
     """

@@ -40,7 +40,7 @@ PortOption = Annotated[
     typer.Option(
         "--port",
         "-p",
-        help="Egress port: 3, or s1:3; default the only managed one.",
+        help="Egress port: 3, or s1:3.",
         metavar="PORT",
         autocompletion=complete_port,
     ),

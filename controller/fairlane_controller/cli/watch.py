@@ -40,7 +40,7 @@ def watch_command(
 ) -> None:
     """Watch queues, thresholds, flows, VCs, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
 
-    Without a terminal it prints one picture. With --json: one snapshot a line, until ^C, or one with --once.
+    Without a terminal it prints one picture. With --json: one snapshot a line, until Ctrl-C, or one with --once.
     """
     interval_s = parse_interval(interval)
     targets = resolve(state, switch)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane web`: the live page, in the foreground until ^C."""
+"""`fairlane web`: the live page, in the foreground until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def web_command(
     tls_client_ca: ListenTlsClientCa = None,
     name: NameOption = None,
 ) -> None:
-    """Serve a live page with queues, thresholds, goodput, drops and decisions over time. Read-only; until ^C."""
+    """Serve a live page with queues, thresholds, goodput, drops and decisions over time. Read-only; until Ctrl-C."""
     interval_s = parse_interval(interval)
     address = parse_listen(
         listen, "--listen", tls_cert=tls_cert, tls_key=tls_key, tls_client_ca=tls_client_ca, names=tuple(name or ())
@@ -91,6 +91,8 @@ async def _serve(hub: Hub, address: Listen) -> None:
     ended = make_end_event()
     async with served(PageServer(hub, address).app(), address) as port:
         console.print(
-            f"fairlane web: {address.url(port)} (read by {address.readers}; ^C ends it)", markup=False, soft_wrap=True
+            f"fairlane web: {address.url(port)} (read by {address.readers}; Ctrl-C ends it)",
+            markup=False,
+            soft_wrap=True,
         )
         await ended.wait()

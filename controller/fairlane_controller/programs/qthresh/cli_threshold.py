@@ -79,6 +79,8 @@ def set_(
 ) -> None:
     """Pin the threshold by hand: the loop leaves it alone until `threshold auto`. Without PACKETS: the weight only.
 
+    PORT may be left out where one port is managed.
+
     Examples: `fairlane threshold set 5`, `fairlane threshold set 5packets --weight 1.5 -p s1:3`, `fairlane threshold set --weight 2 --dry-run`
     """
     if packets is None and weight is None:
