@@ -65,7 +65,7 @@ test-python: setup ## tests of the Python packages, side by side
 	@$(ROOT) $(PYTEST)-python $(PY) -m pytest -q -m "not kernel and not timed" -n 4 --dist loadfile $(TESTS)
 
 test-kernel: setup ## tests of senders and topologies in the machine's one kernel (Mininet)
-	@$(ROOT) $(PYTEST)-kernel $(PY) -m pytest -q -m kernel -n 3 --dist loadfile $(TESTS)
+	@$(ROOT) $(PYTEST)-kernel $(PY) -m pytest -q -m "kernel and not timed" -n 3 --dist loadfile $(TESTS)
 
 test-timed: setup ## tests that assert what holds in real time
 	@$(ROOT) $(PYTEST)-timed $(PY) -m pytest -q -m timed $(TESTS)

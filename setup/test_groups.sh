@@ -50,7 +50,7 @@ for target in "${targets[@]}"; do
     verdict=ok
     if [ "$code" != 0 ]; then
         verdict=FAILED
-        if [ -e ".setup/pytest-${target#test-}/v/cache/lastfailed" ] && [[ $target = test-* ]]; then
+        if [ "$target" = ptf ] || [ -e ".setup/pytest-${target#test-}/v/cache/lastfailed" ]; then
             printf '\033[1m[test]\033[0m %s\n' "$target again"
             FAIRLANE_AGAIN=1 make --no-print-directory "$target" 2>&1 | tee "$logs/$target.again.log"
             [ "${PIPESTATUS[0]}" != 0 ] || verdict="ok, but not at once"

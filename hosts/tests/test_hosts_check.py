@@ -182,6 +182,7 @@ def test_an_unknown_variant_is_answered_with_those_that_there_are() -> None:
 
 
 @needs_root
+@pytest.mark.timed  # alone: no other test has the variants loaded
 def test_a_program_that_the_kernel_refuses_is_left_out_and_the_others_load(
     kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

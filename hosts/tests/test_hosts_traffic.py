@@ -19,7 +19,7 @@ from fairlane_hosts.traffic.goodput import goodput
 from fairlane_hosts.traffic.options import SendOptions, SinkOptions, parse_endpoint
 from fairlane_hosts.traffic.records import Record, read_records, read_summary
 from fairlane_hosts.traffic.signals import StopSignal
-from hosts_bed import HOSTS_ROOT, finish, wait_until
+from hosts_bed import HOSTS_ROOT, do_nothing, finish, wait_until
 
 pytestmark = pytest.mark.timed
 
@@ -102,7 +102,7 @@ def test_goodput_outside_of_the_samples_is_flat() -> None:
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> StopSignal:
     """One that no signal sets: the handlers stay pytest's."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", do_nothing)
     return StopSignal()
 
 
