@@ -51,7 +51,7 @@ stop: ## remove exactly what our topologies made, also after a crash
 	@$(ROOT) python3 mininet/stop.py
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
-	@setup/test_groups.sh test-kernel,test-timed ptf lint,typecheck,test-rust,fuzz-short,test-python
+	@setup/test_groups.sh test-kernel,test-timed ptf,fuzz-short lint,typecheck,test-rust,test-python
 
 check: setup ## formatters, linters, types and the fast tests: for every save
 	@$(MAKE) --no-print-directory lint typecheck

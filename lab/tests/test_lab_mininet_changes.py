@@ -32,7 +32,7 @@ class FakeBed:
     changed: list[float | None] = field(default_factory=list[float | None])
     restored: int = 0
     abandoned: bool = False
-    network: Any = field(default_factory=lambda: SimpleNamespace(topology=fl_topology.check(TOPOLOGY)))
+    network: Any = field(default_factory=lambda: SimpleNamespace(topology=fl_topology.check(TOPOLOGY), dead=list[str]))
 
     def change_link(self, change: LinkChange) -> tuple[tuple[str, int, int], ...]:
         if self.refuses:

@@ -27,6 +27,7 @@ from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, 
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
 from fairlane_controller.state.ask import ask
+from fairlane_controller.state.intent import taking_back
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
@@ -414,7 +415,8 @@ async def _take_back(
             int(request["port"]),
         )
         try:
-            await change_port(endpoint, targets.run, number, before, packet_bytes=length)
+            with taking_back():
+                await change_port(endpoint, targets.run, number, before, packet_bytes=length)
         except FairlaneError as ex:
             left.append(request)
             texts.append(f"port {number} keeps what it was given, until `fairlane undo`: {ex.message}")

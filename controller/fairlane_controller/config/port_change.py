@@ -17,7 +17,7 @@ from fairlane_controller.history.ops import Context, Request, register
 from fairlane_controller.history.standard import apply_table_write
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import write_event
-from fairlane_controller.state.intent import announce
+from fairlane_controller.state.intent import announce, taking_back
 from fairlane_controller.state.run_state import PortState, RunState, remember_port
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
@@ -70,7 +70,8 @@ async def change_port(
         try:
             done = Changed([*await ports.set_port(port, change), *sentences], back)
         except FairlaneError:
-            await _write(run, undo)
+            with taking_back():
+                await _write(run, undo)
             raise
         if grows:
             try:
@@ -145,12 +146,13 @@ async def _put_back(
 ) -> FairlaneError:
     """The problem, after the switch has its old values again: so the next attempt begins where this one did."""
     try:
-        if grew:
-            await _write(run, undo)
-        if inverse.values_by_name:
-            await ports.set_port(port, inverse)
-        if not grew:
-            await _write(run, undo)
+        with taking_back():
+            if grew:
+                await _write(run, undo)
+            if inverse.values_by_name:
+                await ports.set_port(port, inverse)
+            if not grew:
+                await _write(run, undo)
     except FairlaneError as second:
         had = describe(inverse) or "nothing that can be taken back"
         text = f"{where} keeps the new values, for the old ones ({had}) cannot be put back: {second.message}"

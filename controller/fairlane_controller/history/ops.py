@@ -12,7 +12,7 @@ from typing import Any
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.ask import ask, loop_runs
-from fairlane_controller.state.intent import making
+from fairlane_controller.state.intent import taking_back
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient
@@ -104,13 +104,10 @@ async def take_back(context: Context, requests: Sequence[Request]) -> list[tuple
     """Everything that can be taken back is, even when a part cannot: those are returned, each with what is wrong."""
     release_room()
     failed: list[tuple[Request, FairlaneError]] = []
-    token = making.set(None)
-    try:
+    with taking_back():
         for request in requests:
             try:
                 await apply_of(context, request)(context, request)
             except FairlaneError as problem:
                 failed.append((request, problem))
-    finally:
-        making.reset(token)
     return failed

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,16 @@ class Intent:
 
 making: ContextVar[Intent | None] = ContextVar("making", default=None)
 """The change that is being made here; None outside of one, and while one is taken back."""
+
+
+@contextmanager
+def taking_back() -> Generator[None]:
+    """Inside, nothing is announced: what takes all of it back is written already, and the disk may be full."""
+    token = making.set(None)
+    try:
+        yield
+    finally:
+        making.reset(token)
 
 
 async def announce(undo: Sequence[dict[str, Any]]) -> None:
