@@ -60,7 +60,7 @@ def test_a_run_whose_links_die_is_given_up(tmp_path: Path, monkeypatch: pytest.M
             killed.extend(process["pid"] for process in state["pids"] if process["what"] == "fairlane-wire")
             os.kill(killed[0], signal.SIGKILL)
 
-    run_many([run], MininetOptions(first_instance=92, parallel=1), lambda _, result: found.append(result), kill_wire)
+    run_many([run], MininetOptions(first_instance=99, parallel=1), lambda _, result: found.append(result), kill_wire)
     (problem,) = found
     assert isinstance(problem, RunError)
     assert str(problem) == "cut: in the middle of the run fairlane-wire was killed by signal 9"
