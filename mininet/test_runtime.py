@@ -22,7 +22,7 @@ from fl_topology import TopologyError
 HERE = Path(__file__).parent
 FOLDER = HERE / "topologies" / "runtime_json"
 COMPILED = HERE.parent / "p4src" / "compiled"
-INSTANCE = "97"
+INSTANCE = "88"
 START_TIMEOUT_S = 60.0
 
 
