@@ -53,9 +53,9 @@ stop: ## remove exactly what our topologies made, also after a crash
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
 	@setup/test_groups.sh test-kernel,test-timed ptf,fuzz-short lint,typecheck,test-rust,test-python
 
-check: setup ## formatters, linters, types and the fast tests: for every save
+check: setup ## formatters, linters, types and the tests of files that take no 3 s: for every save
 	@$(MAKE) --no-print-directory lint typecheck
-	@$(ROOT) $(PYTEST)-check $(PY) -m pytest -q -m "not kernel and not timed and not slow" -n 2 --dist loadfile $(TESTS)
+	@$(ROOT) env FAIRLANE_FAST=1 $(PYTEST)-check $(PY) -m pytest -q -m "not kernel and not timed" -n 2 --dist loadfile $(TESTS)
 
 test-rust: setup ## unit and integration tests of the Rust workspace
 	@$(CARGO) test --quiet --no-fail-fast $(MANIFEST) --workspace

@@ -3,8 +3,11 @@
 
 `setup/run_pytest.sh` runs failures once more, alone, with FAIRLANE_AGAIN=1. A test of real time then waits until nobody else
 uses this machine, for a bounded time. One that fails again while somebody does is skipped, and says so.
+
+Each run notes how long the tests of a file took. FAIRLANE_FAST=1 (`make check`) leaves out the files that took long when they ran last.
 """
 
+import json
 import os
 import time
 from collections import Counter
@@ -19,6 +22,9 @@ BUSY_SHARE = 0.1
 """Of all processors' time."""
 WAIT_S = 120.0
 """For a quiet machine, in all."""
+NOTES = Path(__file__).parent / ".setup" / "seconds-of-tests.json"
+LONG_S = 3.0
+_seconds: Counter[str] = Counter()
 _others = pytest.StashKey[float]()
 _left_s = WAIT_S
 
@@ -58,6 +64,30 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             f"Skipped: this machine was busy: others used more than {BUSY_SHARE:.0%} of it",
         )
     return report
+
+
+def _noted() -> dict[str, float]:
+    try:
+        return dict(json.loads(NOTES.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    if not os.environ.get("FAIRLANE_FAST"):
+        return None
+    return _noted().get(os.path.relpath(collection_path, NOTES.parents[1]), 0.0) > LONG_S or None
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _seconds[report.location[0]] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput") and NOTES.parent.is_dir():  # no worker of xdist
+        partial = NOTES.with_suffix(f".{os.getpid()}")
+        partial.write_text(json.dumps({**_noted(), **_seconds}, indent=1))
+        partial.replace(NOTES)
 
 
 @pytest.hookimpl(tryfirst=True)

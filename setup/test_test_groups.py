@@ -101,7 +101,8 @@ def test_what_fails_twice_has_failed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("marked", "share", "outcome"), [("timed", 0.5, "1 skipped"), ("timed", 0.0, "1 failed"), ("slow", 0.5, "1 failed")]
+    ("marked", "share", "outcome"),
+    [("timed", 0.5, "1 skipped"), ("timed", 0.0, "1 failed"), ("skipif(False, reason='')", 0.5, "1 failed")],
 )
 def test_a_test_of_real_time_that_fails_beside_others_has_no_verdict(
     tmp_path: Path, marked: str, share: float, outcome: str
