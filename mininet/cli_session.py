@@ -14,8 +14,8 @@ from pathlib import Path
 import pexpect
 
 PROMPT = "mininet> "
-START_TIMEOUT_S = 60.0
-COMMAND_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 240.0
+COMMAND_TIMEOUT_S = 120.0
 LAUNCHER = Path(__file__).with_name("run.py")
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.kernel
 
 HERE = Path(__file__).parent
 INSTANCE = "92"
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 240.0
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 

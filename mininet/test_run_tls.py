@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kernel
 HERE = Path(__file__).parent
 INSTANCE = "95"
 """No other test's."""
-COMMAND_TIMEOUT_S = 30.0
+COMMAND_TIMEOUT_S = 120.0
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 

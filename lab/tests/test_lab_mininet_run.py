@@ -55,7 +55,7 @@ def test_a_run_whose_links_die_is_given_up(tmp_path: Path, monkeypatch: pytest.M
 
     def kill_wire(text: str, _s: float) -> None:
         if text == "cut" and not killed:
-            state = fl_state.read("92")
+            state = fl_state.read("99")
             assert state is not None
             killed.extend(process["pid"] for process in state["pids"] if process["what"] == "fairlane-wire")
             os.kill(killed[0], signal.SIGKILL)
