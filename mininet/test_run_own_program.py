@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "docs" / "examples" / "droptail"
 INSTANCE = "94"
 """No other test's."""
-TIMEOUT_S = 60.0
+TIMEOUT_S = 240.0
 CONFIGURATION = """
 [[ports]]
 switch = "s1"

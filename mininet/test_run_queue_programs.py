@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.kernel, pytest.mark.skipif(os.geteuid() != 0, reason="
 TOPOLOGIES = Path(__file__).parent / "topologies"
 INSTANCE = "98"
 """No other test's."""
-TIMEOUT_S = 60.0
+TIMEOUT_S = 240.0
 CASES = [
     ("embedded", "codel", "dumbbell", 3, "target=10ms"),
     ("embedded", "fq_codel", "fq", 5, "salt=7"),

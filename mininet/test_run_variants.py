@@ -21,7 +21,7 @@ from fairlane_hosts import loader, registry
 HERE = Path(__file__).parent
 INSTANCE = "91"
 PREFIX = "tr_"
-TIMEOUT_S = 90.0
+TIMEOUT_S = 240.0
 
 pytestmark = [
     pytest.mark.kernel,

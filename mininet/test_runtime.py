@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 FOLDER = HERE / "topologies" / "runtime_json"
 COMPILED = HERE.parent / "p4src" / "compiled"
 INSTANCE = "88"
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 240.0
 
 
 def written(tmp_path: Path, pointer: str = "", value: Any = None) -> Path:

@@ -18,7 +18,7 @@ PAGES = [ROOT / "docs" / f"tutorial-{name}.md" for name in ("first-experiment", 
 STEP = re.compile(r"(?:<!-- needs: (\w+) -->\n)?```(sh|diff)\n(.*?)```", re.DOTALL)
 INSTANCE = "93"
 """No other test's."""
-TIMEOUT_S = 110.0
+TIMEOUT_S = 500.0
 
 pytestmark = pytest.mark.kernel
 
