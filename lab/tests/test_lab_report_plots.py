@@ -375,9 +375,9 @@ def test_no_published_picture_is_empty() -> None:
 def test_the_picture_of_the_readme_is_the_demo_s_first_plot(tmp_path: Path) -> None:
     """As `make demo` draws it, of the archived runs. To make it anew, write this figure there."""
     demo = load("demo")
-    run, plot = open_archived(RESULTS_DATA, demo, "sim"), demo.experiment.plots[0]
+    run, plot = open_archived(RESULTS_DATA, demo, "mininet"), demo.experiment.plots[0]
     assert run is not None
-    figure = draw(plot, [run], f"{plot.title} · sim")
+    figure = draw(plot, [run], f"{plot.title} · Mininet")
     figure.savefig(tmp_path / "shares.png", dpi=PNG_DPI, facecolor="white")
     drawn, kept = (plt.imread(path) for path in (tmp_path / "shares.png", REPOSITORY / "docs" / "demo-shares.png"))
     assert drawn.shape == kept.shape
