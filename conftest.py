@@ -4,7 +4,8 @@
 `setup/run_pytest.sh` runs failures once more, alone, with FAIRLANE_AGAIN=1. A test of real time then waits until nobody else
 uses this machine, for a bounded time. One that fails again while somebody does is skipped, and says so.
 
-Each run notes how long the tests of a file took. FAIRLANE_FAST=1 (`make check`) leaves out the files that took long when they ran last.
+Each run notes how long the tests of a file took, at most: a run of some of them says less. FAIRLANE_FAST=1 (`make check`) leaves
+out the files that took long.
 """
 
 import json
@@ -12,6 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@cache
 def _noted() -> dict[str, float]:
     try:
         return dict(json.loads(NOTES.read_text()))
@@ -86,7 +89,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput") and NOTES.parent.is_dir():  # no worker of xdist
         partial = NOTES.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({**_noted(), **_seconds}, indent=1))
+        partial.write_text(json.dumps(dict(Counter(_noted()) | _seconds), indent=1))
         partial.replace(NOTES)
 
 

@@ -11,6 +11,7 @@ again=${FAIRLANE_AGAIN:-}
 if [ "$again" != 1 ]; then
     env -u FAIRLANE_AGAIN "$@" -o cache_dir="$cache"
     code=$?
+    [ $code = 1 ] || rm -f "$cache/v/cache/lastfailed"  # it did not come to run all: a second run would forgive that
     [ $code = 1 ] && [ "$again" != later ] || exit $code
 fi
 count=$(grep -c '": true' "$cache/v/cache/lastfailed")

@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 logs=.setup/tests
-rm -rf $logs
+rm -rf $logs .setup/pytest-*/v/cache/lastfailed  # what failed in a run before this one says nothing
 mkdir -p $logs
 failed=()
 

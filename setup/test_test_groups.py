@@ -94,6 +94,16 @@ def test_what_fails_once_is_run_once_more_unless_much_does(tmp_path: Path, faili
     assert (f"{failing} of these tests failed: once more, one at a time" in done.stdout) == (code == 0)
 
 
+def test_tests_that_cannot_be_collected_are_not_forgiven_by_what_failed_before(tmp_path: Path) -> None:
+    (tmp_path / "test_now_good.py").write_text("def test_good(): pass\n")
+    (tmp_path / "test_broken.py").write_text("import there_is_no_such_module\n")
+    failed = tmp_path / "cache" / "v" / "cache" / "lastfailed"
+    failed.parent.mkdir(parents=True)
+    failed.write_text('{\n  "test_now_good.py::test_good": true\n}')
+    assert run_pytest(tmp_path).returncode == 2
+    assert not failed.exists()
+
+
 def test_what_fails_twice_has_failed(tmp_path: Path) -> None:
     (tmp_path / "test_bad.py").write_text("def test_bad(): assert 0\n")
     done = run_pytest(tmp_path)
