@@ -133,12 +133,6 @@ rust() {
 }
 
 binaries() {  # [--bins: without the simulator; features, and so what is built, are those with it]
-    # What cargo makes on the way is shared by clones (.cargo/config.toml), and nobody removes the part of a clone that is gone.
-    local shared="${CARGO_HOME:-$HOME/.cargo}/fairlane"
-    if [ -d "$shared" ] && [ "$(du -sm "$shared" | cut -f 1)" -gt 20000 ]; then
-        say "removing $shared: it has more than 20 GB"
-        rm -rf "$shared"
-    fi
     rust
     export PYO3_PYTHON="$PWD/$VENV/bin/python"
     local build=(cargo build --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native "$@")
