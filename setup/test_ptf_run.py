@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false
 """ptf_tests/run.py: what it takes from ptf's words, without a switch."""
 
 import importlib.util
@@ -16,7 +17,8 @@ PTF_TESTS = Path(__file__).resolve().parents[1] / "ptf_tests"
 def runner(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(PTF_TESTS))
     found = importlib.util.spec_from_file_location("ptf_run", PTF_TESTS / "run.py")
-    assert found and found.loader
+    assert found
+    assert found.loader
     module = importlib.util.module_from_spec(found)
     monkeypatch.setitem(sys.modules, "ptf_run", module)
     found.loader.exec_module(module)
