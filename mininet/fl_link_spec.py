@@ -53,6 +53,7 @@ Leave = Annotated[float, Field(ge=GE_LEAVE_MIN, le=1)]
 QueuePackets = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 Distribution = Literal["uniform", "normal"]
+ErrorsIn = Literal["frame", "payload"]
 PresetName = Annotated[str, AfterValidator(_preset)]
 
 
@@ -76,6 +77,10 @@ class Direction(Strict):
     rate_bps: Rate = Field(default=0, validation_alias="rate")
     loss: Share = 0.0
     ber: Share = 0.0
+    errors_in: ErrorsIn = "frame"
+    """Where `ber` and `ge_ber` hold: behind the Ethernet header, or behind the TCP or UDP header alone."""
+    spare_retransmissions: bool = False
+    """What a TCP flow sends again on this link is not hit."""
     queue_packets: QueuePackets = 1000
     ge_enter: Share = 0.0
     """Gilbert-Elliott: probability per packet of entering the bad state, in which `ge_loss` and `ge_ber` hold; 0: there is none."""
@@ -143,6 +148,8 @@ class LinkChange(Strict):
     """Of the switch ports at its ends, and of the wire in the direction that leaves a host (`bandwidth` of the link)."""
     loss: Share | None = None
     ber: Share | None = None
+    errors_in: ErrorsIn | None = None
+    spare_retransmissions: bool | None = None
     queue_packets: QueuePackets | None = None
     """Of the wire; a switch port's queue stays as it is."""
     ge_enter: Share | None = None
@@ -173,7 +180,8 @@ class LinkChange(Strict):
             value_ms = getattr(self, f"{name}_ms")
             if value_ms is not None:
                 given[f"{name}_us"] = round(value_ms * 1000)
-        same = ("jitter_distribution", "reorder", "loss", "ber", "queue_packets", *(f"ge_{n}" for n in _GE))
+        errors = ("loss", "ber", "errors_in", "spare_retransmissions", *(f"ge_{n}" for n in _GE))
+        same = ("jitter_distribution", "reorder", "queue_packets", *errors)
         given |= {name: getattr(self, name) for name in same if getattr(self, name) is not None}
         if self.trace is not None:
             given["trace"] = None if self.trace == NO_TRACE else self.trace

@@ -78,6 +78,9 @@ class TcpOptions:
     """The receiving application reads so long after data came; 0: at once."""
     receiver_program: bool = True
     """False: the receivers have not the host program that the variant asks for (`Variant.receiver_programs`); a switch may do its work."""
+    ena_naming: Literal["own", "lowest"] | None = None
+    """Which corrupted segments a receiver with ENA names: the one that an ACK answers, or in every ACK the lowest that is missing; None: as
+    the variant says (`ena-…`: own, `ena-…+`: lowest)."""
     ecn: bool = False
     """RFC 3168, which the variant may not ask for by itself: both ends say ECT, and a mark counts as a loss (Linux: tcp_ecn = 1)."""
 
@@ -159,6 +162,8 @@ class Change:
     """Of the switch ports at the link's ends (the queue belongs to the switch)."""
     loss: float | None = None
     ber: float | None = None
+    errors_in: Literal["frame", "payload"] | None = None
+    spare_retransmissions: bool | None = None
     spike_s: float | None = None
     outage_s: float | None = None
     every_s: float | None = None
@@ -275,7 +280,8 @@ VIDEO_TIMES = ("segment", "buffer", "reservoir", "cushion")
 """The times of a `video`: `segment_s`, …"""
 _LATER: Mapping[str, Any] = {
     **{name: getattr(App, name) for name in ("bitrates_bps", *(f"{time}_s" for time in VIDEO_TIMES))},
-    "ecn": TcpOptions.ecn,
+    **{name: getattr(TcpOptions, name) for name in ("ecn", "ena_naming")},
+    **{name: getattr(Change, name) for name in ("errors_in", "spare_retransmissions")},
 }
 """Settings that came after the first runs were archived, and their defaults: left out at these, so that older runs keep their hash."""
 

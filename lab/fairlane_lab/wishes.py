@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairlane_hosts.variants import Variant, find_variant
+from fairlane_hosts.variants import Variant, find_variant, receiver_programs
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Scenario, tcp_of
@@ -88,7 +88,7 @@ def wishes(scenario: Scenario) -> Wishes:
         needed = programs.setdefault(flow.sender, {})
         needed.update(dict.fromkeys(variant.programs))
         if tcp.receiver_program:
-            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(variant.receiver_programs))
+            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(receiver_programs(variant, tcp.ena_naming)))
         data, ack = (flow.sender, flow.receiver), (flow.receiver, flow.sender)
         initial = tcp.initial_window_packets if variant.builtin else 0
         settings = (tcp.rto_min_s, initial, flow.window_packets)

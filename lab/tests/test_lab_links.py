@@ -71,6 +71,18 @@ def test_a_preset_replaces_what_the_file_says_and_what_stands_beside_it_wins() -
     assert set(link_of(first())["a_to_b"]) == {"delay_ns", "jitter_ns", "rate_bps", "loss", "ber", "queue_packets"}
 
 
+def test_where_errors_fall_is_a_setting_of_the_link_and_of_a_change() -> None:
+    run = first(
+        '[[changes]]\nat_s = 8\nlink = "s1-s2"\nerrors_in = "frame"\nspare_retransmissions = false\n',
+        'links."s1-s2" = { ber = 1e-6, errors_in = "payload", spare_retransmissions = true }',
+    )
+    for way in ("a_to_b", "b_to_a"):
+        assert (link_of(run)[way]["errors_in"], link_of(run)[way]["spare_retransmissions"]) == ("payload", True)
+    assert changes_of(run)[0]["set"] == {"errors_in": "frame", "spare_retransmissions": False}
+    with pytest.raises(ExperimentError, match="errors_in"):
+        first(links='links."s1-s2" = { errors_in = "header" }')
+
+
 def test_a_presets_own_changes_are_played_until_the_end() -> None:
     run = first(links='links."s1-s2" = { preset = "leo" }')
     changes = changes_of(run)

@@ -39,6 +39,8 @@ def test_the_ceiling_of_a_long_file_is_the_window_or_the_line() -> None:
     assert large == pytest.approx(1_544_000 * 512 / 552, rel=0.01)
     hit = ceiling_bps(10**9, Line(1_544_000, 0.59, 1e-5), 512, 112_640, 1, 40)
     assert hit / large == pytest.approx(1 - segment_error(1e-5, 552), rel=1e-3)
+    payload = ceiling_bps(10**9, Line(1_544_000, 0.59, 1e-5, "payload"), 512, 112_640, 1, 40)
+    assert payload / large == pytest.approx(1 - segment_error(1e-5, 512), rel=1e-3)
 
 
 def test_the_ceiling_of_a_short_file_is_slow_start() -> None:

@@ -213,6 +213,8 @@ def set_link(
     rate: Annotated[str | None, typer.Option(help="Of the switch ports at its ends, and of the wire where a host sends, such as 500kbit.")] = None,
     loss: Annotated[str | None, typer.Option(help="Probability that a packet is lost: 0.01 or 1%.")] = None,
     ber: Annotated[str | None, typer.Option(help="Probability that a bit is flipped.")] = None,
+    errors_in: Annotated[str | None, typer.Option(help="Where bits are flipped: frame or payload.")] = None,
+    spare_retransmissions: Annotated[bool | None, typer.Option("--spare-retransmissions/--hit-retransmissions", help="Whether what TCP sends again is never hit.")] = None,
     queue_packets: Annotated[int | None, typer.Option(help="Of the wire's own rate or trace.")] = None,
     ge_enter: Annotated[str | None, typer.Option(help="Bursts: probability per packet that one begins; 0: none.")] = None,
     ge_leave: Annotated[str | None, typer.Option(help="Probability per packet that it ends.")] = None,
@@ -238,7 +240,7 @@ def set_link(
         settings |= {key: parse_time_us(text, key[:-3]) for key, text in times.items() if text is not None}
         shares = {"loss": loss, "ber": ber, "ge_enter": ge_enter, "ge_leave": ge_leave, "ge_loss": ge_loss, "ge_ber": ge_ber}  # fmt: skip
         settings |= {key: parse_share(text, key) for key, text in shares.items() if text is not None}
-        others = {"jitter_distribution": jitter_distribution, "reorder": reorder, "queue_packets": queue_packets}
+        others = {"jitter_distribution": jitter_distribution, "reorder": reorder, "queue_packets": queue_packets, "errors_in": errors_in, "spare_retransmissions": spare_retransmissions}  # fmt: skip
         settings |= {key: value for key, value in others.items() if value is not None}
         if trace is not None:
             settings["trace"] = None if trace == "none" else str(Path(trace).resolve())

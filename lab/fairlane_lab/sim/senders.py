@@ -60,6 +60,8 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         tcp["initial_window_packets"] = options.initial_window_packets
     if options.ecn:
         tcp["ecn"] = True
+    if options.ena_naming and "ena" in tcp:
+        tcp["ena_naming"] = options.ena_naming
     if not options.receiver_program:
         tcp = without_receiver_programs(tcp)
     if "rto_min_s" in flow.tcp:

@@ -44,6 +44,17 @@ pub enum RtoRule {
     Rfc793,
 }
 
+/// Which corrupted segments a receiver's ACKs name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Naming {
+    /// The ACK that answers a corrupted segment names that one; others name nothing (the ENA paper, section IV).
+    #[default]
+    Own,
+    /// Every ACK names the lowest that is missing (ENA+).
+    Lowest,
+}
+
 /// A value outside of its range.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key}: {value} is not allowed ({allowed})")]
@@ -118,7 +129,9 @@ pub struct TcpConfig {
     /// Error notification: this end names to the peer what it gets corrupted (docs/design-senders.md). What a sender makes of
     /// names is its control's.
     pub ena: bool,
-    /// With a control that has ENA: a named segment counts as lost, and goes again, at the first ACK that names it (the paper);
+    /// With `ena`: which of them its ACKs name.
+    pub ena_naming: Naming,
+    /// With a control that has ENA: a named segment counts as lost, and goes again, at the ACK that names it (the paper);
     /// false: when duplicate ACKs or SACK find it, as a kernel's does.
     pub repairs_named: bool,
 }
@@ -159,6 +172,7 @@ impl Default for TcpConfig {
             ecn: false,
             ect1: false,
             ena: false,
+            ena_naming: Naming::default(),
             repairs_named: false,
         }
     }

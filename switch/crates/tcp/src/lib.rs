@@ -21,7 +21,7 @@ pub mod sender;
 pub mod seq;
 pub mod stats;
 
-pub use config::{ConfigError, Recovery, RtoRule, SackLimit, TcpConfig};
+pub use config::{ConfigError, Naming, Recovery, RtoRule, SackLimit, TcpConfig};
 pub use connection::reset::reset_for;
 pub use connection::{Addr, Connection, State};
 pub use segment::flags::Flags;

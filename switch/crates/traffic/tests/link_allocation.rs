@@ -16,6 +16,7 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
         jitter_distribution: JitterDistribution::Normal,
         loss: 0.01,
         ber: 1e-5,
+        spare_retransmissions: true,
         queue_packets: 20,
         ge_enter: 0.01,
         ge_leave: 0.2,
@@ -25,7 +26,10 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
         ..LinkOptions::default()
     };
     let mut link: Link<u64> = Link::new(options, LinkStreams::new(1, "l"), 64).unwrap();
+    // A TCP segment of a flow that changes: more than are remembered.
     let mut frame = [0u8; 1514];
+    frame[12..24].copy_from_slice(&[8, 0, 0x45, 0, 5, 220, 0, 0, 0, 0, 64, 6]);
+    frame[46] = 0x50;
     let mut send = |from: u64, to: u64| {
         for k in from..to {
             let now = k * 1_000_000;
@@ -34,6 +38,7 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
                 600 => link.outage(now, 20_000_000),
                 _ => {}
             }
+            frame[34] = k as u8;
             let _ = link.transmit(now, &mut frame, k);
             while link.poll(now).is_some() {}
         }

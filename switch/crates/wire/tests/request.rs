@@ -116,7 +116,8 @@ fn mistakes_are_told_with_what_is_allowed() {
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s1-s2"})),
-        "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets, \
+        "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
+         spare_retransmissions, queue_packets, \
          ge_enter, ge_leave, ge_loss, ge_ber, trace"
     );
     assert_eq!(
@@ -197,8 +198,8 @@ fn get_gives_links_in_the_form_of_the_file() {
     assert_eq!(
         first["a_to_b"],
         json!({"delay_us": 5000, "jitter_us": 0, "jitter_distribution": "uniform", "reorder": false,
-               "rate_bps": 0, "loss": 0.0, "ber": 0.0, "queue_packets": 1000,
-               "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "trace": null})
+               "rate_bps": 0, "loss": 0.0, "ber": 0.0, "errors_in": "frame", "spare_retransmissions": false,
+               "queue_packets": 1000, "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "trace": null})
     );
 }
 

@@ -84,7 +84,7 @@ impl Receiver {
             reading: true,
             received_bytes: 0,
             queue: Reassembly::default(),
-            corrupted: config.ena.then(Corrupted::default),
+            corrupted: config.ena.then(|| Corrupted::new(config.ena_naming)),
             fin_at: None,
             fin_received: false,
             window_shift: 0,
@@ -206,7 +206,10 @@ impl Receiver {
 
     /// The name that the ACK which leaves now carries.
     pub fn take_name(&mut self) -> Option<u32> {
-        self.corrupted.as_mut()?.take_name()
+        let corrupted = self.corrupted.as_mut()?;
+        let name = corrupted.take_name();
+        self.ack_now |= corrupted.owes_an_answer();
+        name
     }
 
     fn advance(&mut self, end: u32, fills_gap: bool) {

@@ -36,6 +36,8 @@ pub(super) struct AckFlags {
     pub dupack: bool,
     pub newly_sacked: u32,
     pub original_acked: bool,
+    /// Something that was sent after the head, as it is now, was acknowledged: the head is a hole.
+    pub head_overtaken: bool,
     pub tsecr: Option<u32>,
     /// It echoes a congestion mark.
     pub ece: bool,
@@ -87,7 +89,8 @@ impl Sender {
         let rtt_ns = self.rtt_sample(now, ack.tsecr, &acked);
         let not_dup = una_advanced || ack.has_data || window_updated;
         let repairs = ack.ena.filter(|_| self.repairs_named && self.cc.has_ena());
-        let named = repairs.is_some_and(|seq| self.board.mark_named_lost(seq));
+        let least_rtt_ns = self.rtt.min_rtt_ns();
+        let named = repairs.is_some_and(|seq| self.board.mark_named_lost(seq, now, least_rtt_ns));
         self.restart_rto_after(now, &acked, rtt_ns.is_some());
         self.view();
         self.tcp.rtt_us = rtt_ns.map_or(-1, |rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as i32);
@@ -98,9 +101,10 @@ impl Sender {
         if odd || self.ca_state() != CaState::Open {
             self.alert(AckFlags {
                 una_advanced,
-                dupack: !not_dup,
+                dupack: !not_dup && !named, // it tells of a segment that did not get through
                 newly_sacked: acked.newly_sacked,
                 original_acked: acked.original_acked,
+                head_overtaken: self.head_is_overtaken(&acked),
                 tsecr: ack.tsecr,
                 ece,
             });
@@ -144,6 +148,12 @@ impl Sender {
                 acked.original_acked = false; // which of the two came through cannot be told without SACK
             }
         }
+    }
+
+    fn head_is_overtaken(&self, acked: &AckedSegments) -> bool {
+        let newest = acked.newest_original.into_iter().chain(acked.newest_repair);
+        let sent_ns = newest.map(|sent| sent.sent_ns).max();
+        self.board.head().map(|head| head.sent_ns) < sent_ns
     }
 
     /// The estimator gets the RTT of the first segment acknowledged, the control that of the last (returned): a delayed

@@ -4,13 +4,15 @@
 //! All instants are computed, never observed: calling late changes nothing in what happens when.
 
 use super::jitter::JitterDraw;
+use super::segments::{Newest, Segment};
 use super::service::Service;
 use super::{
-    BitErrors, DropReason, GilbertElliott, LinkOptionError, LinkOptions, LinkStats, LinkStreams,
-    LossModel, Nanos,
+    BitErrors, DropReason, ErrorsIn, GilbertElliott, LinkOptionError, LinkOptions, LinkStats,
+    LinkStreams, LossModel, Nanos, UNTOUCHED_BYTES,
 };
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 /// One direction of a link; `T` is the caller's handle of a frame.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Link<T> {
     loss: LossModel,
     /// Of the good state and of the bad one.
     bit_errors: [BitErrors; 2],
+    has_bit_errors: bool,
+    newest: Newest,
     line: Service,
     /// Frames that wait for the line.
     queue: VecDeque<Entry<T>>,
@@ -136,6 +140,8 @@ impl<T> Link<T> {
             bursts: GilbertElliott::default(),
             loss: LossModel::default(),
             bit_errors: [BitErrors::none(), BitErrors::none()],
+            has_bit_errors: false,
+            newest: Newest::default(),
             line: Service::new(0, &perfect),
             options: perfect,
             streams,
@@ -210,6 +216,10 @@ impl<T> Link<T> {
         let [good, bad] = &mut self.bit_errors;
         good.set(options.ber, &mut self.streams.bit_errors);
         bad.set(options.ge_ber, &mut self.streams.bad_bit_errors);
+        self.has_bit_errors = options.ber > 0.0 || options.ge_ber > 0.0;
+        if options.spare_retransmissions {
+            self.newest.prepare();
+        }
         self.options = options;
         self.advance(now);
         Ok(())
@@ -248,9 +258,10 @@ impl<T> Link<T> {
         // All draws come first, for every frame: its fate must not depend on the queue's state.
         let bad = self.bursts.step(&mut self.streams.bursts);
         self.stats.bad_state_packets += u64::from(bad);
-        let [good_errors, bad_errors] = &mut self.bit_errors;
-        let flips = good_errors.apply(frame, !bad, &mut self.streams.bit_errors)
-            + bad_errors.apply(frame, bad, &mut self.streams.bad_bit_errors);
+        let flips = match self.has_bit_errors {
+            false => 0,
+            true => self.flip_bits(frame.as_mut(), bad),
+        };
         // An unlimited line lets a frame into the medium at once, before an option can change.
         let no_jitter =
             self.options.jitter_ns == 0 && self.on_line.is_none() && self.line.is_unlimited();
@@ -273,6 +284,29 @@ impl<T> Link<T> {
             return Err(Refused(entry.item));
         }
         Ok(())
+    }
+
+    /// How many.
+    fn flip_bits(&mut self, frame: &mut [u8], bad: bool) -> u32 {
+        let exposed = self.exposed(frame);
+        let [good_errors, bad_errors] = &mut self.bit_errors;
+        good_errors.apply(frame, exposed.clone(), !bad, &mut self.streams.bit_errors)
+            + bad_errors.apply(frame, exposed, bad, &mut self.streams.bad_bit_errors)
+    }
+
+    /// The bytes that bit errors may hit.
+    fn exposed(&mut self, frame: &[u8]) -> Range<usize> {
+        let all = frame.len().min(UNTOUCHED_BYTES)..frame.len();
+        let (errors_in, spare) = (self.options.errors_in, self.options.spare_retransmissions);
+        if errors_in == ErrorsIn::Frame && !spare {
+            return all;
+        }
+        match (Segment::find(frame), errors_in) {
+            (Some(segment), _) if spare && self.newest.is_sent_again(&segment) => 0..0,
+            (Some(segment), ErrorsIn::Payload) => segment.payload,
+            (None, ErrorsIn::Payload) => 0..0,
+            (_, ErrorsIn::Frame) => all,
+        }
     }
 
     /// Puts a frame on the free line.

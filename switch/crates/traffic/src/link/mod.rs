@@ -21,12 +21,13 @@ mod gilbert;
 mod jitter;
 mod loss;
 mod options;
+mod segments;
 mod service;
 mod stats;
 mod streams;
 mod trace;
 
-pub use bit_errors::{BitErrors, UNTOUCHED_BYTES};
+pub use bit_errors::{BitErrors, ErrorsIn, UNTOUCHED_BYTES};
 pub use direction::{Exit, Link, Refused};
 pub use gilbert::GilbertElliott;
 pub use jitter::JitterDistribution;

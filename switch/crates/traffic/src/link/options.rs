@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be set on a direction of a link, with ranges.
 
-use super::{JitterDistribution, Nanos, Trace};
+use super::{ErrorsIn, JitterDistribution, Nanos, Trace};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -19,8 +19,12 @@ pub struct LinkOptions {
     pub rate_bps: u64,
     /// Probability that a frame is lost.
     pub loss: f64,
-    /// Probability that a bit behind the Ethernet header is flipped.
+    /// Probability that a bit of those that `errors_in` names is flipped.
     pub ber: f64,
+    /// Where `ber` and `ge_ber` hold.
+    pub errors_in: ErrorsIn,
+    /// Data that a TCP flow sends again on this link is not hit.
+    pub spare_retransmissions: bool,
     /// Frames that may wait for the line, the one on it not counted. Without meaning while `rate_bps` is 0 and there is no trace.
     pub queue_packets: usize,
     /// Gilbert–Elliott: probabilities per frame of entering and of leaving the bad state; 0: there is none. `loss` and
@@ -43,6 +47,8 @@ impl Default for LinkOptions {
             rate_bps: 0,
             loss: 0.0,
             ber: 0.0,
+            errors_in: ErrorsIn::Frame,
+            spare_retransmissions: false,
             queue_packets: 1000,
             ge_enter: 0.0,
             ge_leave: 1.0,

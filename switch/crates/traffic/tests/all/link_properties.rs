@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
+use traffic::link::{ErrorsIn, JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -67,6 +67,12 @@ fn options() -> impl Strategy<Value = LinkOptions> {
                 rate_bps: if trace.is_some() { 0 } else { rate_bps },
                 loss,
                 ber,
+                errors_in: if normal {
+                    ErrorsIn::Payload
+                } else {
+                    ErrorsIn::Frame
+                },
+                spare_retransmissions: queue_packets % 2 == 0,
                 queue_packets,
                 ge_enter,
                 ge_leave: ge.0,
