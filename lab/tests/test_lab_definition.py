@@ -162,6 +162,12 @@ def test_mininet_has_its_own_repeats_and_points() -> None:
     assert [each.point for each in scenarios] == ["slow/threshold=4", "slow/threshold=6", "fast/threshold=4", "fast/threshold=6"]  # fmt: skip
 
 
+def test_what_only_simulated_hosts_are_told_is_not_for_linux() -> None:
+    one = definition(("[mininet]", "[sim.tcp]\ntick_s = 0.01\n[mininet]"))
+    ticks = {runtime: expand(one, Selection(runtime=runtime))[0].tcp.tick_s for runtime in ("sim", "kernel", "mininet")}
+    assert ticks == {"sim": 0.01, "kernel": 0, "mininet": 0}
+
+
 def test_a_selection_overrides_a_sweep_restricts_cases_and_changes_the_run() -> None:
     values = {"threshold": (9, "auto"), "case": ("fast",), "duration_s": (10,), "buffer_packets": (20,)}
     scenarios = expand(definition(), Selection(values=values, repeats=1))

@@ -88,6 +88,20 @@ def test_a_variant_s_options() -> None:
     mrto = Flow("m", "g", "h1", "h3", variant="nss-mrto")
     assert tcp_object(mrto, TcpOptions(rto_min_s=0.2))["rto_min_ns"] == 4_000_000
     assert tcp_object(replace(mrto, tcp={"rto_min_s": 0.1}), TcpOptions())["rto_min_ns"] == 100_000_000
+    linux_2_4 = TcpOptions(tick_s=0.01, delayed_ack_s=0.2, backoff="reset")
+    clock = {
+        name: tcp_object(mrto, linux_2_4)[name]
+        for name in ("tick_ns", "rto_min_ns", "delayed_ack_timeout_ns", "backoff")
+    }
+    assert clock == {
+        "tick_ns": 10_000_000,
+        "rto_min_ns": 10_000_000,
+        "delayed_ack_timeout_ns": 200_000_000,
+        "backoff": "reset",
+    }
+    assert tcp_object(RENO, linux_2_4)["rto_min_ns"] == 200_000_000
+    assert "tick_ns" not in reno
+    assert (reno["delayed_ack"], tcp_object(RENO, TcpOptions(delayed_ack_s=0))["delayed_ack"]) == (True, False)
     clamped = Flow("c", "g", "h1", "h3", window_packets=7)
     assert tcp_object(clamped, TcpOptions(delayed_ack=False))["cwnd_clamp_packets"] == 7
     assert ("ecn" in reno, tcp_object(RENO, TcpOptions(ecn=True))["ecn"]) == (False, True)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.scenario import App, Distribution
+from fairlane_lab.scenario import App, Backoff, Distribution
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -102,6 +102,9 @@ class TcpSpec(Strict):
     receive_window_bytes: Annotated[int, Field(ge=0, le=2**30)] | None = None
     initial_window_packets: Annotated[int, Field(ge=1, le=64)] | None = None
     rto_min_s: Annotated[float, Field(gt=0, le=60)] | None = None
+    backoff: Backoff | None = None
+    tick_s: Annotated[float, Field(ge=0, le=1)] | None = None
+    delayed_ack_s: Annotated[float, Field(ge=0, le=0.5)] | None = None
     timestamps: bool | None = None
     sack: bool | None = None
     read_interval_s: Annotated[float, Field(ge=0, le=60)] | None = None

@@ -22,7 +22,7 @@ from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, expl
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
-from fairlane_lab.definition.schema import Overrides
+from fairlane_lab.definition.schema import Overrides, SimOverrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
@@ -98,7 +98,8 @@ def _resolve(definition: Definition, point: Point, selection: Selection) -> Reso
 def overrides(definition: Definition, selection: Selection) -> list[Overrides]:
     """What holds on top of `[run]`, later ones first to be heeded."""
     experiment = definition.experiment
-    chosen: list[Overrides] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
+    real = Overrides.model_validate(experiment.sim.model_dump(exclude={"tcp"}))
+    chosen: list[Overrides] = [{"mininet": experiment.mininet, "kernel": real}.get(selection.runtime, experiment.sim)]
     if selection.quick:
         chosen.append(experiment.quick)
     run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}
@@ -174,6 +175,8 @@ def resolve_point(
             value = getattr(layer, name)
             if value is not None and isinstance(document.get("run"), dict):
                 document["run"] = {**document["run"], name: value}
+        if isinstance(layer, SimOverrides) and isinstance(document.get("tcp", {}), dict):
+            document["tcp"] = document.get("tcp", {}) | explicit_values(layer.tcp)
     if problems:
         return None, problems
     try:

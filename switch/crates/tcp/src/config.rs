@@ -55,6 +55,17 @@ pub enum Naming {
     Lowest,
 }
 
+/// When the doubling of the RTO by timeouts ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    /// With an RTT sample: an ACK of data that was sent once, or with a timestamp (Karn; RFC 6298 §5.7).
+    #[default]
+    Kept,
+    /// With the first ACK of new data.
+    Reset,
+}
+
 /// A value outside of its range.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key}: {value} is not allowed ({allowed})")]
@@ -99,6 +110,9 @@ pub struct TcpConfig {
     /// Upper bound of cwnd; 0: none.
     pub cwnd_clamp_packets: u32,
     pub rto_rule: RtoRule,
+    pub backoff: Backoff,
+    /// Of the host's clock, in which its timers and its RTTs are counted (Linux: 1/HZ); 1: exact.
+    pub tick_ns: Nanos,
     /// Before the first sample (RFC 6298 §2.1), 1 µs..=`rto_max_ns`.
     pub rto_initial_ns: Nanos,
     pub rto_min_ns: Nanos,
@@ -157,6 +171,8 @@ impl Default for TcpConfig {
             initial_ssthresh_packets: 0,
             cwnd_clamp_packets: 0,
             rto_rule: RtoRule::default(),
+            backoff: Backoff::default(),
+            tick_ns: 1,
             rto_initial_ns: 1_000_000_000,
             rto_min_ns: 200_000_000,
             rto_max_ns: 120_000_000_000,
@@ -182,6 +198,7 @@ impl Default for TcpConfig {
 pub const LARGEST_WINDOW_BYTES: u64 = 1 << 30;
 const HOUR_NS: Nanos = 3_600_000_000_000;
 const MIN_RTO_NS: Nanos = 1_000;
+const MAX_TICK_NS: Nanos = 1_000_000_000;
 
 impl TcpConfig {
     /// Checks every range.
@@ -226,6 +243,7 @@ impl TcpConfig {
             1,
             65_535,
         )?;
+        within("tick_ns", self.tick_ns, 1, MAX_TICK_NS)?;
         within("rto_max_ns", self.rto_max_ns, MIN_RTO_NS, HOUR_NS)?;
         within(
             "rto_initial_ns",

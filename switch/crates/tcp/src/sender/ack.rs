@@ -4,12 +4,10 @@
 use super::scoreboard::AckedSegments;
 use super::{Fin, Sender};
 use crate::cc::CaState;
+use crate::config::Backoff;
 use crate::segment::options::SackBlocks;
 use crate::seq::{after, before};
 use crate::Nanos;
-
-/// Nanoseconds of a tick of the timestamp clock (RFC 7323 §5.4: 1 ms to 1 s).
-pub const TIMESTAMP_TICK_NS: Nanos = 1_000_000;
 
 /// The acknowledging part of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +57,9 @@ impl Sender {
         let window_updated = self.update_window(ack);
         let prior_packets = self.board.packets_out();
         if una_advanced {
+            if self.backoffs > 0 && self.backoff == Backoff::Reset {
+                self.rtt.end_back_off();
+            }
             self.backoffs = 0;
             self.count_acked_bytes(prior_una, ack.ack);
             self.tcp.snd_una = ack.ack;
@@ -173,10 +174,13 @@ impl Sender {
             _ => acked.first_sacked_sent_ns.zip(acked.last_sacked_sent_ns),
         };
         let (first_ns, last_ns) = match (sent, tsecr) {
-            (Some((first, last)), _) => (now - first, now - last),
+            (Some((first, last)), _) => (
+                self.clock.between(first, now),
+                self.clock.between(last, now),
+            ),
             (None, Some(tsecr)) if acked.packets > 0 && self.negotiated.timestamps => {
-                let ticks = timestamp(now).wrapping_sub(tsecr);
-                let rtt_ns = u64::from(ticks).max(1) * TIMESTAMP_TICK_NS;
+                let ticks = self.clock.timestamp(now).wrapping_sub(tsecr);
+                let rtt_ns = u64::from(ticks).max(1) * self.clock.timestamp_tick_ns();
                 (rtt_ns, rtt_ns)
             }
             _ => return None,
@@ -197,9 +201,4 @@ impl Sender {
             self.restart_rto(now);
         }
     }
-}
-
-/// The timestamp clock's value (RFC 7323 §5.4); it begins at 1, since an echo of 0 means none.
-pub fn timestamp(now: Nanos) -> u32 {
-    (now / TIMESTAMP_TICK_NS + 1) as u32
 }
