@@ -160,6 +160,7 @@ class Change:
     loss: float | None = None
     ber: float | None = None
     spike_s: float | None = None
+    spike_blocks: Literal["delivery", "line"] | None = None
     outage_s: float | None = None
     every_s: float | None = None
     """It happens again and again, so long apart."""
