@@ -54,6 +54,7 @@ QueuePackets = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 Distribution = Literal["uniform", "normal"]
 ErrorsIn = Literal["frame", "payload"]
+SpikeBlocks = Literal["delivery", "line"]
 PresetName = Annotated[str, AfterValidator(_preset)]
 
 
@@ -159,13 +160,19 @@ class LinkChange(Strict):
     trace: str | None = None
     """File in Mahimahi's format; `none` takes it away."""
     spike_s: Seconds | None = None
-    """Time for which all packets are delayed; then they are released at once."""
+    """A delay spike: nothing passes for so long."""
+    spike_blocks: SpikeBlocks | None = None
+    """What it blocks. `delivery`, which None is: what is due behind the line, then all of it comes at once. `line`: nothing starts on
+    the line of what sends into the link (a switch's port; the wire's where a host sends), and packets wait in its queue."""
     outage_s: Seconds | None = None
     """Everything is lost for so long."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> LinkChange:
-        what = [name for name in type(self).model_fields if name not in ("at_s", "every_s", "link", "direction")]
+        if self.spike_blocks is not None and self.spike_s is None:
+            raise ValueError("spike_blocks says what a spike blocks; spike_s is missing")
+        about = ("at_s", "every_s", "link", "direction", "spike_blocks")
+        what = [name for name in type(self).model_fields if name not in about]
         if all(getattr(self, name) is None for name in what):
             raise ValueError(f"changes nothing; give one of {', '.join(what)}")
         return self

@@ -177,6 +177,7 @@ class Change:
     errors_in: Literal["frame", "payload"] | None = None
     spare_retransmissions: bool | None = None
     spike_s: float | None = None
+    spike_blocks: Literal["delivery", "line"] | None = None
     outage_s: float | None = None
     every_s: float | None = None
     """It happens again and again, so long apart."""

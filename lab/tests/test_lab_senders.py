@@ -90,6 +90,9 @@ def test_the_slowest_recovery_counts_and_none_if_one_never_comes() -> None:
         "recovery_s": 1.5,
     }
     assert spike_metrics([flow("a", 0.5), flow("b", None)], [port])["recovery_s"] is None
+    estimates = replace(flow("a", 0.5), bw_est_bps=4e5, bw_est_ratio=0.8)
+    assert spike_metrics([estimates], [port])["bw_est_ratio"] == 0.8
+    assert "bw_est_bps" not in spike_metrics([estimates, flow("b", 1.0)], [port]), "one of them is not known"
     assert spike_metrics([FlowResult("c", "c", "reno", 1.0, 1e6, 0, 0, 1.0, 1.0)], [port]) == {}
 
 

@@ -22,6 +22,8 @@ from fairlane_switch.process import ManagedProcess, find_binary
 
 _RARE = ("errors_in", "spare_retransmissions", "ge_enter", "ge_leave", "ge_loss", "ge_ber", "trace")
 Direction = Literal["a_to_b", "b_to_a", "both"]
+SpikeBlocks = Literal["delivery", "line"]
+"""What a delay spike blocks: what is due behind the line, or the line itself, before which packets wait."""
 JitterDistribution = Literal["uniform", "normal"]
 ErrorsIn = Literal["frame", "payload"]
 
@@ -290,9 +292,12 @@ class WireClient:
         """As `set`, with the settings as the socket has them: `{"trace": None}` takes the trace away."""
         self.request({"op": "set", "link": link, "direction": direction, **settings})
 
-    def spike(self, link: str, duration_us: float, *, direction: Direction = "both") -> None:
-        """Hold all deliveries for `duration_us`, then release them at once, in order."""
-        self.request({"op": "spike", "link": link, "direction": direction, "duration_us": duration_us})
+    def spike(
+        self, link: str, duration_us: float, *, direction: Direction = "both", blocks: SpikeBlocks = "delivery"
+    ) -> None:
+        """Hold all deliveries for `duration_us`, then release them at once, in order; or let nothing start on the wire's line."""
+        request = {"op": "spike", "link": link, "direction": direction, "duration_us": duration_us}
+        self.request(request if blocks == "delivery" else {**request, "blocks": blocks})
 
     def outage(self, link: str, duration_us: float, *, direction: Direction = "both") -> None:
         """Lose every frame that enters the medium within `duration_us`."""

@@ -15,7 +15,7 @@ from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.host_counters import counters_of
-from fairlane_lab.measures import carried_bps, mean_between, recovery_s
+from fairlane_lab.measures import carried_bps, mean_between, on_line_bps, recovery_s
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
@@ -133,11 +133,16 @@ def _after_spike(seen: Observed, columns: Columns, each: SimFlow) -> dict[str, A
     samples = [] if acked is None else list(zip(columns.t_s.tolist(), acked.tolist(), strict=True))
     scenario = seen.world.config.scenario
     rate_bps = min((rate_steps(seen.world.config, *key)[-1][1] for key in seen.world.config.managed), default=0.0)
-    new_rate_bps = carried_bps(rate_bps, tcp_object(each.flow, scenario.tcp)["mss_bytes"])
+    mss_bytes = tcp_object(each.flow, scenario.tcp)["mss_bytes"]
+    new_rate_bps = carried_bps(rate_bps, mss_bytes)
+    undone, bw_est_pps = (later[name] - start[name] for name in ("spurious_timeouts", "bw_est_pps"))
+    bw_est_bps = on_line_bps(bw_est_pps, mss_bytes) if undone == 1 and bw_est_pps else None
     return {
         "after_spike_bytes": float(later["acked_bytes"] - end["acked_bytes"]),
         "after_spike_retransmits": later["retransmits"] - start["retransmits"],
         "recovery_s": recovery_s(samples, seen.spike[1].t_s, new_rate_bps),
+        "bw_est_bps": bw_est_bps,
+        "bw_est_ratio": None if bw_est_bps is None or not rate_bps else bw_est_bps / rate_bps,
     }
 
 

@@ -5,7 +5,7 @@ mod counting;
 
 use counting::allocations;
 use std::sync::Arc;
-use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
+use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, SpikeBlocks, Trace};
 
 #[test]
 fn bursts_traces_and_all_the_rest_allocate_nothing() {
@@ -34,7 +34,8 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
         for k in from..to {
             let now = k * 1_000_000;
             match k % 1_000 {
-                300 => link.spike(now, 20_000_000),
+                300 => link.spike(now, 20_000_000, SpikeBlocks::Delivery),
+                450 => link.spike(now, 20_000_000, SpikeBlocks::Line),
                 600 => link.outage(now, 20_000_000),
                 _ => {}
             }

@@ -134,7 +134,15 @@ fn mistakes_are_told_with_what_is_allowed() {
     );
     assert_eq!(
         told(json!({"op": "spike", "link": "s1-s2", "duration_us": 1, "delay_us": 5})),
-        "delay_us: unknown key; allowed: op, link, direction, duration_us"
+        "delay_us: unknown key; allowed: op, link, direction, duration_us, blocks"
+    );
+    assert_eq!(
+        told(json!({"op": "spike", "link": "s1-s2", "duration_us": 1, "blocks": "queue"})),
+        "blocks: \"queue\" is not known; allowed: delivery, line"
+    );
+    assert_eq!(
+        told(json!({"op": "outage", "link": "s1-s2", "duration_us": 1, "blocks": "line"})),
+        "blocks: unknown key; allowed: op, link, direction, duration_us"
     );
     assert_eq!(
         told(json!({"op": "get", "direction": "a_to_b"})),
@@ -185,6 +193,23 @@ fn a_spike_holds_and_an_outage_drops() {
         json!(9000)
     );
     emulator.collect(21 * MS, &mut out);
+    assert_eq!(out.len(), 1);
+}
+
+#[test]
+fn a_spike_can_block_the_line_instead() {
+    let mut emulator = emulator();
+    let mut spike =
+        json!({"op": "spike", "link": "s2-h1", "direction": "a_to_b", "duration_us": 20000});
+    spike["blocks"] = json!("line");
+    assert_eq!(ask(&mut emulator, MS, spike), json!({"ok": true}));
+    emulator.offer(2, 2 * MS, &[0; 60]);
+    let link = &emulator.direction(2).link;
+    assert_eq!((link.queued(), link.in_flight()), (1, 0));
+    let mut out = Vec::with_capacity(4);
+    emulator.collect(20 * MS, &mut out);
+    assert!(out.is_empty());
+    emulator.collect(30 * MS, &mut out);
     assert_eq!(out.len(), 1);
 }
 

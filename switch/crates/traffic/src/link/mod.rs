@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  transmit ──► queue ──► line (rate, trace) ──► medium (loss, bit errors, bursts, outage) ──► propagation (delay, jitter, spike) ──► poll
-//!               finite    one frame              a lost frame has used the line                order kept, unless `reorder`
+//!               finite    one frame, spike       a lost frame has used the line                order kept, unless `reorder`
 //! ```
 //!
 //! - [`LinkOptions`]: what can be set, with units and ranges; changeable while frames are on their way.
@@ -32,7 +32,7 @@ pub use direction::{Exit, Link, Refused};
 pub use gilbert::GilbertElliott;
 pub use jitter::JitterDistribution;
 pub use loss::LossModel;
-pub use options::{LinkOptionError, LinkOptions};
+pub use options::{LinkOptionError, LinkOptions, SpikeBlocks};
 pub use stats::{DropReason, LinkStats};
 pub use streams::LinkStreams;
 pub use trace::{Trace, TraceError, OPPORTUNITIES_MAX, OPPORTUNITY_BYTES};

@@ -2,8 +2,20 @@
 //! What can be set on a direction of a link, with ranges.
 
 use super::{ErrorsIn, JitterDistribution, Nanos, Trace};
+use serde::Deserialize;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+/// What a delay spike blocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpikeBlocks {
+    /// What is due, behind the line: at the end all of it comes at once.
+    #[default]
+    Delivery,
+    /// The line: nothing starts on it, frames wait in its queue, and leave at the line's rate at the end.
+    Line,
+}
 
 /// Settings of one direction. The default is a perfect line: no delay, no rate limit, no loss.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +37,8 @@ pub struct LinkOptions {
     pub errors_in: ErrorsIn,
     /// Data that a TCP flow sends again on this link is not hit.
     pub spare_retransmissions: bool,
-    /// Frames that may wait for the line, the one on it not counted. Without meaning while `rate_bps` is 0 and there is no trace.
+    /// Frames that may wait for the line, the one on it not counted. With neither rate nor trace they wait
+    /// only while a spike blocks the line.
     pub queue_packets: usize,
     /// Gilbert–Elliott: probabilities per frame of entering and of leaving the bad state; 0: there is none. `loss` and
     /// `ber` hold in the good state, `ge_loss` and `ge_ber` in the bad one. Defaults as tc-netem's gemodel: all is lost in it.
