@@ -39,8 +39,10 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
                 600 => link.outage(now, 20_000_000),
                 _ => {}
             }
-            frame[34] = k as u8;
-            let _ = link.transmit(now, &mut frame, k);
+            let mut sent = frame; // the link flips bits in it
+            sent[34] = k as u8;
+            sent[38..42].copy_from_slice(&(k as u32 * 1460).to_be_bytes());
+            let _ = link.transmit(now, &mut sent, k);
             while link.poll(now).is_some() {}
         }
         *link.stats()
