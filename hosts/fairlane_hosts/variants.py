@@ -130,7 +130,8 @@ _LINUX_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 10})  # RFC 6928
 _MRTO_SIMULATOR = MappingProxyType({"rto_rule": "rfc793", "rto_beta_percent": 100})
 _MRTO_IS_NOT = (
     "the paper's on the kernel, where the RTO is at least SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and RTTVAR counts: "
-    "SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10). In the simulator it is max(SRTT, 4 ms), RFC 793's with beta = 1"
+    "SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10). In the simulator it is max(SRTT, 4 ms), or a tick of the "
+    "host's clock where an experiment gives one: RFC 793's with beta = 1"
 )
 _MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_us (6.11) where it is there"
 _MRTO_PER_SOCKET = "on a host with the host program"
