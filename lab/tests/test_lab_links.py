@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from fairlane_lab.definition import ExperimentError, expand
@@ -108,6 +109,24 @@ def test_every_setting_may_change_and_be_repeated() -> None:
     assert changes[1] == {"at_ns": 8 * 10**9, "link": "s1-s2", "direction": "b_to_a", "spike_ns": 5 * 10**8}
 
 
+def test_a_spike_that_blocks_the_line_stops_the_port_and_the_hosts_wire() -> None:
+    spike = '[[changes]]\nat_s = 8\nlink = "{}"\nspike_s = 5\nspike_blocks = "line"\n'
+    stop = {"at_ns": 8 * 10**9, "spike_ns": 5 * 10**9}
+    assert changes_of(first(spike.format("s1-s2"))) == [
+        {**stop, "switch": "s1", "port": 2},
+        {**stop, "switch": "s2", "port": 1},
+    ]
+    assert changes_of(first(spike.format("h1-s1"))) == [
+        {**stop, "link": "h1-s1", "direction": "a_to_b", "spike_blocks": "line"},
+        {**stop, "switch": "s1", "port": 1},
+    ]
+
+
+def test_a_steady_rate_is_read_beside_a_spike_of_its_port() -> None:
+    run = first('[[changes]]\nat_s = 8\nlink = "s1-s2"\nspike_s = 5\nspike_blocks = "line"\n')
+    assert [at_s for at_s, _ in rate_steps(resolve(run, PERIOD_NS), "s1", 2)] == [0.0]
+
+
 def test_the_wire_is_there_for_a_link_that_only_changes() -> None:
     plain = 'links."*" = { delay_ms = 0 }'
     spike = '[[changes]]\nat_s = 8\nlink = "s1-s2"\nspike_s = 1\n'
@@ -137,6 +156,8 @@ def test_a_topologys_own_changes_run_in_both_runners() -> None:
         ("", 'links."s1-s2" = { trace = "no.trace" }', "there is no file 'no.trace'; a relative name is beside the experiment or below mininet/topologies"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\njitter_ms = 9\n', "", "changes[0].jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nge_leave = 0\n', "", "changes[0].ge_leave: got 0; input should be greater than or equal to 0.000001"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nloss = 0\nspike_blocks = "line"\n', "", "spike_blocks says what a spike blocks; spike_s is missing"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nspike_s = 1\nspike_blocks = "queue"\n', "", "changes[0].spike_blocks: got 'queue'; "),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nevery_s = 0\nloss = 0\n', "", "changes[0].every_s: got 0; input should be greater than or equal to 0.01"),
     ],
 )  # fmt: skip
@@ -159,6 +180,24 @@ def test_bursts_outages_and_spikes_reach_the_senders() -> None:
     for stopped in (cut, held):
         assert sum(flow.timeouts or 0 for flow in stopped.flows) >= 2
         assert goodput_bps(stopped) < 0.85 * goodput_bps(clean)
+
+
+def test_bcr_measures_the_new_rate_behind_a_blocked_line() -> None:
+    """2 Mbit/s before the spike, 1 Mbit/s behind it; a sender that does not estimate has no such number."""
+
+    def held(variant: str, blocks: Literal["delivery", "line"]) -> RunResult:
+        spike = Change(8, "s1-s2", spike_s=3.0, spike_blocks=blocks)
+        return run(scenario(replace(RENO, variant=variant), changes=(spike, Change(8, "s1-s2", rate_bps=1_000_000))))
+
+    (flow,) = held("bcr", "line").flows
+    assert flow.bw_est_bps is not None
+    assert flow.bw_est_ratio is not None
+    assert flow.bw_est_ratio == flow.bw_est_bps / 1e6
+    assert 0.75 < flow.bw_est_ratio < 1.25
+    (flow,) = held("bcr", "delivery").flows
+    assert flow.bw_est_ratio is not None
+    assert flow.bw_est_ratio > 1.25
+    assert held("erto", "line").flows[0].bw_est_ratio is None
 
 
 def test_a_trace_is_the_bottleneck_that_it_says(tmp_path: Path) -> None:

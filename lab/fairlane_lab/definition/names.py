@@ -43,6 +43,8 @@ PARAMETERS: dict[str, Name] = {
     "ge_ber": Name("bit error rate in bursts"),
     "spike_s": Name("delay spike", "s"),
     "spike_blocks": Name("what the spike blocks", kind=str),
+    "spike_direction": Name("direction of the spike", kind=str),
+    "rto_min_s": Name("smallest RTO", "s"),
     "file_bytes": Name("file size", "bytes", kind=int),
     "flows": Name("flows", kind=int),
     "flows_1": Name("flows of the first group", kind=int),
