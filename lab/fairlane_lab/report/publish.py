@@ -29,8 +29,6 @@ from fairlane_lab.report.verdict_table import ExpectedBound, Outcome
 
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
-DECIDING_RUNS = 6
-"""With fewer no median has an interval of 95 %."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +51,6 @@ class Judged:
     runtime: str
     outcome: Outcome
     why: str
-
-    @property
-    def can_be_decided(self) -> bool:
-        """Whether there are runs enough for a verdict of any kind."""
-        return self.outcome.runs == 0 or self.outcome.runs >= DECIDING_RUNS
 
 
 @dataclass(frozen=True)

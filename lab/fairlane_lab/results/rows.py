@@ -32,6 +32,8 @@ from fairlane_lab.scenario import Scenario
 Row = dict[str, Any]
 KEY = ("experiment", "point", "repeat", "seed", "runtime", "target")
 """The columns that every table begins with; (point, repeat) is unique in a folder."""
+TEXTS = ("configuration", "drawn")
+"""Of a run, what is no parameter and no number."""
 
 
 @dataclass
