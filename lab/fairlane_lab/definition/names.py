@@ -167,7 +167,7 @@ TRANSFER_METRICS: dict[str, Name] = {
 }
 
 OTHER_COLUMNS: dict[str, type] = {
-    **dict.fromkeys(("experiment", "point", "runtime", "target", "configuration"), str),
+    **dict.fromkeys(("experiment", "point", "runtime", "target", "configuration", "drawn"), str),
     **dict.fromkeys(("flow", "group", "metric", "switch", "about", "vc"), str),
     **dict.fromkeys(("repeat", "seed", "port", "port_rate_bps"), int),
     **dict.fromkeys(("greedy", "complete"), bool),

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
@@ -46,7 +47,9 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
     experiment = definition.experiment
     points = group_points(rows)
     ratios = add_relative(points, experiment.relative, experiment.statistic)
-    verdicts = judge(experiment.expect, points, str(about["runtime"]), experiment.relative)
+    verdicts = judge(
+        experiment.expect, points, str(about["runtime"]), experiment.relative, draws_of(definition.document).why_nothing
+    )
     return {
         "experiment": experiment.name,
         "title": experiment.title,
