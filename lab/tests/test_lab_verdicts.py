@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 """The promise of verdicts: on data whose truth is known at most 5 % of the pages have a wrong `met`, and as few a wrong `not met`."""
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def page(chance: Generator, runs: int, off: float) -> tuple[list[Expectation], l
     return asked, points
 
 
-def shares(runs: int, off: float, made: Callable[..., Any] = page, pages: int = PAGES) -> Counter[str]:
+Made = Callable[[Generator, int, float], tuple[list[Expectation], list[PointRuns]]]
+
+
+def shares(runs: int, off: float, made: Made = page, pages: int = PAGES) -> Counter[str]:
     """State → share of the pages on which any verdict has it."""
     chance = np.random.default_rng(1)
     found: Counter[str] = Counter()

@@ -41,7 +41,7 @@ class Draws(Strict):
     @classmethod
     def _nothing(cls, given: Any) -> Any:
         if isinstance(given, dict) and set(given) == {"fixed"}:  # pyright: ignore[reportUnknownArgumentType]
-            return {**dict.fromkeys(AMOUNTS, 0), **given}
+            return {**dict.fromkeys(AMOUNTS, 0), **given}  # pyright: ignore[reportUnknownVariableType]
         return given  # pyright: ignore[reportUnknownVariableType]
 
     @model_validator(mode="after")

@@ -152,7 +152,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _holm(p_values: tuple[float, ...]) -> tuple[float, ...]:
     from statsmodels.stats.multitest import multipletests
 
-    return tuple(float(p) for p in multipletests(p_values, method="holm")[1]) if p_values else ()
+    adjusted: Any = multipletests(p_values, method="holm")[1] if p_values else ()
+    return tuple(float(p) for p in adjusted)
 
 
 def runs_needed(differences: Sequence[float], level: float) -> int | None:

@@ -99,7 +99,8 @@ def add_relative(
                 row[relative.name] = None if value is None or not reference else float(value) / float(reference)
                 if value is not None and reference is not None:
                     pairs.append((float(value), float(reference)))
-            ratio = aggregate_ratio(*zip(*pairs, strict=True), statistic) if pairs else None
+            above, under = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            ratio = aggregate_ratio(above, under, statistic) if pairs else None
             found.setdefault(point.point, {})[relative.name] = ratio
     return found
 
