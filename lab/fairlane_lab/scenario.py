@@ -224,6 +224,8 @@ class Scenario:
     """Whether the series (cwnd, queue per flow, thresholds) are wanted in the result."""
     topology_file: Path | None = None
     """That `topology` was made from; nothing is read from it any more."""
+    drawn: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """What was drawn for this run (`definition/draws.py`): it is in `topology`, `changes` and `flows` already."""
 
     @property
     def spike_s(self) -> tuple[float, float] | None:
@@ -246,7 +248,7 @@ class Scenario:
         return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)
 
 
-_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series", "topology_file"})
+_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series", "topology_file", "drawn"})
 """Fields of a scenario that say which run it is, not what is run."""
 
 

@@ -32,6 +32,7 @@ name = "reno"
 sender = "h1"
 receiver = "h2"
 [run]
+draws.fixed = "numbers of the file are looked at"
 duration_s = 40
 warmup_s = 5
 """

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from fairlane_lab.definition.draws import Draws
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
 from fairlane_lab.scenario import App, Backoff, Distribution
@@ -171,7 +172,7 @@ class TopologySpec(Strict):
 
 
 class Starts(Strict):
-    """How repeats differ: a deterministic run is partly luck, so each starts a little differently."""
+    """How repeats differ by the file, beside what is drawn for each (`Draws`)."""
 
     flows: tuple[str, ...] = ()
     """Names or groups of the flows that are moved; empty: all but the first (`offsets_s`) or all (`jitter_s`)."""
@@ -190,6 +191,7 @@ class RunSpec(Strict):
     """Not counted; every greedy flow has started by then."""
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
     starts: Starts = Starts()
+    draws: Draws = Draws()
     sample_s: Annotated[float, Field(ge=0.001, le=60)] = 0.1
     series_repeats: Annotated[int, Field(ge=0)] = 0
     """The first so many repeats of a point keep their time series."""

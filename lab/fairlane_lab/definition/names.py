@@ -83,12 +83,12 @@ SET_BY_THE_LAB = frozenset({"case", "control", "offset_s"})
 RUN_METRICS: dict[str, Name] = {
     "throughput_bps": Name("throughput", "Mbit/s", 1e-6, head="through-\nput"),
     "goodput_bps": Name("goodput", "Mbit/s", 1e-6),
-    "utilisation": Name("utilisation", "%", 100, head="util."),
-    "fairness": Name("fairness (min/max)", "%", 100),
-    "jain": Name("Jain index"),
-    "least_share": Name("smallest flow, of its fair share", "%", 100),
+    "utilisation": Name("utilisation", "%", 100, head="util.", most=1),
+    "fairness": Name("fairness (min/max)", "%", 100, most=1),
+    "jain": Name("Jain index", most=1),
+    "least_share": Name("smallest flow, of its fair share", "%", 100, most=1),
     "cut_s": Name("warm-up that was cut", "s"),
-    "unsteady": Name("runs without a steady state", "%", 100),
+    "unsteady": Name("runs without a steady state", "%", 100, most=1),
     "retransmits": Name("retransmits", kind=int),
     "timeouts": Name("timeouts", kind=int),
     "drops": Name("drops", kind=int),
@@ -108,7 +108,7 @@ RUN_METRICS: dict[str, Name] = {
     "packets_sent": Name("packets sent for a transfer"),
     "ceiling_bps": Name("ceiling", "Mbit/s", 1e-6),
     "segments_sent": Name("data segments sent", kind=int),
-    "wasted_share": Name("sent and not new", "%", 100),
+    "wasted_share": Name("sent and not new", "%", 100, most=1),
     "fair_share_ratio": Name("times its fair share"),
     "window_reductions": Name("window reductions", kind=int),
     **{name: Name(counter.label, kind=int) for name, counter in COUNTERS.items()},
@@ -128,18 +128,18 @@ RUN_METRICS: dict[str, Name] = {
 
 FLOW_METRICS: dict[str, Name] = {
     "goodput_bps": Name("goodput", "Mbit/s", 1e-6),
-    "share": Name("share of the goodput", "%", 100),
+    "share": Name("share of the goodput", "%", 100, most=1),
     "retransmits": Name("retransmits", kind=int),
     "timeouts": Name("timeouts", kind=int),
     "segments_sent": Name("data segments sent", kind=int),
-    "wasted_share": Name("sent and not new", "%", 100),
+    "wasted_share": Name("sent and not new", "%", 100, most=1),
     "fair_share_ratio": Name("times its fair share"),
     "window_reductions": Name("window reductions", kind=int),
     "cwnd_packets": Name("mean cwnd", "packets"),
     "cwnd_peak_packets": Name("largest cwnd", "packets"),
     "srtt_ms": Name("smoothed RTT", "ms"),
     "played_bps": Name("bit rate played (mean)", "Mbit/s", 1e-6, head="played"),
-    "stalled_share": Name("stalls, of the time watched", "%", 100, head="stalled"),
+    "stalled_share": Name("stalls, of the time watched", "%", 100, head="stalled", most=1),
     "rate_switches": Name("changes of the bit rate", kind=int),
 }
 
@@ -180,7 +180,7 @@ TRANSFER_METRICS: dict[str, Name] = {
 }
 
 OTHER_COLUMNS: dict[str, type] = {
-    **dict.fromkeys(("experiment", "point", "runtime", "target", "configuration"), str),
+    **dict.fromkeys(("experiment", "point", "runtime", "target", "configuration", "drawn"), str),
     **dict.fromkeys(("flow", "group", "metric", "switch", "about", "vc"), str),
     **dict.fromkeys(("repeat", "seed", "port", "port_rate_bps"), int),
     **dict.fromkeys(("greedy", "complete"), bool),

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names
+from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import archived_definitions, archived_runtimes, digest, is_stale, open_archived
@@ -29,8 +30,6 @@ from fairlane_lab.report.verdict_table import ExpectedBound, Outcome
 
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
-DECIDING_RUNS = 6
-"""With fewer no median has an interval of 95 %."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,6 @@ class Judged:
     outcome: Outcome
     why: str
 
-    @property
-    def can_be_decided(self) -> bool:
-        """Whether there are runs enough for a verdict of any kind."""
-        return self.outcome.runs == 0 or self.outcome.runs >= DECIDING_RUNS
-
 
 @dataclass(frozen=True)
 class Page:
@@ -79,6 +73,11 @@ class Page:
     def name(self) -> str:
         """The experiment's."""
         return self.definition.experiment.name
+
+    @property
+    def drawn(self) -> str:
+        """What differs from run to run."""
+        return draws_of(self.definition.document).text()
 
     @property
     def runs(self) -> Sequence[RunFolder]:
