@@ -124,6 +124,7 @@ FLOW_METRICS: dict[str, Name] = {
     "window_reductions": Name("window reductions", kind=int),
     "cwnd_packets": Name("mean cwnd", "packets"),
     "cwnd_peak_packets": Name("largest cwnd", "packets"),
+    "cwnd_p95_packets": Name("cwnd (95 %)", "packets"),
     "srtt_ms": Name("smoothed RTT", "ms"),
     "played_bps": Name("bit rate played (mean)", "Mbit/s", 1e-6, head="played"),
     "stalled_share": Name("stalls, of the time watched", "%", 100, head="stalled"),
@@ -142,7 +143,7 @@ GROUP_METRICS = frozenset(
     }
 )
 """`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`, `segments_sent`, `window_reductions`, `rate_switches`: their sum,
-and `cwnd_peak_packets`: the largest. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""
+and `cwnd_peak_packets`, `cwnd_p95_packets`: of all their samples. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""
 
 SERIES_METRICS: dict[str, Name] = {
     "cwnd_packets": Name("cwnd", "packets"),

@@ -206,13 +206,16 @@ def _judge_picked_point(reference: _References, per: dict[str, Any], group: Sequ
         if sample is not None:
             candidates.append((point, sample))
     if not candidates:
-        return _Claim(per, [point.point for point in group], [], met=False)
+        return _Claim(per, [point.point for point in group], [], met=False if expectation.given else None)
     if expectation.pick == "mean":
         runs = zip(*(sample.values for _, sample in candidates), strict=False)  # the same repeat of each point
         names = [point.point for point, _ in candidates]
         return _Claim(per, names, [_sample_of(expectation, "", [fmean(run) for run in runs])])
     if expectation.pick in ("highest", "lowest"):
-        chosen, sample = (max if expectation.pick == "highest" else min)(candidates, key=lambda each: each[1].value)
+        by = expectation.by
+        chosen, sample = (max if expectation.pick == "highest" else min)(
+            candidates, key=lambda each: (_value(expectation, by, each[0]) or 0.0) if by else each[1].value
+        )
     else:
         chosen, sample = (min if expectation.pick == "first" else max)(
             candidates, key=lambda each: each[0].params[over]
