@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,9 @@ def test_a_claim_is_met_when_each_of_its_bounds_is() -> None:
     ]
     (row,) = [row for row in claim_rows(table) if row.claim.id == "G3"]
     assert row.answers["sim"].at == "MCR met, at least 100 %, p", "which of several bounds decides"
+    old = replace(table[0], started="2026-11-25")
+    (row,) = [row for row in claim_rows([old]) if row.claim.id == "G3"]
+    assert str(row.answers["sim"]).startswith("met†: 99 %"), "the runs are older than the bound"
     still = answers((table2, "sim", good), (table2, "sim", Outcome("undecided", "95 %")))
     assert still["sim"].state == "undecided"
 

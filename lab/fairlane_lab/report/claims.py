@@ -35,6 +35,8 @@ class Judged:
     """None of runs of an older file."""
     claim: str = ""
     """The claim's id; empty for a hypothesis of our own."""
+    started: str = ""
+    """Day of the runs."""
 
     @property
     def why(self) -> str:
@@ -52,15 +54,16 @@ class Judged:
         return {"not met": 0, "not judged": 1, "met": 3}.get(self.outcome.state, 2), self.outcome.margin
 
 
-def judged_bounds(experiment: str, asked: Iterable[ExpectedBound], expect: Sequence[Expectation]) -> Iterator[Judged]:
+def judged_bounds(pair: Pair, asked: Iterable[ExpectedBound], expect: Sequence[Expectation]) -> Iterator[Judged]:
     """Every bound of an experiment in every runtime in which it is asked."""
+    days = {run.runtime: run.started[:10] for run in pair.runs}
     by_text = {each.text: each for each in expect}
     for bound in asked:
         expectation = by_text.get(bound.text)
         claim = expectation.claim if isinstance(expectation, ClaimBound) else ""
         for runtime, outcome in bound.outcomes.items():
             if outcome.state != "not asked":
-                yield Judged(experiment, bound, runtime, outcome, expectation, claim)
+                yield Judged(pair.experiment, bound, runtime, outcome, expectation, claim, days[runtime])
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,18 @@ class Answer:
     met: int = 0
     of: int = 0
     """Bounds that are met, of those that were judged."""
+    early: bool = False
+    """Whether runs are older than the bound."""
 
     def __str__(self) -> str:
-        """`met: 7.6 % (7.1 to 7.9) [2M-2ms], n = 20; 4 bounds`."""
+        """`met: 7.6 % (7.1 to 7.9) [2M-2ms], n = 20; 4 bounds`; `met†`: by runs that are older than the bound."""
+        state = f"{self.state}†" if self.early else self.state
         if self.state == NOT_RUN:
-            return f"{self.state}: {self.met} of {self.of} bounds met" if self.of else self.state
+            return f"{state}: {self.met} of {self.of} bounds met" if self.of else self.state
         interval = f" ({self.interval})" if self.interval else ""
         number = f"{self.value or 'nothing qualifies'}{interval}{f' [{self.at}]' if self.at else ''}, n = {self.runs}"
         others = f"; {self.of} bounds" if self.state == "met" else f"; {self.met} of {self.of} bounds met"
-        return f"{self.state}: {number}{others if self.of > 1 else ''}"
+        return f"{state}: {number}{others if self.of > 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -121,11 +127,12 @@ def _answer(claim: Claim, runtime: str, judged: Sequence[Judged]) -> Answer:
     wanted = {bound.experiment for bound in claim.bounds() if runtime in bound.runtimes}
     whole = len(known) == len(judged) and wanted == {each.experiment for each in judged} and not claim.lacks
     met = sum(each.outcome.state == "met" for each in known)
+    early = any(each.started < claim.day.isoformat() for each in known if each.started)
     metrics = {each.expectation.metric for each in known if each.expectation}
     metric = labels.name_of(decides.expectation.metric).label if decides.expectation and len(metrics) > 1 else ""
     asks = asked.bound if len({each.asked.bound for each in known}) > 1 else ""
     at = ", ".join(part for part in (metric, asks, asked.per, outcome.at) if part)
-    answer = Answer(outcome.state, outcome.value, outcome.interval, outcome.runs, at, met, len(known))
+    answer = Answer(outcome.state, outcome.value, outcome.interval, outcome.runs, at, met, len(known), early)
     return answer if whole or outcome.state == "not met" else replace(answer, state=NOT_RUN)
 
 
@@ -135,7 +142,7 @@ def judge_archive(data: Path) -> list[Judged]:
     for name in dict.fromkeys(bound.experiment for claim in read_claims() for bound in claim.bounds()):
         runs = [open_archived(data, load(name), runtime) for runtime in archived_runtimes(data, name)]
         pair = Pair(tuple(run for run in runs if run))
-        judged += judged_bounds(name, verdict_table(pair), load(name).experiment.expect) if pair.runs else []
+        judged += judged_bounds(pair, verdict_table(pair), load(name).experiment.expect) if pair.runs else []
     return judged
 
 
@@ -148,5 +155,5 @@ def judge_folders(folders: Sequence[Path]) -> list[Judged]:
             replace(run, summary=summary_of(read_rows(run.path / "runs.parquet"), definition, run.summary))
             for run in pair.runs
         ]
-        judged += judged_bounds(pair.experiment, verdict_table(Pair(tuple(runs))), definition.experiment.expect)
+        judged += judged_bounds(pair, verdict_table(Pair(tuple(runs))), definition.experiment.expect)
     return judged

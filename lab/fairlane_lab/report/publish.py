@@ -70,7 +70,7 @@ class Page:
 
     def judged(self) -> Iterator[Judged]:
         """Every bound in every runtime in which it is asked."""
-        return judged_bounds(self.name, self.section.verdicts, self.definition.experiment.expect)
+        return judged_bounds(self.section.pair, self.section.verdicts, self.definition.experiment.expect)
 
     def sentences(self) -> list[list[Judged]]:
         """The bounds of each sentence in each runtime."""
