@@ -9,6 +9,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 EXPERIMENTS = REPOSITORY / "lab" / "experiments"
+CLAIMS = REPOSITORY / "lab" / "claims.toml"
+PAPERS = REPOSITORY / "lab" / "papers"
 RESULTS_PAGES = REPOSITORY / "docs" / "results"
 RESULTS_DATA = RESULTS_PAGES / "data"
 

@@ -48,7 +48,7 @@ def test_list_names_every_experiment() -> None:
     assert result.exit_code == 0
     listed: dict[str, Any] = json.loads(result.stdout)
     table = {row["name"]: row for row in listed["experiments"]}
-    assert (table["qthresh-table2"]["points"], table["qthresh-table2"]["runtimes"]) == (80, ["sim", "mininet"])
+    assert (table["qthresh-table2"]["points"], table["qthresh-table2"]["runtimes"]) == (84, ["sim", "mininet"])
     assert "qthresh-table1" in lab("list").output
 
 

@@ -112,7 +112,7 @@ def test_what_is_cut_off_is_not_archived(tmp_path: Path) -> None:
 
 
 def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Path) -> None:
-    (index, page) = write_pages(results)
+    (index, _, page) = write_pages(results)
     text = page.read_text()
     assert "| sim | 7 |" in text
     assert "](data/" in text
@@ -125,7 +125,7 @@ def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Pa
 def test_an_experiment_of_one_s_own_has_its_page_and_its_line_in_the_index(results: Path, tmp_path: Path) -> None:
     text = (FILES / "qthresh-table1.toml").read_text().replace('name = "qthresh-table1"', 'name = "mine"')
     archive_run(make_folder(tmp_path / "mine", text, repeats=7), results / "data")
-    index, mine, _ = write_pages(results)
+    index, _, mine, _ = write_pages(results)
     assert "[mine](mine.md)" in index.read_text()
     assert "lab/experiments/mine.toml" not in mine.read_text()
     assert "| sim | 7 |" in mine.read_text()
@@ -147,7 +147,7 @@ def test_the_lists_of_the_index_have_what_its_table_counts(tmp_path: Path, resul
 
 
 def test_whatever_is_changed_by_hand_is_found(results: Path) -> None:
-    (_, page) = write_pages(results)
+    (_, _, page) = write_pages(results)
     page.write_text(page.read_text().replace("| sim | 7 |", "| sim | 70 |", 1))
     (results / "extra.md").write_text("more")
     picture = next((results / "plots").glob("*.svg"))

@@ -2,7 +2,7 @@
 """`fairlane lab …`: the commands of the lab, each imported when it is called.
 
 listing.py  list    showing.py  show    running.py  run, sweep        options.py  what several commands share
-reporting.py  plot, report, compare, publish, bundle    tables.py, output.py  what they print
+reporting.py  plot, report, compare, claims, publish, bundle    tables.py, output.py  what they print
 stopping.py  Ctrl-C and SIGTERM
 """
 
@@ -22,6 +22,7 @@ COMMANDS = [
     LazyCommand("plot", f"{_HERE}.reporting:plot", "Make the plots of a run folder again.", "Commands"),
     LazyCommand("report", f"{_HERE}.reporting:report", "One HTML page: paper, sim and Mininet side by side.", "Commands"),
     LazyCommand("compare", f"{_HERE}.reporting:compare", "Two runs side by side.", "Commands"),
+    LazyCommand("claims", f"{_HERE}.reporting:claims", "What the papers claim, and what the runs say to it.", "Commands"),
     LazyCommand("publish", f"{_HERE}.reporting:publish", "The pages of docs/results, from archived runs.", "Commands"),
     LazyCommand("bundle", f"{_HERE}.reporting:bundle", "One archive of a run from which anyone makes it again.", "Commands"),
 ]  # fmt: skip

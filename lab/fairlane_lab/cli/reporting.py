@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane lab plot`, `report`, `compare`, `publish` and `bundle`: what becomes of run folders, later and again."""
+"""`fairlane lab plot`, `report`, `compare`, `claims`, `publish` and `bundle`: what becomes of run folders, later and again."""
 
 from __future__ import annotations
 
@@ -104,6 +104,29 @@ def publish(
         fail("; ".join([*([said] if differing else []), *refused]))
     if pages:
         console.print(f"{len(pages)} pages in {out}", soft_wrap=True)
+
+
+def claims(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Run folders that judge them; default: the archived runs.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")] = RESULTS_PAGES,
+    as_json: JsonOption = False,
+) -> None:
+    """What the papers claim, sentence by sentence, and what sim, kernel and Mininet say to it."""
+    from fairlane_lab.cli.tables import claims_table
+    from fairlane_lab.report.claims import claim_rows, judge_archive, judge_folders
+    from fairlane_lab.report.publish import DATA
+
+    try:
+        with errors.status("claims"):
+            rows = claim_rows(judge_folders(folders) if folders else judge_archive(out / DATA))
+    except (RunFolderError, ExperimentError, OSError) as error:
+        fail(str(error))
+    if as_json:
+        print_json({"claims": [row.as_json() for row in rows]})
+    else:
+        console.print(claims_table(rows))
 
 
 def bundle(

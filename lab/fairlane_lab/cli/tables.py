@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
@@ -13,10 +13,14 @@ from rich.text import Text
 
 from fairlane_lab.cli.output import console, errors
 from fairlane_lab.definition.metric import parse_metric
-from fairlane_lab.definition.names import PARAMETERS, Name
+from fairlane_lab.definition.names import PARAMETERS, RUNTIMES, Name
 from fairlane_lab.sweep.runners import Failure
 
+if TYPE_CHECKING:
+    from fairlane_lab.report.claims import ClaimRow
+
 MAX_SHOWN_FAILURES = 10
+MAX_SHOWN_ALIKE = 3
 
 
 def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
@@ -37,9 +41,18 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
 
 
 def verdict_lines(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each verdict; one for all that are about points of which there is no run, as with `--set`, `--quick` or a failure."""
-    lines = [verdict_line(verdict) for verdict in verdicts if verdict["points"]]
-    if (others := len(verdicts) - len(lines)) > 0:
+    """A line for each verdict, of a sentence few with the same state; one for all that are about points of which there is no run, as with
+    `--set`, `--quick` or a failure."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        if verdict["points"]:
+            alike.setdefault((verdict["text"], verdict["state"]), []).append(verdict_line(verdict))
+    lines: list[str] = []
+    for (text, state), found in alike.items():
+        lines += found[:MAX_SHOWN_ALIKE]
+        if len(found) > MAX_SHOWN_ALIKE:
+            lines.append(f"{_STATES[state]} {text} · {len(found) - MAX_SHOWN_ALIKE} more")
+    if others := sum(not verdict["points"] for verdict in verdicts):
         what = "1 expectation is" if others == 1 else f"{others} expectations are"
         lines.append(f"{_STATES['no data']} {what} about points that were not run")
     return lines
@@ -87,6 +100,28 @@ def _metric_name(metric: str) -> Name:
         return PARAMETERS[metric]
     first, divisor = parse_metric(metric)
     return Name("quotient", "%", 100) if divisor else first.about
+
+
+def claims_table(rows: Sequence[ClaimRow]) -> Table:
+    """A line a claim: what the paper says, the bound, and what each runtime answers."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for head in ("", "the paper says", "bound", "paper", *RUNTIMES):
+        table.add_column(head, overflow="fold")
+    paper = ""
+    for row in rows:
+        if row.claim.paper != paper:
+            paper = row.claim.paper
+            table.add_section()
+            table.add_row("", Text(paper, style="bold"))
+        said = (row.claim.id, f"{row.claim.where}: {row.claim.sentence}", row.claim.bound, row.claim.paper_number)
+        answers = [
+            Text(str(row.answers[runtime]), style=_COLOURS.get(row.answers[runtime].state, "")) for runtime in RUNTIMES
+        ]
+        table.add_row(*map(Text, said), *answers)
+    return table
+
+
+_COLOURS = {"met": "green", "not met": "red", "not run": "dim", "undecided": "yellow"}
 
 
 def show_failures(failures: Sequence[Failure]) -> None:

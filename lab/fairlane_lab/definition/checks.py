@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fairlane_lab.definition.claims import ClaimBound
 from fairlane_lab.definition.expansion import overrides, resolve_point
+from fairlane_lab.definition.extend import shown
+from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.metric import Metric, parse_metric
 from fairlane_lab.definition.names import (
     GROUP_METRICS,
@@ -20,6 +24,7 @@ from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.schema import Experiment
 from fairlane_lab.definition.strict import Between, Steps, Where, matches
+from fairlane_lab.paths import CLAIMS
 from fairlane_lab.problems import Problem, place, unknown
 
 if TYPE_CHECKING:
@@ -167,23 +172,17 @@ class _Names:
     def judging(self, definition: Definition) -> Iterable[Problem]:
         experiment = definition.experiment
         for index, numbers in enumerate(experiment.paper_numbers):
-            shared = definition.source.is_of_base(place(("paper_numbers", index)))
+            written = index < len(definition.document.get("paper_numbers", []))
+            shared = not written or definition.source.is_of_base(place(("paper_numbers", index)))
             yield from self._check_where(numbers.where, ("paper_numbers", index, "where"), shared=shared)
             for name in numbers.values:
                 yield from self._metric(name, ("paper_numbers", index, "values", name), False)
         for index, expectation in enumerate(experiment.expect):
-            path = ("expect", index)
-            yield from self._check_where(expectation.where, (*path, "where"))
-            if not (expectation.over and expectation.metric in self._values):
-                yield from self._metric(expectation.metric, (*path, "metric"), True)
-            for number, name in enumerate(expectation.per):
-                if name != "point":
-                    yield from self._parameter(name, (*path, "per", number))
-            if expectation.over:
-                yield from self._parameter(expectation.over, (*path, "over"))
-            yield from self._check_where(dict(expectation.relative_to), (*path, "relative_to"))
-            for name in expectation.given:
-                yield from self._metric(name, (*path, "given", name), True)
+            if isinstance(expectation, ClaimBound):
+                found = self._expectation(expectation, (expectation.claim,))
+                yield from (replace(problem, file=shown(CLAIMS)) for problem in found)
+            else:
+                yield from self._expectation(expectation, ("expect", index))
         for index, note in enumerate(experiment.notes):
             shared = definition.source.is_of_base(place(("notes", index)))
             yield from self._check_where(note.where, ("notes", index, "where"), ("runtime",), shared)
@@ -197,6 +196,21 @@ class _Names:
             yield from self._check_where(dict(relative.to), ("relative", index, "to"))
         for index, name in enumerate(experiment.main_metrics):
             yield from self._metric(name, ("main_metrics", index), True)
+
+    def _expectation(self, expectation: Expectation, path: tuple[str | int, ...]) -> Iterable[Problem]:
+        yield from self._check_where(expectation.where, (*path, "where"))
+        if not (expectation.over and expectation.metric in self._values):
+            yield from self._metric(expectation.metric, (*path, "metric"), True)
+        for number, name in enumerate(expectation.per):
+            if name != "point":
+                yield from self._parameter(name, (*path, "per", number))
+        if expectation.over:
+            yield from self._parameter(expectation.over, (*path, "over"))
+        yield from self._check_where(dict(expectation.relative_to), (*path, "relative_to"))
+        for name in expectation.given:
+            yield from self._metric(name, (*path, "given", name), True)
+        if expectation.by:
+            yield from self._metric(expectation.by, (*path, "by"), True)
 
     def plot(self, plot: Plot, path: tuple[str | int, ...], shared: bool) -> Iterable[Problem]:
         yield from self._check_where(plot.where, (*path, "where"), shared=shared)

@@ -53,7 +53,7 @@ class Source:
 
     def located(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems with the base file in which each stands."""
-        return [replace(problem, file=self._base(problem)) for problem in problems]
+        return [replace(problem, file=problem.file or self._base(problem)) for problem in problems]
 
     def _base(self, problem: Problem) -> str:
         return shown(self.file_of(problem.path)) if self.is_of_base(problem.path) else ""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,30 @@ class PaperNumbers(Strict):
     """Metric (`fairness`, `goodput_bps[reno]`) → value in the metric's own unit."""
     source: str = ""
     """Where it stands when it is not the experiment's paper, such as `FIFO` or `FQ-CoDel, published`."""
+
+
+class PaperFigure(Strict):
+    """Numbers of the paper that stand in lab/papers."""
+
+    paper: str
+    """Stem of the file."""
+    figure: str
+    """`Table 2`, as the file has it."""
+    x: str = ""
+    """The parameter that the file's x is."""
+    series: str = ""
+    """The parameter that the file's series is."""
+    where: Where = Field(default_factory=dict)
+    """What else the points are."""
+
+
+class Changed(Strict):
+    """A bound that is no longer what it was when it was first measured."""
+
+    day: datetime.date
+    before: Annotated[str, Field(alias="from")]
+    after: Annotated[str, Field(alias="to")]
+    why: str
 
 
 class Expectation(Strict):
@@ -43,6 +68,8 @@ class Expectation(Strict):
     """Parameter over which one point is picked, by the runs of even repeats, before the bound is applied to the others."""
     pick: Literal["highest", "lowest", "first", "last", "mean"] = "highest"
     """With `over`: by the metric (`highest`, `lowest`) or by the parameter's own order (`first`, `last`); `mean`: the mean of all points instead."""
+    by: str = ""
+    """With `highest` or `lowest`: another metric by which the point is picked."""
     given: dict[str, Between] = Field(default_factory=dict)
     """With `over`: only points whose metrics lie in these ranges."""
     relative_to: dict[str, Scalar] = Field(default_factory=dict)
@@ -50,6 +77,7 @@ class Expectation(Strict):
     runtimes: tuple[Runtime, ...] = ("sim", "kernel", "mininet")
     why: str = ""
     """Why it is not met, where it is not: a sentence for the page of results."""
+    changed: tuple[Changed, ...] = ()
 
     @model_validator(mode="after")
     def _bounded(self) -> Expectation:
@@ -57,8 +85,8 @@ class Expectation(Strict):
             raise ValueError("says neither min nor max")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min {self.min:g} is above max {self.max:g}")
-        if self.over is None and (self.given or self.pick != type(self).model_fields["pick"].default):
-            raise ValueError("`given` and `pick` need `over`: the parameter over which a point is picked")
+        if self.over is None and (self.given or self.by or self.pick != Expectation.model_fields["pick"].default):
+            raise ValueError("`given`, `by` and `pick` need `over`: the parameter over which a point is picked")
         return self
 
 

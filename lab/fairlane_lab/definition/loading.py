@@ -19,9 +19,11 @@ from fairlane_hosts.variants import add_sender
 from pydantic import BaseModel, ValidationError
 
 from fairlane_lab.definition.checks import check_points, semantic_problems
+from fairlane_lab.definition.claims import bounds_of
 from fairlane_lab.definition.extend import Source, experiment_names, parse_source, read_source, shown
-from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative
+from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative
 from fairlane_lab.definition.names import part_of
+from fairlane_lab.definition.papers import numbers_of
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import make_points
 from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, SimOverrides
@@ -32,6 +34,7 @@ from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems, u
 _PARTS: dict[str, type[BaseModel]] = {
     "relative": Relative,
     "paper_numbers": PaperNumbers,
+    "paper_figures": PaperFigure,
     "expect": Expectation,
     "notes": Note,
     "sim": SimOverrides,
@@ -81,7 +84,10 @@ class Definition:
 
     def as_json(self) -> dict[str, Any]:
         """The whole definition, for summary.json."""
-        return {**self.experiment.model_dump(mode="json", by_alias=True), "origin": Path(self.origin).name}
+        told = self.experiment.model_dump(
+            mode="json", by_alias=True, exclude={"paper_figures"}
+        )  # its numbers are there
+        return {**told, "origin": Path(self.origin).name}
 
 
 _JUDGES = frozenset(
@@ -93,6 +99,7 @@ _JUDGES = frozenset(
         "also",
         "relative",
         "paper_numbers",
+        "paper_figures",
         "expect",
         "plots",
         "notes",
@@ -171,7 +178,17 @@ def make_definition(source: Source, stem: str | None = None) -> Definition:
         experiment = Experiment.model_validate(source.document)
     except ValidationError as error:
         raise ExperimentError(origin, source.located(pydantic_problems(error, _keys))) from None
+    if source.file.resolve() == EXPERIMENTS / f"{experiment.name}.toml":
+        asked = (*experiment.expect, *bounds_of(experiment.name))
+        experiment = experiment.model_copy(update={"expect": asked})
     problems: list[Problem] = []
+    numbers = list(experiment.paper_numbers)
+    for index, figure in enumerate(experiment.paper_figures):
+        try:
+            numbers += numbers_of(figure)
+        except ValueError as error:
+            problems.append(Problem(f"paper_figures[{index}]", str(error)))
+    experiment = experiment.model_copy(update={"paper_numbers": tuple(numbers)})
     if stem not in (None, "experiment", experiment.name):
         problems.append(Problem("name", f"{experiment.name!r} must be the file's name, {stem!r}"))
     definition = Definition(origin, experiment, source)

@@ -61,7 +61,6 @@ PARAMETERS: dict[str, Name] = {
     "backoff": Name("backoff", kind=str),
     "read_interval_s": Name("the server reads after", "ms", 1000),
     "timestamps": Name("timestamps"),
-    "rto_min_s": Name("least RTO", "ms", 1000),
     "program": Name("program", kind=str),
     "distance": Name("distance", kind=str),
     "weight": Name("weight"),
@@ -137,6 +136,7 @@ FLOW_METRICS: dict[str, Name] = {
     "window_reductions": Name("window reductions", kind=int),
     "cwnd_packets": Name("mean cwnd", "packets"),
     "cwnd_peak_packets": Name("largest cwnd", "packets"),
+    "cwnd_p95_packets": Name("cwnd (95 %)", "packets"),
     "srtt_ms": Name("smoothed RTT", "ms"),
     "played_bps": Name("bit rate played (mean)", "Mbit/s", 1e-6, head="played"),
     "stalled_share": Name("stalls, of the time watched", "%", 100, head="stalled", most=1),
@@ -155,7 +155,7 @@ GROUP_METRICS = frozenset(
     }
 )
 """`goodput_bps[reno]`: mean over the group's flows, except `share`, `retransmits`, `timeouts`, `segments_sent`, `window_reductions`, `rate_switches`: their sum,
-and `cwnd_peak_packets`: the largest. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""
+and `cwnd_peak_packets`, `cwnd_p95_packets`: of all their samples. `fair_share_ratio` is a flow's goodput over the mean of all greedy flows."""
 
 SERIES_METRICS: dict[str, Name] = {
     "cwnd_packets": Name("cwnd", "packets"),

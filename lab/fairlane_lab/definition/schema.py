@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fairlane_lab.definition.body import TcpSpec
-from fairlane_lab.definition.judging import Expectation, Note, PaperNumbers, Relative, Runtime
+from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative, Runtime
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.strict import Scalar, Steps, Strict, Where
 
@@ -91,6 +91,8 @@ class Experiment(Strict):
     relative: tuple[Relative, ...] = ()
     """Metrics beside another sender's or scheme's, in pairs."""
     paper_numbers: tuple[PaperNumbers, ...] = ()
+    paper_figures: tuple[PaperFigure, ...] = ()
+    """Further ones, from lab/papers."""
     expect: tuple[Expectation, ...] = ()
     plots: tuple[Plot, ...] = ()
     notes: tuple[Note, ...] = ()

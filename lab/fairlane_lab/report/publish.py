@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false
-"""The pages of docs/results: one for each experiment with archived runs, and an index. Everything on them comes from the archive and the experiments' files."""
+"""The pages of docs/results: the claims of the papers, our own hypotheses, and a page for each experiment with archived runs. Everything on them comes from the archive and the experiments' files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from matplotlib.figure import Figure
 
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names
 from fairlane_lab.definition.draws import draws_of
+from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
 from fairlane_lab.report.archive import archived_definitions, archived_runtimes, digest, is_stale, open_archived
+from fairlane_lab.report.claims import Judged, claim_rows, judged_bounds
 from fairlane_lab.report.page import Section, make_section, runtime_label
 from fairlane_lab.report.pairing import Pair
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import RC
-from fairlane_lab.report.verdict_table import ExpectedBound, Outcome
 
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
@@ -41,17 +42,6 @@ class TableRow:
     source: str
     runs: str
     cells: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A bound in one runtime, for the lists of the index."""
-
-    experiment: str
-    asked: ExpectedBound
-    runtime: str
-    outcome: Outcome
-    why: str
 
 
 @dataclass(frozen=True)
@@ -86,11 +76,7 @@ class Page:
 
     def judged(self) -> Iterator[Judged]:
         """Every bound in every runtime in which it is asked."""
-        whys = {each.text: each.why for each in self.definition.experiment.expect}
-        for asked in self.section.verdicts:
-            for runtime, outcome in asked.outcomes.items():
-                if outcome.state != "not asked":
-                    yield Judged(self.name, asked, runtime, outcome, whys.get(asked.text, ""))
+        return judged_bounds(self.section.pair, self.section.verdicts, self.definition.experiment.expect)
 
     def sentences(self) -> list[list[Judged]]:
         """The bounds of each sentence in each runtime."""
@@ -123,8 +109,14 @@ def make_pages(
     environment = _environment()
     texts = {f"{page.name}.md": environment.get_template("experiment.md.j2").render(page=page) for page in pages}
     judged = [each for page in pages for each in page.judged()]
-    index = environment.get_template("index.md.j2").render(pages=pages, judged=judged)
-    return {"index.md": index, **texts}
+    claims = claim_rows(judged)
+    states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
+    index = environment.get_template("claims.md.j2").render(
+        claims=claims, states=states, runtimes=RUNTIMES, pages=pages, measured={page.name for page in pages}
+    )
+    ours = [each for each in judged if not each.claim]
+    hypotheses = environment.get_template("hypotheses.md.j2").render(judged=ours)
+    return {"index.md": index, "hypotheses.md": hypotheses, **texts}
 
 
 def write_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[Path]:

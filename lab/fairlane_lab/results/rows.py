@@ -56,7 +56,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     key = row_key(scenario, runtime, target)
     cut_s = scenario.warmup_s if result.cut_s is None else result.cut_s
     params = {name: column_value(name, value) for name, value in scenario.params.items()}
-    peaks = cwnd_peaks(replace(scenario, warmup_s=cut_s), result)
+    windows = cwnd_samples(replace(scenario, warmup_s=cut_s), result)
     flows = sorted(result.flows, key=lambda flow: natural(flow.flow))
     transfers = sorted(
         with_slowdowns(scenario, result.transfers),
@@ -64,7 +64,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     )
     watched = viewings(scenario, transfers, cut_s)
     total = sum(flow.goodput_bps for flow in flows)
-    run = {**key, **params, **run_metrics(flows, result.ports, transfers, peaks, watched)}
+    run = {**key, **params, **run_metrics(flows, result.ports, transfers, windows, watched)}
     run |= file_metrics(transfers) | sender_metrics(flows) | spike_metrics(flows, result.ports)
     if (ceiling := ceiling_of(scenario)) is not None:
         run["ceiling_bps"] = ceiling
@@ -75,7 +75,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     run |= {"configuration": configuration(scenario), "virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],
-        flows=[{**key, **params, **_flow(flow, total, peaks), **watched.get(flow.flow, {})} for flow in flows],
+        flows=[{**key, **params, **_flow(flow, total, windows), **watched.get(flow.flow, {})} for flow in flows],
         ports=[{**key, **params, **_port(port)} for port in sorted(result.ports, key=lambda p: (p.switch, p.port))],
         vcs=[{**key, **params, **row} for row in part.vc_rows(result)],
         transfers=[{**key, **params, **_transfer(each)} for each in transfers],
@@ -112,20 +112,25 @@ def param_value(name: str, value: Any) -> Any:
     return int(value) if name == "threshold" and isinstance(value, str) and value.isdigit() else value
 
 
-def cwnd_peaks(scenario: Scenario, result: RunResult) -> dict[str, float]:
-    """Flow → the largest congestion window sampled in the measured window; empty for runs without series."""
-    peaks: dict[str, float] = {}
+def cwnd_samples(scenario: Scenario, result: RunResult) -> dict[str, list[float]]:
+    """Flow → its congestion windows sampled in the measured window; empty for runs without series."""
+    samples: dict[str, list[float]] = {}
     for point in result.series:
         if point.metric == "cwnd_packets" and point.flow and scenario.warmup_s <= point.t_s <= scenario.duration_s:
-            peaks[point.flow] = max(point.value, peaks.get(point.flow, 0.0))
-    return peaks
+            samples.setdefault(point.flow, []).append(point.value)
+    return samples
+
+
+def _windows(samples: Sequence[float]) -> Row:
+    p95 = float(np.quantile(samples, 0.95, method="inverted_cdf")) if samples else None
+    return {"cwnd_peak_packets": max(samples, default=None), "cwnd_p95_packets": p95}
 
 
 def run_metrics(
     flows: Sequence[FlowResult],
     ports: Sequence[PortResult],
     transfers: Sequence[Transfer],
-    peaks: Mapping[str, float] | None = None,
+    windows: Mapping[str, Sequence[float]] | None = None,
     watched: Mapping[str, Row] | None = None,
 ) -> Row:
     """One value a metric; None where it does not exist. Fairness and Jain are over the greedy flows, by weight."""
@@ -145,7 +150,7 @@ def run_metrics(
     ratios = fair_share_ratios(flows)
     for group in groups:
         metrics |= {
-            f"{name}[{group}]": value for name, value in _group(flows, group, total, peaks or {}, ratios).items()
+            f"{name}[{group}]": value for name, value in _group(flows, group, total, windows or {}, ratios).items()
         }
         seen = [watched[flow.flow] for flow in flows if flow.group == group and flow.flow in watched] if watched else []
         metrics |= {f"{name}[{group}]": value for name, value in _viewing(seen).items()}
@@ -197,11 +202,14 @@ def _completion(transfers: Sequence[Transfer]) -> Row:
 
 
 def _group(
-    flows: Sequence[FlowResult], group: str, total: float, peaks: Mapping[str, float], ratios: Mapping[str, float]
+    flows: Sequence[FlowResult],
+    group: str,
+    total: float,
+    windows: Mapping[str, Sequence[float]],
+    ratios: Mapping[str, float],
 ) -> Row:
     mine = [flow for flow in flows if flow.group == group]
     goodput = sum(flow.goodput_bps for flow in mine)
-    sampled = [peaks[flow.flow] for flow in mine if flow.flow in peaks]
     shares = [ratios[flow.flow] for flow in mine if flow.flow in ratios]
     return {
         "goodput_bps": goodput / len(mine),
@@ -211,7 +219,7 @@ def _group(
         **sender_metrics(mine, ("segments_sent", "window_reductions")),
         **({"fair_share_ratio": known_mean(shares)} if shares else {}),
         "cwnd_packets": known_mean(flow.cwnd_packets for flow in mine),
-        "cwnd_peak_packets": max(sampled, default=None),
+        **_windows([value for flow in mine for value in windows.get(flow.flow, ())]),
         "srtt_ms": known_mean(flow.srtt_ms for flow in mine),
     }
 
@@ -227,7 +235,7 @@ def _viewing(seen: Sequence[Row]) -> Row:
     }
 
 
-def _flow(flow: FlowResult, total: float, peaks: Mapping[str, float]) -> Row:
+def _flow(flow: FlowResult, total: float, windows: Mapping[str, Sequence[float]]) -> Row:
     return {
         "flow": flow.flow,
         "group": flow.group,
@@ -240,7 +248,7 @@ def _flow(flow: FlowResult, total: float, peaks: Mapping[str, float]) -> Row:
         "timeouts": flow.timeouts,
         **{name: value for name in FLOW_COLUMNS if (value := counted(flow, name)) is not None},
         "cwnd_packets": flow.cwnd_packets,
-        "cwnd_peak_packets": peaks.get(flow.flow),
+        **_windows(windows.get(flow.flow, ())),
         "srtt_ms": flow.srtt_ms,
     }
 

@@ -349,7 +349,7 @@ def _picked(reference: _References, per: dict[str, Any], group: Sequence[PointRu
     if expectation.pick == "mean":
         means = _mean_sample(expectation, [each for point in fit if (each := reference.sample(point, second, share))])
         return _Claim(expectation, per, [point.point for point in fit], [means] if means else [])
-    tried = {point.point: each.value for point in fit if (each := reference.sample(point, first)) and each.value is not None}  # fmt: skip
+    tried = {point.point: value for point in fit if (value := _tried(reference, point, first)) is not None}
     fit = [point for point in fit if point.point in tried]
     if not fit:
         return _Claim(expectation, per, [point.point for point in group])
@@ -407,6 +407,16 @@ def _mean_sample(expectation: Expectation, samples: Sequence[_Sample]) -> _Sampl
     means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in (values, below))
     found = _Sample(expectation, "", means, under or None, share=samples[0].share)
     return found if found.value is not None else None
+
+
+def _tried(reference: _References, point: PointRuns, runs: Sequence[int]) -> float | None:
+    """What some runs of a point are picked by: the middle of the metric `by`, or else of what is judged."""
+    expectation = reference.expectation
+    if expectation.by:
+        values = [value for repeat, value in _values(expectation.by, point).items() if repeat in runs]
+        return _STATISTICS[expectation.statistic](values) if values else None
+    sample = reference.sample(point, runs)
+    return sample.value if sample else None
 
 
 def _margin(expectation: Expectation, value: float) -> float:

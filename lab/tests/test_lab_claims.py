@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lab/claims.toml: what the papers claim, judged by experiments; the table of answers; the history of bounds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fairlane_lab.cli import app
+from fairlane_lab.cli.tables import verdict_lines
+from fairlane_lab.definition import ExperimentError, Selection, expand, load, load_text, loading
+from fairlane_lab.definition.claims import Claim, ClaimBound, read_claims
+from fairlane_lab.definition.extend import read_source
+from fairlane_lab.definition.judging import Expectation, PaperFigure
+from fairlane_lab.definition.papers import numbers_of
+from fairlane_lab.paths import EXPERIMENTS
+from fairlane_lab.report.archive import archive_run
+from fairlane_lab.report.claims import Answer, Judged, claim_rows
+from fairlane_lab.report.publish import write_pages
+from fairlane_lab.report.verdict_table import ExpectedBound, Outcome
+from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
+from report_folders import make_folder
+from typer.testing import CliRunner
+
+CLAIM = """
+[[claims]]
+id = "Q1"
+paper = "Qthresh"
+where = "Table 1"
+sentence = "Vegas gets little"
+kind = "shape"
+bound = "it falls"
+day = 2026-11-26
+assumption = "none"
+experiment = "qthresh-table1"
+expect = [{ metric = "fairness", max = 1.0, steps = "threshold", where = { threshold = [1, 2, 4] } }]
+"""
+
+
+def read(path: Path, text: str) -> tuple[Claim, ...]:
+    path.write_text(text)
+    return read_claims(path)
+
+
+def test_the_46_claims_are_all_there() -> None:
+    ids = [claim.id for claim in read_claims()]
+    wanted = {"Q": 13, "B": 5, "G": 12, "E": 8, "F": 8}
+    assert ids == [f"{paper}{number}" for paper, count in wanted.items() for number in range(1, count + 1)]
+
+
+class _Anything(dict[str, Any]):
+    """A row in which everything was measured."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return default if key == "repeat" else 1.0
+
+
+@pytest.mark.parametrize("name", sorted({bound.experiment for claim in read_claims() for bound in claim.bounds()}))
+def test_every_bound_of_a_claim_has_points_and_what_they_are_relative_to(name: str) -> None:
+    """A condition that no point of the experiment satisfies would leave a claim `not run` for ever."""
+    definition = load(name)
+    bounds = [each for each in definition.experiment.expect if isinstance(each, ClaimBound)]
+    assert bounds
+    points: dict[str, PointRuns] = {}
+    for scenario in expand(definition, Selection(runtime="sim", repeats=1)):
+        points[scenario.point] = PointRuns(scenario.point, scenario.params, [_Anything()])
+    without = [verdict.text for verdict in judge(bounds, list(points.values()), "sim") if verdict.state == "no data"]
+    assert without == []
+
+
+def test_steps_metrics_and_references_are_bounds_of_their_own(tmp_path: Path) -> None:
+    (claim,) = read(tmp_path / "steps.toml", CLAIM)
+    assert [(bound.where, bound.relative_to) for bound in claim.bounds()] == [
+        ({"threshold": 2}, {"threshold": 1}),
+        ({"threshold": 4}, {"threshold": 2}),
+    ]
+    several = 'expect = [{ metrics = ["fairness", "jain"], min = 1, beside = [{ sender = "a" }, { sender = "b" }] }]'
+    (claim,) = read(tmp_path / "several.toml", CLAIM[: CLAIM.index("expect")] + several)
+    assert [(bound.metric, bound.relative_to["sender"]) for bound in claim.bounds()] == [
+        ("fairness", "a"),
+        ("fairness", "b"),
+        ("jain", "a"),
+        ("jain", "b"),
+    ]
+    assert len({bound.text for bound in claim.bounds()}) == 2, "another metric is another line of the table"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('kind = "shape"', 'kind = "guess"', "claims[0].kind: got 'guess'; allowed: 'direction', 'size' or 'shape'"),
+        ('sentence = "Vegas gets little"\n', "", "claims[0].sentence: is missing"),
+        ("threshold = [1, 2, 4]", "threshold = 4", "steps 'threshold': where.threshold has to be a list of two values"),
+        ("max = 1.0", "bound = 1.0", "claims[0].expect[0].bound: there is no key 'bound'. There are: text, metric"),
+        ("max = 1.0", "min = 2, max = 1.0", "min 2 is above max 1"),
+        ('metric = "fairness"', 'metric = "jain", metrics = ["jain"]', "needs metric, or metrics"),
+        ("expect = ", "# ", "has neither expect nor lacks"),
+        ("[[claims]]", CLAIM + "[[claims]]", "the same id twice: Q1"),
+        ("[[claims]]", "[[claims]", "line 2"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_with_its_place(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    path = tmp_path / "claims.toml"
+    with pytest.raises(ExperimentError) as error:
+        read(path, CLAIM.replace(old, new, 1))
+    assert str(error.value).startswith(str(path))
+    assert problem in str(error.value)
+
+
+def test_a_name_that_the_experiment_does_not_have_is_an_error_of_the_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = ClaimBound(text="x", metric="speed", min=1, where={"case": "9M"}, claim="Q1", experiment="qthresh-table1")
+
+    def bounds_of(_name: str) -> list[ClaimBound]:
+        return [bound]
+
+    monkeypatch.setattr(loading, "bounds_of", bounds_of)
+    source = read_source(EXPERIMENTS / "qthresh-table1.toml")
+    with pytest.raises(ExperimentError) as error:
+        loading.make_definition(source)
+    text = str(error.value)
+    assert "lab/claims.toml: Q1.metric: there is no metric 'speed'" in text
+    assert "lab/claims.toml: Q1.where.case: there is no value '9M'" in text
+
+
+def test_an_experiment_elsewhere_is_not_asked_what_the_papers_claim() -> None:
+    text = (EXPERIMENTS / "gfr-table2.toml").read_text()
+    assert any(isinstance(each, ClaimBound) for each in load("gfr-table2").experiment.expect)
+    copied = load_text(text.replace("base/gfr", str(EXPERIMENTS / "base" / "gfr")), "gfr-table2.toml")
+    assert not any(isinstance(each, ClaimBound) for each in copied.experiment.expect)
+
+
+def answers(*found: tuple[str, str, Outcome], claim: str = "G3", lacks: str = "") -> Mapping[str, Answer]:
+    """What a claim's row says of bounds: experiment, runtime, outcome."""
+    judged = [
+        Judged(
+            name, ExpectedBound(claim, "", "p"), runtime, outcome, Expectation(text=claim, metric="jain", min=1), claim
+        )
+        for name, runtime, outcome in found
+    ]
+    (asked,) = [each for each in read_claims() if each.id == claim]
+    return claim_rows(judged, [asked.model_copy(update={"lacks": lacks})])[0].answers
+
+
+def test_a_claim_is_met_when_each_of_its_bounds_is() -> None:
+    good, bad = (
+        Outcome("met", "99 %", margin=0.1, interval="98 to 99", runs=20),
+        Outcome("not met", "80 %", margin=-1, runs=20),
+    )
+    near, none = Outcome("met", "95 %", margin=0.01, runs=20), Outcome("not judged")
+    table2 = "gfr-table2"
+    assert str(answers((table2, "sim", good), (table2, "sim", near))["sim"]) == "met: 95 % [p], n = 20; 2 bounds"
+    found = answers((table2, "sim", good), (table2, "sim", bad), (table2, "kernel", good), (table2, "kernel", none))
+    assert str(found["sim"]) == "not met: 80 % [p], n = 20; 1 of 2 bounds met"
+    assert str(found["kernel"]) == "not run: 1 of 1 bounds met", "a bound without data"
+    assert str(found["mininet"]) == "not run"
+    assert str(answers((table2, "sim", good))["sim"]) == "met: 99 % (98 to 99) [p], n = 20"
+    lacking = answers((table2, "sim", good), (table2, "kernel", bad), lacks="BW_est")
+    assert (lacking["sim"].state, lacking["kernel"].state) == ("not run", "not met")
+    table = [
+        Judged(
+            table2, ExpectedBound(metric, bound, "p"), "sim", good, Expectation(text=metric, metric=metric, min=1), "G3"
+        )
+        for metric, bound in (("mcr_met", "at least 100 %"), ("vc_ratio[vc1]", "95 to 105 %"))
+    ]
+    (row,) = [row for row in claim_rows(table) if row.claim.id == "G3"]
+    assert row.answers["sim"].at == "MCR met, at least 100 %, p", "which of several bounds decides"
+    old = replace(table[0], started="2026-11-25")
+    (row,) = [row for row in claim_rows([old]) if row.claim.id == "G3"]
+    assert str(row.answers["sim"]).startswith("met†: 99 %"), "the runs are older than the bound"
+    still = answers((table2, "sim", good), (table2, "sim", Outcome("undecided", "95 %")))
+    assert still["sim"].state == "undecided"
+
+
+def test_a_claim_over_two_experiments_needs_both() -> None:
+    claim = next(each for each in read_claims() if each.id == "G1")
+    two = claim.model_copy(
+        update={"expect": (*claim.expect, claim.expect[0].model_copy(update={"experiment": "gfr-table3"}))}
+    )
+    good = Outcome("met", "1", runs=20)
+
+    def state(*names: str) -> str:
+        judged = [Judged(name, ExpectedBound("G1", "", ""), "sim", good, None, "G1") for name in names]
+        return claim_rows(judged, [two])[0].answers["sim"].state
+
+    assert state("gfr-table2") == "not run"
+    assert state("gfr-table2", "gfr-table3") == "met"
+
+
+def test_the_table_and_its_json_come_from_a_run_folder(tmp_path: Path) -> None:
+    text = (EXPERIMENTS / "gfr-table2.toml").read_text().replace("base/gfr", str(EXPERIMENTS / "base" / "gfr"))
+    folder = make_folder(tmp_path / "run", text, repeats=7)
+    done = CliRunner().invoke(app, ["claims", str(folder), "--json"])
+    assert done.exit_code == 0, done.output
+    claims = {claim["id"]: claim for claim in json.loads(done.stdout)["claims"]}
+    assert len(claims) == 46
+    assert claims["Q1"]["answers"]["sim"]["state"] == "not run"
+    assert claims["G1"]["answers"]["sim"] == {**claims["G1"]["answers"]["sim"], "runs": 7, "of": 2}
+    assert claims["G1"]["day"] == "2026-11-26"
+    assert claims["G1"]["changed"][0]["from"] == "proposed ≥ 0.997"
+    shown = CliRunner().invoke(app, ["claims", str(folder)])
+    assert all(word in shown.stdout for word in ("G12", "FastTCP", "n = 7"))
+
+
+def test_a_point_may_be_picked_by_another_metric_than_the_one_that_is_judged() -> None:
+    rows = [{"fairness": 0.2, "utilisation": 1.0}, {"fairness": 0.9, "utilisation": 0.5}]
+    points = [PointRuns(str(place), {"threshold": place}, [row] * 20) for place, row in enumerate(rows)]
+
+    def ask(metric: str, least: float) -> Verdict:
+        asked = Expectation(text="", metric=metric, min=least, over="threshold", by="fairness", per=())
+        return judge([asked], points, "sim")[0]
+
+    use, best = ask("utilisation", 0.98), ask("threshold", 0)
+    assert (use.value, use.state, best.value) == (0.5, "not met", 1.0)
+    assert ask("jain", 1).state == "no data", "what was not measured is not missed"
+
+
+def test_a_grid_of_points_takes_few_lines_of_the_terminal() -> None:
+    points = [PointRuns(f"threshold={place}", {"threshold": place}, [{"fairness": 0.9}] * 20) for place in range(50)]
+    verdicts = [each.as_json() for each in judge([Expectation(text="fair", metric="fairness", min=0.5)], points, "sim")]
+    lines = verdict_lines(verdicts)
+    assert len(lines) == 4
+    assert "fair · threshold=0: 90 %" in lines[0]
+    assert lines[-1].endswith("fair · 47 more")
+
+
+def test_the_numbers_of_the_papers_tables_are_those_of_their_points() -> None:
+    numbers = {tuple(each.where.values()): each.values for each in load("gfr-table3").experiment.paper_numbers}
+    assert len(numbers) == 10
+    found = numbers[500, "threshold WRR"]
+    assert found == {"jain": 0.963026, "goodput_share": pytest.approx(45.14 / 46.95)}
+    shares = [each.values["fairness"] for each in load("qthresh-table1").experiment.paper_numbers[:4]]
+    assert shares == [0.12, 0.1126, 0.1125, 0.1041]
+
+
+@pytest.mark.parametrize(
+    ("paper", "figure", "problem"),
+    [
+        ("qtresh", "Table 1", "there is no paper 'qtresh'. Did you mean 'qthresh'?"),
+        ("qthresh", "Table 9", "there is no figure 'Table 9'. Did you mean 'Table 2'?"),
+    ],
+)
+def test_a_figure_that_is_not_there_is_an_error(paper: str, figure: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        numbers_of(PaperFigure(paper=paper, figure=figure))
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("Table 1,a,1,jain,much,,,table", "x.csv, line 2: y: Input should be a valid number"),
+        ("Table 1,a,1,jain,1,,furlongs,table", "x.csv, line 2: unit: Input should be"),
+        (
+            "Table 1,a,1,jain,1,,,guessed",
+            "x.csv, line 2: how: Input should be 'table', 'text' or 'read off the figure'",
+        ),
+    ],
+)
+def test_a_line_of_a_paper_s_file_that_is_wrong_is_named(tmp_path: Path, row: str, problem: str) -> None:
+    (tmp_path / "x.csv").write_text(f"figure,series,x,metric,y,of,unit,how\n{row}\n")
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        numbers_of(PaperFigure(paper="x", figure="Table 1"), tmp_path)
+
+
+def test_what_a_bound_was_before_stands_on_its_page(tmp_path: Path) -> None:
+    text = (Path(__file__).parent / "report_experiments" / "qthresh-table1.toml").read_text()
+    history = 'changed = [{ day = 2026-11-21, from = "at least 0.9", to = "at least 0.8", why = "it was missed" }]'
+    text = text.replace("[[expect]]\n", f"[[expect]]\n{history}\n", 1)
+    name = "changed-bounds"
+    text = text.replace('name = "qthresh-table1"', f'name = "{name}"')
+    archive_run(make_folder(tmp_path / "run", text, repeats=7), tmp_path / "pages" / "data")
+    page = tmp_path / "pages" / f"{name}.md"
+    write_pages(tmp_path / "pages")
+    assert '2026-11-21: from "at least 0.9" to "at least 0.8": it was missed.' in page.read_text()
+    index = (tmp_path / "pages" / "index.md").read_text()
+    assert "not run" in index
+    assert 'from "6 to 17 %" to "5 to 20 %"' in index, "the claims' own history"
