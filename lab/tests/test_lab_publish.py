@@ -188,7 +188,11 @@ def test_what_nobody_else_can_run_is_not_published(
 ) -> None:
     text = (FILES / "qthresh-table1.toml").read_text()
     module = sys.modules["fairlane_lab.results.metadata"]  # the package has a function of that name
-    monkeypatch.setattr(module, "_git", lambda *a: {"rev-parse": "false"}.get(a[0], ""))
+
+    def git(command: str, *_: str) -> str:
+        return "false" if command == "rev-parse" else ""
+
+    monkeypatch.setattr(module, "_git", git)
     folder = make_folder(tmp_path / "run", text, repeats=1, about={"metadata": about})
     done = CliRunner().invoke(app, ["publish", str(folder), "--out", str(tmp_path / "pages")])
     assert done.exit_code != 0
