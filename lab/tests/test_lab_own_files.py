@@ -62,7 +62,7 @@ sweep.sender = [{ label = "ena-sack", variant = "ena-sack", receive_windows = 4 
 sweep.file_bytes = [100_000]
 quick.only = {}
 mininet.only = {}
-cases = []
+cases = [{ label = "paper", errors_in = "payload", spare_retransmissions = true }]
 tcp.receiver_program = false
 """
 
