@@ -7,8 +7,10 @@
 //   the timeout was spurious:         ssthresh = BW_est * RTT_base / segment size, RTT_base the smallest RTT so far
 //                                     cwnd = ssthresh where the old cwnd >= ssthresh, else the old cwnd
 // Bandwidth is counted in packets a second, so the segment size falls out. The newest sample has four fifths of the
-// estimate: at the undo that is the gap between the two ACKs that judged the timeout, in the burst behind the spike.
-// `bcr_plus.h` measures what the network delivers after the spike instead.
+// estimate: at the undo that is the gap between the two ACKs that judged the timeout. It shows the new network's rate where
+// the spike kept packets in the queue before the line, stopped no ACKs, and the second ACK judges (after at most three
+// timeouts; the fourth sends the head, and then one ACK is enough). Else it is a gap of the access link, of ACKs that waited
+// together, or the spike itself (experiment bcr-spike). `bcr_plus.h` measures what the network delivers after the spike instead.
 #ifndef FAIRLANE_CC_BCR_H
 #define FAIRLANE_CC_BCR_H
 

@@ -187,7 +187,7 @@ def test_bcr_measures_the_new_rate_behind_a_blocked_line() -> None:
     """2 Mbit/s before the spike, 1 Mbit/s behind it; a sender that does not estimate has no such number."""
 
     def held(variant: str, blocks: Literal["delivery", "line"]) -> RunResult:
-        spike = Change(8, "s1-s2", spike_s=3.0, spike_blocks=blocks)
+        spike = Change(8, "s1-s2", "a_to_b", spike_s=3.0, spike_blocks=blocks)
         return run(scenario(replace(RENO, variant=variant), changes=(spike, Change(8, "s1-s2", rate_bps=1_000_000))))
 
     (flow,) = held("bcr", "line").flows

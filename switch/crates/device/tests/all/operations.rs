@@ -410,6 +410,7 @@ fn a_spike_of_a_port_keeps_packets_in_its_queue() {
     device.receive(0, 0, &frame(FORWARD, 1, 64));
     device.advance(0, &mut sent);
     device.spike(500_000, 1, 9_500_000).unwrap();
+    device.advance(1_500_000, &mut sent);
     for _ in 0..3 {
         device.receive(2_000_000, 0, &frame(FORWARD, 1, 64));
     }
