@@ -15,7 +15,7 @@ from fairlane_lab.cli import app
 from fairlane_lab.cli.tables import verdict_lines
 from fairlane_lab.definition import ExperimentError, Selection, expand, load, load_text, loading
 from fairlane_lab.definition.claims import Claim, ClaimBound, read_claims
-from fairlane_lab.definition.extend import read_source
+from fairlane_lab.definition.extend import read_source, shown
 from fairlane_lab.definition.judging import Expectation, PaperFigure
 from fairlane_lab.definition.papers import numbers_of
 from fairlane_lab.paths import EXPERIMENTS
@@ -51,6 +51,13 @@ def test_the_46_claims_are_all_there() -> None:
     ids = [claim.id for claim in read_claims()]
     wanted = {"Q": 13, "B": 5, "G": 12, "E": 8, "F": 8}
     assert ids == [f"{paper}{number}" for paper, count in wanted.items() for number in range(1, count + 1)]
+
+
+def test_what_is_equal_meets_no_direction() -> None:
+    for claim in read_claims():
+        if claim.kind == "direction":
+            beyond = [bound for bound in claim.bounds() if (bound.min or 0) > 1 or (bound.max or 2) < 1]
+            assert beyond, claim.id
 
 
 class _Anything(dict[str, Any]):
@@ -108,7 +115,7 @@ def test_what_is_wrong_in_the_file_is_said_with_its_place(tmp_path: Path, old: s
     path = tmp_path / "claims.toml"
     with pytest.raises(ExperimentError) as error:
         read(path, CLAIM.replace(old, new, 1))
-    assert str(error.value).startswith(str(path))
+    assert str(error.value).startswith(shown(path))
     assert problem in str(error.value)
 
 
