@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fairlane_switch.wire import Direction as Way
 from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
 from fl_link_spec import Direction, LinkChange
 
-WAYS = ("a_to_b", "b_to_a")
+WAYS: tuple[Way, Way] = ("a_to_b", "b_to_a")
 WIRE_AWAY_S = 15.0
 """How long a change waits for the wire: one that has died is started again."""
 AGAIN_S = 0.1
@@ -60,7 +61,7 @@ def schedule(changes: Sequence[LinkChange], until_s: float = float("inf")) -> It
                 heapq.heappush(due, (again_s, index, number + 1))
 
 
-def ways(change: LinkChange) -> tuple[str, ...]:
+def ways(change: LinkChange) -> tuple[Way, ...]:
     """The directions that it means."""
     return WAYS if change.direction == "both" else (change.direction,)
 
@@ -83,7 +84,13 @@ def change_problems(changes: Sequence[LinkChange], links: Sequence[LinkLike]) ->
         for way in ways(change):
             changed = in_force[change.link, way].model_copy(update=_update(change, by_name[change.link], way))
             in_force[change.link, way] = changed
-            if problem := changed.problem():
+            problem = changed.problem()
+            if _blocks_port(change, by_name[change.link], way) and (changed.rate_bps or changed.trace):
+                problem = (
+                    "spike_blocks",
+                    f"the queue before the wire's own rate or trace ({way}) would go on; allowed: delivery",
+                )
+            if problem:
                 yield index, problem[0], problem[1]
                 return
 
@@ -92,10 +99,20 @@ def _update(change: LinkChange, link: LinkLike, way: str) -> dict[str, Any]:
     """New values of `Direction` for one direction; at a host's end the wire has the rate."""
     update = change.options
     update.pop("rate_bps", None)
-    end = link.a if way == "a_to_b" else link.b
+    end = _sender(link, way)
     if end.port == 0 and change.bandwidth_bps is not None:
         update["rate_bps"] = change.bandwidth_bps
     return update
+
+
+def _sender(link: LinkLike, way: str) -> EndLike:
+    """The end that sends in a direction."""
+    return link.a if way == "a_to_b" else link.b
+
+
+def _blocks_port(change: LinkChange, link: LinkLike, way: str) -> bool:
+    """Whether its spike stops a switch's port: where a host sends, the wire has the line."""
+    return change.spike_s is not None and change.spike_blocks == "line" and _sender(link, way).port != 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +123,10 @@ class Effects:
     """(direction, new settings by the wire's names)."""
     ports: tuple[tuple[str, int, int], ...]
     """(switch, port, bit/s)."""
+    wire_spikes: tuple[Way, ...] = ()
+    """Directions."""
+    port_spikes: tuple[tuple[str, int], ...] = ()
+    """(switch, port)."""
 
 
 def effects(change: LinkChange, link: LinkLike) -> Effects:
@@ -116,12 +137,20 @@ def effects(change: LinkChange, link: LinkLike) -> Effects:
         if len(updates) == 2 and updates["a_to_b"] == updates["b_to_a"]
         else updates.items()
     )
+    ends: dict[Way, EndLike] = {way: _sender(link, way) for way in ways(change)}
     ports = [
         (end.node, end.port, change.bandwidth_bps)
-        for way, end in (("a_to_b", link.a), ("b_to_a", link.b))
-        if way in updates and end.port and change.bandwidth_bps is not None
+        for end in ends.values()
+        if end.port and change.bandwidth_bps is not None
     ]
-    return Effects(tuple((way, update) for way, update in told if update), tuple(ports))
+    blocked: list[Way] = [way for way in ends if _blocks_port(change, link, way)]
+    spiked: list[Way] = [way for way in ends if change.spike_s is not None and way not in blocked]
+    return Effects(
+        wire=tuple((way, update) for way, update in told if update),
+        ports=tuple(ports),
+        wire_spikes=("both",) if len(spiked) == 2 else tuple(spiked),
+        port_spikes=tuple((ends[way].node, ends[way].port) for way in blocked),
+    )
 
 
 class NetworkLike(Protocol):
@@ -143,12 +172,15 @@ def apply(network: NetworkLike, change: LinkChange, frame_bytes: int) -> tuple[t
     link = next(link for link in network.topology.links if link.name == change.link)
     todo = effects(change, link)
     try:
-        if todo.wire or change.spike_s is not None or change.outage_s is not None:
+        for switch, port in todo.port_spikes:
+            network.switches[switch].spike_port(port, change.spike_s)
+        if todo.wire or todo.wire_spikes or change.outage_s is not None:
             with WireClient(network.wire_control()) as wire:
                 for way, settings in todo.wire:
                     wire.request({"op": "set", "link": link.name, "direction": way, **settings})
-                if change.spike_s is not None:
-                    wire.spike(link.name, change.spike_s * 1e6, direction=change.direction)
+                for way in todo.wire_spikes:
+                    blocks = change.spike_blocks or "delivery"
+                    wire.spike(link.name, (change.spike_s or 0.0) * 1e6, direction=way, blocks=blocks)
                 if change.outage_s is not None:
                     wire.outage(link.name, change.outage_s * 1e6, direction=change.direction)
         for switch, port, rate_bps in todo.ports:

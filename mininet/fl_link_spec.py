@@ -53,6 +53,8 @@ Leave = Annotated[float, Field(ge=GE_LEAVE_MIN, le=1)]
 QueuePackets = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
 Distribution = Literal["uniform", "normal"]
+ErrorsIn = Literal["frame", "payload"]
+SpikeBlocks = Literal["delivery", "line"]
 PresetName = Annotated[str, AfterValidator(_preset)]
 
 
@@ -76,6 +78,10 @@ class Direction(Strict):
     rate_bps: Rate = Field(default=0, validation_alias="rate")
     loss: Share = 0.0
     ber: Share = 0.0
+    errors_in: ErrorsIn = "frame"
+    """Where `ber` and `ge_ber` hold: behind the Ethernet header, or behind the TCP or UDP header alone."""
+    spare_retransmissions: bool = False
+    """What a TCP flow sends again on this link is not hit."""
     queue_packets: QueuePackets = 1000
     ge_enter: Share = 0.0
     """Gilbert-Elliott: probability per packet of entering the bad state, in which `ge_loss` and `ge_ber` hold; 0: there is none."""
@@ -143,6 +149,8 @@ class LinkChange(Strict):
     """Of the switch ports at its ends, and of the wire in the direction that leaves a host (`bandwidth` of the link)."""
     loss: Share | None = None
     ber: Share | None = None
+    errors_in: ErrorsIn | None = None
+    spare_retransmissions: bool | None = None
     queue_packets: QueuePackets | None = None
     """Of the wire; a switch port's queue stays as it is."""
     ge_enter: Share | None = None
@@ -152,13 +160,19 @@ class LinkChange(Strict):
     trace: str | None = None
     """File in Mahimahi's format; `none` takes it away."""
     spike_s: Seconds | None = None
-    """Time for which all packets are delayed; then they are released at once."""
+    """A delay spike: nothing passes for so long."""
+    spike_blocks: SpikeBlocks | None = None
+    """What it blocks. `delivery`, which None is: what is due behind the line, then all of it comes at once. `line`: nothing starts on
+    the line of what sends into the link (a switch's port; the wire's where a host sends), and packets wait in its queue."""
     outage_s: Seconds | None = None
     """Everything is lost for so long."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> LinkChange:
-        what = [name for name in type(self).model_fields if name not in ("at_s", "every_s", "link", "direction")]
+        if self.spike_blocks is not None and self.spike_s is None:
+            raise ValueError("spike_blocks says what a spike blocks; spike_s is missing")
+        about = ("at_s", "every_s", "link", "direction", "spike_blocks")
+        what = [name for name in type(self).model_fields if name not in about]
         if all(getattr(self, name) is None for name in what):
             raise ValueError(f"changes nothing; give one of {', '.join(what)}")
         return self
@@ -173,7 +187,8 @@ class LinkChange(Strict):
             value_ms = getattr(self, f"{name}_ms")
             if value_ms is not None:
                 given[f"{name}_us"] = round(value_ms * 1000)
-        same = ("jitter_distribution", "reorder", "loss", "ber", "queue_packets", *(f"ge_{n}" for n in _GE))
+        errors = ("loss", "ber", "errors_in", "spare_retransmissions", *(f"ge_{n}" for n in _GE))
+        same = ("jitter_distribution", "reorder", "queue_packets", *errors)
         given |= {name: getattr(self, name) for name in same if getattr(self, name) is not None}
         if self.trace is not None:
             given["trace"] = None if self.trace == NO_TRACE else self.trace

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import fl_ports
-from fairlane_switch.port_control import set_port
+from fairlane_switch.port_control import set_port, spike_port
 from fairlane_switch.process import find_binary
 from fl_links import disable_offloads, quiet
 from fl_processes import Service
@@ -159,6 +159,13 @@ class P4Switch(Switch):
         """Change a port's rate while the switch runs. Raises RuntimeError with the switch's own words."""
         raise NotImplementedError
 
+    def spike_port(self, port: int, duration_s: float) -> None:
+        """Let nothing start on a port's line for so long. Raises RuntimeError where the target cannot, and with the switch's own words."""
+        del duration_s
+        raise RuntimeError(
+            f'{self.name}: port {port} of {self.target} cannot be stopped for a time; a spike may block "delivery"'
+        )
+
     def start(self, controllers: Any) -> None:
         """Mininet's start: nothing but the process; there is no OpenFlow controller."""
         del controllers
@@ -208,6 +215,10 @@ class EmbeddedSwitch(P4Switch):
         """Exact, whatever the frames."""
         del mean_frame_bytes
         set_port(self.options.control, port, rate_bps=rate_bps)
+
+    def spike_port(self, port: int, duration_s: float) -> None:
+        """Exact from when the switch hears of it."""
+        spike_port(self.options.control, port, duration_s * 1e6)
 
 
 class SimpleSwitchGrpc(P4Switch):

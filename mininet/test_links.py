@@ -104,6 +104,19 @@ def test_effects_are_the_ports_rates_and_the_wires_settings() -> None:
     assert preset.ports[0] == ("s1", 2, 20_000_000)
 
 
+def test_a_spike_blocks_the_wire_or_the_line_of_what_sends() -> None:
+    def told(link: fl_topology.Link, **values: Any) -> fl_changes.Effects:
+        return fl_changes.effects(LinkChange(at_s=1, link=link.name, spike_s=5, **values), link)
+
+    between, access = fl_topology.check(document()).links[1], fl_topology.check(document()).links[0]
+    assert told(between).wire_spikes == ("both",)
+    assert told(between, direction="b_to_a").wire_spikes == ("b_to_a",)
+    blocked = told(between, spike_blocks="line")
+    assert (blocked.wire_spikes, blocked.port_spikes) == ((), (("s1", 2), ("s2", 1)))
+    blocked = told(access, spike_blocks="line")
+    assert (blocked.wire_spikes, blocked.port_spikes) == (("a_to_b",), (("s1", 1),))
+
+
 def test_a_link_that_changes_is_emulated_from_the_start() -> None:
     plain, wanted = fl_topology.check(document()), fl_topology.check(document({"emulated": True}))
     assert not plain.links[1].is_emulated
@@ -161,6 +174,11 @@ def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
         ({}, [{"at_s": -1, "link": "s1-s2", "loss": 0}], r"/changes/0/at_s: .*greater than or equal to 0"),
         ({}, [{"at_s": 1, "every_s": 0, "link": "s1-s2", "loss": 0}], r"/changes/0/every_s: .*greater than or equal to 0\.01"),
         ({}, [{"at_s": 1, "link": "s1-s2", "rate_bps": "fast"}], r"/changes/0/rate_bps: .*'fast' is not a number with a unit"),
+        (
+            {"b_to_a": {"rate": "1Mbit"}},
+            [{"at_s": 1, "link": "s1-s2", "spike_s": 1, "spike_blocks": "line"}],
+            r"/changes/0/spike_blocks: the queue before the wire's own rate or trace \(b_to_a\) would go on; allowed: delivery",
+        ),
         # In the order of time, not of the file: at 2 s the jitter no longer fits.
         (
             {"delay": "5ms"},

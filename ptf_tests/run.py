@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +38,8 @@ SLOW_RATE_PPS = 5
 QUEUE_PACKETS = 60
 SUITE_TIMEOUT_S = 1200  # of the tests of one program: none takes two minutes on an idle machine
 TEST_TIMEOUT_S = 120
+ATTEMPTS = 3
+"""Of a test in real time: the second and the third run only what failed before."""
 SIDE_BY_SIDE = 5
 INSIDE = "--inside"
 OWN_ONLY = "--own-only"
@@ -213,6 +217,26 @@ def run_inside(options: argparse.Namespace) -> int:
     return run_suite(options, suite, switch_ends, ptf_ends)
 
 
+def run_ptf(command: list[str], folder: str) -> tuple[int, list[str]]:
+    """Runs ptf and prints what it says as it comes; its exit code and the specs of the tests that failed.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    failed: list[str] = []
+    ptf = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    limit = threading.Timer(SUITE_TIMEOUT_S, ptf.kill)
+    limit.start()
+    with ptf:
+        for line in ptf.stdout or ():
+            print(line, end="", flush=True)
+            if found := re.match(r"(?:FAIL|ERROR): (\w+\.\w+)$", line):
+                failed.append(found[1])
+    if not limit.is_alive():
+        raise subprocess.TimeoutExpired(command, SUITE_TIMEOUT_S)
+    limit.cancel()
+    return ptf.returncode, failed
+
+
 def run_suite(options: argparse.Namespace, suite: Suite, switch_ends: dict[int, str], ptf_ends: dict[int, str]) -> int:
     """Starts a switch for the program, runs the tests, stops it; the exit code."""
     with tempfile.TemporaryDirectory(prefix="fairlane-ptf-") as folder:
@@ -231,14 +255,14 @@ def run_suite(options: argparse.Namespace, suite: Suite, switch_ends: dict[int, 
         try:
             code = 0
             for cases, tests in suite.select_tests(options.tests):
-                command = ptf_command(options, cases, tests, ptf_ends, target.grpc, target_options)
-                failed = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode
-                if failed and target.process.poll() is None:
-                    print(
-                        f"{cases.name}: once more, a test in real time fails where the machine stands still",
-                        file=sys.stderr,
-                    )
-                    failed = subprocess.run(command, cwd=folder, timeout=SUITE_TIMEOUT_S).returncode
+                failed = 0
+                for attempt in range(ATTEMPTS):
+                    command = ptf_command(options, cases, tests, ptf_ends, target.grpc, target_options)
+                    failed, again = run_ptf(command, folder)
+                    if not again or target.process.poll() is not None or attempt == ATTEMPTS - 1:
+                        break
+                    tests = again
+                    print(f"{cases.name}: once more, a test in real time fails where the machine stands still:", *tests)
                 code = failed or code
             if target.process.poll() is not None:
                 print(f"the switch ended during the tests with code {target.process.returncode}", file=sys.stderr)

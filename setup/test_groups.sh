@@ -10,11 +10,12 @@ logs=.setup/tests
 rm -rf $logs .setup/pytest-*/v/cache/lastfailed  # what failed in a run before this one says nothing
 mkdir -p $logs
 failed=()
+with_sigint="env --default-signal=INT"  # a shell without job control starts in the background what ignores it; tests send it
 
 run_lane() {  # TARGET… ; leaves of each what it said, and its exit code and seconds when it ended
     for target in "$@"; do
         local start=$SECONDS
-        FAIRLANE_AGAIN=later make --no-print-directory "$target" >"$logs/$target.log" 2>&1
+        FAIRLANE_AGAIN=later $with_sigint make --no-print-directory "$target" >"$logs/$target.log" 2>&1
         echo "$? $((SECONDS - start))" >"$logs/$target.new"
         mv "$logs/$target.new" "$logs/$target.end"
     done
@@ -52,7 +53,7 @@ for target in "${targets[@]}"; do
         verdict=FAILED
         if [ "$target" = ptf ] || [ -e ".setup/pytest-${target#test-}/v/cache/lastfailed" ]; then
             printf '\033[1m[test]\033[0m %s\n' "$target again"
-            FAIRLANE_AGAIN=1 make --no-print-directory "$target" 2>&1 | tee "$logs/$target.again.log"
+            FAIRLANE_AGAIN=1 $with_sigint make --no-print-directory "$target" 2>&1 | tee "$logs/$target.again.log"
             [ "${PIPESTATUS[0]}" != 0 ] || verdict="ok, but not at once"
         fi
         [[ $verdict = ok* ]] || failed+=("$target")

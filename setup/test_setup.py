@@ -49,7 +49,7 @@ def test_ci_without_a_kernel(code: int, ends_with: int, is_tested: bool, tmp_pat
     script(tmp_path / "setup" / "setup.sh", f"[ $1 != kernel ] || exit {code}")
     script(tmp_path / "bin" / "make", "echo tests")
     script(tmp_path / "bin" / "ip", "exit")
-    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run([tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == ends_with
     assert ("tests" in done.stdout.split()) is is_tested

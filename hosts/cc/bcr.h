@@ -76,6 +76,7 @@ CC_INLINE void bcr_set_state(struct bcr *st, struct cc_tcp *tcp, cc_u32 new_stat
 #define CC_PKTS_ACKED(st, tcp) bcr_pkts_acked(st, tcp, (tcp)->rtt_us, (tcp)->now_ns)
 #define CC_SET_STATE(st, tcp, state) bcr_set_state(st, tcp, state)
 #define CC_UNDO_CWND(st, tcp) bcr_undo_cwnd(st, tcp)
+#define CC_BW_EST(st) westwood_pps((st)->bw_est)
 #endif
 
 #endif

@@ -154,6 +154,7 @@ CC_INLINE void bcr_plus_cwnd_event(struct bcr_plus *st, cc_u32 event) {
 #define CC_SET_STATE(st, tcp, state) bcr_plus_set_state(st, tcp, state)
 #define CC_CWND_EVENT(st, tcp, event) bcr_plus_cwnd_event(st, event)
 #define CC_UNDO_CWND(st, tcp) bcr_plus_undo_cwnd(st, tcp)
+#define CC_BW_EST(st) westwood_pps((st)->bw.bw_est)
 #endif
 
 #endif

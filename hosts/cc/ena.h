@@ -2,8 +2,8 @@
 // Error Notification ACK (ENA): a sender keeps its window when a segment was corrupted, and reduces it when one was dropped.
 // The decisions of both ends, in plain C: the same for Linux (BPF) and for the simulator.
 //
-// Receiver: as long as a corrupted segment is missing, each ACK carries its sequence number. That is the segment's name.
-// Of several names it is the lowest.
+// Receiver: the ACK that answers a corrupted segment carries its sequence number, which is the segment's name (the paper's). For
+// ENA+ every ACK carries the lowest of those that are missing.
 //
 // Sender: a segment that was named is sent again, and the window stays. A loss without a name was a drop: the base algorithm
 // (Tahoe, Reno, SACK) reduces the window as always.
@@ -326,7 +326,7 @@ CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, s
 		return 0;
 	}
 	ena_grow(st, tcp, something);
-	if (!tcp->retrans_out) // room for the retransmission itself
+	if (tcp->lost_out > tcp->retrans_out) // a named segment leaves at once, whatever is in flight
 		tcp->snd_cwnd = cc_max(st->window, tcp->in_flight + 1);
 	return 1;
 }
@@ -337,7 +337,7 @@ CC_INLINE void ena_after_base(const struct ena_names *named, struct cc_tcp *tcp,
 	if (!ena_holds(named, tcp->snd_una))
 		return;
 	tcp->snd_ssthresh = cc_max(tcp->snd_ssthresh, before);
-	if (tcp->ca_state == CC_RECOVERY && !tcp->retrans_out)
+	if (tcp->ca_state == CC_RECOVERY && tcp->lost_out > tcp->retrans_out)
 		tcp->snd_cwnd = cc_max(tcp->snd_cwnd, tcp->in_flight + 1);
 }
 

@@ -17,6 +17,7 @@
 //   #define CC_CWND_EVENT(st, tcp, event)
 //   #define CC_UNDO_CWND(st, tcp)       the reduction was spurious: the window to go back to
 //   #define CC_BURST(st, tcp)           the sender paces: so many packets leave back to back
+//   #define CC_BW_EST(st)               the bandwidth that it estimates, packets/s: where a timeout is undone, it is counted
 //   #define CC_NEEDS_ECN 1              it asks for ECN, and sends its data as ECN-capable
 //   #define CC_ENA 0                    with CC_CONG_CONTROL: there is a second sender, it with ENA around it (ena.h); 1: with SACK
 //   #endif

@@ -58,6 +58,9 @@ CC_INLINE cc_u32 westwood_packets(cc_u32 bw, cc_u32 rtt_us) {
 	return packets < WESTWOOD_BDP_MAX ? (cc_u32)packets : WESTWOOD_BDP_MAX;
 }
 
+// Packets a second, to the nearest one.
+CC_INLINE cc_u32 westwood_pps(cc_u32 bw) { return westwood_packets(bw, 1000000); }
+
 CC_INLINE cc_u32 westwood_bdp(const struct westwood *st) { return westwood_packets(st->bw_est, st->rtt_base_us); }
 
 // The same as a window: at least 2. 0: no estimate yet.

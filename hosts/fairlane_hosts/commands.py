@@ -244,9 +244,9 @@ def use(
             with loader.acquire() as lease:
                 if chosen.programs:
                     attach(_host(host, pid, run), chosen.programs, lease)
-                if "ena" in chosen.programs:  # every other host may be its receiver
+                if chosen.receiver_programs:  # every other host may be its receiver
                     for other, other_pid in running_hosts(run).items():
-                        attach(_host(other, other_pid, run), ("ena",), lease)
+                        attach(_host(other, other_pid, run), chosen.receiver_programs, lease)
                 tcp = apply.use_on_host(chosen, namespace)
                 lease.hold_process(pid)  # until the host's shell ends; what is attached, too
         from fairlane_controller.history import (

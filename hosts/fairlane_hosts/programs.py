@@ -78,6 +78,14 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
         kernel=(5, 17),  # bpf_loop
     ),
     HostProgram(
+        name="ena-lowest",
+        source="ena_lowest.bpf.c",
+        what="beside `ena` at a receiver: every ACK names the lowest that is missing, as ENA+ wants it",
+        bit=3,
+        parts=MappingProxyType({"ena_names_lowest": Hook.SOCKET}),
+        kernel=(5, 17),
+    ),
+    HostProgram(
         name="erto",
         source="erto.bpf.c",
         what="E-RTO: the first three timeouts in a row of an E-RTO or BCR socket send new data instead of the head",

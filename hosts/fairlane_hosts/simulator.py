@@ -52,6 +52,7 @@ def simulated(variant: Variant) -> Mapping[str, Any]:
         tcp["erto"] = True
     if "ena" in variant.receiver_programs:
         tcp |= {"cc": f"ena_{variant.header}{'_plus' if 'FL_ENA_PLUS' in variant.defines else ''}", "ena": True}
+        tcp["ena_naming"] = "lowest" if "ena-lowest" in variant.receiver_programs else "own"
     if "FL_ALPHA" in variant.defines:
         tcp |= {name: variant.defines[f"FL_{name.upper()}"] for name in ("alpha", "beta", "gamma")}
     if variant.builtin or variant.defines.get("FL_INITIAL_WINDOW") == LINUX_INITIAL_WINDOW:

@@ -130,7 +130,8 @@ _LINUX_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 10})  # RFC 6928
 _MRTO_SIMULATOR = MappingProxyType({"rto_rule": "rfc793", "rto_beta_percent": 100})
 _MRTO_IS_NOT = (
     "the paper's on the kernel, where the RTO is at least SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and RTTVAR counts: "
-    "SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10). In the simulator it is max(SRTT, 4 ms), RFC 793's with beta = 1"
+    "SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10). In the simulator it is max(SRTT, 4 ms), or a tick of the "
+    "host's clock where an experiment gives one: RFC 793's with beta = 1"
 )
 _MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_us (6.11) where it is there"
 _MRTO_PER_SOCKET = "on a host with the host program"
@@ -140,12 +141,13 @@ PACING_KERNEL = (6, 4)
 ENA_KERNEL = (6, 0)
 """A BPF congestion control may write sk_pacing_rate; its host program needs bpf_loop (5.17)."""
 _ENA_IS_NOT = (
-    "the paper's on the kernel in when it repairs: a named segment goes out with the kernel's recovery (the third duplicate "
-    "ACK, or SACK), not at the first notification as in the simulator"
+    "the paper's on the kernel in when it repairs: a named segment goes out when the kernel holds it for lost (SACK: the third "
+    "duplicate ACK, in a recovery the next one; else the third duplicate ACK and one hole a round trip), not at the "
+    "notification as in the simulator"
 )
 _ENA_PLUS_IS_NOT = (
-    "the paper's: heads without a name are allowed for, reductions are taken back, packets are paced (cc/ena.h); a named "
-    "segment goes out with the recovery, in both runtimes"
+    "the paper's: every ACK names the lowest that is missing, heads without a name are allowed for, reductions are taken back, "
+    "packets are paced (cc/ena.h); a named segment goes out with the recovery, in both runtimes"
 )
 _ENA_FEATURES = "BPF struct_ops, BTF, sockops header options, cgroup v2, tc"
 _ENA_PER_SOCKET = "on a host that has the program; the receiver's host needs it too"
@@ -238,6 +240,7 @@ def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "")
         paper=f"ours, from ENA, over {title}",
         is_not=_ENA_PLUS_IS_NOT + is_not,
         simulator=MappingProxyType({}),
+        receiver_programs=("ena", "ena-lowest"),
         defines=MappingProxyType({**base.defines, "FL_ENA_PLUS": 1}),
     )
     return paper, ours
@@ -477,6 +480,14 @@ def find_variant(name: str) -> Variant:
             "\n  ".join(_broken),
         )
     return variant
+
+
+def receiver_programs(variant: Variant, ena_naming: str | None = None) -> tuple[str, ...]:
+    """The host programs that the hosts of its receivers need; `ena_naming`: `own` or `lowest` instead of what the variant has."""
+    programs = variant.receiver_programs
+    if ena_naming is None or "ena" not in programs:
+        return programs
+    return ("ena", "ena-lowest") if ena_naming == "lowest" else ("ena",)
 
 
 def bpf_variants() -> list[Variant]:

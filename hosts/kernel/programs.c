@@ -24,8 +24,11 @@
 #define _license fl_license_ena
 #include "bpf/programs/ena.bpf.c"
 #undef _license
+#define _license fl_license_ena_lowest
+#include "bpf/programs/ena_lowest.bpf.c"
+#undef _license
 
-enum { FL_MRTO, FL_ERTO, FL_ENA, FL_PROGRAMS };
+enum { FL_MRTO, FL_ERTO, FL_ENA, FL_ENA_LOWEST, FL_PROGRAMS };
 
 struct fl_host {
 	unsigned int programs;
@@ -171,6 +174,8 @@ int fairlane_sock_ops(struct bpf_sock_ops_kern *kernel) {
 		fl_enter(sock_net(sk), FL_ENA);
 		ena(&ops);
 	}
+	if (host->programs & BIT(FL_ENA_LOWEST))
+		ena_names_lowest(&ops);
 	fl_net = net; // a program may have sent, and so let another one run
 	fl_slot = slot;
 	return 0;

@@ -12,6 +12,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+from fairlane_hosts.variants import VARIANTS
 from packet_bed import PacketBed, Script, Segment, Trace
 from wire_runs import on_time
 
@@ -25,6 +26,7 @@ BYTES = 150_000
 HIT = 40
 """The segment that the scripts hit."""
 SENDERS = ["ena-tahoe+", "ena-reno+", "ena-sack+"]
+LOWEST = VARIANTS["ena-sack+"].receiver_programs
 
 
 class EnaBed:
@@ -76,7 +78,7 @@ def ena() -> Generator[EnaBed]:
         bed.sysctl(bed.receiver, "tcp_rmem", "4096 1000000 4000000")
         bed.sysctl(bed.receiver, "tcp_sack", 1)
         bed.lease()
-        bed.attach(bed.receiver, "ena")
+        bed.attach(bed.receiver, *LOWEST)
         yield EnaBed(bed)
 
 
@@ -111,6 +113,21 @@ def test_every_ack_names_the_corrupted_segment_until_it_has_arrived(ena: EnaBed,
     assert all(ack.options.error_seq is None for ack in trace.acks if ack not in named)
     assert counters["ena_corrupted"] == 1
     assert counters["ena_notified"] == len(named)
+
+
+def test_as_in_the_paper_the_ack_that_answers_a_corrupted_segment_names_it_and_others_name_nothing(ena: EnaBed) -> None:
+    ena.bed.detach(ena.bed.receiver)
+    ena.bed.attach(ena.bed.receiver, *VARIANTS["ena-sack"].receiver_programs)
+    try:
+        trace, counters = ena.run("ena-sack", Script(corrupt=[HIT, HIT + 3, (HIT, 1)]))
+    finally:
+        ena.bed.detach(ena.bed.receiver)
+        ena.bed.attach(ena.bed.receiver, *LOWEST)
+    names = [ack.options.error_seq for ack in trace.acks if ack.options.error_seq is not None]
+    hit, other = trace.sent(HIT).seq, trace.sent(HIT + 3).seq
+    assert names == [hit, other, hit]
+    assert (counters["ena_corrupted"], counters["ena_notified"]) == (3, 3)
+    assert (counters["ena_kept"], counters["ena_reduced"]) == (1, 0)
 
 
 def test_the_answer_is_immediate_and_needs_no_further_segment(ena: EnaBed) -> None:
@@ -260,7 +277,7 @@ def test_a_receiver_without_ena_makes_it_the_base_algorithm(ena: EnaBed) -> None
         trace = ena.bed.transfer(BYTES, mss=MSS, script=Script(corrupt=[HIT]))
         after = ena.bed.counters(ena.bed.sender)
     finally:
-        ena.bed.attach(ena.bed.receiver, "ena")
+        ena.bed.attach(ena.bed.receiver, *LOWEST)
     assert trace.complete
     assert after["ena_reduced"] - before["ena_reduced"] == 1
     assert after["ena_kept"] == before["ena_kept"]
@@ -284,7 +301,7 @@ def long_way(ena: EnaBed) -> Generator[PacketBed]:
     del ena  # its registrations serve this bed too
     with PacketBed(rate_bps=LONG_RATE_BPS, delay_s=LONG_DELAY_S, queue_packets=1000) as bed:
         bed.lease()
-        bed.attach(bed.receiver, "ena")
+        bed.attach(bed.receiver, *LOWEST)
         bed.route("cwnd", "lock", str(LONG_WINDOW))
         bed.use("ena-reno+")
         bed.sysctl(bed.sender, "tcp_no_metrics_save", 0)  # a locked cwnd holds only for peers that have metrics
@@ -371,7 +388,7 @@ def test_jumbo_frames(ena: EnaBed) -> None:
     with PacketBed(rate_bps=50_000_000, delay_s=0.01, queue_packets=1000, mtu=9000) as bed:
         bed.sysctl(bed.receiver, "tcp_rmem", "4096 4000000 8000000")
         bed.lease()
-        bed.attach(bed.receiver, "ena")
+        bed.attach(bed.receiver, *LOWEST)
         bed.use("ena-reno+")
         trace = bed.transfer(900_000, mss=8960, script=Script(corrupt=[HIT]))
         counters = bed.counters(bed.sender)

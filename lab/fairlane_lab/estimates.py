@@ -13,7 +13,7 @@ from fairlane_controller.units import parse_rate
 from fairlane_hosts.variants import VARIANTS
 
 from fairlane_lab.definition.topology import checked_topology
-from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of, segment_error
+from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, tcp_of
 
 TYPICAL_FILE_BPS = 1_000_000
@@ -72,7 +72,7 @@ def _files_s(scenario: Scenario, flow: Flow, sharing: int) -> float:
     if path is None:
         one_s = 8 * app.bytes * sharing / TYPICAL_FILE_BPS
         return flow.start_s + max((app.times - 1) * app.interval_s + one_s, app.times * one_s)
-    lost = 1 - (1 - segment_error(path.ber, tcp.mss_bytes + overhead_bytes(tcp))) * (1 - _loss(scenario))
+    lost = 1 - (1 - path.segment_error(tcp.mss_bytes, overhead_bytes(tcp))) * (1 - _loss(scenario))
     path = replace(path, rate_bps=path.rate_bps / sharing, rtt_s=path.rtt_s + tcp.read_interval_s)
     window_bytes = offered_window_bytes(tcp, flow)
     variant = VARIANTS.get(flow.variant)

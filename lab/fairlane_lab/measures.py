@@ -87,9 +87,18 @@ def recovery_s(
     return None
 
 
-def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = 54) -> float:
+FRAME_OVERHEAD_BYTES = 54
+"""Ethernet, IP and TCP headers, as the switch counts frames."""
+
+
+def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = FRAME_OVERHEAD_BYTES) -> float:
     """Application bits per second that a link of `rate_bps` carries in full segments; frames as the switch counts them."""
     return rate_bps * mss_bytes / (mss_bytes + frame_overhead_bytes)
+
+
+def on_line_bps(packets_per_s: float, mss_bytes: int) -> float:
+    """Bits per second that so many full segments take on a link."""
+    return 8 * packets_per_s * (mss_bytes + FRAME_OVERHEAD_BYTES)
 
 
 def mean_between(steps: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:

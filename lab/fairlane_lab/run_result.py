@@ -43,6 +43,11 @@ class FlowResult:
     """From the spike's start to `AFTER_SPIKE_S` after its end."""
     recovery_s: float | None = None
     """From the spike's end until it has 90 % of what the port then carries (`measures.recovery_s`); None: not within the run."""
+    bw_est_bps: float | None = None
+    """What its sender (BCR) had estimated when it undid the spike's timeout, frames as the switch counts them; None where it
+    estimates nothing, undid none or several, or where the runtime does not tell."""
+    bw_est_ratio: float | None = None
+    """The same over what the port then carries."""
     counters: dict[str, int] = field(default_factory=dict[str, int])
     """Of the programs of its hosts (`fairlane_hosts.programs`), where it alone has a part in them."""
 

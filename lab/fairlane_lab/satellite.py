@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from fairlane_hosts.simulator import TIMESTAMP_BYTES
 
 from fairlane_lab.measures import carried_bps
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, TcpOptions, tcp_of
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_lab.topology_scripts import Direction, fl_topology
 
 ACK_BYTES = 64
 """An ACK's frame, with options."""
@@ -26,11 +27,17 @@ class Path:
     """Of a full segment on an empty path, serialisation included."""
     ber: float
     """Of the slow line, towards the receiver."""
+    errors_in: Literal["frame", "payload"] = "frame"
+    """Where they fall."""
+
+    def segment_error(self, mss_bytes: int, overhead_bytes: int) -> float:
+        """Probability that a full segment is hit."""
+        return segment_error(self.ber, mss_bytes + (overhead_bytes if self.errors_in == "frame" else 0))
 
 
-def segment_error(ber: float, frame_bytes: int) -> float:
-    """Probability that at least one bit of a frame is flipped: 1 - (1 - p)^(8*L)."""
-    return -math.expm1(8 * frame_bytes * math.log1p(-ber)) if ber < 1 else 1.0
+def segment_error(ber: float, length_bytes: int) -> float:
+    """Probability that at least one bit of L bytes is flipped: 1 - (1 - p)^(8*L)."""
+    return -math.expm1(8 * length_bytes * math.log1p(-ber)) if ber < 1 else 1.0
 
 
 def ceiling_bps(
@@ -42,8 +49,7 @@ def ceiling_bps(
     Slow start: RTT*(log2 W_A - log2 W_I) (1), (5), in which W_A - W_I segments leave; a file that ends within it takes
     RTT*log2(n / W_I + 1).
     """
-    frame_bytes = mss_bytes + overhead_bytes
-    good = 1 - segment_error(path.ber, frame_bytes)
+    good = 1 - path.segment_error(mss_bytes, overhead_bytes)
     line_bps = carried_bps(path.rate_bps, mss_bytes, overhead_bytes)
     unhurt_bps = min(8 * window_bytes / path.rtt_s, line_bps)
     segments = file_bytes / mss_bytes / max(good, 1e-9)
@@ -90,7 +96,7 @@ def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> P
         return None
     tcp = tcp_of(scenario, flow)
     others = set(topology.hosts) - {flow.sender, flow.receiver}
-    rtt_s, ber = 0.0, 0.0
+    rtt_s, slow = 0.0, Direction()
     for link in topology.links:
         if {link.a.node, link.b.node} & others:
             continue
@@ -99,11 +105,11 @@ def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> P
         if rate_bps:
             rtt_s += 8 * (tcp.mss_bytes + overhead_bytes(tcp) + ACK_BYTES) / rate_bps
         if (link.a.node, link.a.port) == managed[0]:
-            ber = link.a_to_b.ber
+            slow = link.a_to_b
         elif (link.b.node, link.b.port) == managed[0]:
-            ber = link.b_to_a.ber
+            slow = link.b_to_a
     rate_bps = float(topology.ports[managed[0][0]][managed[0][1]].rate_bps or 0)
-    return Path(rate_bps, rtt_s, ber) if rate_bps and rtt_s else None
+    return Path(rate_bps, rtt_s, slow.ber, slow.errors_in) if rate_bps and rtt_s else None
 
 
 def least_s(path: Path, tcp: TcpOptions, size_bytes: int) -> float:

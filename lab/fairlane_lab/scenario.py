@@ -16,6 +16,7 @@ from fairlane_lab.run_result import RunError
 
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"]
 Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
+Backoff = Literal["kept", "reset"]
 Threshold = int | Literal["model", "auto"]
 FRAME_OVERHEAD_BYTES = 54
 """Ethernet, IPv4 and TCP headers without options."""
@@ -67,10 +68,16 @@ class TcpOptions:
     """Application bytes of a full segment."""
     delayed_ack: bool = True
     """False: every segment is acknowledged at once (sim; Mininet: the sink sets TCP_QUICKACK)."""
+    delayed_ack_s: float = 0.04
+    """A delayed ACK leaves after this time at the latest (Linux: TCP_DELACK_MIN); 0: as `delayed_ack = false`. Linux hosts have these two alone."""
     receive_window_bytes: int = 0
     """0: never the limit."""
     initial_window_packets: int = 2
     rto_min_s: float = 0.2
+    backoff: Backoff = "kept"
+    """When a doubled RTO ends: with an RTT sample (Karn), or with any ACK of new data (`reset`; sim only)."""
+    tick_s: float = 0.0
+    """Of the hosts' clock, in which timers and RTTs are counted (Linux: 1/HZ; sim only); 0: the runtime's own."""
     timestamps: bool = False
     sack: bool | None = None
     """None: as the variant says."""
@@ -78,8 +85,16 @@ class TcpOptions:
     """The receiving application reads so long after data came; 0: at once."""
     receiver_program: bool = True
     """False: the receivers have not the host program that the variant asks for (`Variant.receiver_programs`); a switch may do its work."""
+    ena_naming: Literal["own", "lowest"] | None = None
+    """Which corrupted segments a receiver with ENA names: the one that an ACK answers, or in every ACK the lowest that is missing; None: as
+    the variant says (`ena-…`: own, `ena-…+`: lowest)."""
     ecn: bool = False
     """RFC 3168, which the variant may not ask for by itself: both ends say ECT, and a mark counts as a loss (Linux: tcp_ecn = 1)."""
+
+    @property
+    def acks_at_once(self) -> bool:
+        """Whether every segment is acknowledged when it comes."""
+        return not self.delayed_ack or self.delayed_ack_s == 0
 
 
 @dataclass(frozen=True)
@@ -159,7 +174,10 @@ class Change:
     """Of the switch ports at the link's ends (the queue belongs to the switch)."""
     loss: float | None = None
     ber: float | None = None
+    errors_in: Literal["frame", "payload"] | None = None
+    spare_retransmissions: bool | None = None
     spike_s: float | None = None
+    spike_blocks: Literal["delivery", "line"] | None = None
     outage_s: float | None = None
     every_s: float | None = None
     """It happens again and again, so long apart."""
@@ -206,6 +224,8 @@ class Scenario:
     """Whether the series (cwnd, queue per flow, thresholds) are wanted in the result."""
     topology_file: Path | None = None
     """That `topology` was made from; nothing is read from it any more."""
+    drawn: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """What was drawn for this run (`definition/draws.py`): it is in `topology`, `changes` and `flows` already."""
 
     @property
     def spike_s(self) -> tuple[float, float] | None:
@@ -228,7 +248,7 @@ class Scenario:
         return self.until_done and any(flow.app.kind == "bytes" for flow in self.flows)
 
 
-_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series", "topology_file"})
+_NAMES = frozenset({"experiment", "point", "params", "repeat", "seed", "series", "topology_file", "drawn"})
 """Fields of a scenario that say which run it is, not what is run."""
 
 
@@ -241,7 +261,7 @@ def plain_configuration(scenario: Scenario) -> str:
 def _plain(value: Any) -> Any:
     """A setting as JSON takes it."""
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
+        return _used(list(value.model_dump(mode="json").items()))
     if isinstance(value, Mapping):
         return dict(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if is_dataclass(value) and not isinstance(value, type):
@@ -250,7 +270,7 @@ def _plain(value: Any) -> Any:
 
 
 def _used(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Fields of a dataclass, without those of `_LATER` at their defaults."""
+    """Fields of a dataclass or of a program's control, without those of `_LATER` at their defaults."""
     return {name: value for name, value in fields if name not in _LATER or value != _LATER[name]}
 
 
@@ -275,7 +295,9 @@ VIDEO_TIMES = ("segment", "buffer", "reservoir", "cushion")
 """The times of a `video`: `segment_s`, …"""
 _LATER: Mapping[str, Any] = {
     **{name: getattr(App, name) for name in ("bitrates_bps", *(f"{time}_s" for time in VIDEO_TIMES))},
-    "ecn": TcpOptions.ecn,
+    **{name: getattr(TcpOptions, name) for name in ("ecn", "ena_naming", "delayed_ack_s", "backoff", "tick_s")},
+    **{name: getattr(Change, name) for name in ("errors_in", "spare_retransmissions")},
+    "wrr_weights": "w",  # gfr
 }
 """Settings that came after the first runs were archived, and their defaults: left out at these, so that older runs keep their hash."""
 

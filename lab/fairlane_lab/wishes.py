@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fairlane_hosts.variants import Variant, find_variant
+from fairlane_hosts.variants import Variant, find_variant, receiver_programs
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import UDP_KINDS, Scenario, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, TcpOptions, tcp_of
 
 DEFAULT_RTO_MIN_S = 0.2
 """Linux's own."""
@@ -76,6 +76,7 @@ def wishes(scenario: Scenario) -> Wishes:
 
     for flow in tcp_flows:
         variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
+        _check_clock(flow, tcp)
         extra: dict[str, int] = {}
         if tcp.timestamps:
             extra["tcp_timestamps"] = 1
@@ -88,15 +89,15 @@ def wishes(scenario: Scenario) -> Wishes:
         needed = programs.setdefault(flow.sender, {})
         needed.update(dict.fromkeys(variant.programs))
         if tcp.receiver_program:
-            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(variant.receiver_programs))
+            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(receiver_programs(variant, tcp.ena_naming)))
         data, ack = (flow.sender, flow.receiver), (flow.receiver, flow.sender)
         initial = tcp.initial_window_packets if variant.builtin else 0
         settings = (tcp.rto_min_s, initial, flow.window_packets)
         want("rto_min_s, initial_window_packets, window_packets", *data, flow.name, settings)
-        want("delayed_ack", *ack, flow.name, tcp.delayed_ack)
+        want("delayed_ack", *ack, flow.name, tcp.acks_at_once)
         out = routes.setdefault(data, RouteWish())
         out.rto_min_s, out.initial_window, out.window_packets = settings
-        routes.setdefault(ack, RouteWish()).quick_ack = not tcp.delayed_ack
+        routes.setdefault(ack, RouteWish()).quick_ack = tcp.acks_at_once
     for flow in tcp_flows:  # a host that only receives offers what its senders may ask for
         variant, tcp = find_variant(flow.variant), tcp_of(scenario, flow)
         held = hosts.get(flow.receiver)
@@ -111,3 +112,16 @@ def wishes(scenario: Scenario) -> Wishes:
         hosts[flow.receiver] = HostWish(variant if held is None else held.variant, sysctls)
     needing = {name: replace(wish, programs=tuple(programs.get(name, ()))) for name, wish in hosts.items()}
     return Wishes(needing, routes)
+
+
+def _check_clock(flow: Flow, tcp: TcpOptions) -> None:
+    """Raises RunError for a clock that no Linux host can be told to have."""
+    refused = {
+        "tick_s": (tcp.tick_s, (TcpOptions.tick_s,), "the tick is compiled into the kernel (CONFIG_HZ)"),
+        "delayed_ack_s": (tcp.delayed_ack_s, (0, TcpOptions.delayed_ack_s), "TCP_DELACK_MIN is compiled in"),
+        "backoff": (tcp.backoff, (TcpOptions.backoff,), "Linux keeps it until there is an RTT sample"),
+    }
+    for name, (value, allowed, why) in refused.items():
+        if value not in allowed:
+            words = " or ".join(map(str, allowed))
+            raise RunError(f"flow {flow.name}: tcp.{name} {value}: {why}; with Linux hosts allowed: {words}")

@@ -43,7 +43,9 @@ def test_the_switch_does_as_well_as_a_receiver_that_knows_ena(points: Points, se
     assert switch["transfer_bps"] > 0.8 * receiver["transfer_bps"]  # more: it also names what a bad IPv4 header hides
     # Who finds the corrupted segments is the one, then the other.
     assert (receiver["ena_corrupted"] > 0, switch["ena_corrupted"]) == (True, 0)
-    assert switch["ena_notified"] == pytest.approx(receiver["ena_notified"], rel=0.2)
+    # The receiver's ACKs name each once, and some are hit themselves; the switch marks every ACK while one is missing.
+    assert 0.9 * receiver["ena_corrupted"] < receiver["ena_notified"] <= receiver["ena_corrupted"]
+    assert switch["ena_notified"] > 2 * receiver["ena_notified"]
 
 
 def test_ena_in_the_switch_is_worth_it(points: Points) -> None:

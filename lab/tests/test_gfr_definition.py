@@ -7,6 +7,7 @@ import pytest
 from fairlane_controller.programs.gfr.config import Queues
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports, way
+from fairlane_controller.programs.gfr.model import guaranteed_shares
 from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.topology_scripts import fl_topology
@@ -103,13 +104,32 @@ def test_the_controller_gets_the_vcs_where_they_enter_and_cross() -> None:
     assert far.mcr == 40_000_000
 
 
+def test_queues_weighted_by_the_guarantees_alone() -> None:
+    """Weights of the rest that are as the MCRs make w_i a multiple of MCR_i; the fair shares stay those of (3)."""
+    threshold = (
+        '{ scheme = "double_epd", scheduler = "fifo", label = "a" }, { scheme = "proposed",',
+        '{ scheme = "pervc_threshold",',
+    )
+
+    def w_bps(*changes: tuple[str, str]) -> list[float]:
+        (scenario,) = expand(definition(threshold, *changes))
+        vcs = gfr_config(scenario, fl_topology.check(dict(scenario.topology))).vcs
+        return guaranteed_shares([vc.mcr for vc in vcs], 51_840_000, [vc.weight for vc in vcs])
+
+    assert w_bps() == pytest.approx([10_920_000, 40_920_000])
+    weighted = ("[control]", '[control]\nwrr_weights = "mcr"')
+    assert w_bps(weighted) == pytest.approx([51_840_000 / 5, 51_840_000 * 4 / 5])
+    with pytest.raises(ExperimentError, match=r'control.wrr_weights: "mcr" is for scheme = "pervc_threshold"'):
+        definition(weighted)
+
+
 def test_ways_follow_the_routes() -> None:
     scenario = expand(definition())[0]
     topology = fl_topology.check(dict(scenario.topology))
     assert way(topology, "h4", "h12").out == (("s1", 7), ("s2", 2), ("s3", 4))
     ports = gfr_ports(scenario, topology)
     assert {key: sorted(port.vcs) for key, port in ports.items()} == {("s1", 7): ["vc1", "vc2"], ("s2", 2): ["vc2"]}
-    assert ports["s1", 7].capacity_bps == 51_840_000
+    assert ports["s1", 7].capacity_bps == pytest.approx(51_840_000, rel=0.01)
 
 
 @pytest.mark.parametrize(

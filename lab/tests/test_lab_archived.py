@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
@@ -13,6 +16,7 @@ from fairlane_lab.estimates import cost
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report.archive import archive_run
 from fairlane_lab.report.archived import find_archived
+from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.sweep.runners import SIM, local_executor
 from test_lab_definition import FILE
 from typer.testing import CliRunner
@@ -50,21 +54,46 @@ def test_where_a_sample_is_the_same_the_archive_is_judged_and_nothing_else_is_ru
 @pytest.mark.parametrize(
     ("runner", "says"), [("other", ", archived is "), ("fails", "run 1: this machine stood still")]
 )
-def test_where_a_sample_differs_everything_is_run(
+def test_a_sample_that_differs_fails_and_says_where(
     runner: str, says: str, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RUNNERS, "sim", f"lab_fake_runners:{runner}")
-    _, said = run(small, "--archived", "--no-plots", "--results", str(tmp_path / "again"))
+    code, said = run(small, "--archived", "--results", str(tmp_path / "again"))
+    assert code == 1
     assert "6 of 6" not in said
     assert says in said
-    assert (tmp_path / "again" / "small" / "latest" / "runs.parquet").exists()
+    assert not (tmp_path / "again").exists(), "what is wrong is not hidden by new runs"
 
 
-def test_a_file_that_runs_otherwise_now_is_run(small: str, tmp_path: Path) -> None:
+def test_one_number_changed_in_an_archive_is_found(small: str, tmp_path: Path) -> None:
+    """Whichever run it is of: only a sample is made again."""
+    (path,) = (tmp_path / "data").glob("*.runs.parquet")
+    table = pq.read_table(path)
+    place = table.column_names.index("goodput_bps")
+    values = table["goodput_bps"].to_pylist()
+    values[-1] += 1
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values)), path)
+    code, said = run(small, "--archived", "--check")
+    assert code == 1
+    assert "its numbers are not those that were archived" in said
+
+
+def test_an_archive_of_before_its_digest_says_so(small: str, tmp_path: Path) -> None:
+    (path,) = (tmp_path / "data").glob("*.runs.parquet")
+    table = pq.read_table(path)
+    about = json.loads(table.schema.metadata[b"fairlane"])
+    del about["rows"]
+    pq.write_table(table.replace_schema_metadata({b"fairlane": json.dumps(about)}), path)
+    code, said = run(small, "--archived", "--check")
+    assert code == 1
+    assert "archived before archives said what they hold: run it anew" in said
+
+
+def test_a_file_that_runs_otherwise_now_says_so(small: str) -> None:
     Path(small).write_text(FILE.replace("duration_s = 20", "duration_s = 21"))
-    _, said = run(small, "--archived", "--no-plots", "--results", str(tmp_path / "again"))
-    assert "the archive's" not in said
-    assert (tmp_path / "again").exists()
+    code, said = run(small, "--archived")
+    assert code == 1
+    assert "run it anew" in said
 
 
 @pytest.mark.parametrize("option", [["--quick"], ["--repeats", "3"], ["--seed", "2"], ["--runtime", "mininet"]])
@@ -77,9 +106,11 @@ def test_what_no_archive_has_is_refused(option: list[str], small: str) -> None:
 @pytest.mark.parametrize("name", IN_SIM)
 def test_a_run_of_docs_results_comes_out_the_same(name: str) -> None:
     """The short form of `fairlane lab run all --archived --check`: of each experiment the smallest run of the sample."""
-    found = find_archived(RESULTS_DATA, load(name), "sim")
-    if found is None:
-        pytest.skip("was measured before its file changed")
+    try:
+        found = find_archived(RESULTS_DATA, load(name), "sim")
+    except RunFolderError as error:
+        pytest.skip(str(error))
+    assert found is not None
     least = min(found.sample, key=cost)
     if cost(least) > LARGEST_COST:
         pytest.skip(f"its smallest run is of {cost(least):.0f} packets")

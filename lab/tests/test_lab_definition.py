@@ -68,6 +68,9 @@ by = "case"
 """
 
 
+EXACT = ("[run]\n", '[run]\ndraws.fixed = "numbers of the file are looked at"\n')
+
+
 def definition(*changes: tuple[str, str]) -> Definition:
     text = FILE
     for old, new in changes:
@@ -103,7 +106,7 @@ def test_points_are_cases_times_sweep_in_the_file_s_order() -> None:
 
 
 def test_references_and_sums_end_in_the_topology() -> None:
-    slow = expand(definition())[0]
+    slow = expand(definition(EXACT))[0]
     links = {(link["a"], link["b"]): link for link in slow.topology["links"]}
     assert links["s1-p3", "s2-p1"] == {"a": "s1-p3", "b": "s2-p1", "bandwidth": 1_000_000, "delay": 8000}
     assert links["h1", "s1-p1"]["delay"] == 1500
@@ -112,7 +115,7 @@ def test_references_and_sums_end_in_the_topology() -> None:
 
 
 def test_a_negative_offset_starts_the_others_later() -> None:
-    first, second = expand(definition())[:2]
+    first, second = expand(definition(EXACT))[:2]
     assert [flow.start_s for flow in first.flows] == [0.5, 0.0]
     assert [flow.start_s for flow in second.flows] == [0.0, 0.5]
 
@@ -162,6 +165,12 @@ def test_mininet_has_its_own_repeats_and_points() -> None:
     assert [each.point for each in scenarios] == ["slow/threshold=4", "slow/threshold=6", "fast/threshold=4", "fast/threshold=6"]  # fmt: skip
 
 
+def test_what_only_simulated_hosts_are_told_is_not_for_linux() -> None:
+    one = definition(("[mininet]", "[sim.tcp]\ntick_s = 0.01\n[mininet]"))
+    ticks = {runtime: expand(one, Selection(runtime=runtime))[0].tcp.tick_s for runtime in ("sim", "kernel", "mininet")}
+    assert ticks == {"sim": 0.01, "kernel": 0, "mininet": 0}
+
+
 def test_a_selection_overrides_a_sweep_restricts_cases_and_changes_the_run() -> None:
     values = {"threshold": (9, "auto"), "case": ("fast",), "duration_s": (10,), "buffer_packets": (20,)}
     scenarios = expand(definition(), Selection(values=values, repeats=1))
@@ -207,7 +216,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (("= 8_000_000 / $rate_bps", "= open('x')"), "small.toml: topology.links.s1-s2.delay_ms: got \"= open('x')\"; not a sum of numbers and $parameters with + - * / and brackets"),
         (("= 8_000_000 / $rate_bps", "= 1 / ($rate_bps - 4_000_000)"), "got '= 1 / ($rate_bps - 4_000_000)'; divides by zero (at fast/threshold=4)"),
         (("warmup_s = 5", "warmup_s = 25"), "small.toml: run: warmup_s 25 leaves nothing of duration_s 20 to measure"),
-        (("repeats = 2", "repeat = 2"), "small.toml: run.repeat: there is no key 'repeat'. Did you mean 'repeats'? There are: duration_s, warmup_s, repeats, starts, sample_s, series_repeats"),
+        (("repeats = 2", "repeat = 2"), "small.toml: run.repeat: there is no key 'repeat'. Did you mean 'repeats'? There are: duration_s, warmup_s, repeats, starts, draws, sample_s, series_repeats"),
         (("rate_bps = 1_000_000", "rate_bps = -1"), "small.toml: topology.links.s1-s2.rate_bps: got -1; input should be greater than or equal to 0"),
         (("rate_bps = 1_000_000", ""), "small.toml: cases[0]: has no rate_bps, which other cases have"),
         (('label = "fast"', 'label = "slow"'), "small.toml: cases[1].label: 'slow' is the label of an earlier case"),

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from fairlane_lab.definition import ExperimentError, expand
@@ -31,6 +32,7 @@ name = "reno"
 sender = "h1"
 receiver = "h2"
 [run]
+draws.fixed = "numbers of the file are looked at"
 duration_s = 40
 warmup_s = 5
 """
@@ -71,6 +73,18 @@ def test_a_preset_replaces_what_the_file_says_and_what_stands_beside_it_wins() -
     assert set(link_of(first())["a_to_b"]) == {"delay_ns", "jitter_ns", "rate_bps", "loss", "ber", "queue_packets"}
 
 
+def test_where_errors_fall_is_a_setting_of_the_link_and_of_a_change() -> None:
+    run = first(
+        '[[changes]]\nat_s = 8\nlink = "s1-s2"\nerrors_in = "frame"\nspare_retransmissions = false\n',
+        'links."s1-s2" = { ber = 1e-6, errors_in = "payload", spare_retransmissions = true }',
+    )
+    for way in ("a_to_b", "b_to_a"):
+        assert (link_of(run)[way]["errors_in"], link_of(run)[way]["spare_retransmissions"]) == ("payload", True)
+    assert changes_of(run)[0]["set"] == {"errors_in": "frame", "spare_retransmissions": False}
+    with pytest.raises(ExperimentError, match="errors_in"):
+        first(links='links."s1-s2" = { errors_in = "header" }')
+
+
 def test_a_presets_own_changes_are_played_until_the_end() -> None:
     run = first(links='links."s1-s2" = { preset = "leo" }')
     changes = changes_of(run)
@@ -94,6 +108,24 @@ def test_every_setting_may_change_and_be_repeated() -> None:
     settings = {"jitter_ns": 10**6, "ge_enter": 0.1, "ge_leave": 0.5, "ge_loss": 0.2, "ge_ber": 1e-4, "reorder": True, "queue_packets": 7}  # fmt: skip
     assert changes[0] == {"at_ns": 8 * 10**9, "link": "s1-s2", "direction": "b_to_a", "set": settings}
     assert changes[1] == {"at_ns": 8 * 10**9, "link": "s1-s2", "direction": "b_to_a", "spike_ns": 5 * 10**8}
+
+
+def test_a_spike_that_blocks_the_line_stops_the_port_and_the_hosts_wire() -> None:
+    spike = '[[changes]]\nat_s = 8\nlink = "{}"\nspike_s = 5\nspike_blocks = "line"\n'
+    stop = {"at_ns": 8 * 10**9, "spike_ns": 5 * 10**9}
+    assert changes_of(first(spike.format("s1-s2"))) == [
+        {**stop, "switch": "s1", "port": 2},
+        {**stop, "switch": "s2", "port": 1},
+    ]
+    assert changes_of(first(spike.format("h1-s1"))) == [
+        {**stop, "link": "h1-s1", "direction": "a_to_b", "spike_blocks": "line"},
+        {**stop, "switch": "s1", "port": 1},
+    ]
+
+
+def test_a_steady_rate_is_read_beside_a_spike_of_its_port() -> None:
+    run = first('[[changes]]\nat_s = 8\nlink = "s1-s2"\nspike_s = 5\nspike_blocks = "line"\n')
+    assert [at_s for at_s, _ in rate_steps(resolve(run, PERIOD_NS), "s1", 2)] == [0.0]
 
 
 def test_the_wire_is_there_for_a_link_that_only_changes() -> None:
@@ -125,6 +157,8 @@ def test_a_topologys_own_changes_run_in_both_runners() -> None:
         ("", 'links."s1-s2" = { trace = "no.trace" }', "there is no file 'no.trace'; a relative name is beside the experiment or below mininet/topologies"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\njitter_ms = 9\n', "", "changes[0].jitter: 9000 µs exceed the delay; allowed: 0 to 5000 µs"),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nge_leave = 0\n', "", "changes[0].ge_leave: got 0; input should be greater than or equal to 0.000001"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nloss = 0\nspike_blocks = "line"\n', "", "spike_blocks says what a spike blocks; spike_s is missing"),
+        ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nspike_s = 1\nspike_blocks = "queue"\n', "", "changes[0].spike_blocks: got 'queue'; "),
         ('[[changes]]\nat_s = 8\nlink = "s1-s2"\nevery_s = 0\nloss = 0\n', "", "changes[0].every_s: got 0; input should be greater than or equal to 0.01"),
     ],
 )  # fmt: skip
@@ -147,6 +181,24 @@ def test_bursts_outages_and_spikes_reach_the_senders() -> None:
     for stopped in (cut, held):
         assert sum(flow.timeouts or 0 for flow in stopped.flows) >= 2
         assert goodput_bps(stopped) < 0.85 * goodput_bps(clean)
+
+
+def test_bcr_measures_the_new_rate_behind_a_blocked_line() -> None:
+    """2 Mbit/s before the spike, 1 Mbit/s behind it; a sender that does not estimate has no such number."""
+
+    def held(variant: str, blocks: Literal["delivery", "line"]) -> RunResult:
+        spike = Change(8, "s1-s2", spike_s=3.0, spike_blocks=blocks)
+        return run(scenario(replace(RENO, variant=variant), changes=(spike, Change(8, "s1-s2", rate_bps=1_000_000))))
+
+    (flow,) = held("bcr", "line").flows
+    assert flow.bw_est_bps is not None
+    assert flow.bw_est_ratio is not None
+    assert flow.bw_est_ratio == flow.bw_est_bps / 1e6
+    assert 0.75 < flow.bw_est_ratio < 1.25
+    (flow,) = held("bcr", "delivery").flows
+    assert flow.bw_est_ratio is not None
+    assert flow.bw_est_ratio > 1.25
+    assert held("erto", "line").flows[0].bw_est_ratio is None
 
 
 def test_a_trace_is_the_bottleneck_that_it_says(tmp_path: Path) -> None:

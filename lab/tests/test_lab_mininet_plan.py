@@ -147,6 +147,24 @@ def test_routes_carry_what_linux_takes_from_them() -> None:
     assert [wish.words() for wish in wishes(scenario()).routes.values()] == [[]] * 4
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"tick_s": 0.01}, r"flow reno: tcp.tick_s 0.01: the tick is compiled into the kernel .*allowed: 0.0"),
+        ({"delayed_ack_s": 0.2}, r"flow reno: tcp.delayed_ack_s 0.2: .*allowed: 0 or 0.04"),
+        ({"backoff": "reset"}, r"flow reno: tcp.backoff reset: .*allowed: kept"),
+    ],
+)
+def test_linux_hosts_keep_their_kernel_s_clock(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        wishes(scenario(replace(RENO, tcp=option)))
+
+
+def test_no_delay_of_acks_is_a_route_s_quickack() -> None:
+    wanted = wishes(scenario(tcp=TcpOptions(delayed_ack_s=0)))
+    assert " ".join(wanted.routes["h3", "h1"].words()) == "quickack 1"
+
+
 def test_a_receiver_offers_what_its_senders_ask_for() -> None:
     modern = replace(VEGAS, variant="cubic-linux")
     wanted = wishes(scenario(RENO, modern)).hosts

@@ -62,6 +62,7 @@ sweep.sender = [{ label = "ena-sack", variant = "ena-sack", receive_windows = 4 
 sweep.file_bytes = [100_000]
 quick.only = {}
 mininet.only = {}
+cases = []
 tcp.receiver_program = false
 """
 

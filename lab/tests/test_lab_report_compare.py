@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fairlane_lab.report import RunFolderError, compare_runs, compare_table, open_run, trace_statistics
+from fairlane_lab.report.differences import difference_interval
+from fairlane_lab.report.run_folder import Spread
 from fairlane_lab.report.traces import read_traces, turns, weighted_quantile
 from report_folders import make_folder, text_of
 from rich.console import Console
@@ -143,3 +145,16 @@ def test_traces_of_a_run_folder_are_read_with_their_statistics(tmp_path: Path) -
     assert reno.statistics.amplitude == pytest.approx(15, abs=1)
     assert vegas.statistics.mean == pytest.approx(4, abs=0.2)
     assert reno.statistics.duration_s < reno.t_s[-1] - 14
+
+
+def test_a_difference_is_within_the_spread_where_its_interval_holds_0() -> None:
+    """Not where the ranges of the runs touch."""
+    one, far, near = Spread(33.7, 33.6, 36.0, 20, 33.6, 95.8), Spread(81.8, 80.0, 83.0, 20, 60.0, 90.0), Spread(34.5, 33.0, 36.0, 20)  # fmt: skip
+    low, high = difference_interval(far, one)
+    assert low > 40, "their ranges overlap: 33.6 to 95.8 and 60 to 90"
+    assert high < 52
+    low, high = difference_interval(near, one)
+    assert low < 0 < high
+    ratio = one.over(Spread(10.0, 9.0, 11.0, 20))
+    assert ratio.value == pytest.approx(3.37)
+    assert ratio.lo < ratio.value < ratio.hi, "a quotient keeps its spread"

@@ -19,7 +19,7 @@ from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics
 from fairlane_lab.results.slowdown import slowdown_metrics, with_slowdowns
-from fairlane_lab.results.statistics import aggregate, coverage, holm
+from fairlane_lab.results.statistics import aggregate, aggregate_ratio, coverage, holm
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
@@ -181,13 +181,30 @@ def test_the_median_s_interval_is_made_of_order_statistics() -> None:
     assert aggregate([4.0]).lo == aggregate([4.0]).hi == 4.0
 
 
-def test_the_mean_s_interval_is_student_s() -> None:
-    values = [1.0, 2.0, 3.0, 4.0]
-    found = aggregate(values, "mean")
-    half = 3.1824 * statistics.stdev(values) / 2
-    assert (found.value, found.lo, found.hi) == (2.5, pytest.approx(2.5 - half, abs=1e-3), pytest.approx(2.5 + half, abs=1e-3))  # fmt: skip
+def test_the_mean_s_interval_is_bca_and_stays_where_the_values_are() -> None:
+    jain = [0.999, 0.998, 1.0, 1.0, 0.91, 1.0, 0.999, 1.0, 1.0, 1.0]
+    found = aggregate(jain, "mean")
+    assert found.value == pytest.approx(0.9906)
+    assert 0.91 < found.lo < 0.98, "the one low run pulls the lower end down"
+    assert 0.995 < found.hi <= 1.0, "Student's t says 1.011"
+    assert found == aggregate(jain, "mean"), "a fixed seed"
+    few = aggregate([1.0, 2.0, 4.0], "mean")
+    assert (few.lo, few.hi) == (1.0, 4.0), "below 6 the range"
     with pytest.raises(ValueError, match="no values"):
         aggregate([])
+
+
+def test_a_ratio_of_middles_is_not_the_mean_of_pairs_with_tiny_denominators() -> None:
+    above = [2.5 + n / 100 for n in range(20)]
+    below = [1.2 + n / 100 for n in range(19)] + [0.001]
+    mean, middle = (aggregate_ratio(above, below, statistic) for statistic in ("mean", "median"))
+    assert mean is not None
+    assert middle is not None
+    assert mean.value == pytest.approx(statistics.fmean(above) / statistics.fmean(below))
+    assert middle.value == pytest.approx(statistics.median(above) / statistics.median(below))
+    assert statistics.fmean(a / b for a, b in zip(above, below, strict=True)) > 100
+    assert 1.8 < middle.lo < middle.value < middle.hi < 2.4
+    assert aggregate_ratio([1.0, 2.0], [0.0, 0.0]) is None
 
 
 POINTS = [
@@ -232,17 +249,30 @@ def test_a_verdict_needs_enough_runs() -> None:
     good, bad = [0.9 + n / 1000 for n in range(10)], [0.7 + n / 1000 for n in range(10)]
     assert state([runs("a", *good)], min=0.8) == [("met", True)]
     assert state([runs("a", *bad)], min=0.8) == [("not met", False)]
-    assert state([runs("a", *good[:5])], min=0.8) == [("undecided", None)], "chance alone: 1 in 32"
+    few = [("too few by design", None)]
+    assert state([runs("a", *good[:5])], min=0.8) == few, "chance alone: 1 in 32"
     assert state([runs("a", *good[:6])], min=0.8) == [("met", True)], "1 in 64"
-    assert state([runs("a", *bad[:3])], min=0.8) == [("undecided", None)]
+    assert state([runs("a", *bad[:3])], min=0.8) == few
     assert state([runs("a", 0.6, 0.9, 0.7, 0.95, 0.85, 0.5, 0.9, 0.88)], min=0.8) == [("undecided", None)]
     assert state([runs("a", *good)], min=0.8, max=0.95) == [("met", True)]
     assert state([runs("a", *good)], min=0.8, max=0.85) == [("not met", False)]
-    assert state([runs("a", *good[:3])], min=0.8, statistic="mean") == [("met", True)], "these three are close together"
-    assert state([runs("a", 0.7, 0.9, 0.95)], min=0.8, statistic="mean") == [("undecided", None)]
-    assert state([runs("a", 0.9, 0.7)], min=0.8, statistic="min") == [("not met", False)], (
-        "of these runs: no chance in it"
+    assert state([runs("a", *good[:5])], min=0.8, statistic="mean") == few
+    assert state([runs("a", *good)], min=0.8, statistic="mean") == [("met", True)]
+    assert state([runs("a", *good[:9], 0.01)], min=0.8, statistic="mean") == [("undecided", None)], (
+        "nine runs are above, the mean's interval is not"
     )
+    assert state([runs("a", *[1.0] * 10)], min=1.0) == [("met", True)], "what is on the bound is within"
+
+
+@pytest.mark.parametrize("statistic", ["min", "max"])
+def test_a_verdict_on_every_run_is_refuted_by_one_and_shown_for_a_share_of_all(statistic: str) -> None:
+    bound = {"min": 0.8} if statistic == "min" else {"max": 0.95}
+    good = [0.9 + n / 1000 for n in range(20)]
+    assert state([runs("a", *good)], statistic=statistic, **bound) == [("met", True)], "0.75 ** 20 = 0.003"
+    assert state([runs("a", *good[:12])], statistic=statistic, **bound) == [("undecided", None)], "0.75 ** 12 = 0.03"
+    outside = 0.5 if statistic == "min" else 0.99
+    assert state([runs("a", *good[:9], outside)], statistic=statistic, **bound) == [("not met", False)]
+    assert state([runs("a", *good[:4], outside)], statistic=statistic, **bound) == [("too few by design", None)]
 
 
 def test_an_undecided_verdict_says_how_many_runs_would_decide_it() -> None:
@@ -253,19 +283,73 @@ def test_an_undecided_verdict_says_how_many_runs_would_decide_it() -> None:
     distance = statistics.median(values) - 0.8
     assert found.runs_needed == pytest.approx(3.1416 / 2 * (1.96 * statistics.stdev(values) / distance) ** 2, abs=1)
     (few,) = judge([expectation(min=0.8)], [runs("a", 0.9)], "sim")
-    assert (few.state, few.runs_needed) == ("undecided", 6)
-    (on_it,) = judge([expectation(min=0.8)], [runs("a", 0.7, 0.8, 0.9)], "sim")
+    assert (few.state, few.runs_needed) == ("too few by design", 6)
+    (on_it,) = judge([expectation(min=0.8)], [runs("a", 0.7, 0.8, 0.9, 0.6, 0.8, 0.95)], "sim")
     assert (on_it.state, on_it.runs_needed) == ("undecided", None)
 
 
-def test_all_points_of_an_expectation_are_one_family() -> None:
-    seven = [0.9 + n / 1000 for n in range(7)]
-    alone = state([runs("a", *seven)], min=0.8)
-    many = state([runs(f"p{n}", *seven) for n in range(10)], min=0.8)
-    assert alone == [("met", True)]
-    assert set(many) == {("undecided", None)}, "ten chances of 1 in 128"
-    eleven = [0.9 + n / 1000 for n in range(11)]
-    assert set(state([runs(f"p{n}", *eleven) for n in range(10)], min=0.8)) == {("met", True)}
+def test_all_expectations_of_a_page_are_one_family() -> None:
+    seven, eleven = ([0.9 + n / 1000 for n in range(count)] for count in (7, 11))
+
+    def states(values: list[float], sentences: int) -> set[str]:
+        asked = [expectation(text=f"{n}", min=0.8) for n in range(sentences)]
+        return {verdict.state for verdict in judge(asked, [runs("a", *values)], "sim")}
+
+    assert states(seven, 1) == {"met"}
+    assert states(seven, 10) == {"too few by design"}, "ten chances of 1 in 128: no seven runs could"
+    assert states(eleven, 10) == {"met"}
+    (found,) = judge([expectation(min=0.8, per=())], [runs(f"p{n}", *seven) for n in range(10)], "sim")
+    assert found.state == "met", "one sentence that all ten points have to be within: each is"
+
+
+def test_where_others_are_decided_too_few_by_design_is_of_the_runs_not_of_what_they_say() -> None:
+    asked = [expectation(text=f"{n}", min=0.8) for n in range(5)]
+    mixed = [0.9, 0.7] * 4 + [0.9] * 2
+    assert {found.state for found in judge(asked, [runs("a", *mixed)], "sim")} == {"undecided"}
+    (found, *_) = judge(asked, [runs("a", *mixed[:7])], "sim")
+    assert (found.state, found.runs_needed) == ("too few by design", 8)
+
+
+def test_a_picked_point_is_judged_by_the_runs_that_did_not_pick_it() -> None:
+    lucky = [0.99 if n % 2 == 0 else 0.5 for n in range(20)]
+    plain = [0.8 + n / 1000 for n in range(20)]
+    points = [runs("lucky", *lucky, threshold=1), runs("plain", *plain, threshold=2)]
+    (found,) = judge([expectation(min=0.9, over="threshold", per=())], points, "sim")
+    assert (found.points, found.value, found.runs, found.state) == (["lucky"], 0.5, 10, "not met")
+
+
+def test_a_bound_on_the_picked_parameter_is_judged_by_what_each_run_picks() -> None:
+    used = {1: 0.9, 2: 0.99, 3: 1.0}
+    points = [
+        PointRuns(f"{n}", {"threshold": n}, [{"repeat": run, "utilisation": use - (0.1 if run == 0 else 0)} for run in range(10)])
+        for n, use in used.items()
+    ]  # fmt: skip
+    first = {
+        "metric": "threshold",
+        "over": "threshold",
+        "pick": "first",
+        "per": (),
+        "given": {"utilisation": Between(min=0.97)},
+    }
+    (found,) = judge([expectation(min=2, max=2, **first)], points, "sim")
+    assert (found.value, found.runs, found.state) == (2.0, 10, "met"), "in run 0 nothing qualifies: 9 of 10"
+    none = first | {"given": {"utilisation": Between(min=2)}}
+    (found,) = judge([expectation(min=2, max=2, **none)], points, "sim")
+    assert (found.value, found.state) == (None, "not met")
+
+
+def test_an_interval_without_a_width_says_why() -> None:
+    def same(*values: float, metric: str = "fairness", fixed: str = "") -> str:
+        row = PointRuns("a", {}, [{"repeat": n, metric: value} for n, value in enumerate(values)])
+        return judge([expectation(metric=metric, min=0.1)], [row], "sim", fixed=fixed)[0].same
+
+    assert same(*[1.0] * 8) == "the same in every run, because it cannot be more"
+    assert same(*[0.0] * 8, metric="timeouts") == "the same in every run, because it cannot be less"
+    assert same(*[7.0] * 8, metric="timeouts").startswith("the same in every run, because it counts whole things")
+    assert same(*[0.5] * 8) == "the same in every run, because nothing that is drawn reaches it"
+    assert same(*[0.5] * 8, fixed="the proof is of one run") == "the same in every run, because the proof is of one run"
+    assert same(*[1.0] * 9, 0.5) == "the same in 9 of 10 runs, because it cannot be more"
+    assert same(*[0.5 + n / 100 for n in range(8)]) == ""
 
 
 def test_a_ratio_is_of_pairs() -> None:
@@ -274,6 +358,9 @@ def test_a_ratio_is_of_pairs() -> None:
     two = runs("x/b", *(value * 0.9 for value in base), scheme="b", case="x")
     asked = {"max": 0.95, "where": {"scheme": "b"}, "relative_to": {"scheme": "a"}}
     assert state([one, two], **asked) == [("met", True)], "0.9 in every pair, although the runs differ eightfold"
+    (found,) = judge([expectation(**asked)], [one, two], "sim")
+    assert (found.value, found.lo, found.hi) == (pytest.approx(0.9), pytest.approx(0.9), pytest.approx(0.9))
+    assert found.same.startswith("the same in every run")
     shuffled = PointRuns(two.point, two.params, list(reversed(two.rows)))
     assert state([one, shuffled], **asked) == [("met", True)], "by their repeat, not by their place"
 

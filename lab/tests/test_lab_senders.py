@@ -39,6 +39,8 @@ def test_the_ceiling_of_a_long_file_is_the_window_or_the_line() -> None:
     assert large == pytest.approx(1_544_000 * 512 / 552, rel=0.01)
     hit = ceiling_bps(10**9, Line(1_544_000, 0.59, 1e-5), 512, 112_640, 1, 40)
     assert hit / large == pytest.approx(1 - segment_error(1e-5, 552), rel=1e-3)
+    payload = ceiling_bps(10**9, Line(1_544_000, 0.59, 1e-5, "payload"), 512, 112_640, 1, 40)
+    assert payload / large == pytest.approx(1 - segment_error(1e-5, 512), rel=1e-3)
 
 
 def test_the_ceiling_of_a_short_file_is_slow_start() -> None:
@@ -88,6 +90,9 @@ def test_the_slowest_recovery_counts_and_none_if_one_never_comes() -> None:
         "recovery_s": 1.5,
     }
     assert spike_metrics([flow("a", 0.5), flow("b", None)], [port])["recovery_s"] is None
+    estimates = replace(flow("a", 0.5), bw_est_bps=4e5, bw_est_ratio=0.8)
+    assert spike_metrics([estimates], [port])["bw_est_ratio"] == 0.8
+    assert "bw_est_bps" not in spike_metrics([estimates, flow("b", 1.0)], [port]), "one of them is not known"
     assert spike_metrics([FlowResult("c", "c", "reno", 1.0, 1e6, 0, 0, 1.0, 1.0)], [port]) == {}
 
 

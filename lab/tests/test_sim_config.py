@@ -77,11 +77,31 @@ def test_a_variant_s_options() -> None:
     own = Flow("l", "g", "h1", "h3", variant="reno-linux", tcp={"initial_window_packets": 4, "sack": True})
     assert tcp_object(own, TcpOptions())["initial_window_packets"] == 4
     assert tcp_object(own, TcpOptions())["recovery"] == "sack"
+
+    def naming(variant: str, **tcp: Any) -> object:
+        return tcp_object(Flow("e", "g", "h1", "h3", variant=variant, tcp=tcp), TcpOptions()).get("ena_naming")
+
+    assert (naming("ena-sack"), naming("ena-sack+"), naming("sack", ena_naming="own")) == ("own", "lowest", None)
+    assert (naming("ena-sack", ena_naming="lowest"), naming("ena-sack+", ena_naming="own")) == ("lowest", "own")
     ena = Flow("e", "g", "h1", "h3", variant="ena-sack", tcp={"receiver_program": False})
     assert (tcp_object(ena, TcpOptions())["cc"], tcp_object(ena, TcpOptions())["ena"]) == ("ena_rfc6675", False)
     mrto = Flow("m", "g", "h1", "h3", variant="nss-mrto")
     assert tcp_object(mrto, TcpOptions(rto_min_s=0.2))["rto_min_ns"] == 4_000_000
     assert tcp_object(replace(mrto, tcp={"rto_min_s": 0.1}), TcpOptions())["rto_min_ns"] == 100_000_000
+    linux_2_4 = TcpOptions(tick_s=0.01, delayed_ack_s=0.2, backoff="reset")
+    clock = {
+        name: tcp_object(mrto, linux_2_4)[name]
+        for name in ("tick_ns", "rto_min_ns", "delayed_ack_timeout_ns", "backoff")
+    }
+    assert clock == {
+        "tick_ns": 10_000_000,
+        "rto_min_ns": 10_000_000,
+        "delayed_ack_timeout_ns": 200_000_000,
+        "backoff": "reset",
+    }
+    assert tcp_object(RENO, linux_2_4)["rto_min_ns"] == 200_000_000
+    assert "tick_ns" not in reno
+    assert (reno["delayed_ack"], tcp_object(RENO, TcpOptions(delayed_ack_s=0))["delayed_ack"]) == (True, False)
     clamped = Flow("c", "g", "h1", "h3", window_packets=7)
     assert tcp_object(clamped, TcpOptions(delayed_ack=False))["cwnd_clamp_packets"] == 7
     assert ("ecn" in reno, tcp_object(RENO, TcpOptions(ecn=True))["ecn"]) == (False, True)

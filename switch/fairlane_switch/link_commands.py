@@ -18,19 +18,20 @@ from rich.table import Table
 
 from fairlane_switch.link_control import (
     DIRECTIONS,
+    SPIKE_BLOCKS,
     WAYS,
     LinkNow,
     WayNow,
     change_link,
-    hold_link,
-    need_wire,
+    cut_link,
     read_links,
     read_stats,
+    spike_link,
 )
 from fairlane_switch.link_presets import PRESETS
 from fairlane_switch.running import RunningError, RunningLink, RunningTopology, find_running
 from fairlane_switch.units import format_us, parse_share, parse_time_us
-from fairlane_switch.wire import Direction
+from fairlane_switch.wire import Direction, SpikeBlocks
 
 app = typer.Typer(
     name="link", help="Links of a running topology: list, show, set, spike, outage.", no_args_is_help=True
@@ -213,6 +214,8 @@ def set_link(
     rate: Annotated[str | None, typer.Option(help="Of the switch ports at its ends, and of the wire where a host sends, such as 500kbit.")] = None,
     loss: Annotated[str | None, typer.Option(help="Probability that a packet is lost: 0.01 or 1%.")] = None,
     ber: Annotated[str | None, typer.Option(help="Probability that a bit is flipped.")] = None,
+    errors_in: Annotated[str | None, typer.Option(help="Where bits are flipped: frame or payload.")] = None,
+    spare_retransmissions: Annotated[bool | None, typer.Option("--spare-retransmissions/--hit-retransmissions", help="Whether what TCP sends again is never hit.")] = None,
     queue_packets: Annotated[int | None, typer.Option(help="Of the wire's own rate or trace.")] = None,
     ge_enter: Annotated[str | None, typer.Option(help="Bursts: probability per packet that one begins; 0: none.")] = None,
     ge_leave: Annotated[str | None, typer.Option(help="Probability per packet that it ends.")] = None,
@@ -238,7 +241,7 @@ def set_link(
         settings |= {key: parse_time_us(text, key[:-3]) for key, text in times.items() if text is not None}
         shares = {"loss": loss, "ber": ber, "ge_enter": ge_enter, "ge_leave": ge_leave, "ge_loss": ge_loss, "ge_ber": ge_ber}  # fmt: skip
         settings |= {key: parse_share(text, key) for key, text in shares.items() if text is not None}
-        others = {"jitter_distribution": jitter_distribution, "reorder": reorder, "queue_packets": queue_packets}
+        others = {"jitter_distribution": jitter_distribution, "reorder": reorder, "queue_packets": queue_packets, "errors_in": errors_in, "spare_retransmissions": spare_retransmissions}  # fmt: skip
         settings |= {key: value for key, value in others.items() if value is not None}
         if trace is not None:
             settings["trace"] = None if trace == "none" else str(Path(trace).resolve())
@@ -274,11 +277,23 @@ def spike(
     name: Name,
     duration: Annotated[str, typer.Argument(help="How long, such as 5s (at most 600s).")],
     direction: Way = "both",
+    blocks: Annotated[
+        str,
+        typer.Option(help="delivery: then all comes at once; line: nothing starts on it, packets wait in its queue."),
+    ] = "delivery",
     instance: Instance = None,
     json_output: Json = False,
 ) -> None:
-    """A delay spike: hold everything for so long, then release it at once, in order."""
-    _run(json_output, lambda: _hold(instance, name, direction, "spike", duration, json_output))
+    """A delay spike: let nothing pass for so long; no packet is lost by it."""
+
+    def work() -> None:
+        running, link, way = _find(instance, name, direction)
+        if blocks not in SPIKE_BLOCKS:
+            raise RunningError("bad_input", f"blocks {blocks!r} is not known; allowed: {', '.join(SPIKE_BLOCKS)}")
+        spike_link(running, link, way, parse_time_us(duration, "duration"), cast(SpikeBlocks, blocks))
+        _print_link(running, name, json_output)
+
+    _run(json_output, work)
 
 
 @app.command("outage")
@@ -290,11 +305,10 @@ def outage(
     json_output: Json = False,
 ) -> None:
     """An outage: lose everything that enters the link for so long."""
-    _run(json_output, lambda: _hold(instance, name, direction, "outage", duration, json_output))
 
+    def work() -> None:
+        running, link, way = _find(instance, name, direction)
+        cut_link(running, link, way, parse_time_us(duration, "duration"))
+        _print_link(running, name, json_output)
 
-def _hold(instance: str | None, name: str, direction: str, op: str, duration: str, as_json: bool) -> None:
-    running, link, way = _find(instance, name, direction)
-    need_wire(link)
-    hold_link(running, link, way, op, parse_time_us(duration, "duration"))
-    _print_link(running, name, as_json)
+    _run(json_output, work)

@@ -3,19 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
-from fairlane_switch.port_control import PortControlError, read_ports, set_port
+from fairlane_switch.port_control import PortControlError, read_ports, set_port, spike_port
 from fairlane_switch.running import LinkEnd, RunningError, RunningLink, RunningTopology
-from fairlane_switch.wire import Direction, LinkOptions, LinkStats, WireClient, WireError, WireUnreachableError
+from fairlane_switch.wire import (
+    Direction,
+    LinkOptions,
+    LinkStats,
+    SpikeBlocks,
+    WireClient,
+    WireError,
+    WireUnreachableError,
+)
 
-WAYS = ("a_to_b", "b_to_a")
+WAYS: tuple[Direction, Direction] = ("a_to_b", "b_to_a")
 DIRECTIONS: tuple[str, ...] = get_args(Direction)
+SPIKE_BLOCKS: tuple[str, ...] = get_args(SpikeBlocks)
 RATE_BPS_MAX = 400_000_000_000
 
 
@@ -96,10 +105,9 @@ def read_stats(running: RunningTopology, link: RunningLink) -> LinkStats | None:
         raise _failed(error) from error
 
 
-def _ends(link: RunningLink, direction: str) -> list[tuple[str, LinkEnd]]:
+def _ends(link: RunningLink, direction: str) -> list[tuple[Direction, LinkEnd]]:
     """(way, the end that sends into it) of the directions that are meant."""
-    ways = WAYS if direction == "both" else (direction,)
-    return [(way, link.a if way == "a_to_b" else link.b) for way in ways]
+    return [(way, link.a if way == "a_to_b" else link.b) for way in WAYS if direction in (way, "both")]
 
 
 def need_wire(link: RunningLink) -> None:
@@ -188,11 +196,45 @@ def _set_wire(
     return before
 
 
-def hold_link(running: RunningTopology, link: RunningLink, direction: Direction, op: str, duration_us: float) -> None:
-    """A delay spike (`op` `spike`) or an outage (`outage`). Raises RunningError."""
+def spike_link(
+    running: RunningTopology, link: RunningLink, direction: Direction, duration_us: float, blocks: SpikeBlocks
+) -> None:
+    """A delay spike. One that blocks the line stops the switch's port, or the wire's line where a host sends. Raises RunningError."""
+    if blocks == "delivery":
+        _ask_wire(running, link, lambda wire: wire.spike(link.name, duration_us, direction=direction))
+        return
+    ends = _ends(link, direction)
+    now = next(now for now in read_links(running) if now.link.name == link.name)
+    for way, end in ends:
+        options = now.ways[WAYS.index(way)].options
+        why = None
+        if end.port and running.target != "embedded":
+            why = f"a port of {running.target} cannot be stopped for a time"
+        elif end.port and options is not None and (options.rate_bps or options.trace):
+            why = f"the queue before the wire's own rate or trace ({way}) would go on"
+        if why is not None:
+            raise RunningError("refused", f"{why}; allowed: --blocks delivery")
+    for way, end in ends:
+        if not end.port:
+            _ask_wire(
+                running, link, lambda wire, way=way: wire.spike(link.name, duration_us, direction=way, blocks=blocks)
+            )
+            continue
+        try:
+            spike_port(running.switches[end.node], end.port, duration_us)
+        except PortControlError as error:
+            raise _failed(error) from error
+
+
+def cut_link(running: RunningTopology, link: RunningLink, direction: Direction, duration_us: float) -> None:
+    """An outage. Raises RunningError."""
+    _ask_wire(running, link, lambda wire: wire.outage(link.name, duration_us, direction=direction))
+
+
+def _ask_wire(running: RunningTopology, link: RunningLink, ask: Callable[[WireClient], None]) -> None:
     need_wire(link)
     try:
         with WireClient(running.wire) as wire:
-            wire.request({"op": op, "link": link.name, "direction": direction, "duration_us": duration_us})
+            ask(wire)
     except (WireError, WireUnreachableError) as error:
         raise _failed(error) from error

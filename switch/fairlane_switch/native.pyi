@@ -70,8 +70,12 @@ class Simulation:
     ) -> None:
         """None: stays as it is; keys and values as in docs/design-gfr.md. Packets that wait stay. Raises ValueError."""
 
-    def spike(self, link: str, direction: str, duration_ns: int) -> None:
-        """Nothing is delivered for so long, then all that is due at once. Raises ValueError."""
+    def spike(self, link: str, direction: str, duration_ns: int, blocks: str = "delivery") -> None:
+        """Nothing is delivered for so long, then all that is due at once; `blocks` line: nothing starts on the link's own line, and
+        frames wait in its queue. Raises ValueError."""
+
+    def spike_port(self, switch: str, port: int, duration_ns: int) -> None:
+        """Nothing starts on a switch port's line for so long; packets wait in its queues. Raises ValueError."""
 
     def outage(self, link: str, direction: str, duration_ns: int) -> None:
         """What enters the link for so long is lost. Raises ValueError."""

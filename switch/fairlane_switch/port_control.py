@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of fairlane-switch's control socket: a port's options, changed and read while the switch runs, and what waits there."""
+"""The client of fairlane-switch's control socket: a port's options, changed and read while the switch runs, delay spikes, and what waits there."""
 
 from __future__ import annotations
 
@@ -98,6 +98,11 @@ def set_port(
     }
     given = {key: value for key, value in changes.items() if value is not None}
     return _decode(_ask(path, {"op": "set_port", "port": port, **given})["port"])
+
+
+def spike_port(path: Path, port: int, duration_us: float) -> None:
+    """A delay spike: nothing starts on the port's line for so long, packets wait in its queues. Raises PortControlError."""
+    _ask(path, {"op": "spike", "port": port, "duration_us": duration_us})
 
 
 def read_ports(path: Path) -> list[PortCounts]:

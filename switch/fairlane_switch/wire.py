@@ -20,9 +20,12 @@ from fairlane_controller.state.files import reason
 
 from fairlane_switch.process import ManagedProcess, find_binary
 
-_RARE = ("ge_enter", "ge_leave", "ge_loss", "ge_ber", "trace")
+_RARE = ("errors_in", "spare_retransmissions", "ge_enter", "ge_leave", "ge_loss", "ge_ber", "trace")
 Direction = Literal["a_to_b", "b_to_a", "both"]
+SpikeBlocks = Literal["delivery", "line"]
+"""What a delay spike blocks: what is due behind the line, or the line itself, before which packets wait."""
 JitterDistribution = Literal["uniform", "normal"]
+ErrorsIn = Literal["frame", "payload"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,11 @@ class LinkOptions:
     loss: float = 0.0
     """Probability that a frame is lost."""
     ber: float = 0.0
-    """Probability that a bit behind the Ethernet header is flipped."""
+    """Probability that a bit of those that `errors_in` names is flipped."""
+    errors_in: ErrorsIn = "frame"
+    """Where bits are flipped: behind the Ethernet header, or behind the TCP or UDP header alone, so that pure ACKs are never hit."""
+    spare_retransmissions: bool = False
+    """What a TCP flow sends again on this link is not hit."""
     queue_packets: int = 1000
     """Frames that may wait for the line (1 to 1,000,000); without meaning while `rate_bps` is 0 and there is no trace."""
     ge_enter: float = 0.0
@@ -57,7 +64,7 @@ class LinkOptions:
     """File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."""
 
     def encode(self) -> dict[str, Any]:
-        """As in `links.json`; bursts and trace only where there are some."""
+        """As in `links.json`; what is rarely set only where it is."""
         plain = LinkOptions()
         return {
             name: value for name, value in asdict(self).items() if name not in _RARE or value != getattr(plain, name)
@@ -249,6 +256,8 @@ class WireClient:
         rate_bps: int | None = None,
         loss: float | None = None,
         ber: float | None = None,
+        errors_in: ErrorsIn | None = None,
+        spare_retransmissions: bool | None = None,
         queue_packets: int | None = None,
         ge_enter: float | None = None,
         ge_leave: float | None = None,
@@ -268,6 +277,8 @@ class WireClient:
             "rate_bps": rate_bps,
             "loss": loss,
             "ber": ber,
+            "errors_in": errors_in,
+            "spare_retransmissions": spare_retransmissions,
             "queue_packets": queue_packets,
             "ge_enter": ge_enter,
             "ge_leave": ge_leave,
@@ -281,9 +292,12 @@ class WireClient:
         """As `set`, with the settings as the socket has them: `{"trace": None}` takes the trace away."""
         self.request({"op": "set", "link": link, "direction": direction, **settings})
 
-    def spike(self, link: str, duration_us: float, *, direction: Direction = "both") -> None:
-        """Hold all deliveries for `duration_us`, then release them at once, in order."""
-        self.request({"op": "spike", "link": link, "direction": direction, "duration_us": duration_us})
+    def spike(
+        self, link: str, duration_us: float, *, direction: Direction = "both", blocks: SpikeBlocks = "delivery"
+    ) -> None:
+        """Hold all deliveries for `duration_us`, then release them at once, in order; or let nothing start on the wire's line."""
+        request = {"op": "spike", "link": link, "direction": direction, "duration_us": duration_us}
+        self.request(request if blocks == "delivery" else {**request, "blocks": blocks})
 
     def outage(self, link: str, duration_us: float, *, direction: Direction = "both") -> None:
         """Lose every frame that enters the medium within `duration_us`."""

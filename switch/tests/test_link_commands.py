@@ -279,6 +279,21 @@ def test_spike_and_outage_go_to_the_wire(topology: Topology) -> None:
     ]
 
 
+def test_a_spike_that_blocks_the_line_goes_to_the_port_and_to_a_hosts_wire(topology: Topology) -> None:
+    call("spike", "s1-s2", "5s", "--direction", "a_to_b", "--blocks", "line")
+    call("spike", "s2-h2", "1s", "--direction", "b_to_a", "--blocks", "line")
+    spikes = [request for request in topology.switches["s1"].requests if request["op"] == "spike"]
+    assert spikes == [{"op": "spike", "port": 2, "duration_us": 5e6}]
+    assert [request for request in topology.wire.requests if request["op"] == "spike"] == [
+        {"op": "spike", "link": "s2-h2", "direction": "b_to_a", "duration_us": 1e6, "blocks": "line"}
+    ]
+    topology.settings["s1-s2", "a_to_b"]["rate_bps"] = 1_000_000
+    said = call("spike", "s1-s2", "5s", "--blocks", "line", code=5)
+    assert "the queue before the wire's own rate or trace (a_to_b) would go on; allowed: --blocks delivery" in said
+    topology.write("bmv2")
+    assert "a port of bmv2 cannot be stopped" in call("spike", "s2-h2", "5s", "--blocks", "line", code=5)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -295,6 +310,7 @@ def test_spike_and_outage_go_to_the_wire(topology: Topology) -> None:
         (("set", "s1-s2", "--preset", "sat"), 3, "there is no preset 'sat'; there are geo, leo, wifi, 3g"),
         (("set", "h1-s1", "--delay", "1ms"), 5, 'h1-s1 is a bare veth pair: give it a delay or "emulated": true'),
         (("spike", "h1-s1", "1s"), 5, "h1-s1 is a bare veth pair"),
+        (("spike", "s1-s2", "1s", "--blocks", "queue"), 2, "blocks 'queue' is not known; allowed: delivery, line"),
         (("outage", "s1-s2", "long"), 2, "duration 'long' is not a number with a unit"),
         (("list", "--state", "7"), 3, "no running topology '7'"),
         (("list", "--instance", "7"), 3, "no running topology '7'"),

@@ -155,11 +155,26 @@ def test_links_and_ports_change_while_it_runs() -> None:
     simulation.set_link("h1-s1", "a_to_b", '{"loss": 0.0}')
     simulation.outage("h2-s1", "b_to_a", 20 * MS)
     simulation.spike("h1-s1", "a_to_b", 10 * MS)
+    simulation.spike("h2-s1", "b_to_a", 10 * MS, "line")
     simulation.set_port("s1", 2, rate_bps=1_000_000, queue_packets=5)
     simulation.run_until(200 * MS)
     port = next(port for port in json.loads(simulation.ports()) if port["port"] == 2)
     assert (port["rate_bps"], port["queue_packets"]) == (1_000_000, 5)
     assert port["refused_packets"] > 0
+
+
+def test_a_port_can_be_stopped_for_a_time() -> None:
+    simulation, _ = started()
+    simulation.run_until(50 * MS)
+    simulation.spike_port("s1", 2, 100 * MS)
+    simulation.run_until(60 * MS)
+    stopped = next(port for port in json.loads(simulation.ports()) if port["port"] == 2)
+    simulation.run_until(150 * MS - 1)
+    port = next(port for port in json.loads(simulation.ports()) if port["port"] == 2)
+    assert port["tx_packets"] == stopped["tx_packets"]
+    assert port["waiting_packets"] > stopped["waiting_packets"]
+    simulation.run_until(200 * MS)
+    assert next(port for port in json.loads(simulation.ports()) if port["port"] == 2)["tx_packets"] > port["tx_packets"]
 
 
 def test_every_option_of_a_port_can_be_changed() -> None:
@@ -192,6 +207,8 @@ def test_every_option_of_a_port_can_be_changed() -> None:
         (lambda s: s.set_port("s1", 2, queues=3), "port 2: 3 queues are fewer than its 8"),
         (lambda s: s.set_port("s1", 2, port_cells=0), "a port capacity of 0 cells would drop everything"),
         (lambda s: s.spike("x", "both", 1), 'no link "x"'),
+        (lambda s: s.spike("h1-s1", "both", 1, "queue"), 'blocks: "queue"; allowed: delivery, line'),
+        (lambda s: s.spike_port("s1", 9, 1), 'no port "9"; there are: 1, 2'),
         (lambda s: s.p4rt("s2"), 'no switch "s2"; there are: "s1"'),
     ],
 )

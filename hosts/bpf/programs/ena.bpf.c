@@ -4,7 +4,8 @@
 //   ena_ingress (tc)   finds a corrupted segment by its checksum over the whole payload, notes its sequence number where
 //                      that lies in the window, and makes an empty segment of it that the stack answers at once; where the
 //                      header was hit, the gap that the segment leaves tells which it was (ena_strays.bpf.h)
-//   ena (sockops)      writes the option into ACKs while rcv_nxt <= the number; takes it from ACKs for senders
+//   ena (sockops)      writes the option into the ACK that answers such a segment (with `ena-lowest`: the lowest number into
+//                      every ACK while rcv_nxt <= it); takes it from ACKs for senders
 //   ena_egress (tc)    where timestamps and SACK blocks fill the options, the last block gives its room
 // IPv4. Checksums on the wire must be real (offloads off). Not answered: fragments, IP options, segments without payload.
 #include "../kernel.bpf.h"
@@ -154,10 +155,29 @@ int ena_ingress(struct __sk_buff *skb) {
 
 // ---- receiver: the ACK -----------------------------------------------------------------------------------------------
 
-// The name that the next ACK carries; the socket's lock is held.
-static __always_inline int name_to_write(struct ena_socket *socket, __u32 rcv_nxt, __u32 *seq) {
+// The oldest one that no ACK has named yet, if it is still missing: it becomes `seq`, and `take` says that an ACK names it now.
+static __always_inline int name_of_its_own(struct ena_socket *socket, __u32 rcv_nxt, int take, __u32 *seq) {
 	__u32 written = socket->fresh_written;
 
+	for (__u32 i = 0; i < ENA_FRESH && socket->fresh_taken != written; i++) {
+		if (written - socket->fresh_taken > ENA_FRESH)
+			socket->fresh_taken = written - ENA_FRESH;
+		*seq = socket->fresh[socket->fresh_taken & (ENA_FRESH - 1)];
+		if (!cc_seq_before(*seq, rcv_nxt)) {
+			socket->fresh_taken += take;
+			return 1;
+		}
+		socket->fresh_taken++;
+	}
+	return 0;
+}
+
+// The name that the next ACK carries; the socket's lock is held.
+static __always_inline int name_to_write(struct ena_socket *socket, __u32 rcv_nxt, int take, __u32 *seq) {
+	__u32 written = socket->fresh_written;
+
+	if (!socket->names_lowest)
+		return name_of_its_own(socket, rcv_nxt, take, seq);
 	for (__u32 i = 0; i < ENA_FRESH && socket->fresh_taken != written; i++) {
 		__u32 fresh = socket->fresh[socket->fresh_taken++ & (ENA_FRESH - 1)];
 
@@ -181,7 +201,7 @@ static __always_inline void reserve_room(struct bpf_sock_ops *skops) {
 	// An option beside data would make a full segment too long.
 	if (!socket || skops->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS || skops->skb_len)
 		return;
-	if (name_to_write(socket, skops->rcv_nxt, &seq))
+	if (name_to_write(socket, skops->rcv_nxt, 0, &seq))
 		bpf_reserve_hdr_opt(skops, OPTION_BYTES, 0);
 }
 
@@ -190,7 +210,7 @@ static __always_inline void write_option(struct bpf_sock_ops *skops) {
 	struct ena_option option;
 	__u32 seq;
 
-	if (!socket || !ena_to_name(&socket->corrupted, skops->rcv_nxt, &seq))
+	if (!socket || !name_to_write(socket, skops->rcv_nxt, 1, &seq))
 		return;
 	fill_option(&option, seq);
 	bpf_store_hdr_opt(skops, &option, sizeof(option), 0);
@@ -262,22 +282,24 @@ static __always_inline int find_sack(const __u8 options[OPTIONS_MAX], __u32 byte
 	return 0;
 }
 
-static __always_inline void trade_block(struct __sk_buff *skb, const struct segment *s, __u32 seq) {
+// 1 when the ACK names `seq`.
+static __always_inline int trade_block(struct __sk_buff *skb, const struct segment *s, __u32 seq) {
 	__u32 start = s->tcp_offset + sizeof(struct tcphdr), bytes = s->tcp_header_bytes - sizeof(struct tcphdr), at, blocks;
 	__u8 options[OPTIONS_MAX] = {}, length;
 	struct ena_option option;
 
 	if (bytes < OPTIONS_FULL || bytes > OPTIONS_MAX || bpf_skb_load_bytes(skb, start, options, OPTIONS_FULL))
-		return;
+		return 0;
 	if (bytes == OPTIONS_MAX && bpf_skb_load_bytes(skb, start + OPTIONS_FULL, options + OPTIONS_FULL, OPTIONS_MAX - OPTIONS_FULL))
-		return;
+		return 0;
 	if (!find_sack(options, bytes, &at, &blocks))
-		return;
+		return 0;
 	fill_option(&option, seq);
 	length = SACK_BYTES(blocks - 1);
 	bpf_skb_store_bytes(skb, start + at + 1, &length, sizeof(length), 0);
 	bpf_skb_store_bytes(skb, start + bytes - OPTION_BYTES, &option, sizeof(option), 0);
 	mend_checksum(skb, s);
+	return 1;
 }
 
 SEC("tc")
@@ -295,7 +317,7 @@ int ena_egress(struct __sk_buff *skb) {
 		return TC_ACT_OK;
 	socket = bpf_sk_storage_get(&shared_ena, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (socket && tp && name_to_write(socket, tp->rcv_nxt, &seq))
-		trade_block(skb, &s, seq);
+	if (socket && tp && name_to_write(socket, tp->rcv_nxt, 0, &seq) && trade_block(skb, &s, seq))
+		name_to_write(socket, tp->rcv_nxt, 1, &seq);
 	return TC_ACT_OK;
 }

@@ -22,14 +22,16 @@ enum ena_counter {
 #define ENA_FRESH 16u // a power of two
 
 struct ena_socket {
-	struct ena_names corrupted; // the receiver's: what its ACKs name
+	struct ena_names corrupted; // the receiver's, where its ACKs name the lowest
 	struct ena_names named;	    // the sender's: what was reported to it
-	// Written where a segment comes in, without the socket's lock; moved to `corrupted` by who holds it.
+	// Written where a segment comes in, without the socket's lock. Named one by one by the ACKs that answer them, or, where
+	// the lowest is named, moved to `corrupted` by who holds the lock.
 	__u32 fresh[ENA_FRESH];
 	__u32 fresh_written, fresh_taken;
 	__u32 rcv_high; // behind the last byte that arrived whole
 	__u32 slot; // of the host, plus one; 0: its host has no program
 	__u32 is_sender;
+	__u32 names_lowest; // host program `ena-lowest`
 };
 
 SEC(".maps") struct {

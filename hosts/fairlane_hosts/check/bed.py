@@ -169,11 +169,11 @@ class CheckBed(contextlib.AbstractContextManager["CheckBed"]):
         self._stack.close()
 
     def use(self, variant: Variant) -> None:
-        """Give the sender a variant and its programs (`ena` the receiver's host too). Raises HostsError."""
+        """Give the sender a variant and its programs, the receiver's host its own. Raises HostsError."""
         for program in variant.programs:
             self._attach("sender", self.sender, program)
-            if program == "ena":
-                self._attach("receiver", self.receiver, program)
+        for program in variant.receiver_programs:
+            self._attach("receiver", self.receiver, program)
         if self._port is None:
             self._port = int(self.receiver.ask("listen")["port"])
         apply.use_on_host(variant, self.sender.netns, even_if_failed=True)

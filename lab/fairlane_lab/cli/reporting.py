@@ -15,6 +15,7 @@ from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_PAGES, results_root
 from fairlane_lab.results.folder import newest_folder
+from fairlane_lab.results.metadata import origin_problem
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
 
@@ -71,13 +72,23 @@ def publish(
     out: Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")] = RESULTS_PAGES,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 where a page differs.")] = False,
 ) -> None:
-    """The pages of docs/results: tables and pictures from archived runs, and what is met, undecided and not met."""
-    from fairlane_lab.report.archive import archive_run
+    """The pages of docs/results: tables and pictures from archived runs, and what is met, undecided and not met.
+
+    Refused for runs of a changed tree or of a commit that is not in the history, and for archives that were changed.
+    """
+    from fairlane_lab.report.archive import archive_problem, archive_run
     from fairlane_lab.report.publish import DATA, find_differing_pages, write_pages
+    from fairlane_lab.report.run_folder import open_run
 
     try:
+        origins = [(str(folder), origin_problem(open_run(folder).metadata)) for folder in folders or ()]
+        if any(problem for _, problem in origins):
+            fail("; ".join(f"{name}: {problem}" for name, problem in origins if problem))
         for folder in folders or ():
             console.print(f"archived {archive_run(folder, out / DATA)}", soft_wrap=True)
+        archives = [(path.name, archive_problem(path)) for path in sorted((out / DATA).glob("*.runs.parquet"))]
+        if not check and any(problem for _, problem in archives):
+            fail("not published; " + "; ".join(f"{name}: {problem}" for name, problem in archives if problem))
         with errors.status("publish") as status:
 
             def say(name: str) -> None:
@@ -87,8 +98,10 @@ def publish(
             pages = [] if check else write_pages(out, say)
     except (RunFolderError, ExperimentError, OSError) as error:
         fail(str(error))
-    if differing:
-        fail(f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish")
+    refused = [f"{name}: {problem}" for name, problem in archives if problem]
+    if check and (differing or refused):
+        said = f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish"
+        fail("; ".join([*([said] if differing else []), *refused]))
     if pages:
         console.print(f"{len(pages)} pages in {out}", soft_wrap=True)
 

@@ -70,8 +70,11 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     else:
         value = f"{verdict['value'] * about.scale:.4g} {about.unit}".strip()
         if verdict["runs"] > 1:
-            value += f" ({verdict['lo'] * about.scale:.4g} to {verdict['hi'] * about.scale:.4g}, n = {verdict['runs']})"
-        if verdict["state"] == "undecided":
+            count = f"n = {verdict['runs']}"
+            ends = [verdict["lo"], verdict["hi"]]
+            interval = verdict.get("same") or " to ".join(f"{end * about.scale:.4g}" for end in ends if end is not None)
+            value += f" ({', '.join(filter(None, [interval, count]))})"
+        if verdict["state"] in ("undecided", "too few by design"):
             value += " " + undecided_text(verdict)
     return f"{state} {verdict['text']}{' · ' + per if per else ''}: {value}"
 
@@ -80,6 +83,7 @@ _STATES = {
     "met": "[green]met[/green]      ",
     "not met": "[red]not met[/red]  ",
     "undecided": "[yellow]undecided[/yellow]",
+    "too few by design": "[yellow]too few by design[/yellow]",
     "no data": "[yellow]no data[/yellow]  ",
 }
 

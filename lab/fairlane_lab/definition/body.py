@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from fairlane_lab.definition.draws import Draws
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.scenario import App, Distribution
+from fairlane_lab.scenario import App, Backoff, Distribution
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -102,10 +103,14 @@ class TcpSpec(Strict):
     receive_window_bytes: Annotated[int, Field(ge=0, le=2**30)] | None = None
     initial_window_packets: Annotated[int, Field(ge=1, le=64)] | None = None
     rto_min_s: Annotated[float, Field(gt=0, le=60)] | None = None
+    backoff: Backoff | None = None
+    tick_s: Annotated[float, Field(ge=0, le=1)] | None = None
+    delayed_ack_s: Annotated[float, Field(ge=0, le=0.5)] | None = None
     timestamps: bool | None = None
     sack: bool | None = None
     read_interval_s: Annotated[float, Field(ge=0, le=60)] | None = None
     receiver_program: bool | None = None
+    ena_naming: Literal["own", "lowest"] | None = None
     ecn: bool | None = None
 
 
@@ -167,7 +172,7 @@ class TopologySpec(Strict):
 
 
 class Starts(Strict):
-    """How repeats differ: a deterministic run is partly luck, so each starts a little differently."""
+    """How repeats differ by the file, beside what is drawn for each (`Draws`)."""
 
     flows: tuple[str, ...] = ()
     """Names or groups of the flows that are moved; empty: all but the first (`offsets_s`) or all (`jitter_s`)."""
@@ -186,6 +191,7 @@ class RunSpec(Strict):
     """Not counted; every greedy flow has started by then."""
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
     starts: Starts = Starts()
+    draws: Draws = Draws()
     sample_s: Annotated[float, Field(ge=0.001, le=60)] = 0.1
     series_repeats: Annotated[int, Field(ge=0)] = 0
     """The first so many repeats of a point keep their time series."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,11 +19,12 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, Starts, explicit_values
+from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, RunSpec, Starts, explicit_values
+from fairlane_lab.definition.draws import Drawn
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
 from fairlane_lab.definition.references import resolve
-from fairlane_lab.definition.schema import Overrides
+from fairlane_lab.definition.schema import Overrides, SimOverrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
@@ -98,7 +100,8 @@ def _resolve(definition: Definition, point: Point, selection: Selection) -> Reso
 def overrides(definition: Definition, selection: Selection) -> list[Overrides]:
     """What holds on top of `[run]`, later ones first to be heeded."""
     experiment = definition.experiment
-    chosen: list[Overrides] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
+    real = Overrides.model_validate(experiment.sim.model_dump(exclude={"tcp"}))
+    chosen: list[Overrides] = [{"mininet": experiment.mininet, "kernel": real}.get(selection.runtime, experiment.sim)]
     if selection.quick:
         chosen.append(experiment.quick)
     run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}
@@ -174,6 +177,8 @@ def resolve_point(
             value = getattr(layer, name)
             if value is not None and isinstance(document.get("run"), dict):
                 document["run"] = {**document["run"], name: value}
+        if isinstance(layer, SimOverrides) and isinstance(document.get("tcp", {}), dict):
+            document["tcp"] = document.get("tcp", {}) | explicit_values(layer.tcp)
     if problems:
         return None, problems
     try:
@@ -273,7 +278,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
 
 def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
     body, point, name = resolution.body, resolution.point, definition.experiment.name
-    flows, offset_s = _start(body, repeat, fixed_hash(base_seed, repeat, "starts"))
+    drawn = Drawn(body.run.draws, lambda name: fixed_hash(base_seed, repeat, "draws", name))
+    flows, offset_s = _start(body, repeat, fixed_hash(base_seed, repeat, "starts"), drawn)
     params = {
         **resolution.columns(),
         "offset_s": offset_s,
@@ -284,14 +290,14 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         experiment=name,
         point=point.name,
         params={key: params[key] for key in PARAMETERS if key in params},
-        topology=with_wire(resolution.topology, body.changes),
+        topology=drawn.topology(with_wire(resolution.topology, body.changes), resolution.topology.checked),
         flows=flows,
         duration_s=body.run.duration_s,
         warmup_s=body.run.warmup_s,
         program=resolution.program,
         tcp=TcpOptions(**explicit_values(body.tcp)),
         control=resolution.control,
-        changes=tuple(Change(**change.model_dump()) for change in body.changes),
+        changes=tuple(Change(**change) for change in drawn.changes(body.changes)),
         vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
         repeat=repeat,
         seed=fixed_hash(base_seed, repeat),
@@ -299,6 +305,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         series=repeat < body.run.series_repeats,
         until_done=body.run.until_done,
         topology_file=resolution.topology.file,
+        drawn=drawn.record,
     )
 
 
@@ -308,13 +315,13 @@ def fixed_hash(*parts: Any) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "big")
 
 
-def _start(body: Body, repeat: int, seed: int) -> tuple[tuple[Flow, ...], float]:
+def _start(body: Body, repeat: int, seed: int, drawn: Drawn) -> tuple[tuple[Flow, ...], float]:
     """The flows with this repeat's starts, none before 0; and the offset that was used."""
     starts: Starts = body.run.starts
     offset_s = starts.offsets_s[repeat % len(starts.offsets_s)] if starts.offsets_s else 0.0
     moved = _moved(body.flows, starts)
     flows = [
-        replace(flow, start_s=flow.start_s + (offset_s if index in moved else 0.0))
+        replace(flow, start_s=flow.start_s + (offset_s if index in moved else 0.0) + _later_s(flow, body.run, drawn))
         for index, flow in enumerate(_flow(spec) for spec in body.flows)
         if flow.connections
     ]
@@ -333,6 +340,14 @@ def _start(body: Body, repeat: int, seed: int) -> tuple[tuple[Flow, ...], float]
         for flow in flows
     ]
     return tuple(shifted), offset_s
+
+
+def _later_s(flow: Flow, run: RunSpec, drawn: Drawn) -> float:
+    """By how much a flow's start is drawn later: a greedy one's not beyond the warm-up."""
+    room_s = [math.inf] if flow.stop_s is None else [(flow.stop_s - flow.start_s) / 2]
+    if flow.app.kind == "greedy" and flow.start_s <= run.warmup_s:
+        room_s.append(run.warmup_s - flow.start_s)
+    return min(drawn.start_s(flow.name), *room_s)
 
 
 def _moved(flows: Sequence[FlowSpec], starts: Starts) -> set[int]:

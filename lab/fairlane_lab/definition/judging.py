@@ -59,11 +59,13 @@ class Expectation(Strict):
     max: float | None = None
     where: Where = Field(default_factory=dict)
     statistic: Literal["median", "mean", "min", "max"] = "median"
-    """Of the repeats of a point."""
+    """Of the repeats of a point. `min`, `max`: every run is within the bound; one outside shows that it is not so."""
+    share: Annotated[float, Field(ge=0.5, lt=1)] = 0.75
+    """With `statistic` min or max: what runs that are all within have to show, that so many of all runs are (exact binomial test)."""
     per: tuple[str, ...] = ("point",)
     """Parameters; `point` is all of them."""
     over: str | None = None
-    """Parameter over which one point is picked before the bound is applied."""
+    """Parameter over which one point is picked, by the runs of even repeats, before the bound is applied to the others."""
     pick: Literal["highest", "lowest", "first", "last", "mean"] = "highest"
     """With `over`: by the metric (`highest`, `lowest`) or by the parameter's own order (`first`, `last`); `mean`: the mean of all points instead."""
     by: str = ""
@@ -71,7 +73,7 @@ class Expectation(Strict):
     given: dict[str, Between] = Field(default_factory=dict)
     """With `over`: only points whose metrics lie in these ranges."""
     relative_to: dict[str, Scalar] = Field(default_factory=dict)
-    """What is bounded is the metric divided by itself in the run of the same repeat at the point with these values."""
+    """What is bounded is the metric divided by itself at the point with these values: the ratio of the two middles, runs of the same repeat paired."""
     runtimes: tuple[Runtime, ...] = ("sim", "kernel", "mininet")
     why: str = ""
     """Why it is not met, where it is not: a sentence for the page of results."""

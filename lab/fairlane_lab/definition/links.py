@@ -56,6 +56,8 @@ class LinkChanges(Strict):
     reorder: bool | None = None
     loss: Share | None = None
     ber: Share | None = None
+    errors_in: Literal["frame", "payload"] | None = None
+    spare_retransmissions: bool | None = None
     queue_packets: QueuePackets | None = None
     """Of the wire."""
     ge_enter: Share | None = None

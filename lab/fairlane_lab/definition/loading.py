@@ -26,7 +26,7 @@ from fairlane_lab.definition.names import part_of
 from fairlane_lab.definition.papers import numbers_of
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import make_points
-from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides
+from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, SimOverrides
 from fairlane_lab.definition.strict import Steps
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems, unknown
@@ -37,7 +37,7 @@ _PARTS: dict[str, type[BaseModel]] = {
     "paper_figures": PaperFigure,
     "expect": Expectation,
     "notes": Note,
-    "sim": Overrides,
+    "sim": SimOverrides,
     "quick": Overrides,
     "mininet": MininetOverrides,
     "sweep": Steps,

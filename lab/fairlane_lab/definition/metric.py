@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -34,6 +35,12 @@ def parse_metric(text: str) -> tuple[Metric, Metric | None]:
     if len(parts) > 2:
         raise ValueError(f"got {text!r}; one division at most")
     return parts[0], parts[1] if len(parts) == 2 else None
+
+
+def range_of(text: str) -> tuple[float, float]:
+    """The least and the most that a metric, or a quotient of two, can be."""
+    metric, divisor = parse_metric(text) if text not in PARAMETERS else (Metric(text), None)
+    return (metric.about.least, metric.about.most) if divisor is None else (0.0, math.inf)
 
 
 def _part(text: str, divisor: bool) -> Metric:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from fairlane_lab.definition.body import TcpSpec
 from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative, Runtime
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.strict import Scalar, Steps, Strict, Where
@@ -29,6 +30,13 @@ class Overrides(Strict):
     warmup_s: Annotated[float, Field(ge=0)] | None = None
     only: Where = Field(default_factory=dict)
     """Parameter → the values of it that are run (`case` → labels)."""
+
+
+class SimOverrides(Overrides):
+    """`[sim]`: also of `kernel`, but for `tcp`."""
+
+    tcp: TcpSpec = TcpSpec()
+    """What only simulated hosts are told: Linux has a clock of its own."""
 
 
 class MininetOverrides(Overrides):
@@ -76,7 +84,7 @@ class Experiment(Strict):
     changes: tuple[dict[str, Any], ...] = ()
     run: dict[str, Any]
 
-    sim: Overrides = Overrides()
+    sim: SimOverrides = SimOverrides()
     mininet: MininetOverrides = MininetOverrides()
     quick: Overrides = Overrides(repeats=1)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,6 +48,9 @@ class Name:
     kind: type[float] | type[int] | type[str] | type[bool] = float
     head: str = ""
     """Short, for the head of a table's column; empty: the label."""
+    least: float = 0.0
+    most: float = math.inf
+    """What its values can be."""
 
 
 class LabPart:

@@ -12,6 +12,7 @@ Points and verdicts are not kept: they come from the rows and from the experimen
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -30,6 +31,7 @@ from fairlane_lab.inputs import configuration
 from fairlane_lab.paths import digest_files
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.results import tables
+from fairlane_lab.results.metadata import origin_problem
 from fairlane_lab.results.summary import read_rows, summary_of
 from fairlane_lab.results.summary_file import RunFolderError
 
@@ -60,6 +62,7 @@ def archive_run(folder: Path, data: Path) -> Path:
         tables.write(data / f"{stem}.{name}.parquet", table)
     path = data / f"{stem}.runs.parquet"
     kept = runs.select([name for name in runs.column_names if runs[name].null_count < len(runs)])
+    about["rows"] = _rows_digest(kept)
     tables.write(path, kept.replace_schema_metadata({_METADATA: json.dumps(about, sort_keys=True)}))
     return path
 
@@ -119,6 +122,27 @@ def archive_files(data: Path, stem: str) -> list[Path]:
 def digest(data: Path, name: str) -> str:
     """Of all that an archive has of an experiment: 16 hexadecimal digits."""
     return digest_files(archive_files(data, name), 16)
+
+
+def archive_problem(path: Path) -> str:
+    """Why an archive's runs may not be shown; empty where they may: they are of a commit of the history, and as they were archived."""
+    return origin_problem(_about(path).get("metadata", {})) or numbers_problem(path)
+
+
+def numbers_problem(path: Path) -> str:
+    """Why an archive's numbers are not to be trusted; empty where they are as they were archived."""
+    about = _about(path)
+    if "rows" not in about:
+        return "archived before archives said what they hold: run it anew"
+    return "" if _rows_digest(pq.read_table(path)) == about["rows"] else "its numbers are not those that were archived"
+
+
+def _rows_digest(runs: pa.Table) -> str:
+    """Of all numbers of a table of runs, whatever wrote the file."""
+    hashed = hashlib.blake2b(digest_size=8)
+    for name in runs.column_names:
+        hashed.update(json.dumps([name, runs[name].to_pylist()]).encode())
+    return hashed.hexdigest()
 
 
 def _about(path: Path) -> dict[str, Any]:

@@ -19,8 +19,6 @@ from fairlane_lab.report.verdict_table import ExpectedBound, Outcome, verdict_ta
 from fairlane_lab.results.summary import read_rows, summary_of
 
 NOT_RUN = "not run"
-DECIDING_RUNS = 6
-"""With fewer no median has an interval of 95 %."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,6 @@ class Judged:
     def why(self) -> str:
         """It is not met, as far as it is known."""
         return self.expectation.why if self.expectation else ""
-
-    @property
-    def can_be_decided(self) -> bool:
-        """Whether there are runs enough for a verdict of any kind."""
-        return self.outcome.runs == 0 or self.outcome.runs >= DECIDING_RUNS
 
     @property
     def rank(self) -> tuple[int, float]:

@@ -7,6 +7,7 @@ difference lies in its `share`. A note without a share is a remark and explains 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +31,7 @@ class Difference:
     share: float
     """(value - reference) / |reference|."""
     in_spread: bool
-    """The reference lies within the range of the repeats, or both ranges overlap."""
+    """The 95 % interval of the difference holds 0."""
 
 
 @dataclass
@@ -116,5 +117,13 @@ def _difference(point: str, measured: Spread, reference: Spread, limit: float) -
     share = (measured.value - reference.value) / abs(reference.value)
     if abs(share) <= limit:
         return None
-    inside = measured.bottom <= reference.top and reference.bottom <= measured.top
-    return Difference(point, measured.value, reference.value, share, inside)
+    low, high = difference_interval(measured, reference)
+    return Difference(point, measured.value, reference.value, share, low <= 0 <= high)
+
+
+def difference_interval(measured: Spread, reference: Spread) -> tuple[float, float]:
+    """95 % interval of `measured` less `reference`, from those of both (MOVER: Zou and Donner 2008)."""
+    apart = measured.value - reference.value
+    low = math.hypot(measured.value - measured.lo, reference.hi - reference.value)
+    high = math.hypot(measured.hi - measured.value, reference.value - reference.lo)
+    return apart - low, apart + high

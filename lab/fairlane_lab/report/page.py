@@ -203,7 +203,7 @@ def _line(line: Line) -> DifferenceLine:
     against = "the paper" if line.against == "paper" else mark(line.against).label
     because = line.notes
     if line.explained_by_spread:
-        because = ("Within the spread of the repeats: the ranges of the runs meet." if line.against != "paper" else "Within the spread of the repeats: the paper's value lies in the range of the runs.",)  # fmt: skip
+        because = ("Within the spread of the repeats: the 95 % interval of the difference holds 0.",)
     return DifferenceLine(
         f"{labels.axis_label(name)}: {measured} against {against}",
         tuple(describe(each) for each in line.differences),

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names
+from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_DATA
 from fairlane_lab.report import labels
@@ -62,6 +63,11 @@ class Page:
     def name(self) -> str:
         """The experiment's."""
         return self.definition.experiment.name
+
+    @property
+    def drawn(self) -> str:
+        """What differs from run to run."""
+        return draws_of(self.definition.document).text()
 
     @property
     def runs(self) -> Sequence[RunFolder]:

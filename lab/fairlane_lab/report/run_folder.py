@@ -46,6 +46,15 @@ class Spread:
         value, lo, hi, least, most = (each * factor for each in values)
         return Spread(value, lo, hi, self.runs, least, most)
 
+    def over(self, other: Spread) -> Spread:
+        """The quotient of two middles above 0; its interval from theirs, as of a difference of logarithms (MOVER)."""
+        value = self.value / other.value
+        if min(self.lo, other.lo) <= 0:
+            return Spread(value, max(0.0, self.lo / other.hi), self.hi / other.lo if other.lo > 0 else value, self.runs)
+        low = math.hypot(math.log(self.value / self.lo), math.log(other.hi / other.value))
+        high = math.hypot(math.log(self.hi / self.value), math.log(other.value / other.lo))
+        return Spread(value, value * math.exp(-low), value * math.exp(high), min(self.runs, other.runs))
+
     @property
     def bottom(self) -> float:
         """The lowest run, or the lower bound where the runs are not known."""
@@ -78,7 +87,7 @@ class Point:
             by = right.value if right else self.params.get(below)
             if left is None or not isinstance(by, int | float) or by == 0:
                 return None
-            return Spread(left.value / by, left.value / by, left.value / by, left.runs)
+            return left.scaled(1 / by) if right is None else left.over(right)
         found = self.metrics.get(metric)
         return found if found is not None and math.isfinite(found.value) else None
 

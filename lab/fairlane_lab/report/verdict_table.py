@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fairlane_lab.report import labels
 from fairlane_lab.report.pairing import Pair
 
-State = Literal["met", "not met", "undecided", "not judged", "not asked"]
+State = Literal["met", "not met", "undecided", "too few by design", "not judged", "not asked"]
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Outcome:
     margin: float = 0.0
     """How far inside its bound, in the metric's unit; negative outside."""
     interval: str = ""
-    """95 % interval of the value; empty without one."""
+    """95 % interval of the value, or why it has no width; empty without one."""
     runs: int = 0
     needed: int | None = None
-    """About so many runs would decide an undecided one; None: no number would."""
+    """About so many runs would decide one that is undecided or has too few; None: no number would."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ def worst(rows: list[ExpectedBound], runtime: str) -> Summed | None:
     ]
     if not outcomes:
         return None
-    order: list[State] = ["not met", "not judged", "undecided", "met"]
+    order: list[State] = ["not met", "not judged", "too few by design", "undecided", "met"]
     chosen = min(outcomes, key=lambda each: (order.index(each.state), each.margin))
     return Summed(chosen.state, chosen.value, chosen.at, sum(each.state == "met" for each in outcomes), len(outcomes))
 
@@ -126,7 +126,12 @@ def tally(rows: list[ExpectedBound], runtime: str) -> Tally:
     """The count of one runtime."""
     states = [row.outcomes[runtime].state for row in rows if runtime in row.outcomes]
     met, missed = states.count("met"), states.count("not met")
-    return Tally(met, met + missed + states.count("undecided"), states.count("not judged"), missed)
+    return Tally(
+        met,
+        met + missed + states.count("undecided") + states.count("too few by design"),
+        states.count("not judged"),
+        missed,
+    )
 
 
 def bound_text(verdict: Mapping[str, Any]) -> str:
@@ -165,9 +170,11 @@ def _interval(verdict: Mapping[str, Any]) -> str:
     ends = [verdict.get("lo"), verdict.get("hi")]
     if verdict.get("value") is None or None in ends or verdict.get("runs", 0) < 2:
         return ""
+    if verdict.get("same"):
+        return str(verdict["same"])
     relative, metric = bool(verdict.get("relative_to")), str(verdict["metric"])
-    texts = [labels.number(float(end) * 100, 3) if relative else _text(metric, float(end)) for end in ends if end is not None]  # fmt: skip
-    return " to ".join(texts)
+    low, high = (labels.number(float(end) * 100, 3) if relative else _text(metric, float(end)) for end in ends if end is not None)  # fmt: skip
+    return f"{low} to {high}" if low != high else f"{low}, as far as these digits show"
 
 
 def _margin(verdict: Mapping[str, Any]) -> float:

@@ -32,6 +32,8 @@ from fairlane_lab.scenario import Scenario
 Row = dict[str, Any]
 KEY = ("experiment", "point", "repeat", "seed", "runtime", "target")
 """The columns that every table begins with; (point, repeat) is unique in a folder."""
+TEXTS = ("configuration", "drawn")
+"""Of a run, what is no parameter and no number."""
 
 
 @dataclass
@@ -69,6 +71,7 @@ def make_rows(scenario: Scenario, result: RunResult, runtime: str, target: str) 
     part = find_part(scenario.program)
     run |= part.metrics(result)
     run |= {"cut_s": cut_s, "unsteady": None if result.steady is None else float(not result.steady)}
+    run |= {"drawn": json.dumps(scenario.drawn) if scenario.drawn else None}
     run |= {"configuration": configuration(scenario), "virtual_s": result.virtual_s, "packets": result.packets}
     return RunRows(
         runs=[run],

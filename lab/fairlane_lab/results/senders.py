@@ -13,8 +13,9 @@ from fairlane_lab.run_result import FlowResult, PortResult, Transfer
 
 Row = dict[str, Any]
 SENDER_COUNTERS = ("segments_sent", "window_reductions", *COUNTERS)
-FLOW_COLUMNS = (*SENDER_COUNTERS, "after_spike_bytes", "after_spike_retransmits", "recovery_s")
-"""Of a flow, where its runtime knows them and, for the last three, the run has a delay spike."""
+BW_EST = ("bw_est_bps", "bw_est_ratio")
+FLOW_COLUMNS = (*SENDER_COUNTERS, "after_spike_bytes", "after_spike_retransmits", "recovery_s", *BW_EST)
+"""Of a flow, where its runtime knows them and, for the last five, the run has a delay spike."""
 
 
 def file_metrics(transfers: Sequence[Transfer]) -> Row:
@@ -72,9 +73,11 @@ def spike_metrics(flows: Sequence[FlowResult], ports: Sequence[PortResult]) -> R
         return {}
     recoveries = [flow.recovery_s for flow in watched]
     slowest = None if None in recoveries else max(value for value in recoveries if value is not None)
+    estimates = {name: [getattr(flow, name) for flow in watched] for name in BW_EST}
     return {
         "after_spike_bytes": sum(flow.after_spike_bytes or 0.0 for flow in watched),
         "after_spike_retransmits": sum(flow.after_spike_retransmits or 0 for flow in watched),
         "after_spike_drops": sum(port.after_spike_drops or 0 for port in ports),
         "recovery_s": slowest,
+        **{name: sum(values) for name, values in estimates.items() if None not in values},
     }

@@ -5,18 +5,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.definition.strict import matches
 from fairlane_lab.known import finite_or_none
 from fairlane_lab.results import tables
-from fairlane_lab.results.rows import KEY, Row, merged_about, param_value
-from fairlane_lab.results.statistics import CONFIDENCE, aggregate, coverage
+from fairlane_lab.results.rows import KEY, TEXTS, Row, merged_about, param_value
+from fairlane_lab.results.statistics import CONFIDENCE, Aggregate, Statistic, aggregate_all, aggregate_ratio, coverage
 from fairlane_lab.results.verdicts import PointRuns, beside, judge
 
 PER_RUN_PARAMETERS = frozenset({"offset_s"})
@@ -44,8 +46,10 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
     """The summary of runs, as the definition judges them."""
     experiment = definition.experiment
     points = group_points(rows)
-    add_relative(points, experiment.relative)
-    verdicts = judge(experiment.expect, points, str(about["runtime"]))
+    ratios = add_relative(points, experiment.relative, experiment.statistic)
+    verdicts = judge(
+        experiment.expect, points, str(about["runtime"]), experiment.relative, draws_of(definition.document).why_nothing
+    )
     return {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -54,7 +58,7 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
         "runs": len(rows),
         "statistic": experiment.statistic,
         "confidence": CONFIDENCE,
-        "points": [_point(point, experiment.statistic) for point in points],
+        "points": [_point(point, experiment.statistic, ratios.get(point.point, {})) for point in points],
         "verdicts": [verdict.as_json() for verdict in verdicts],
         "definition": definition.as_json(),
     }
@@ -76,29 +80,42 @@ def group_points(rows: Sequence[Row]) -> list[PointRuns]:
     return found
 
 
-def add_relative(points: Sequence[PointRuns], wanted: Sequence[Relative]) -> None:
-    """Put into every row what `wanted` says: its metric over that of the same repeat at the point that it is relative to; None without."""
+def add_relative(
+    points: Sequence[PointRuns], wanted: Sequence[Relative], statistic: Statistic = "median"
+) -> dict[str, dict[str, Aggregate | None]]:
+    """Put into every row what `wanted` says: its metric over that of the same repeat at the point that it is relative to; None without.
+
+    Returns the same of each point: ratios of the two middles, None where one is not known.
+    """
+    found: dict[str, dict[str, Aggregate | None]] = {}
     for relative in wanted:
         references = {beside(point, relative.to): point for point in points if matches(dict(relative.to), point.params)}
         for point in points:
             other = references.get(beside(point, relative.to))
             below = {} if other is None else {row["repeat"]: row.get(relative.metric) for row in other.rows}
+            pairs: list[tuple[float, float]] = []
             for row in point.rows:
                 value, reference = row.get(relative.metric), below.get(row["repeat"])
                 row[relative.name] = None if value is None or not reference else float(value) / float(reference)
+                if value is not None and reference is not None:
+                    pairs.append((float(value), float(reference)))
+            above, under = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+            ratio = aggregate_ratio(above, under, statistic) if pairs else None
+            found.setdefault(point.point, {})[relative.name] = ratio
+    return found
 
 
-def _point(point: PointRuns, statistic: Any) -> dict[str, Any]:
+def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Aggregate | None]) -> dict[str, Any]:
     metrics: dict[str, float] = {}
     ranges: dict[str, list[float]] = {}
     names = [
-        name for name in point.rows[0] if name not in (*KEY, "configuration") and name not in PARAMETERS
+        name for name in point.rows[0] if name not in (*KEY, *TEXTS, *ratios) and name not in PARAMETERS
     ]  # a table's rows have the same columns
-    for name in names:
-        values = [float(row[name]) for row in point.rows if row[name] is not None]
-        if not values:
+    columns = {name: [float(row[name]) for row in point.rows if row[name] is not None] for name in names}
+    measured = aggregate_all({name: values for name, values in columns.items() if values}, statistic)
+    for name, found in {**measured, **ratios}.items():
+        if found is None or not math.isfinite(found.lo + found.hi):
             continue
-        found = aggregate(values, statistic)
         metrics |= {name: found.value, f"{name}_lo": found.lo, f"{name}_hi": found.hi}
         ranges[name] = [found.min, found.max]
     return {

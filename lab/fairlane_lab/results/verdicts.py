@@ -1,29 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether an experiment's expectations were met: each bound with what was measured.
 
-A verdict is `met` or `not met` when the runs show it, at 95 % for all points of an expectation together (Holm); else it is `undecided`.
-Where a value is relative, it is the ratio of two runs of the same repeat.
+A verdict is `met` or `not met` when the runs show it, at 95 % for all verdicts of a page together (Holm): those of an experiment in a
+runtime. Else it is `undecided`, or `too few by design` where so many runs could not decide it although all agreed.
+Where a value is relative, it is the ratio of two middles, and runs of the same repeat are pairs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import fmean, median
+from functools import cached_property
+from statistics import fmean
 from typing import Any, Literal
 
-from fairlane_lab.definition.judging import Expectation
-from fairlane_lab.definition.metric import parse_metric
-from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS
+from fairlane_lab.definition.judging import Expectation, Relative
+from fairlane_lab.definition.metric import parse_metric, range_of
+from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, column_kind
 from fairlane_lab.definition.strict import holds, matches
+from fairlane_lab.known import finite_or_none
 from fairlane_lab.results.rows import Row
-from fairlane_lab.results.statistics import CONFIDENCE, Statistic, aggregate, holm, p_above, p_below, runs_needed
+from fairlane_lab.results.statistics import (
+    LEAST_RUNS,
+    LEVEL,
+    MIDDLES,
+    Aggregate,
+    Statistic,
+    aggregate,
+    aggregate_ratio,
+    holm,
+    p_most,
+    runs_needed,
+)
 
-State = Literal["met", "not met", "undecided", "no data"]
-LEVEL = (1 - CONFIDENCE) / 2
-"""Of one side."""
-_STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {"median": median, "mean": fmean, "min": min, "max": max}
+State = Literal["met", "not met", "undecided", "too few by design", "no data"]
+_STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {**MIDDLES, "min": min, "max": max}
 
 
 @dataclass(frozen=True)
@@ -57,10 +69,12 @@ class Verdict:
     """What the runs show."""
     lo: float | None = None
     hi: float | None = None
-    """95 % interval of `value`."""
+    """95 % interval of `value`; None where there is none, or its end is not known."""
     runs: int = 0
     runs_needed: int | None = None
-    """Of an undecided one: about so many runs would decide it, if they are like these; None: no number would."""
+    """About so many runs would decide an undecided one, if they are like these, or one with too few; None: no number would."""
+    same: str = ""
+    """Of an interval without a width: why."""
 
     @property
     def met(self) -> bool | None:
@@ -73,71 +87,199 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Sample:
-    """The values of a point, one a run; what does not come from chance (a parameter, the least of all runs) has no test."""
+    """The values of a point, one a run, and where they are relative those of the same repeats that they are divided by."""
 
+    expectation: Expectation
     point: str
     values: Sequence[float]
-    value: float
-    statistic: Statistic | None
+    below: Sequence[float] | None = None
+    missing: int = 0
+    """Runs in which nothing qualified: outside of any bound."""
+    share: float = 1.0
+    """Of all runs; the others picked the point."""
+
+    @property
+    def runs(self) -> int:
+        return len(self.values) + self.missing
+
+    @cached_property
+    def aggregate(self) -> Aggregate | None:
+        """None where the value is not known."""
+        statistic: Statistic = "mean" if self.expectation.statistic == "mean" else "median"
+        if not self.values or 2 * self.missing >= self.runs:
+            return None
+        if self.below is not None:
+            return aggregate_ratio(self.values, self.below, statistic)
+        return aggregate(self.values, statistic)
+
+    @cached_property
+    def value(self) -> float | None:
+        if self._is_of_all and self.values and not self.missing:
+            return _STATISTICS[self.expectation.statistic](self._each)
+        return None if self.aggregate is None else self.aggregate.value
+
+    @property
+    def _is_of_all(self) -> bool:
+        """Whether it is about every run, not about the middle one."""
+        return self.expectation.statistic in ("min", "max")
+
+    @property
+    def _each(self) -> list[float]:
+        below = self.below or [1.0] * len(self.values)
+        return [value / under for value, under in zip(self.values, below, strict=True) if under] or [math.inf]
+
+    def inside(self) -> list[list[float]]:
+        """How far inside of each bound the runs are: of pairs without a division, so that a bound of 0 below does no harm."""
+        below = self.below or [1.0] * len(self.values)
+        pairs = list(zip(self.values, below, strict=True))
+        low, high = self.expectation.min, self.expectation.max
+        found = [] if low is None else [[value - low * under for value, under in pairs]]
+        return found if high is None else [*found, [high * under - value for value, under in pairs]]
+
+    @cached_property
+    def p(self) -> tuple[float, float]:
+        """How likely the sample is while its middle is outside of the bound, and while it is within."""
+        if self.runs < LEAST_RUNS or (self.value is None and not self.missing):
+            return 1.0, 1.0
+        margins, runs = self.inside(), self.runs
+        outside = [sum(each < 0 for each in margin) + self.missing for margin in margins]
+        if self._is_of_all:
+            return (1.0, 0.0) if any(outside) else (self.floors[0], 1.0)
+        within = max(p_most(runs - count, runs) for count in outside)
+        beyond = min(1.0, len(margins) * min(p_most(count, runs) for count in outside))
+        if self.below is None and self.expectation.statistic == "median":
+            return within, beyond
+        return (within if within > LEVEL or self._shows(True) else 1.0, beyond if beyond > LEVEL or self._shows(False) else 1.0)  # fmt: skip
+
+    def _shows(self, within: bool) -> bool:
+        """Whether all of the interval is on that side; signs of runs say nothing of a mean, nor of a ratio of middles."""
+        low = -math.inf if self.expectation.min is None else self.expectation.min
+        high = math.inf if self.expectation.max is None else self.expectation.max
+        found = self.aggregate
+        if found is None:
+            return False
+        return low <= found.lo and found.hi <= high if within else found.hi < low or high < found.lo
+
+    @property
+    def floors(self) -> tuple[float, float]:
+        """The least that `p` can be with so many runs: all agree."""
+        if self.runs < LEAST_RUNS:
+            return 1.0, 1.0
+        if self._is_of_all:
+            return self.expectation.share**self.runs, 0.0
+        return p_most(self.runs, self.runs), min(1.0, len(self.inside()) * p_most(self.runs, self.runs))
+
+    def needed(self, level: float, too_few: bool) -> int | None:
+        """Runs that would decide it, for the nearer bound, at a one-sided level."""
+        if self._is_of_all:
+            least = math.ceil(math.log(level) / math.log(self.expectation.share))
+        elif too_few:
+            least = max(LEAST_RUNS, math.ceil(math.log2(1 / level)))
+        else:
+            nearest = min(self.inside(), key=lambda margin: abs(MIDDLES["median"](margin)))
+            least = runs_needed(nearest, level)
+        return None if least is None else math.ceil(least / self.share)
+
+    def same(self, fixed: str) -> str:
+        """Why an interval has no width; empty where it has one. `fixed`: why nothing is drawn, as the experiment says."""
+        found = self.aggregate
+        if found is None or self.runs < 2 or found.lo < found.hi or self._is_of_all:
+            return ""
+        each = self._each
+        of = (
+            "every run"
+            if found.min == found.max and not self.missing
+            else f"{each.count(found.value)} of {self.runs} runs"
+        )
+        if fixed:
+            return f"the same in {of}, because {fixed}"
+        metric = self.expectation.metric
+        least, most = range_of(metric) if self.below is None else (0.0, math.inf)
+        whole = self.below is None and all(value == round(value) for value in each)
+        if metric == self.expectation.over:
+            why = "it is one of the values that were tried"
+        elif found.value == least:
+            why = "it cannot be less"
+        elif found.value == most:
+            why = "it cannot be more"
+        elif self.below is not None and found.value == 1:
+            why = "both runs of a pair are alike in it"
+        elif whole or column_kind(metric) is int:
+            why = "it counts whole things, and what is drawn moves it by less than one"
+        else:
+            why = "nothing that is drawn reaches it"
+        return f"the same in {of}, because {why}"
 
 
 @dataclass(frozen=True)
 class _Claim:
     """What one verdict is about: all of its samples have to be within the bound."""
 
+    expectation: Expectation
     per: dict[str, Any]
     points: list[str]
-    samples: Sequence[_Sample]
-    met: bool | None = None
-    """Where there is no sample."""
+    samples: Sequence[_Sample] = ()
+    unfit: Sequence[tuple[int, int]] = ()
+    """Where no point qualifies: of each, in how many runs it does not, and of how many."""
+
+    @property
+    def p(self) -> tuple[float, float]:
+        """Within: all samples are. Outside: one at least is, so the number of samples counts."""
+        if self.unfit:
+            return 1.0, max(p_most(*each) if each[1] >= LEAST_RUNS else 1.0 for each in self.unfit)
+        if not self.samples:
+            return 1.0, 1.0
+        return max(each.p[0] for each in self.samples), min(1.0, len(self.samples) * min(each.p[1] for each in self.samples))  # fmt: skip
+
+    @property
+    def floors(self) -> tuple[float, float]:
+        if self.unfit:
+            return 1.0, max(p_most(runs, runs) if runs >= LEAST_RUNS else 1.0 for _, runs in self.unfit)
+        within, outside = zip(*(each.floors for each in self.samples), strict=True)
+        return max(within), min(1.0, len(self.samples) * min(outside))
 
 
-def judge(expectations: Sequence[Expectation], points: Sequence[PointRuns], runtime: str) -> list[Verdict]:
-    """A verdict for each expectation that holds in this runtime, and each value of its `per`."""
-    verdicts: list[Verdict] = []
+def judge(
+    expectations: Sequence[Expectation],
+    points: Sequence[PointRuns],
+    runtime: str,
+    relative: Sequence[Relative] = (),
+    fixed: str = "",
+) -> list[Verdict]:
+    """A verdict for each expectation that holds in this runtime, and each value of its `per`; all are one family.
+
+    `relative`: what metrics of that name are ratios of. `fixed`: why nothing is drawn from run to run, where that is so.
+    """
+    claims: list[_Claim] = []
     for expectation in expectations:
         if runtime not in expectation.runtimes:
             continue
-        reference = _References(expectation, points)
+        reference = _References(expectation, points, relative)
         groups: dict[tuple[Any, ...], list[PointRuns]] = {}
         for point in points:
             if matches(expectation.where, point.params) and point.rows:
                 groups.setdefault(_key(expectation, point), []).append(point)
-        claims = [] if groups else [_Claim({}, [], [])]
+        if not groups:
+            claims.append(_Claim(expectation, {}, []))
         for key, group in groups.items():
             per = dict(zip(expectation.per, key, strict=True))
-            claims.append(
-                _judge_picked_point(reference, per, group) if expectation.over else _all(reference, per, group)
-            )
-        verdicts += _decide(expectation, claims)
-    return verdicts
+            claims.append(_picked(reference, per, group) if expectation.over else _all(reference, per, group))
+    return _decide(claims, fixed)
 
 
-def _decide(expectation: Expectation, claims: Sequence[_Claim]) -> list[Verdict]:
-    """A verdict for each claim; all samples are one family."""
-    samples = [sample for claim in claims for sample in claim.samples]
-    tests = [_p_values(expectation, sample) for sample in samples]
-    within, outside = (holm([test[side] for test in tests]) for side in (0, 1))
-    level = LEVEL / max(1, len(samples))
+def _decide(claims: Sequence[_Claim], fixed: str) -> list[Verdict]:
+    """A verdict for each claim; they are one family, of which each side may be wrong in half of 5 %."""
+    judged = [claim for claim in claims if claim.samples or claim.unfit]
+    within, outside = (holm([claim.p[side] for claim in judged]) for side in (0, 1))
+    least = [
+        min(both) for both in zip(*(holm([claim.floors[side] for claim in judged]) for side in (0, 1)), strict=True)
+    ]
     states: dict[int, State] = {}
-    for sample, inside, out in zip(samples, within, outside, strict=True):
-        states[id(sample)] = "met" if inside <= LEVEL else "not met" if out <= LEVEL else "undecided"
-    return [_verdict(expectation, claim, [states[id(sample)] for sample in claim.samples], level) for claim in claims]
-
-
-def _p_values(expectation: Expectation, sample: _Sample) -> tuple[float, float]:
-    """How likely the sample is while its middle is outside of the bound, and while it is within."""
-    if sample.statistic is None:
-        return (0.0, 1.0) if _margin(expectation, sample.value) >= 0 else (1.0, 0.0)
-    values, statistic = sample.values, sample.statistic
-    within, outside = [0.0], [1.0]
-    if expectation.min is not None:
-        within.append(p_above(values, expectation.min, statistic))
-        outside.append(p_below(values, expectation.min, statistic))
-    if expectation.max is not None:
-        within.append(p_below(values, expectation.max, statistic))
-        outside.append(p_above(values, expectation.max, statistic))
-    return max(within), min(outside)
+    for claim, inside, beyond, floor in zip(judged, within, outside, least, strict=True):
+        undecided: State = "too few by design" if floor > LEVEL else "undecided"
+        states[id(claim)] = "met" if inside <= LEVEL else "not met" if beyond <= LEVEL else undecided
+    level = LEVEL / max(1, len(judged))
+    return [_verdict(claim, states.get(id(claim), "no data"), level, fixed) for claim in claims]
 
 
 def _key(expectation: Expectation, point: PointRuns) -> tuple[Any, ...]:
@@ -147,21 +289,28 @@ def _key(expectation: Expectation, point: PointRuns) -> tuple[Any, ...]:
 class _References:
     """An expectation with the points that its values may be relative to."""
 
-    def __init__(self, expectation: Expectation, points: Sequence[PointRuns]) -> None:
+    def __init__(self, expectation: Expectation, points: Sequence[PointRuns], named: Sequence[Relative]) -> None:
         self.expectation = expectation
-        relative = expectation.relative_to
+        of = next((each for each in named if each.name == expectation.metric), None)
+        self._metric = of.metric if of else expectation.metric
+        self._to = of.to if of else expectation.relative_to
         self._points = {
-            beside(point, relative): point for point in points if relative and matches(dict(relative), point.params)
+            beside(each, self._to): each for each in points if self._to and matches(dict(self._to), each.params)
         }
 
-    def values(self, text: str, point: PointRuns) -> list[float]:
-        """A metric of a point's runs; of a relative expectation over the same repeat's at the reference, where both were measured."""
-        measured = _values(text, point)
-        if not self.expectation.relative_to or text != self.expectation.metric:
-            return list(measured.values())
-        other = self._points.get(beside(point, self.expectation.relative_to))
-        below = _values(text, other) if other else {}
-        return [value / below[repeat] for repeat, value in measured.items() if below.get(repeat)]
+    def sample(self, point: PointRuns, runs: Iterable[int] | None = None, share: float = 1.0) -> _Sample | None:
+        """A point's runs (some of them), where they and what they are relative to were measured; None without any."""
+        measured = _values(self._metric, point)
+        chosen = [each for each in measured if runs is None or each in runs]
+        below: list[float] | None = None
+        if self._to:
+            other = self._points.get(beside(point, self._to))
+            under = _values(self._metric, other) if other else {}
+            chosen = [each for each in chosen if each in under]
+            below = [under[each] for each in chosen]
+        if not chosen:
+            return None
+        return _Sample(self.expectation, point.point, [measured[each] for each in chosen], below, share=share)
 
 
 def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -172,66 +321,108 @@ def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str,
     return tuple((name, value) for name, value in sorted(point.params.items()) if name not in apart)
 
 
-def _sample(reference: _References, point: PointRuns) -> _Sample | None:
-    expectation = reference.expectation
-    if expectation.metric == expectation.over:
-        value = float(point.params[expectation.metric])
-        return _Sample(point.point, [value], value, None)
-    values = reference.values(expectation.metric, point)
-    return _sample_of(expectation, point.point, values) if values else None
-
-
-def _sample_of(expectation: Expectation, point: str, values: Sequence[float]) -> _Sample:
-    statistic: Statistic | None = None
-    if expectation.statistic == "median" or expectation.statistic == "mean":
-        statistic = expectation.statistic
-    return _Sample(point, values, _STATISTICS[expectation.statistic](values), statistic)
-
-
 def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
-    samples = [sample for point in group if (sample := _sample(reference, point)) is not None]
-    return _Claim(per, [point.point for point in group], samples)
+    found = [reference.sample(point) for point in group]
+    samples = [each for each in found if each is not None and each.value is not None]
+    return _Claim(reference.expectation, per, [point.point for point in group], samples)
 
 
-def _judge_picked_point(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
+def _picked(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
+    """One point of a group: picked by the runs of even repeats, judged by the others, so that it is not its luck that is judged.
+
+    A bound on the parameter itself is judged by what each run alone would pick.
+    """
     expectation = reference.expectation
     over = expectation.over or ""
-    candidates: list[tuple[PointRuns, _Sample]] = []
-    for point in group:
-        measured = {name: _value(expectation, name, point) for name in expectation.given}
-        bounds = expectation.given.items()
-        if not all(measured[name] is not None and holds(bound, measured[name]) for name, bound in bounds):
-            continue
-        sample = _sample(reference, point)
-        if sample is not None:
-            candidates.append((point, sample))
-    if not candidates:
-        return _Claim(per, [point.point for point in group], [], met=False if expectation.given else None)
+    if expectation.metric == over:
+        return _picks(expectation, per, group)
+    repeats = sorted({repeat for point in group for repeat in _values(expectation.metric, point)} or _repeats(group))
+    first, second = [each for each in repeats if each % 2 == 0], [each for each in repeats if each % 2]
+    chooses = expectation.pick != "mean" or bool(expectation.given)
+    if not chooses or not first or not second:
+        first = second = repeats
+    share = 0.5 if chooses else 1.0
+    fit = [point for point in group if _qualifies(expectation, point, first)]
+    if not fit:
+        unfit = [_count_unfit(expectation, point, second) for point in group]
+        return _Claim(expectation, per, [point.point for point in group], unfit=unfit)
     if expectation.pick == "mean":
-        runs = zip(*(sample.values for _, sample in candidates), strict=False)  # the same repeat of each point
-        names = [point.point for point, _ in candidates]
-        return _Claim(per, names, [_sample_of(expectation, "", [fmean(run) for run in runs])])
-    if expectation.pick in ("highest", "lowest"):
-        by = expectation.by
-        chosen, sample = (max if expectation.pick == "highest" else min)(
-            candidates, key=lambda each: (_value(expectation, by, each[0]) or 0.0) if by else each[1].value
-        )
-    else:
-        chosen, sample = (min if expectation.pick == "first" else max)(
-            candidates, key=lambda each: each[0].params[over]
-        )
-    return _Claim({**per, over: chosen.params[over]}, [chosen.point], [sample])
+        means = _mean_sample(expectation, [each for point in fit if (each := reference.sample(point, second, share))])
+        return _Claim(expectation, per, [point.point for point in fit], [means] if means else [])
+    tried = {point.point: value for point in fit if (value := _tried(reference, point, first)) is not None}
+    fit = [point for point in fit if point.point in tried]
+    if not fit:
+        return _Claim(expectation, per, [point.point for point in group])
+    best = max if expectation.pick in ("highest", "last") else min
+    by_metric = expectation.pick in ("highest", "lowest")
+    chosen = best(fit, key=lambda point: tried[point.point] if by_metric else point.params[over])
+    sample = reference.sample(chosen, second, share)
+    usable = [sample] if sample is not None and sample.value is not None else []
+    return _Claim(expectation, {**per, over: chosen.params[over]}, [chosen.point], usable)
+
+
+def _picks(expectation: Expectation, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
+    """Of each run the parameter that it alone would pick."""
+    found: list[float] = []
+    repeats = _repeats(group)
+    for repeat in repeats:
+        fit = [float(each.params[expectation.metric]) for each in group if _qualifies(expectation, each, [repeat])]
+        if fit:
+            found.append(max(fit) if expectation.pick in ("highest", "last") else min(fit))
+    names = [point.point for point in group]
+    if not found:
+        return _Claim(expectation, per, names, unfit=[(len(repeats), len(repeats))])
+    return _Claim(expectation, per, names, [_Sample(expectation, "", found, missing=len(repeats) - len(found))])
+
+
+def _repeats(group: Sequence[PointRuns]) -> list[int]:
+    return sorted({int(row.get("repeat", place)) for point in group for place, row in enumerate(point.rows)})
+
+
+def _qualifies(expectation: Expectation, point: PointRuns, runs: Sequence[int]) -> bool:
+    """Whether the middle of some runs of a point satisfies each condition of `given`."""
+    for name, condition in expectation.given.items():
+        values = [value for repeat, value in _values(name, point).items() if repeat in runs]
+        if not values or not holds(condition, _STATISTICS[expectation.statistic](values)):
+            return False
+    return True
+
+
+def _count_unfit(expectation: Expectation, point: PointRuns, runs: Sequence[int]) -> tuple[int, int]:
+    """In how many of some runs a point does not qualify, and of how many."""
+    return sum(not _qualifies(expectation, point, [repeat]) for repeat in runs), len(runs)
+
+
+def _mean_sample(expectation: Expectation, samples: Sequence[_Sample]) -> _Sample | None:
+    """The mean over points, run by run: relative ones in units of what they are relative to, so that each point counts alike."""
+    values: list[Sequence[float]] = []
+    below: list[Sequence[float]] = []
+    for each in samples:
+        unit = 1.0 if each.below is None else MIDDLES["median"](each.below)
+        if unit:
+            values.append([value / unit for value in each.values])
+            below.append([value / unit for value in each.below or ()])
+    if not values:
+        return None
+    means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in (values, below))
+    found = _Sample(expectation, "", means, under or None, share=samples[0].share)
+    return found if found.value is not None else None
+
+
+def _tried(reference: _References, point: PointRuns, runs: Sequence[int]) -> float | None:
+    """What some runs of a point are picked by: the middle of the metric `by`, or else of what is judged."""
+    expectation = reference.expectation
+    if expectation.by:
+        values = [value for repeat, value in _values(expectation.by, point).items() if repeat in runs]
+        return _STATISTICS[expectation.statistic](values) if values else None
+    sample = reference.sample(point, runs)
+    return sample.value if sample else None
 
 
 def _margin(expectation: Expectation, value: float) -> float:
     low = value - expectation.min if expectation.min is not None else math.inf
     high = expectation.max - value if expectation.max is not None else math.inf
     return min(low, high)
-
-
-def _value(expectation: Expectation, text: str, point: PointRuns) -> float | None:
-    values = list(_values(text, point).values())
-    return _STATISTICS[expectation.statistic](values) if values else None
 
 
 def _values(text: str, point: PointRuns) -> dict[int, float]:
@@ -250,8 +441,9 @@ def metric_value(text: str, row: Row) -> float | None:
     return float(value) / float(below) if value is not None and below else None
 
 
-def _verdict(expectation: Expectation, claim: _Claim, states: Sequence[State], level: float) -> Verdict:
-    """`level` is what an undecided sample has to reach, one-sided."""
+def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
+    """`level` is what a verdict has to reach at the latest, one-sided."""
+    expectation = claim.expectation
     verdict = Verdict(
         expectation.text,
         expectation.metric,
@@ -261,35 +453,25 @@ def _verdict(expectation: Expectation, claim: _Claim, states: Sequence[State], l
         claim.per,
         claim.points,
         None,
-        claim.met,
-        "no data" if claim.met is None else "not met",
+        False if claim.unfit else None,
+        state,
+        runs=max((runs for _, runs in claim.unfit), default=0),
     )
     if not claim.samples:
         return verdict
-    worst = min(claim.samples, key=lambda sample: _margin(expectation, sample.value))
-    state: State = "not met" if "not met" in states else "undecided" if "undecided" in states else "met"
-    middle = aggregate(worst.values, worst.statistic or "median")
-    needed = [
-        _runs_needed(expectation, sample, level)
-        for sample, found in zip(claim.samples, states, strict=True)
-        if found == "undecided"
-    ]
+    worst = min(claim.samples, key=lambda each: -math.inf if each.value is None else _margin(expectation, each.value))
+    open_ones = (
+        [each for each in claim.samples if min(each.p) > level] if state in ("undecided", "too few by design") else []
+    )
+    needed = [each.needed(level / len(claim.samples), state == "too few by design") for each in open_ones]
+    middle = None if expectation.statistic in ("min", "max") else worst.aggregate
     return replace(
         verdict,
         value=worst.value,
-        within=_margin(expectation, worst.value) >= 0,
-        state=state,
-        lo=middle.lo,
-        hi=middle.hi,
-        runs=len(worst.values),
-        runs_needed=None
-        if state != "undecided" or None in needed
-        else max(each for each in needed if each is not None),
+        within=worst.value is not None and _margin(expectation, worst.value) >= 0,
+        lo=None if middle is None else finite_or_none(middle.lo),
+        hi=None if middle is None else finite_or_none(middle.hi),
+        runs=worst.runs,
+        runs_needed=None if not needed or None in needed else max(each for each in needed if each is not None),
+        same=worst.same(fixed),
     )
-
-
-def _runs_needed(expectation: Expectation, sample: _Sample, level: float) -> int | None:
-    """Runs that would decide a sample: for the nearer bound."""
-    bounds = [bound for bound in (expectation.min, expectation.max) if bound is not None]
-    nearest = min(bounds, key=lambda bound: abs(sample.value - bound))
-    return runs_needed(sample.values, nearest, sample.statistic or "median", level)

@@ -25,7 +25,7 @@ class Columns:
         return cls(_values(series.get("t_ns", b"")) / 1e9, series)
 
     def flow(self, flow: str, what: str) -> Values | None:
-        """Of a TCP flow: `cwnd`, `ssthresh` (packets), `srtt_ns`, `acked_bytes`, `in_flight` (packets)."""
+        """Of a TCP flow: `cwnd`, `ssthresh` (packets), `srtt_ns`, `received_bytes`, `in_flight` (packets)."""
         return self._get(f"flow/{flow}/{what}")
 
     def port(self, switch: str, port: int, what: str) -> Values | None:

@@ -290,18 +290,22 @@ def _parts(at_s: float, change: LinkChange, topology: fl_topology.Topology) -> I
     todo = fl_changes.effects(change, link)
     for way, values in todo.wire:
         yield {**at, "link": link.name, "direction": way, "set": _settings(values)}
-    for key, duration_s in (("spike_ns", change.spike_s), ("outage_ns", change.outage_s)):
-        if duration_s is not None:
-            yield {**at, "link": link.name, "direction": change.direction, key: _ns(duration_s)}
+    blocks = {} if change.spike_blocks is None else {"spike_blocks": change.spike_blocks}
+    for way in todo.wire_spikes:
+        yield {**at, "link": link.name, "direction": way, "spike_ns": _ns(change.spike_s or 0.0), **blocks}
+    if change.outage_s is not None:
+        yield {**at, "link": link.name, "direction": change.direction, "outage_ns": _ns(change.outage_s)}
     for switch, port, rate_bps in todo.ports:  # the queue belongs to the switch
         yield {**at, "switch": switch, "port": port, "rate_bps": rate_bps}
+    for switch, port in todo.port_spikes:
+        yield {**at, "switch": switch, "port": port, "spike_ns": _ns(change.spike_s or 0.0)}
 
 
 def rate_steps(config: SimConfig, switch: str, port: int) -> list[tuple[float, float]]:
     """(t_s, bit/s) from which on a switch port has a rate; the first at 0."""
     steps = [(0.0, float(config.topology.ports[switch][port].rate_bps or 0))]
     for part in (part for at_s, change in config.changes for part in _parts(at_s, change, config.topology)):
-        if (part.get("switch"), part.get("port")) == (switch, port):
+        if (part.get("switch"), part.get("port")) == (switch, port) and "rate_bps" in part:
             steps.append((part["at_ns"] / 1e9, float(part["rate_bps"])))
     return steps
 

@@ -15,7 +15,7 @@ from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.host_counters import counters_of
-from fairlane_lab.measures import carried_bps, mean_between, recovery_s
+from fairlane_lab.measures import carried_bps, mean_between, on_line_bps, recovery_s
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
@@ -94,8 +94,8 @@ def _flow(seen: Observed, columns: Columns, each: SimFlow) -> FlowResult:
     wanted = find_variant(flow.variant).congestion_control if is_real else congestion_control(flow.variant)
     if is_tcp and after["cc"] != wanted:
         raise RunError(f"flow {each.name}: wanted {wanted}, the simulator used {after['cc']}")
-    prints = flow.app.kind == "command" and after["received_bytes"] > 0  # its receiver says what has come
-    counted = "acked_bytes" if is_tcp and not prints else "received_bytes"
+    # a command's receiver may say what has come; where it does not, its sender's ACKs are all that is known
+    counted = "received_bytes" if after["received_bytes"] or flow.app.kind != "command" else "acked_bytes"
     window = columns.window(seen.before.t_s, seen.after.t_s)
     srtt_ns = mean(columns.flow(each.name, "srtt_ns"), window, positive=True)
     return FlowResult(
@@ -129,15 +129,20 @@ def _after_spike(seen: Observed, columns: Columns, each: SimFlow) -> dict[str, A
     if not seen.spike or each.key.protocol != TCP or each.flow.app.kind != "greedy":
         return {}
     start, end, later = (snapshot.flows[each.name] for snapshot in seen.spike)
-    acked = columns.flow(each.name, "acked_bytes")
-    samples = [] if acked is None else list(zip(columns.t_s.tolist(), acked.tolist(), strict=True))
+    received = columns.flow(each.name, "received_bytes")
+    samples = [] if received is None else list(zip(columns.t_s.tolist(), received.tolist(), strict=True))
     scenario = seen.world.config.scenario
     rate_bps = min((rate_steps(seen.world.config, *key)[-1][1] for key in seen.world.config.managed), default=0.0)
-    new_rate_bps = carried_bps(rate_bps, tcp_object(each.flow, scenario.tcp)["mss_bytes"])
+    mss_bytes = tcp_object(each.flow, scenario.tcp)["mss_bytes"]
+    new_rate_bps = carried_bps(rate_bps, mss_bytes)
+    undone, bw_est_pps = (later[name] - start[name] for name in ("spurious_timeouts", "bw_est_pps"))
+    bw_est_bps = on_line_bps(bw_est_pps, mss_bytes) if undone == 1 and bw_est_pps else None
     return {
-        "after_spike_bytes": float(later["acked_bytes"] - end["acked_bytes"]),
+        "after_spike_bytes": float(later["received_bytes"] - end["received_bytes"]),
         "after_spike_retransmits": later["retransmits"] - start["retransmits"],
         "recovery_s": recovery_s(samples, seen.spike[1].t_s, new_rate_bps),
+        "bw_est_bps": bw_est_bps,
+        "bw_est_ratio": None if bw_est_bps is None or not rate_bps else bw_est_bps / rate_bps,
     }
 
 
@@ -206,9 +211,9 @@ def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint
         if ssthresh is not None:
             known = (ssthresh > 0) & (ssthresh < INFINITE_SSTHRESH)
             yield from _points(t_s, each.name, "ssthresh_packets", ssthresh[::step], known[::step])
-        acked = columns.flow(each.name, "acked_bytes")
-        if acked is not None:
-            yield from _points(t_s[1:], each.name, "goodput_bps", rates_bps(t_s, acked[::step]))
+        received = columns.flow(each.name, "received_bytes")
+        if received is not None:
+            yield from _points(t_s[1:], each.name, "goodput_bps", rates_bps(t_s, received[::step]))
         for place in registers.get(each.name, ()):
             waiting = columns.register(*place)
             if waiting is not None:

@@ -19,8 +19,6 @@ With 255 a start-up on 2 Mbit/s peaks at 109 packets, as the kernel does (108 an
 """
 QUICK_ACKS_MAX = 16
 """TCP_MAX_QUICKACKS, which counts where the receive window is fixed."""
-DELAYED_ACK_TIMEOUT_NS = 40_000_000
-"""Linux's TCP_DELACK_MIN."""
 
 
 def _quick_acks(options: TcpOptions) -> int:
@@ -43,8 +41,7 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
     options = TcpOptions(**{**asdict(shared), **flow.tcp})
     tcp: dict[str, Any] = {
         "mss_bytes": options.mss_bytes,
-        "delayed_ack": options.delayed_ack,
-        "delayed_ack_timeout_ns": DELAYED_ACK_TIMEOUT_NS,
+        "delayed_ack": not options.acks_at_once,
         "quick_acks": _quick_acks(options),
         "timestamps": options.timestamps,
         "window_scale": True,
@@ -58,8 +55,18 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         tcp["mss_bytes"] -= TIMESTAMP_BYTES  # the kernel takes the option from the segment (RFC 6691)
     if "initial_window_packets" in flow.tcp:
         tcp["initial_window_packets"] = options.initial_window_packets
+    if options.delayed_ack_s:
+        tcp["delayed_ack_timeout_ns"] = round(options.delayed_ack_s * 1e9)
+    if options.backoff != TcpOptions.backoff:
+        tcp["backoff"] = options.backoff
+    if options.tick_s:
+        tcp["tick_ns"] = round(options.tick_s * 1e9)
+        if "rto_min_ns" in variant:  # MRTO's: a tick
+            tcp["rto_min_ns"] = tcp["tick_ns"]
     if options.ecn:
         tcp["ecn"] = True
+    if options.ena_naming and "ena" in tcp:
+        tcp["ena_naming"] = options.ena_naming
     if not options.receiver_program:
         tcp = without_receiver_programs(tcp)
     if "rto_min_s" in flow.tcp:

@@ -29,9 +29,9 @@ def steady_s(config: SimConfig, columns: Columns) -> float | None:
     edges = np.linspace(0.0, end_s, BINS + 1)
     groups: dict[str, np.ndarray] = {}
     for each in config.flows:
-        acked = columns.flow(each.name, "acked_bytes")
-        if each.key.protocol == TCP and each.flow.app.kind == "greedy" and acked is not None:
-            grown = np.diff(np.interp(edges, columns.t_s, acked))
+        received = columns.flow(each.name, "received_bytes")
+        if each.key.protocol == TCP and each.flow.app.kind == "greedy" and received is not None:
+            grown = np.diff(np.interp(edges, columns.t_s, received))
             groups[each.flow.group] = groups.get(each.flow.group, 0.0) + grown
     cuts = [mser5(grown.tolist()) for grown in groups.values()]
     known = [cut for cut in cuts if cut is not None]

@@ -427,6 +427,20 @@ impl Device {
         Ok(())
     }
 
+    /// A delay spike: from `now` on nothing starts on a port's line for `duration`, packets wait in its queues; the frame on
+    /// the line goes on. A spike within a spike can only make it longer.
+    ///
+    /// # Errors
+    /// NotFound for a port that is not there.
+    pub fn spike(&mut self, now: Nanos, port: u32, duration: Nanos) -> Result<(), ControlError> {
+        let core = &mut self.core;
+        core.now = core.now.max(now);
+        let now = core.now;
+        core.port_mut(port)?.queues.spike(now, duration);
+        core.reschedule(port);
+        Ok(())
+    }
+
     /// Options of a port.
     pub fn port(&self, port: u32) -> Option<&PortConfig> {
         self.core.port(port).map(|p| &p.config)

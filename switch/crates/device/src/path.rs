@@ -485,7 +485,7 @@ impl Core {
         {
             Ok(_) => {
                 if self.calendar.due(port).is_none() {
-                    let due = p.queues.free_at().max(self.now);
+                    let due = p.queues.ready_at().max(self.now);
                     self.calendar.set(port, Some(due));
                 }
             }

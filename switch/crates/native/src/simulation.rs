@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use device::{PortChange, UnknownName};
-use netsim::{Direction, LinkSettings, RequestError};
+use netsim::{Direction, LinkSettings, RequestError, SpikeBlocks};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -120,10 +120,18 @@ impl Simulation {
         self.change(|network| network.set_port(switch, port, &change))
     }
 
-    /// A delay spike: nothing is delivered for `duration_ns`, then all that is due at once.
-    fn spike(&self, link: &str, direction: &str, duration_ns: u64) -> PyResult<()> {
+    /// A delay spike: nothing is delivered for `duration_ns`, then all that is due at once; or it blocks the link's line.
+    #[pyo3(signature = (link, direction, duration_ns, blocks = "delivery"))]
+    fn spike(&self, link: &str, direction: &str, duration_ns: u64, blocks: &str) -> PyResult<()> {
         let direction = direction_of(direction)?;
-        self.change(|network| network.spike(link, direction, duration_ns))
+        let blocks: SpikeBlocks = serde_json::from_value(blocks.into())
+            .map_err(|_| bad_value(format!("blocks: {blocks:?}; allowed: delivery, line")))?;
+        self.change(|network| network.spike(link, direction, duration_ns, blocks))
+    }
+
+    /// A delay spike of a switch port: nothing starts on its line for `duration_ns`, packets wait in its queues.
+    fn spike_port(&self, switch: &str, port: u32, duration_ns: u64) -> PyResult<()> {
+        self.change(|network| network.spike_port(switch, port, duration_ns))
     }
 
     /// An outage: what enters the link for `duration_ns` is lost.

@@ -106,6 +106,7 @@ impl FlowReport {
         self.retransmits += stats.retransmits;
         self.timeouts += stats.timeouts;
         self.spurious_timeouts += stats.spurious_timeouts;
+        self.bw_est_pps += stats.bw_est_pps;
         self.erto_probes += stats.erto_probes;
         self.fast_retransmits += stats.fast_retransmits;
         self.window_reductions += stats.window_reductions;

@@ -19,6 +19,8 @@ pub struct FlowReport {
     pub timeouts: u64,
     /// Of these, found to be for nothing.
     pub spurious_timeouts: u64,
+    /// At these, the bandwidth that the sender had estimated, packets/s, summed; 0 where it estimates none.
+    pub bw_est_pps: u64,
     /// Timeouts answered by new data (E-RTO).
     pub erto_probes: u64,
     pub fast_retransmits: u64,

@@ -62,8 +62,9 @@ impl RealFlow {
         counts
     }
 
-    pub(crate) fn acked_bytes(&self) -> u64 {
-        self.counts().acked_bytes
+    /// What its receivers have read.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes
     }
 
     /// Puts what is known into a flow's report.

@@ -13,8 +13,8 @@ use v1model::{Pipeline, RegisterId};
 /// Rows that a column has room for at first.
 const ROWS: usize = 4_096;
 
-/// Of each TCP flow; all but `acked_bytes` of the connection in use, 0 without one.
-const FLOW_COLUMNS: [&str; 5] = ["cwnd", "ssthresh", "srtt_ns", "acked_bytes", "in_flight"];
+/// Of each TCP flow; all but `received_bytes`, what its receiver has read, of the connection in use, 0 without one.
+const FLOW_COLUMNS: [&str; 5] = ["cwnd", "ssthresh", "srtt_ns", "received_bytes", "in_flight"];
 
 /// Where the values of one or more columns come from.
 enum Source {
@@ -33,7 +33,7 @@ pub(crate) struct Sampler {
     sources: Vec<Source>,
     columns: Vec<Column>,
     /// By flow, of the row that is made.
-    acked_bytes: Vec<u64>,
+    received_bytes: Vec<u64>,
 }
 
 struct Column {
@@ -53,7 +53,7 @@ impl Sampler {
             period: sample.period_ns,
             sources: Vec::new(),
             columns: Vec::new(),
-            acked_bytes: Vec::new(),
+            received_bytes: Vec::new(),
         };
         sampler.add_column("t_ns".to_owned());
         for flow in hosts.flows.iter().filter(|flow| !flow.app.is_udp()) {
@@ -124,13 +124,13 @@ impl Sampler {
             }
         };
         push(now);
-        self.acked_bytes.clear();
-        self.acked_bytes
-            .extend(hosts.flows.iter().map(|flow| flow.counts.acked_bytes));
-        for end in hosts.sockets.iter().filter(|end| end.is_sender) {
-            self.acked_bytes[end.flow as usize] += end.connection.acked_bytes();
+        self.received_bytes.clear();
+        self.received_bytes
+            .extend(hosts.flows.iter().map(|flow| flow.counts.received_bytes));
+        for end in hosts.sockets.iter().filter(|end| !end.is_sender) {
+            self.received_bytes[end.flow as usize] += end.connection.received_bytes();
         }
-        for (place, (flow, acked_bytes)) in hosts.flows.iter().zip(&self.acked_bytes).enumerate() {
+        for (place, (flow, received_bytes)) in hosts.flows.iter().zip(&self.received_bytes).enumerate() {
             if flow.app.is_udp() {
                 continue;
             }
@@ -138,7 +138,7 @@ impl Sampler {
                 push(real.cwnd_packets.into());
                 push(real.ssthresh_packets.into());
                 push(real.srtt_ns);
-                push(real.acked_bytes());
+                push(real.received_bytes());
                 push(real.in_flight.into());
                 continue;
             }
@@ -147,7 +147,7 @@ impl Sampler {
             push(sender.snd_cwnd.into());
             push(sender.snd_ssthresh.into());
             push(sender.srtt_ns);
-            push(*acked_bytes);
+            push(*received_bytes);
             push(sender.in_flight.into());
         }
         for source in &self.sources {

@@ -13,7 +13,7 @@ use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchRepor
 use crate::series::Sampler;
 use crate::switch::Switch;
 use device::{Device, Nanos, PortChange};
-use traffic::link::Link;
+use traffic::link::{Link, SpikeBlocks};
 
 /// A network in virtual time.
 pub struct Simulation {
@@ -290,7 +290,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// A delay spike: nothing is delivered for `duration`, then all that is due at once.
+    /// A delay spike of a link: nothing is delivered for `duration`, then all that is due at once; or its line is blocked.
     ///
     /// # Errors
     /// [`RequestError`]: unknown link.
@@ -299,8 +299,29 @@ impl Simulation {
         link: &str,
         direction: Direction,
         duration: Nanos,
+        blocks: SpikeBlocks,
     ) -> Result<(), RequestError> {
-        self.each_wire(link, direction, |wire, now| wire.spike(now, duration))
+        self.each_wire(link, direction, |wire, now| {
+            wire.spike(now, duration, blocks);
+        })
+    }
+
+    /// A delay spike of a switch port: its line is blocked for `duration`, packets wait in its queues.
+    ///
+    /// # Errors
+    /// [`RequestError`]: unknown switch or port.
+    pub fn spike_port(
+        &mut self,
+        switch: &str,
+        port: u32,
+        duration: Nanos,
+    ) -> Result<(), RequestError> {
+        let now = self.now;
+        self.port_of(switch, port)?
+            .spike(now, port, duration)
+            .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
+        self.refresh();
+        Ok(())
     }
 
     /// An outage: what enters the medium for `duration` is lost.
@@ -327,6 +348,17 @@ impl Simulation {
         change: &PortChange,
     ) -> Result<(), RequestError> {
         let now = self.now;
+        let device = self.port_of(switch, port)?;
+        let config = device.port(port).copied().unwrap_or_default();
+        device
+            .set_port(now, port, change.applied_to(&config))
+            .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
+        self.refresh();
+        Ok(())
+    }
+
+    /// The switch that has this port.
+    fn port_of(&mut self, switch: &str, port: u32) -> Result<&mut Device, RequestError> {
         let known = listed(self.switches.iter().map(|s| s.name.as_str()));
         let device = self
             .switch_mut(switch)
@@ -335,18 +367,15 @@ impl Simulation {
                 name: switch.to_owned(),
                 known,
             })?;
-        let known = device.ports().map(|p| p.to_string()).collect::<Vec<_>>();
-        let config = device.port(port).ok_or_else(|| RequestError::Unknown {
-            what: "port",
-            name: port.to_string(),
-            known: known.join(", "),
-        })?;
-        let config = change.applied_to(config);
-        device
-            .set_port(now, port, config)
-            .map_err(|e| RequestError::Invalid(format!("switch \"{switch}\": {}", e.message)))?;
-        self.refresh();
-        Ok(())
+        if device.port(port).is_none() {
+            let known = device.ports().map(|p| p.to_string()).collect::<Vec<_>>();
+            return Err(RequestError::Unknown {
+                what: "port",
+                name: port.to_string(),
+                known: known.join(", "),
+            });
+        }
+        Ok(device)
     }
 
     fn each_wire(
@@ -400,7 +429,8 @@ impl Simulation {
                 self.set_link(link, direction, settings)?;
             }
             if let Some(duration) = change.spike_ns {
-                self.spike(link, direction, duration)?;
+                let blocks = change.spike_blocks.unwrap_or_default();
+                self.spike(link, direction, duration, blocks)?;
             }
             if let Some(duration) = change.outage_ns {
                 self.outage(link, direction, duration)?;
@@ -408,12 +438,16 @@ impl Simulation {
         }
         match (&change.switch, change.port) {
             (Some(switch), Some(port)) => {
-                let change = PortChange {
+                let settings = PortChange {
                     rate_bps: change.rate_bps,
                     queue_packets: change.queue_packets,
                     ..PortChange::default()
                 };
-                self.set_port(switch, port, &change)
+                self.set_port(switch, port, &settings)?;
+                match change.spike_ns {
+                    Some(duration) => self.spike_port(switch, port, duration),
+                    None => Ok(()),
+                }
             }
             _ => Ok(()),
         }

@@ -12,7 +12,7 @@ use serde_json::json;
 #[test]
 fn steady_state_allocates_nothing() {
     let tcp = json!({"mss_bytes": 960});
-    let ena = json!({"mss_bytes": 960, "recovery": "sack", "rack": true, "cc": "ena_rfc6675_plus", "ena": true});
+    let ena = json!({"mss_bytes": 960, "recovery": "sack", "rack": true, "cc": "ena_rfc6675_plus", "ena": true, "ena_naming": "lowest"});
     let flows = json!([
         {"name": "a", "from": "h1", "to": "h3", "app": {"kind": "greedy"}, "tcp": tcp},
         {"name": "b", "from": "h2", "to": "h4", "app": {"kind": "greedy"}, "tcp": ena},

@@ -2,10 +2,11 @@
 //! The control socket: what P4Runtime has no words for, while the switch runs. One JSON object a line, each answered by one.
 //!
 //! `{"op": "set_port", "port": 3, "rate_bps": 1000000}` changes what it names of a port and keeps the rest (the keys
-//! are those of [`PortChange`]); `{"op": "ports"}` reads options, counts and what waits. Answers: `{"ok": true, …}` or `{"ok": false, "error": "…"}`.
+//! are those of [`PortChange`]); `{"op": "spike", "port": 3, "duration_us": 5000000}` lets nothing start on a port's line for so
+//! long (packets wait in its queues); `{"op": "ports"}` reads options, counts and what waits. Answers: `{"ok": true, …}` or `{"ok": false, "error": "…"}`.
 
 use crate::port_report::{PortReport, SwitchReport};
-use device::{Device, DeviceHandle, Nanos, PortChange};
+use device::{Device, DeviceHandle, Nanos, PortChange, PortConfig};
 use netio::own_socket::{self, OwnSocket, Removal};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -13,11 +14,14 @@ use std::io;
 
 /// Longest request, bytes.
 const LINE_MAX: u64 = 4096;
-const OPERATIONS: &str = "set_port, ports";
+const OPERATIONS: &str = "set_port, spike, ports";
+/// Longest spike, µs.
+const SPIKE_US_MAX: f64 = 600e6;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
     SetPort(u32, PortChange),
+    Spike(u32, Nanos),
     Ports,
 }
 
@@ -73,19 +77,40 @@ fn parse(line: &str) -> Result<Request, String> {
     let op = keys.shift_remove("op");
     match op.as_ref().and_then(Value::as_str) {
         Some("set_port") => {
-            let port = keys.shift_remove("port").unwrap_or_default();
-            let number = port.as_u64().and_then(|port| u32::try_from(port).ok());
-            let number = number
-                .ok_or_else(|| format!("set_port: port: {port} is no port number, such as 3"))?;
+            let number = port_of(&mut keys).map_err(|e| format!("set_port: {e}"))?;
             let change = change_of(keys).map_err(|e| format!("set_port: port {number}: {e}"))?;
             Ok(Request::SetPort(number, change))
         }
+        Some("spike") => spike_of(keys).map_err(|e| format!("spike: {e}")),
         Some("ports") => match keys.keys().next() {
             None => Ok(Request::Ports),
             Some(key) => Err(format!("ports: unknown key \"{key}\"; it has none")),
         },
         Some(other) => Err(known(format!("unknown operation \"{other}\""))),
         None => Err(known("\"op\" is missing or not a text".to_owned())),
+    }
+}
+
+fn port_of(keys: &mut Map<String, Value>) -> Result<u32, String> {
+    let port = keys.shift_remove("port").unwrap_or_default();
+    let number = port.as_u64().and_then(|port| u32::try_from(port).ok());
+    number.ok_or_else(|| format!("port: {port} is no port number, such as 3"))
+}
+
+fn spike_of(mut keys: Map<String, Value>) -> Result<Request, String> {
+    let port = port_of(&mut keys)?;
+    let duration = keys.shift_remove("duration_us").unwrap_or_default();
+    let us = duration
+        .as_f64()
+        .filter(|us| (1.0..=SPIKE_US_MAX).contains(us))
+        .ok_or_else(|| {
+            format!("port {port}: duration_us: {duration} is out of range; allowed: 1 to {SPIKE_US_MAX} µs")
+        })?;
+    match keys.keys().next() {
+        None => Ok(Request::Spike(port, (us * 1e3).round() as Nanos)),
+        Some(key) => Err(format!(
+            "port {port}: unknown key \"{key}\"; allowed: port, duration_us"
+        )),
     }
 }
 
@@ -101,7 +126,13 @@ fn change_of(keys: Map<String, Value>) -> Result<PortChange, String> {
 
 fn apply(device: &mut Device, now: Nanos, request: Request) -> Reply {
     match request {
-        Request::SetPort(port, change) => set_port(device, now, port, &change),
+        Request::SetPort(port, change) => change_port(device, port, |device, config| {
+            let config = change.applied_to(&config);
+            device.set_port(now, port, config).map_err(|e| e.message)
+        }),
+        Request::Spike(port, duration) => change_port(device, port, |device, _| {
+            device.spike(now, port, duration).map_err(|e| e.message)
+        }),
         Request::Ports => Reply::Switch(Box::new(Ports {
             ok: true,
             switch: SwitchReport::new(device),
@@ -109,26 +140,29 @@ fn apply(device: &mut Device, now: Nanos, request: Request) -> Reply {
     }
 }
 
-fn set_port(device: &mut Device, now: Nanos, port: u32, change: &PortChange) -> Reply {
-    let Some(config) = device.port(port) else {
+fn change_port(
+    device: &mut Device,
+    port: u32,
+    change: impl FnOnce(&mut Device, PortConfig) -> Result<(), String>,
+) -> Reply {
+    let Some(&config) = device.port(port) else {
         let there: Vec<String> = device.ports().map(|p| p.to_string()).collect();
         let there = there.join(", ");
         return refusal(&format!("there is no port {port}; there are {there}"));
     };
-    let config = change.applied_to(config);
-    match device.set_port(now, port, config) {
+    match change(device, config) {
         Ok(()) => Reply::Port {
             ok: true,
             port: Box::new(PortReport::new(device, port)),
         },
-        Err(error) => refusal(&error.message),
+        Err(error) => refusal(&error),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use device::{DeviceConfig, PortConfig};
+    use device::DeviceConfig;
     use serde_json::json;
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
@@ -229,9 +263,21 @@ mod tests {
                 r#"{"op": "set_port", "port": "3"}"#,
                 "port: \"3\" is no port number",
             ),
+            (
+                r#"{"op": "spike", "port": 9, "duration_us": 1}"#,
+                "there is no port 9; there are 3",
+            ),
+            (
+                r#"{"op": "spike", "port": 3, "duration_us": 0}"#,
+                "spike: port 3: duration_us: 0 is out of range; allowed: 1 to 600000000 µs",
+            ),
+            (
+                r#"{"op": "spike", "port": 3, "duration_us": 1, "blocks": "line"}"#,
+                "spike: port 3: unknown key \"blocks\"; allowed: port, duration_us",
+            ),
             (r#"{"op": "ports", "port": 3}"#, "unknown key \"port\""),
             (r#"{"op": "stop"}"#, "unknown operation \"stop\""),
-            ("{", "operations: set_port, ports"),
+            ("{", "operations: set_port, spike, ports"),
         ] {
             let reply = say(&mut device, line);
             assert_eq!(reply["ok"], false, "{line}");

@@ -44,6 +44,28 @@ pub enum RtoRule {
     Rfc793,
 }
 
+/// Which corrupted segments a receiver's ACKs name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Naming {
+    /// The ACK that answers a corrupted segment names that one; others name nothing (the ENA paper, section IV).
+    #[default]
+    Own,
+    /// Every ACK names the lowest that is missing (ENA+).
+    Lowest,
+}
+
+/// When the doubling of the RTO by timeouts ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    /// With an RTT sample: an ACK of data that was sent once, or with a timestamp (Karn; RFC 6298 §5.7).
+    #[default]
+    Kept,
+    /// With the first ACK of new data.
+    Reset,
+}
+
 /// A value outside of its range.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key}: {value} is not allowed ({allowed})")]
@@ -88,6 +110,9 @@ pub struct TcpConfig {
     /// Upper bound of cwnd; 0: none.
     pub cwnd_clamp_packets: u32,
     pub rto_rule: RtoRule,
+    pub backoff: Backoff,
+    /// Of the host's clock, in which its timers and its RTTs are counted (Linux: 1/HZ); 1: exact.
+    pub tick_ns: Nanos,
     /// Before the first sample (RFC 6298 §2.1), 1 µs..=`rto_max_ns`.
     pub rto_initial_ns: Nanos,
     pub rto_min_ns: Nanos,
@@ -118,7 +143,9 @@ pub struct TcpConfig {
     /// Error notification: this end names to the peer what it gets corrupted (docs/design-senders.md). What a sender makes of
     /// names is its control's.
     pub ena: bool,
-    /// With a control that has ENA: a named segment counts as lost, and goes again, at the first ACK that names it (the paper);
+    /// With `ena`: which of them its ACKs name.
+    pub ena_naming: Naming,
+    /// With a control that has ENA: a named segment counts as lost, and goes again, at the ACK that names it (the paper);
     /// false: when duplicate ACKs or SACK find it, as a kernel's does.
     pub repairs_named: bool,
 }
@@ -144,6 +171,8 @@ impl Default for TcpConfig {
             initial_ssthresh_packets: 0,
             cwnd_clamp_packets: 0,
             rto_rule: RtoRule::default(),
+            backoff: Backoff::default(),
+            tick_ns: 1,
             rto_initial_ns: 1_000_000_000,
             rto_min_ns: 200_000_000,
             rto_max_ns: 120_000_000_000,
@@ -159,6 +188,7 @@ impl Default for TcpConfig {
             ecn: false,
             ect1: false,
             ena: false,
+            ena_naming: Naming::default(),
             repairs_named: false,
         }
     }
@@ -168,6 +198,7 @@ impl Default for TcpConfig {
 pub const LARGEST_WINDOW_BYTES: u64 = 1 << 30;
 const HOUR_NS: Nanos = 3_600_000_000_000;
 const MIN_RTO_NS: Nanos = 1_000;
+const MAX_TICK_NS: Nanos = 1_000_000_000;
 
 impl TcpConfig {
     /// Checks every range.
@@ -212,6 +243,7 @@ impl TcpConfig {
             1,
             65_535,
         )?;
+        within("tick_ns", self.tick_ns, 1, MAX_TICK_NS)?;
         within("rto_max_ns", self.rto_max_ns, MIN_RTO_NS, HOUR_NS)?;
         within(
             "rto_initial_ns",

@@ -8,11 +8,12 @@
 //! ```
 //!
 //! - [`segment`]: headers with options and checksums; payloads are zeros, only their length is kept.
-//! - [`config`]: the options of an endpoint; [`stats`]: what it counts and shows.
+//! - [`config`]: the options of an endpoint; [`clock`]: its host's ticks; [`stats`]: what it counts and shows.
 //! - [`cc`]: congestion control through the C headers that the BPF programs include, in the shape of `tcp_congestion_ops`.
 //! - [`connection`]: the endpoint, over [`sender`] and [`receiver`].
 
 pub mod cc;
+pub mod clock;
 pub mod config;
 pub mod connection;
 pub mod receiver;
@@ -21,7 +22,7 @@ pub mod sender;
 pub mod seq;
 pub mod stats;
 
-pub use config::{ConfigError, Recovery, RtoRule, SackLimit, TcpConfig};
+pub use config::{Backoff, ConfigError, Naming, Recovery, RtoRule, SackLimit, TcpConfig};
 pub use connection::reset::reset_for;
 pub use connection::{Addr, Connection, State};
 pub use segment::flags::Flags;

@@ -25,6 +25,8 @@ pub struct Stats {
     pub erto_probes: u64,
     /// Timeouts found to be spurious (E-RTO, F-RTO or Eifel).
     pub spurious_timeouts: u64,
+    /// At these, the bandwidth that the sender had estimated (CC_BW_EST), packets/s, summed; 0 where it estimates none.
+    pub bw_est_pps: u64,
     /// Fast recoveries found to be spurious (Eifel).
     pub spurious_recoveries: u64,
     /// Times that ssthresh was reduced for a loss (by duplicate ACKs, SACK or a timeout), undone ones too.

@@ -103,6 +103,8 @@ pub struct PortQueues<T> {
     port_limits: QueueLimits,
     usage: Usage,
     line: Line,
+    /// Nothing starts on the line before.
+    blocked_until: Nanos,
     link_layer: LinkLayer,
 }
 
@@ -126,6 +128,7 @@ impl<T> PortQueues<T> {
             port_limits: QueueLimits::NONE,
             usage: Usage::default(),
             line: Line::new(rate_bps),
+            blocked_until: 0,
             link_layer: LinkLayer::None,
         }
     }
@@ -242,6 +245,18 @@ impl<T> PortQueues<T> {
         self.line.free_at()
     }
 
+    /// A delay spike: from `now` on nothing starts on the line for `duration`; the packet on it goes on. A spike within a
+    /// spike can only make it longer.
+    pub fn spike(&mut self, now: Nanos, duration: Nanos) {
+        self.blocked_until = self.blocked_until.max(now.saturating_add(duration));
+    }
+
+    /// First whole nanosecond at which a packet's service can start: the line is free, and nothing blocks it.
+    #[inline]
+    pub fn ready_at(&self) -> Nanos {
+        self.line.free_at().max(self.blocked_until)
+    }
+
     /// Packets waiting in a queue; 0 for a queue that is not there.
     #[inline]
     pub fn depth(&self, queue: usize) -> u32 {
@@ -350,17 +365,16 @@ impl<T> PortQueues<T> {
         Ok(depth_at_enq)
     }
 
-    /// When the next waiting packet's service can start: the instant at which the line is free, which may have
-    /// passed; None when nothing waits.
+    /// When the next waiting packet's service can start (`ready_at`), which may have passed; None when nothing waits.
     #[inline]
     pub fn next_departure(&self) -> Option<Nanos> {
-        (!self.is_empty()).then(|| self.line.free_at())
+        (!self.is_empty()).then(|| self.ready_at())
     }
 
-    /// Starts the service of the packet that the scheduler picks. None when nothing waits or the line is not free.
+    /// Starts the service of the packet that the scheduler picks. None when nothing waits or the line is not ready.
     #[inline]
     pub fn dequeue(&mut self, now: Nanos, buffer: &mut SharedBuffer) -> Option<Dequeued<T>> {
-        if self.is_empty() || self.line.free_at() > now {
+        if self.is_empty() || self.ready_at() > now {
             return None;
         }
         let (queues, slab) = (&self.queues, &self.slab);

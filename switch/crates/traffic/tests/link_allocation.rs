@@ -5,7 +5,7 @@ mod counting;
 
 use counting::allocations;
 use std::sync::Arc;
-use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
+use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, SpikeBlocks, Trace};
 
 #[test]
 fn bursts_traces_and_all_the_rest_allocate_nothing() {
@@ -16,6 +16,7 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
         jitter_distribution: JitterDistribution::Normal,
         loss: 0.01,
         ber: 1e-5,
+        spare_retransmissions: true,
         queue_packets: 20,
         ge_enter: 0.01,
         ge_leave: 0.2,
@@ -25,16 +26,23 @@ fn bursts_traces_and_all_the_rest_allocate_nothing() {
         ..LinkOptions::default()
     };
     let mut link: Link<u64> = Link::new(options, LinkStreams::new(1, "l"), 64).unwrap();
+    // A TCP segment of a flow that changes: more than are remembered.
     let mut frame = [0u8; 1514];
+    frame[12..24].copy_from_slice(&[8, 0, 0x45, 0, 5, 220, 0, 0, 0, 0, 64, 6]);
+    frame[46] = 0x50;
     let mut send = |from: u64, to: u64| {
         for k in from..to {
             let now = k * 1_000_000;
             match k % 1_000 {
-                300 => link.spike(now, 20_000_000),
+                300 => link.spike(now, 20_000_000, SpikeBlocks::Delivery),
+                450 => link.spike(now, 20_000_000, SpikeBlocks::Line),
                 600 => link.outage(now, 20_000_000),
                 _ => {}
             }
-            let _ = link.transmit(now, &mut frame, k);
+            let mut sent = frame; // the link flips bits in it
+            sent[34] = k as u8;
+            sent[38..42].copy_from_slice(&(k as u32 * 1460).to_be_bytes());
+            let _ = link.transmit(now, &mut sent, k);
             while link.poll(now).is_some() {}
         }
         *link.stats()

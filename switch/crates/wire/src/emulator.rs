@@ -8,7 +8,7 @@ use crate::config::LinkConfig;
 use crate::lateness::Lateness;
 use crate::pool::{FrameId, FramePool};
 use traffic::calendar::{Calendar, EntityId, Moves};
-use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, Refused};
+use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, Refused, SpikeBlocks};
 use traffic::Nanos;
 
 /// Names of the directions, as in `links.json` and on the control socket.
@@ -186,9 +186,9 @@ impl Emulator {
         Ok(())
     }
 
-    /// Holds a direction's deliveries for `duration`.
-    pub fn spike(&mut self, now: Nanos, direction: usize, duration: Nanos) {
-        self.directions[direction].link.spike(now, duration);
+    /// Holds a direction's deliveries for `duration`, or blocks its line.
+    pub fn spike(&mut self, now: Nanos, direction: usize, duration: Nanos, blocks: SpikeBlocks) {
+        self.directions[direction].link.spike(now, duration, blocks);
         self.refresh(direction);
     }
 

@@ -6,6 +6,7 @@ use crate::emulator::{Emulator, DIRECTIONS};
 use crate::settings::{self, microseconds, SettingError};
 use netio::own_socket::refusal;
 use serde_json::{json, Map, Value};
+use traffic::link::SpikeBlocks;
 use traffic::Nanos;
 
 const OPERATIONS: [&str; 5] = ["set", "spike", "outage", "get", "stats"];
@@ -75,11 +76,16 @@ fn answer(
             let link = need_link(link)?;
             let directions = take_directions(&mut request)?;
             let duration = take_duration(&mut request)?;
-            nothing_left(&request, "op, link, direction, duration_us")?;
+            let blocks = match op.as_str() {
+                "spike" => take_blocks(&mut request)?,
+                _ => SpikeBlocks::default(),
+            };
+            let more = if op == "spike" { ", blocks" } else { "" };
+            nothing_left(&request, &format!("op, link, direction, duration_us{more}"))?;
             for direction in directions {
                 let direction = 2 * link + direction;
                 match op.as_str() {
-                    "spike" => emulator.spike(now, direction, duration),
+                    "spike" => emulator.spike(now, direction, duration, blocks),
                     _ => emulator.outage(now, direction, duration),
                 }
             }
@@ -179,6 +185,15 @@ fn take_duration(request: &mut Fields) -> Result<Nanos, String> {
     let us = settings::number("duration_us", &value, 1.0, DURATION_US_MAX, " µs")
         .map_err(|e| e.to_string())?;
     Ok((us * 1e3).round() as Nanos)
+}
+
+/// What a spike blocks: deliveries, unless it says the line.
+fn take_blocks(request: &mut Fields) -> Result<SpikeBlocks, String> {
+    match request.shift_remove("blocks") {
+        None => Ok(SpikeBlocks::default()),
+        Some(value) => serde_json::from_value(value.clone())
+            .map_err(|_| format!("blocks: {value} is not known; allowed: delivery, line")),
+    }
 }
 
 fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {

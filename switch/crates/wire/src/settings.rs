@@ -4,10 +4,10 @@
 use crate::traces;
 use serde_json::{json, Map, Value};
 use std::sync::Arc;
-use traffic::link::{LinkOptions, Trace};
+use traffic::link::{ErrorsIn, JitterDistribution, LinkOptions, Trace};
 
 /// All keys, in the order that `get` shows them.
-pub const KEYS: [&str; 13] = [
+pub const KEYS: [&str; 15] = [
     "delay_us",
     "jitter_us",
     "jitter_distribution",
@@ -15,6 +15,8 @@ pub const KEYS: [&str; 13] = [
     "rate_bps",
     "loss",
     "ber",
+    "errors_in",
+    "spare_retransmissions",
     "queue_packets",
     "ge_enter",
     "ge_leave",
@@ -115,23 +117,17 @@ fn put(options: &mut LinkOptions, key: &str, value: &Value) -> Result<(), Settin
         "delay_us" => options.delay_ns = nanoseconds(key, value)?,
         "jitter_us" => options.jitter_ns = nanoseconds(key, value)?,
         "jitter_distribution" => {
-            let named = value.as_str().and_then(|word| word.parse().ok());
-            options.jitter_distribution = named.ok_or_else(|| {
-                let text = format!("{value} is not known; allowed: \"uniform\", \"normal\"");
-                SettingError::new(key, text)
-            })?;
+            options.jitter_distribution = word(key, value, JitterDistribution::ALL)?;
         }
-        "reorder" => {
-            options.reorder = value.as_bool().ok_or_else(|| {
-                SettingError::new(key, format!("{value} is not known; allowed: true, false"))
-            })?;
-        }
+        "reorder" => options.reorder = truth(key, value)?,
         "rate_bps" => {
             let (min, max) = LinkOptions::RATE_BPS.into_inner();
             options.rate_bps = whole(key, value, min, max, " bit/s", Some("unlimited"))?;
         }
         "loss" => options.loss = number(key, value, 0.0, *LinkOptions::LOSS.end(), "")?,
         "ber" => options.ber = number(key, value, 0.0, *LinkOptions::BER.end(), "")?,
+        "errors_in" => options.errors_in = word(key, value, ErrorsIn::ALL)?,
+        "spare_retransmissions" => options.spare_retransmissions = truth(key, value)?,
         "queue_packets" => {
             let (min, max) = LinkOptions::QUEUE_PACKETS.into_inner();
             let packets = whole(key, value, min as u64, max as u64, " packets", None)?;
@@ -153,6 +149,28 @@ fn put(options: &mut LinkOptions, key: &str, value: &Value) -> Result<(), Settin
         }
     }
     Ok(())
+}
+
+/// Reads one of a few words.
+fn word<T: Copy + std::fmt::Display>(
+    key: &str,
+    value: &Value,
+    all: &[T],
+) -> Result<T, SettingError> {
+    let found = all.iter().find(|each| value == &each.to_string());
+    found.copied().ok_or_else(|| {
+        let words: Vec<String> = all.iter().map(|each| format!("\"{each}\"")).collect();
+        SettingError::new(
+            key,
+            format!("{value} is not known; allowed: {}", words.join(", ")),
+        )
+    })
+}
+
+fn truth(key: &str, value: &Value) -> Result<bool, SettingError> {
+    value.as_bool().ok_or_else(|| {
+        SettingError::new(key, format!("{value} is not known; allowed: true, false"))
+    })
 }
 
 fn probability(key: &str, value: &Value) -> Result<f64, SettingError> {
@@ -235,6 +253,8 @@ pub fn to_json(options: &LinkOptions) -> Map<String, Value> {
         json!(options.rate_bps),
         json!(options.loss),
         json!(options.ber),
+        json!(options.errors_in),
+        json!(options.spare_retransmissions),
         json!(options.queue_packets),
         json!(options.ge_enter),
         json!(options.ge_leave),
@@ -248,7 +268,6 @@ pub fn to_json(options: &LinkOptions) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use traffic::link::JitterDistribution;
 
     fn error(object: Value) -> String {
         let object = object.as_object().unwrap().clone();
@@ -267,6 +286,8 @@ mod tests {
             rate_bps: 2_000_000,
             loss: 0.25,
             ber: 1e-6,
+            errors_in: ErrorsIn::Payload,
+            spare_retransmissions: true,
             queue_packets: 50,
             ge_enter: 0.01,
             ge_leave: 0.25,
@@ -348,12 +369,17 @@ mod tests {
             "jitter_distribution: \"pareto\" is not known; allowed: \"uniform\", \"normal\""
         );
         assert_eq!(
+            error(json!({"errors_in": "header"})),
+            "errors_in: \"header\" is not known; allowed: \"frame\", \"payload\""
+        );
+        assert_eq!(
             error(json!({"reorder": 1})),
             "reorder: 1 is not known; allowed: true, false"
         );
         assert_eq!(
             error(json!({"latency": 1})),
-            "latency: unknown key; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets, \
+            "latency: unknown key; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
+             spare_retransmissions, queue_packets, \
              ge_enter, ge_leave, ge_loss, ge_ber, trace"
         );
         assert_eq!(

@@ -116,7 +116,8 @@ fn mistakes_are_told_with_what_is_allowed() {
     );
     assert_eq!(
         told(json!({"op": "set", "link": "s1-s2"})),
-        "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, queue_packets, \
+        "nothing to set; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
+         spare_retransmissions, queue_packets, \
          ge_enter, ge_leave, ge_loss, ge_ber, trace"
     );
     assert_eq!(
@@ -133,7 +134,15 @@ fn mistakes_are_told_with_what_is_allowed() {
     );
     assert_eq!(
         told(json!({"op": "spike", "link": "s1-s2", "duration_us": 1, "delay_us": 5})),
-        "delay_us: unknown key; allowed: op, link, direction, duration_us"
+        "delay_us: unknown key; allowed: op, link, direction, duration_us, blocks"
+    );
+    assert_eq!(
+        told(json!({"op": "spike", "link": "s1-s2", "duration_us": 1, "blocks": "queue"})),
+        "blocks: \"queue\" is not known; allowed: delivery, line"
+    );
+    assert_eq!(
+        told(json!({"op": "outage", "link": "s1-s2", "duration_us": 1, "blocks": "line"})),
+        "blocks: unknown key; allowed: op, link, direction, duration_us"
     );
     assert_eq!(
         told(json!({"op": "get", "direction": "a_to_b"})),
@@ -188,6 +197,23 @@ fn a_spike_holds_and_an_outage_drops() {
 }
 
 #[test]
+fn a_spike_can_block_the_line_instead() {
+    let mut emulator = emulator();
+    let mut spike =
+        json!({"op": "spike", "link": "s2-h1", "direction": "a_to_b", "duration_us": 20000});
+    spike["blocks"] = json!("line");
+    assert_eq!(ask(&mut emulator, MS, spike), json!({"ok": true}));
+    emulator.offer(2, 2 * MS, &[0; 60]);
+    let link = &emulator.direction(2).link;
+    assert_eq!((link.queued(), link.in_flight()), (1, 0));
+    let mut out = Vec::with_capacity(4);
+    emulator.collect(20 * MS, &mut out);
+    assert!(out.is_empty());
+    emulator.collect(30 * MS, &mut out);
+    assert_eq!(out.len(), 1);
+}
+
+#[test]
 fn get_gives_links_in_the_form_of_the_file() {
     let answer = ask(&mut emulator(), 0, json!({"op": "get"}));
     assert_eq!(answer["links"].as_array().unwrap().len(), 2);
@@ -197,8 +223,8 @@ fn get_gives_links_in_the_form_of_the_file() {
     assert_eq!(
         first["a_to_b"],
         json!({"delay_us": 5000, "jitter_us": 0, "jitter_distribution": "uniform", "reorder": false,
-               "rate_bps": 0, "loss": 0.0, "ber": 0.0, "queue_packets": 1000,
-               "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "trace": null})
+               "rate_bps": 0, "loss": 0.0, "ber": 0.0, "errors_in": "frame", "spare_retransmissions": false,
+               "queue_packets": 1000, "ge_enter": 0.0, "ge_leave": 1.0, "ge_loss": 1.0, "ge_ber": 0.0, "trace": null})
     );
 }
 

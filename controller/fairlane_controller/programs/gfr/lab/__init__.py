@@ -38,6 +38,8 @@ class Control(Section):
     probes: bool = False
     scheduler: Literal["fifo", "wrr"] = "wrr"
     """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
+    wrr_weights: Literal["w", "mcr"] = "w"
+    """`pervc_threshold`: the queues' weights, w_i of (3) or MCR_i; fair shares are those of (3) with both."""
     lbo_cells: Cells = 1000
     hbo_cells: Cells = 3000
     qmax_cells: Cells = 4000
@@ -66,6 +68,7 @@ class Part(LabPart):
     shows_columns = False
     parameters: ClassVar[Mapping[str, Name]] = {
         "scheduler": Name("scheduler", kind=str),
+        "wrr_weights": Name("weights of the queues", kind=str),
         "lbo_cells": Name("LBO", "cells", kind=int),
         "hbo_cells": Name("HBO", "cells", kind=int),
         "qmax_cells": Name("buffer", "cells", kind=int),

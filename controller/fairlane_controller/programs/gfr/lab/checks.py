@@ -19,17 +19,26 @@ from fairlane_controller.programs.gfr.model import cells_of_packet
 
 def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:
     """What is wrong with a point's VCs, flows and control."""
-    problems = [*_control(body.control), *_vcs(body), *_flows(body)]
+    problems = [*_control(body), *_vcs(body), *_flows(body)]
     return problems or [*_ports(body, topology)]
 
 
-def _control(control: Control) -> Iterable[Problem]:
+def _control(body: Body) -> Iterable[Problem]:
+    control: Control = body.control
     if not control.lbo_cells < control.hbo_cells:
         yield Problem("control.lbo_cells", f"{control.lbo_cells} is not below hbo_cells {control.hbo_cells}")
     if not control.hbo_cells < control.qmax_cells:
         yield Problem("control.hbo_cells", f"{control.hbo_cells} is not below qmax_cells {control.qmax_cells}")
     if "rate_alpha" in control.model_fields_set and control.rate_form != "alpha":
         yield Problem("control.rate_alpha", 'counts with rate_form = "alpha" only')
+    if control.wrr_weights == "mcr":
+        if (control.scheme, control.scheduler) != ("pervc_threshold", "wrr"):
+            yield Problem(
+                "control.wrr_weights",
+                '"mcr" is for scheme = "pervc_threshold" with scheduler = "wrr" only: the others admit by w_i',
+            )
+        if not all(vc.mcr_bps for vc in body.vcs):
+            yield Problem("control.wrr_weights", '"mcr" needs an mcr_bps above 0 of every VC')
 
 
 def _vcs(body: Body) -> Iterable[Problem]:

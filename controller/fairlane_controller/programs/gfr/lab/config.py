@@ -31,13 +31,19 @@ def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
                 "port": number,
                 "capacity": port.capacity_bps,
                 "queues": options.scheduler,
-                **options.model_dump(exclude={"scheduler", "probes"}),
+                **options.model_dump(exclude={"scheduler", "wrr_weights", "probes"}),
                 "scheme": scenario.control.scheme,
             }
             for (switch, number), port in ports.items()
         ],
         "vcs": [_vc(scenario, topology, vc, managed) for vc in scenario.vcs],
     }
+    if (
+        options.wrr_weights == "mcr"
+    ):  # what is left is divided as the guarantees are, so that w_i is a multiple of MCR_i
+        total_bps = sum(vc.mcr_bps for vc in scenario.vcs)
+        for given, vc in zip(document["vcs"], scenario.vcs, strict=True):
+            given["weight"] = vc.mcr_bps / total_bps
     try:
         return parse_config(document, scenario.point)
     except FairlaneError as problem:

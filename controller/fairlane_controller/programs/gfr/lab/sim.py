@@ -83,12 +83,10 @@ class GfrInSim(SimPart):
         """Look at what each flow has carried."""
         now_s = self.world.simulation.now_ns / 1e9
         rows: list[dict[str, Any]] = json.loads(self.world.simulation.flows())
-        udp = {each.name for each in self.world.config.flows if each.flow.app.kind == "cbr_udp"}
         for row in rows:
-            carried = row["received_bytes" if row["flow"] in udp else "acked_bytes"]
             points = self._samples.setdefault(row["flow"], [])
             if not points or points[-1][0] < now_s:
-                points.append((now_s, float(carried)))
+                points.append((now_s, float(row["received_bytes"])))
 
     def vcs(self, seen: Observed) -> list[VcResult]:
         scenario = self.world.config.scenario

@@ -399,6 +399,37 @@ fn a_rate_changes_while_a_frame_is_on_the_line() {
 }
 
 #[test]
+fn a_spike_of_a_port_keeps_packets_in_its_queue() {
+    let config = PortConfig {
+        rate_bps: 736_000,
+        queue_limits: device::QueueLimits::packets(2),
+        ..PortConfig::default()
+    };
+    let mut device = device(config);
+    let mut sent = Sent::default();
+    device.receive(0, 0, &frame(FORWARD, 1, 64));
+    device.advance(0, &mut sent);
+    device.spike(500_000, 1, 9_500_000).unwrap();
+    for _ in 0..3 {
+        device.receive(2_000_000, 0, &frame(FORWARD, 1, 64));
+    }
+    let slower = PortConfig {
+        rate_bps: 368_000,
+        ..config
+    };
+    device.set_port(3_000_000, 1, slower).unwrap();
+    device.advance(20_000_000, &mut sent);
+    let at: Vec<_> = sent.0.iter().map(|(.., at)| *at).collect();
+    assert_eq!(at, [1_000_000, 12_000_000, 14_000_000]);
+    assert_eq!(device.stats().dropped(DropReason::QueueFull), 1);
+    assert!(device
+        .spike(0, 9, 1)
+        .unwrap_err()
+        .message
+        .contains("port 9"));
+}
+
+#[test]
 fn a_new_program_flushes_the_queues_and_a_down_port_drops() {
     let config = PortConfig {
         rate_bps: 1_000,

@@ -4,8 +4,10 @@
 use super::{Direction, LinkSettings};
 use device::Nanos;
 use serde::Deserialize;
+use traffic::link::SpikeBlocks;
 
-/// A change: of a link (`link` with `set`, `spike_ns` or `outage_ns`) or of a switch port (`switch` and `port`).
+/// A change: of a link (`link` with `set`, `spike_ns` or `outage_ns`) or of a switch port (`switch` and `port` with
+/// `rate_bps`, `queue_packets` or `spike_ns`).
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
@@ -14,8 +16,10 @@ pub struct Change {
     pub direction: Option<Direction>,
     /// New settings; those that are not named stay.
     pub set: Option<LinkSettings>,
-    /// Hold everything for this time, then release it.
+    /// A delay spike of this time; of a port: it blocks the line.
     pub spike_ns: Option<Nanos>,
+    /// Of a link's spike.
+    pub spike_blocks: Option<SpikeBlocks>,
     /// Lose everything for this time.
     pub outage_ns: Option<Nanos>,
     pub switch: Option<String>,

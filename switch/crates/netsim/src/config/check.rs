@@ -254,6 +254,10 @@ impl Config {
                         "link itself: write it into \"set\"",
                     );
                 }
+                if change.spike_blocks.is_some() && change.spike_ns.is_none() {
+                    let message = "says what a spike blocks; spike_ns is missing";
+                    return Err(ConfigError::new(format!("{here}.spike_blocks"), message));
+                }
                 if change.set.is_none() && change.spike_ns.is_none() && change.outage_ns.is_none() {
                     let message = "changes nothing; allowed: set, spike_ns, outage_ns";
                     return Err(ConfigError::new(here, message));
@@ -264,16 +268,22 @@ impl Config {
                 if change.direction.is_some() {
                     return refused("direction", "switch port");
                 }
-                if change.set.is_some() || change.spike_ns.is_some() || change.outage_ns.is_some() {
-                    return refused("set, spike_ns or outage_ns", "switch port");
+                if change.set.is_some()
+                    || change.spike_blocks.is_some()
+                    || change.outage_ns.is_some()
+                {
+                    return refused("set, spike_blocks or outage_ns", "switch port");
                 }
                 check_port(here, switch, change.port, nodes)?;
                 let port = change.port.unwrap_or_default();
                 let mut settings = super::PortSettings::plain(port);
                 settings.rate_bps = change.rate_bps.unwrap_or(settings.rate_bps);
                 settings.queue_packets = change.queue_packets.unwrap_or(settings.queue_packets);
-                if change.rate_bps.is_none() && change.queue_packets.is_none() {
-                    let message = "changes nothing; allowed: rate_bps, queue_packets";
+                if change.rate_bps.is_none()
+                    && change.queue_packets.is_none()
+                    && change.spike_ns.is_none()
+                {
+                    let message = "changes nothing; allowed: rate_bps, queue_packets, spike_ns";
                     return Err(ConfigError::new(here, message));
                 }
                 settings

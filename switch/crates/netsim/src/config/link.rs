@@ -5,7 +5,7 @@ use device::Nanos;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::sync::Arc;
-use traffic::link::{JitterDistribution, LinkOptions, Trace};
+use traffic::link::{ErrorsIn, JitterDistribution, LinkOptions, Trace};
 
 /// A link between two nodes.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,6 +74,8 @@ pub struct LinkSettings {
     pub rate_bps: Option<u64>,
     pub loss: Option<f64>,
     pub ber: Option<f64>,
+    pub errors_in: Option<ErrorsIn>,
+    pub spare_retransmissions: Option<bool>,
     /// Waiting for the line; without meaning while the rate is unlimited and there is no trace.
     pub queue_packets: Option<usize>,
     pub ge_enter: Option<f64>,
@@ -124,6 +126,10 @@ impl LinkSettings {
             rate_bps: self.rate_bps.unwrap_or(options.rate_bps),
             loss: self.loss.unwrap_or(options.loss),
             ber: self.ber.unwrap_or(options.ber),
+            errors_in: self.errors_in.unwrap_or(options.errors_in),
+            spare_retransmissions: self
+                .spare_retransmissions
+                .unwrap_or(options.spare_retransmissions),
             queue_packets: self.queue_packets.unwrap_or(options.queue_packets),
             ge_enter: self.ge_enter.unwrap_or(options.ge_enter),
             ge_leave: self.ge_leave.unwrap_or(options.ge_leave),

@@ -122,7 +122,7 @@ fn what_does_not_fit_together_is_told() {
         ("/changes/1/port", json!(9), "changes[1].port: 9 is not allowed; allowed: a port of \"s1\": 1, 2, 3"),
         ("/changes/1/switch", json!("s3"), "changes[1].switch: there is no \"s3\"; there are: \"s1\", \"s2\""),
         ("/changes/1/link", json!("s1-s2"), "changes[1]: needs either \"link\" or \"switch\" with \"port\""),
-        ("/changes/1/rate_bps", json!(null), "changes[1]: changes nothing; allowed: rate_bps, queue_packets"),
+        ("/changes/1/rate_bps", json!(null), "changes[1]: changes nothing; allowed: rate_bps, queue_packets, spike_ns"),
         ("/sample/period_ns", json!(10), "sample.period_ns: 10 is not allowed; allowed: 1000 or more"),
         ("/sample/registers/0/register", json!("occupancy"), "sample.registers[0].register: the program has no register \"occupancy\"; it has: "),
         ("/programs/qthresh", json!({"json": "/nowhere.json"}), "programs.qthresh.json: /nowhere.json cannot be read: "),

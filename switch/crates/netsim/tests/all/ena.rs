@@ -55,7 +55,7 @@ fn every_corrupted_segment_is_dropped_somewhere_and_most_are_named() {
     let sim = satellite(
         2_000_000,
         &json!({"ber": 1e-5}),
-        &json!({"ena": true, "cc": "ena_rfc6675_plus"}),
+        &json!({"ena": true, "ena_naming": "lowest", "cc": "ena_rfc6675_plus"}),
     );
     let (flow, receiver) = (flow(&sim), host(&sim, "h3"));
     assert_eq!(
@@ -89,13 +89,38 @@ fn every_corrupted_segment_is_dropped_somewhere_and_most_are_named() {
     );
 }
 
+/// What the paper assumes: a corrupted segment can be attributed, ACKs are not hit, nor is what is sent again.
+#[test]
+fn as_the_paper_assumes_each_hit_is_named_once_and_none_costs_a_window() {
+    for (cc, recovery) in [
+        ("ena_tahoe", "newreno"),
+        ("ena_reno_recovery", "newreno"),
+        ("ena_rfc6675", "sack"),
+    ] {
+        let sim = satellite(
+            1_000_000,
+            &json!({"ber": 1e-5, "errors_in": "payload", "spare_retransmissions": true}),
+            &json!({"ena": true, "repairs_named": true, "cc": cc, "recovery": recovery, "rack": recovery == "sack",
+                "receive_window_bytes": 40_960}), // less than the queue holds: nothing is dropped
+        );
+        let (flow, links) = (flow(&sim), sim.links());
+        let hit: u64 = links.iter().map(|l| l.stats.corrupted_packets).sum();
+        assert!(hit > 50);
+        assert_eq!((flow.ena_corrupted, flow.ena_notified), (hit, hit), "{cc}");
+        assert_eq!(flow.window_reductions, 0, "{cc}");
+        if recovery == "sack" {
+            assert_eq!((flow.retransmits, flow.timeouts), (hit, 0));
+        }
+    }
+}
+
 /// 10 MB with 110 KB of window. The ceiling: the line less what is hit.
 #[test]
 fn it_is_worth_eight_times_the_goodput_and_comes_near_the_ceiling() {
     const BYTES: u64 = 10_000_000;
     let goodput_bps = |cc: &str| {
         let of = |seed: u64| {
-            let tcp = json!({"ena": cc != "reno", "cc": cc, "receive_window_bytes": 4 * 112_640,
+            let tcp = json!({"ena": cc != "reno", "ena_naming": "lowest", "cc": cc, "receive_window_bytes": 4 * 112_640,
                 "sack_limit": "window", "cwnd_clamp_packets": 220, "initial_ssthresh_packets": 0});
             let sim = satellite_of(seed, BYTES, &json!({"ber": 1e-5}), &tcp);
             let flow = flow(&sim);

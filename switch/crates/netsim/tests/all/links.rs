@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Links like satellites and wireless hops in a whole network: every setting by a change at its instant, each direction on its own.
 
-use crate::common::{dumbbell, routed};
+use crate::common::{assert_conserved, dumbbell, routed};
 use netsim::{Direction, LinkReport, LinkSettings, Simulation};
 use serde_json::{json, Value};
 
@@ -107,6 +107,28 @@ fn a_spike_and_an_outage_are_scripted_beside_settings() {
     sim.run_until(6 * S);
     assert_eq!(way(&sim, "b_to_a").stats.dropped_outage, 250);
     assert_eq!(way(&sim, "a_to_b").stats.dropped_outage, 0);
+}
+
+/// 250 packets a second: in the spike 50 of them have room in the port's queue; they leave at its new rate, one a millisecond.
+#[test]
+fn a_spike_of_a_port_keeps_packets_in_its_queue() {
+    let mut sim = network(&json!([
+        {"at_ns": S, "switch": "s1", "port": 3, "spike_ns": S},
+        {"at_ns": S, "switch": "s1", "port": 3, "rate_bps": 8_000_000}]));
+    let waiting = |sim: &Simulation| {
+        let ports = sim.ports();
+        let mut at = ports.iter().filter(|p| p.switch == "s1" && p.port == 3);
+        at.next().unwrap().waiting_packets
+    };
+    sim.run_until(S + 20_000_000);
+    let before = way(&sim, "a_to_b").stats.delivered_packets;
+    sim.run_until(2 * S);
+    assert_eq!(way(&sim, "a_to_b").stats.delivered_packets, before);
+    assert_eq!(waiting(&sim), 50);
+    sim.run_until(2 * S + 20_000_000);
+    let left = waiting(&sim);
+    assert!((34..37).contains(&left), "20 left, 5 came: {left}");
+    assert_conserved(&sim);
 }
 
 /// What a satellite link damages reaches the receiver through a switch whose program looks at TCP: it verifies the sum

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use device::PortChange;
-use netsim::{Direction, LinkSettings, Simulation};
+use netsim::{Direction, LinkSettings, Simulation, SpikeBlocks};
 use serde_json::json;
 
 const MS: u64 = 1_000_000;
@@ -172,7 +172,8 @@ fn an_outage_loses_and_a_spike_holds() {
         .map(|l| l.stats.dropped_outage)
         .sum::<u64>();
     assert!((12..=14).contains(&lost), "{lost}");
-    sim.spike("s1-s2", Direction::AToB, 500 * MS).unwrap();
+    sim.spike("s1-s2", Direction::AToB, 500 * MS, SpikeBlocks::Delivery)
+        .unwrap();
     let before = received(&sim);
     sim.run_until(1_600 * MS - 1);
     assert_eq!(received(&sim), before);
@@ -195,7 +196,7 @@ fn a_bad_request_changes_nothing() {
         "link \"s1-s2\": loss: 1.5 is out of range; allowed: 0 to 1"
     );
     assert_eq!(
-        sim.spike("s1-s3", Direction::Both, 1).unwrap_err().to_string(),
+        sim.spike("s1-s3", Direction::Both, 1, SpikeBlocks::Line).unwrap_err().to_string(),
         "there is no link \"s1-s3\"; there are: \"h1-s1\", \"h2-s1\", \"h3-s2\", \"h4-s2\", \"s1-s2\""
     );
     assert_eq!(

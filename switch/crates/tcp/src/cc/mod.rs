@@ -197,6 +197,15 @@ impl CongestionControl {
         }
     }
 
+    /// The bandwidth that it estimates, packets/s; 0 where it estimates none.
+    pub fn bw_est(&self) -> u32 {
+        match self.ops.bw_est {
+            // SAFETY: the C side reads its own state.
+            Some(bw_est) => unsafe { bw_est(std::ptr::from_ref(&self.state).cast()) },
+            None => 0,
+        }
+    }
+
     /// Zeros without ENA.
     pub fn ena_counts(&self) -> EnaCounts {
         match self.ops.ena_counts {

@@ -135,6 +135,7 @@ pub struct CcOps {
     pub burst: Option<unsafe extern "C" fn(*mut c_void, *mut CcTcp) -> u32>,
     pub notified: Option<unsafe extern "C" fn(*mut c_void, u32, u32)>,
     pub ena_counts: Option<unsafe extern "C" fn(*const c_void) -> EnaCounts>,
+    pub bw_est: Option<unsafe extern "C" fn(*const c_void) -> u32>,
 }
 
 // SAFETY: rows are constants of the C side; the name points to a string literal; nothing behind them is ever written.

@@ -52,6 +52,7 @@ struct cc_ops {
 	cc_u32 (*burst)(void *st, struct cc_tcp *tcp); // NULL: packets leave one by one
 	void (*notified)(void *st, cc_u32 seq, cc_u32 ack); // ENA: an ACK up to `ack` names a segment; NULL: no ENA
 	struct ena_counts (*ena_counts)(const void *st);     // beside `notified`
+	cc_u32 (*bw_est)(const void *st);                    // packets/s; NULL: it estimates no bandwidth
 };
 
 #ifdef CC_WITH_ENA
@@ -122,6 +123,10 @@ static cc_u32 undo_cwnd(void *state, struct cc_tcp *tcp) { return CC_UNDO_CWND(B
 static cc_u32 burst(void *state, struct cc_tcp *tcp) { return CC_BURST(BASE(state), tcp); }
 #endif
 
+#ifdef CC_BW_EST
+static cc_u32 bw_est(const void *state) { return CC_BW_EST((const CC_STATE *)state); }
+#endif
+
 extern const struct cc_ops ROW;
 const struct cc_ops ROW = {
 	.name = QUOTE(CC_NAME),
@@ -144,6 +149,9 @@ const struct cc_ops ROW = {
 #ifdef CC_WITH_ENA
 	.notified = notified,
 	.ena_counts = ena_counts,
+#endif
+#ifdef CC_BW_EST
+	.bw_est = bw_est,
 #endif
 };
 

@@ -7,7 +7,6 @@ use crate::receiver::window_shift;
 use crate::segment::flags::Flags;
 use crate::segment::options::{Options, SackBlocks, TIMESTAMPS_LEN};
 use crate::segment::Segment;
-use crate::sender::ack::timestamp;
 use crate::sender::Negotiated;
 use crate::Nanos;
 
@@ -83,8 +82,8 @@ impl Handshake {
         }
     }
 
-    /// Options of a SYN, or of the SYN-ACK that answers `accepted`.
-    fn options(&self, now: Nanos, accepted: Option<u32>, synack: bool) -> Options {
+    /// Options of a SYN whose timestamp is `stamp`, or of the SYN-ACK that answers `accepted`.
+    fn options(&self, stamp: u32, accepted: Option<u32>, synack: bool) -> Options {
         let timestamps = if synack {
             self.negotiated.timestamps
         } else {
@@ -105,7 +104,7 @@ impl Handshake {
                 self.sack
             },
             sack: SackBlocks::default(),
-            timestamps: timestamps.then(|| (timestamp(now), accepted.unwrap_or(0))),
+            timestamps: timestamps.then(|| (stamp, accepted.unwrap_or(0))),
             ena: None,
         }
     }
@@ -159,7 +158,7 @@ impl Connection {
         let rtt_ns = handshake
             .sent_ns
             .filter(|_| handshake.retransmits == 0)
-            .map(|sent_ns| now - sent_ns);
+            .map(|sent_ns| self.clock.between(sent_ns, now));
         handshake.deadline = None;
         handshake.due = false;
         // Behind the SYN, so that a first duplicate ACK is one: its sequence number alone is no news of the window.
@@ -198,11 +197,11 @@ impl Connection {
             self.handshake.retransmits += 1;
             self.sender.stats_mut().retransmits += 1;
         }
-        self.handshake.deadline = Some(now + rto_ns);
+        self.handshake.deadline = Some(self.clock.after(now, rto_ns));
         let synack = self.state == State::SynReceived;
-        let options = self
-            .handshake
-            .options(now, self.receiver.ts_recent(), synack);
+        let options =
+            self.handshake
+                .options(self.clock.timestamp(now), self.receiver.ts_recent(), synack);
         Some(self.syn_segment(options, synack))
     }
 }

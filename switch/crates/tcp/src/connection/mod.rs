@@ -9,6 +9,7 @@ mod input;
 mod output;
 pub mod reset;
 
+use crate::clock::Clock;
 use crate::config::TcpConfig;
 use crate::receiver::Receiver;
 use crate::segment::Segment;
@@ -47,6 +48,7 @@ pub struct Connection {
     local: Addr,
     remote: Addr,
     state: State,
+    clock: Clock,
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
@@ -84,13 +86,15 @@ impl Connection {
     }
 
     fn new(config: &TcpConfig, local: Addr, remote: Addr, iss: u32, state: State) -> Connection {
+        let clock = Clock::new(config.tick_ns, local.ip);
         Connection {
             local,
             remote,
             state,
+            clock,
             handshake: Handshake::new(config, iss),
-            sender: Sender::new(config, iss),
-            receiver: Receiver::new(config),
+            sender: Sender::new(config, iss, clock),
+            receiver: Receiver::new(config, clock),
             snd_wscale: 0,
             timestamps: false,
             pending_reset: None,

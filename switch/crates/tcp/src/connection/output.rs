@@ -5,7 +5,6 @@ use super::{Connection, State};
 use crate::segment::flags::Flags;
 use crate::segment::options::{Options, SackBlocks};
 use crate::segment::Segment;
-use crate::sender::ack::timestamp;
 use crate::Nanos;
 
 impl Connection {
@@ -95,7 +94,10 @@ impl Connection {
     fn ack_segment(&mut self, now: Nanos, seq: u32, flags: Flags) -> Segment {
         let mut options = Options::default();
         if self.timestamps {
-            options.timestamps = Some((timestamp(now), self.receiver.ts_recent().unwrap_or(0)));
+            options.timestamps = Some((
+                self.clock.timestamp(now),
+                self.receiver.ts_recent().unwrap_or(0),
+            ));
         }
         let mut blocks = self.receiver.sack_blocks();
         blocks.truncate(options.sack_room());

@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The receiving side of ENA: which segments came in with a bad checksum, and which of them the next ACK names.
 
+use crate::config::Naming;
 use crate::seq::before;
 
-/// Names that are kept; of more the lowest.
+/// Names that are kept; of more the lowest, or those that came first.
 const NAMES: usize = 64;
 
-/// First sequence numbers of corrupted segments that are still missing.
+/// First sequence numbers of corrupted segments.
 #[derive(Debug)]
 pub struct Corrupted {
-    /// Ascending.
+    naming: Naming,
+    /// `Own`: those without an answer, in the order in which they came. `Lowest`: those that are missing, ascending.
     names: Vec<u32>,
     /// The one that came in last waits for an ACK.
     answer_due: bool,
 }
 
-impl Default for Corrupted {
-    fn default() -> Corrupted {
+impl Corrupted {
+    pub fn new(naming: Naming) -> Corrupted {
         Corrupted {
+            naming,
             names: Vec::with_capacity(NAMES),
             answer_due: false,
         }
     }
-}
 
-impl Corrupted {
     /// A corrupted segment that was attributed.
     pub fn note(&mut self, seq: u32) {
         self.answer_due = true;
-        let index = self.names.partition_point(|&name| before(name, seq));
+        let index = match self.naming {
+            Naming::Own => self.names.len(),
+            Naming::Lowest => self.names.partition_point(|&name| before(name, seq)),
+        };
         if self.names.get(index) == Some(&seq) {
             return;
         }
@@ -49,18 +53,23 @@ impl Corrupted {
 
     /// All below `rcv_nxt` has arrived.
     pub fn advance(&mut self, rcv_nxt: u32) {
-        let passed = self.names.partition_point(|&name| before(name, rcv_nxt));
-        self.names.drain(..passed);
+        self.names.retain(|&name| !before(name, rcv_nxt));
     }
 
     pub fn owes_an_answer(&self) -> bool {
         self.answer_due
     }
 
-    /// For an ACK that leaves: the lowest that is missing, which is what it asks for.
+    /// For an ACK that leaves: the segment that it answers, or the lowest that is missing, which is what it asks for.
     pub fn take_name(&mut self) -> Option<u32> {
-        self.answer_due = false;
-        self.names.first().copied()
+        let name = self.names.first().copied();
+        if self.naming == Naming::Own && name.is_some() {
+            self.names.remove(0);
+            self.answer_due = !self.names.is_empty();
+        } else {
+            self.answer_due = false;
+        }
+        name
     }
 }
 
@@ -69,7 +78,7 @@ mod tests {
     use super::*;
 
     fn with(names: impl IntoIterator<Item = u32>) -> Corrupted {
-        let mut corrupted = Corrupted::default();
+        let mut corrupted = Corrupted::new(Naming::Lowest);
         names.into_iter().for_each(|name| corrupted.note(name));
         corrupted
     }
@@ -84,6 +93,23 @@ mod tests {
         assert_eq!(corrupted.take_name(), Some(20));
         corrupted.repaired(15, 31);
         assert_eq!(corrupted.take_name(), None);
+    }
+
+    #[test]
+    fn each_is_named_once_in_the_order_of_arrival() {
+        let mut corrupted = Corrupted::new(Naming::Own);
+        [30, 10, 20, 40]
+            .into_iter()
+            .for_each(|name| corrupted.note(name));
+        assert_eq!(corrupted.take_name(), Some(30));
+        corrupted.advance(11);
+        assert!(corrupted.owes_an_answer());
+        assert_eq!(corrupted.take_name(), Some(20));
+        assert_eq!(corrupted.take_name(), Some(40));
+        assert!(!corrupted.owes_an_answer());
+        assert_eq!(corrupted.take_name(), None);
+        corrupted.note(20);
+        assert_eq!(corrupted.take_name(), Some(20), "hit again");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub mod ena;
 pub mod reassembly;
 
+use crate::clock::Clock;
 use crate::config::{Recovery, SackLimit, TcpConfig, LARGEST_WINDOW_BYTES};
 use crate::segment::options::SackBlocks;
 use crate::seq::{after, before};
@@ -43,10 +44,13 @@ pub struct Receiver {
     /// TS.Recent (RFC 7323 §4.3).
     ts_recent: Option<u32>,
 
+    clock: Clock,
     delayed_ack: bool,
     delayed_ack_timeout_ns: Nanos,
     quick_acks_left: u32,
     full_segment_bytes: u32,
+    /// A segment that is not full came since the last ACK.
+    short_segment: bool,
     /// The last ACK number sent (RFC 7323: Last.ACK.sent).
     last_ack_sent: u32,
     ack_now: bool,
@@ -68,7 +72,7 @@ pub fn window_shift(buffer_bytes: u64) -> u8 {
 
 impl Receiver {
     /// A receiver that waits for the peer's SYN.
-    pub fn new(config: &TcpConfig) -> Receiver {
+    pub fn new(config: &TcpConfig, clock: Clock) -> Receiver {
         Receiver {
             rcv_nxt: 0,
             right_edge: 0,
@@ -84,16 +88,18 @@ impl Receiver {
             reading: true,
             received_bytes: 0,
             queue: Reassembly::default(),
-            corrupted: config.ena.then(Corrupted::default),
+            corrupted: config.ena.then(|| Corrupted::new(config.ena_naming)),
             fin_at: None,
             fin_received: false,
             window_shift: 0,
             sack: false,
             ts_recent: None,
+            clock,
             delayed_ack: config.delayed_ack,
             delayed_ack_timeout_ns: config.delayed_ack_timeout_ns,
             quick_acks_left: config.quick_acks,
             full_segment_bytes: config.mss_bytes.min(FIRST_FULL_SEGMENT_BYTES),
+            short_segment: false,
             last_ack_sent: 0,
             ack_now: false,
             delayed_ack_deadline: None,
@@ -155,6 +161,7 @@ impl Receiver {
             self.fin_at = Some(end.wrapping_sub(1));
         }
         self.full_segment_bytes = self.full_segment_bytes.max(len);
+        self.short_segment |= len < self.full_segment_bytes;
         if !after(end, self.rcv_nxt) {
             stats.duplicates_received += 1;
             self.ack_now = true;
@@ -206,7 +213,10 @@ impl Receiver {
 
     /// The name that the ACK which leaves now carries.
     pub fn take_name(&mut self) -> Option<u32> {
-        self.corrupted.as_mut()?.take_name()
+        let corrupted = self.corrupted.as_mut()?;
+        let name = corrupted.take_name();
+        self.ack_now |= corrupted.owes_an_answer();
+        name
     }
 
     fn advance(&mut self, end: u32, fills_gap: bool) {
@@ -231,16 +241,28 @@ impl Receiver {
         }
     }
 
-    /// RFC 5681 §4.2: every second full segment, and within a time.
+    /// RFC 5681 §4.2: every second full segment, and within a time. While what the application did not read narrows the window,
+    /// its reading or the time decides (Linux: __tcp_ack_snd_check).
     fn schedule_ack(&mut self, now: Nanos, at_once: bool) {
         let quick = self.quick_acks_left > 0;
         self.quick_acks_left = self.quick_acks_left.saturating_sub(1);
-        let waiting = self.rcv_nxt.wrapping_sub(self.last_ack_sent);
-        if at_once || quick || !self.delayed_ack || waiting > self.full_segment_bytes {
+        let announced = self.right_edge.wrapping_sub(self.last_ack_sent);
+        let keeps_window = self.free_bytes() >= u64::from(announced);
+        let second = self.waiting_bytes() > self.full_segment_bytes && keeps_window;
+        if at_once || quick || !self.delayed_ack || second {
             self.ack_now = true;
         } else if self.delayed_ack_deadline.is_none() {
-            self.delayed_ack_deadline = Some(now + self.delayed_ack_timeout_ns);
+            self.delayed_ack_deadline = Some(self.clock.after(now, self.delayed_ack_timeout_ns));
         }
+    }
+
+    /// What came in order and was not acknowledged.
+    fn waiting_bytes(&self) -> u32 {
+        self.rcv_nxt.wrapping_sub(self.last_ack_sent)
+    }
+
+    fn free_bytes(&self) -> u64 {
+        self.buffer_bytes.saturating_sub(self.unread_bytes)
     }
 
     pub fn echoes_mark(&self) -> bool {
@@ -289,13 +311,20 @@ impl Receiver {
         }
     }
 
-    /// The application stops to read, so the window shuts, or goes on, so it opens.
+    /// The application stops to read, so the window shuts, or goes on, so it opens: an ACK for more than a full segment, for one that
+    /// is not full, or for a window that at least doubles; else the delayed ACK's time decides (Linux: tcp_cleanup_rbuf).
     pub fn set_reading(&mut self, reading: bool) {
         self.reading = reading;
         if reading {
             self.received_bytes += std::mem::take(&mut self.unread_bytes);
-            if self.rcv_nxt != self.last_ack_sent || self.edge_now() != self.right_edge {
-                self.ack_now = true; // a window update
+            let waiting = self.waiting_bytes();
+            let left = u64::from(self.right_edge.wrapping_sub(self.rcv_nxt));
+            let window = u64::from(self.edge_now().wrapping_sub(self.rcv_nxt));
+            if waiting > self.full_segment_bytes
+                || waiting > 0 && (self.short_segment || !self.delayed_ack)
+                || window > left && window >= 2 * left
+            {
+                self.ack_now = true;
             }
         }
     }
@@ -303,8 +332,7 @@ impl Receiver {
     /// The edge that may be announced now. It moves by a full segment or half the buffer at least, or not at all
     /// (RFC 9293 §3.8.6.2.2).
     fn edge_now(&self) -> u32 {
-        let free = self.buffer_bytes.saturating_sub(self.unread_bytes);
-        let edge = self.rcv_nxt.wrapping_add(free as u32);
+        let edge = self.rcv_nxt.wrapping_add(self.free_bytes() as u32);
         let gain = edge.wrapping_sub(self.right_edge) as i32;
         let least = u64::from(self.full_segment_bytes)
             .min(self.buffer_bytes / 2)
@@ -327,6 +355,7 @@ impl Receiver {
         }
         self.last_ack_sent = self.rcv_nxt;
         self.ack_now = false;
+        self.short_segment = false;
         self.delayed_ack_deadline = None;
         window as u16
     }

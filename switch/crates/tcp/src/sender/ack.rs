@@ -4,12 +4,10 @@
 use super::scoreboard::AckedSegments;
 use super::{Fin, Sender};
 use crate::cc::CaState;
+use crate::config::Backoff;
 use crate::segment::options::SackBlocks;
 use crate::seq::{after, before};
 use crate::Nanos;
-
-/// Nanoseconds of a tick of the timestamp clock (RFC 7323 §5.4: 1 ms to 1 s).
-pub const TIMESTAMP_TICK_NS: Nanos = 1_000_000;
 
 /// The acknowledging part of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +34,8 @@ pub(super) struct AckFlags {
     pub dupack: bool,
     pub newly_sacked: u32,
     pub original_acked: bool,
+    /// Something that was sent after the head, as it is now, was acknowledged: the head is a hole.
+    pub head_overtaken: bool,
     pub tsecr: Option<u32>,
     /// It echoes a congestion mark.
     pub ece: bool,
@@ -57,6 +57,9 @@ impl Sender {
         let window_updated = self.update_window(ack);
         let prior_packets = self.board.packets_out();
         if una_advanced {
+            if self.backoffs > 0 && self.backoff == Backoff::Reset {
+                self.rtt.end_back_off();
+            }
             self.backoffs = 0;
             self.count_acked_bytes(prior_una, ack.ack);
             self.tcp.snd_una = ack.ack;
@@ -87,7 +90,8 @@ impl Sender {
         let rtt_ns = self.rtt_sample(now, ack.tsecr, &acked);
         let not_dup = una_advanced || ack.has_data || window_updated;
         let repairs = ack.ena.filter(|_| self.repairs_named && self.cc.has_ena());
-        let named = repairs.is_some_and(|seq| self.board.mark_named_lost(seq));
+        let least_rtt_ns = self.rtt.min_rtt_ns();
+        let named = repairs.is_some_and(|seq| self.board.mark_named_lost(seq, now, least_rtt_ns));
         self.restart_rto_after(now, &acked, rtt_ns.is_some());
         self.view();
         self.tcp.rtt_us = rtt_ns.map_or(-1, |rtt_ns| (rtt_ns / 1000).min(i32::MAX as u64) as i32);
@@ -98,9 +102,10 @@ impl Sender {
         if odd || self.ca_state() != CaState::Open {
             self.alert(AckFlags {
                 una_advanced,
-                dupack: !not_dup,
+                dupack: !not_dup && !named, // it tells of a segment that did not get through
                 newly_sacked: acked.newly_sacked,
                 original_acked: acked.original_acked,
+                head_overtaken: self.head_is_overtaken(&acked),
                 tsecr: ack.tsecr,
                 ece,
             });
@@ -146,6 +151,12 @@ impl Sender {
         }
     }
 
+    fn head_is_overtaken(&self, acked: &AckedSegments) -> bool {
+        let newest = acked.newest_original.into_iter().chain(acked.newest_repair);
+        let sent_ns = newest.map(|sent| sent.sent_ns).max();
+        self.board.head().map(|head| head.sent_ns) < sent_ns
+    }
+
     /// The estimator gets the RTT of the first segment acknowledged, the control that of the last (returned): a delayed
     /// ACK waited since the first. Never from a segment that was sent twice (Karn), unless timestamps tell.
     fn rtt_sample(
@@ -163,10 +174,13 @@ impl Sender {
             _ => acked.first_sacked_sent_ns.zip(acked.last_sacked_sent_ns),
         };
         let (first_ns, last_ns) = match (sent, tsecr) {
-            (Some((first, last)), _) => (now - first, now - last),
+            (Some((first, last)), _) => (
+                self.clock.between(first, now),
+                self.clock.between(last, now),
+            ),
             (None, Some(tsecr)) if acked.packets > 0 && self.negotiated.timestamps => {
-                let ticks = timestamp(now).wrapping_sub(tsecr);
-                let rtt_ns = u64::from(ticks).max(1) * TIMESTAMP_TICK_NS;
+                let ticks = self.clock.timestamp(now).wrapping_sub(tsecr);
+                let rtt_ns = u64::from(ticks).max(1) * self.clock.timestamp_tick_ns();
                 (rtt_ns, rtt_ns)
             }
             _ => return None,
@@ -187,9 +201,4 @@ impl Sender {
             self.restart_rto(now);
         }
     }
-}
-
-/// The timestamp clock's value (RFC 7323 §5.4); it begins at 1, since an echo of 0 means none.
-pub fn timestamp(now: Nanos) -> u32 {
-    (now / TIMESTAMP_TICK_NS + 1) as u32
 }

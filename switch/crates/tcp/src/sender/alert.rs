@@ -77,8 +77,10 @@ impl Sender {
             }
         } else if self.try_undo_partial(flags) {
             return false;
-        } else if !self.sack() {
-            self.board.mark_head_lost(); // RFC 6582 §3.2 step 5: a partial ACK shows the next hole
+        } else if !self.sack() && (flags.head_overtaken || !self.repairs_named) {
+            // RFC 6582 §3.2 step 5: a partial ACK shows the next hole. Not where a segment above high_seq was named, and so
+            // sent again, before this recovery began.
+            self.board.mark_head_lost();
             self.force_head = !self.prr && !self.cc.owns_cwnd();
         }
         if self.sack() {

@@ -64,7 +64,7 @@ impl Sender {
         }
         self.erto = Erto::Probing;
         self.frto = false;
-        self.retrans_stamp.get_or_insert(super::ack::timestamp(now));
+        self.retrans_stamp.get_or_insert(self.clock.timestamp(now));
         self.stats.erto_probes += 1;
         true
     }

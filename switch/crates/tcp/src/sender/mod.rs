@@ -34,7 +34,8 @@ pub mod transmit;
 pub mod undo;
 
 use crate::cc::{CaEvent, CaState, CcTcp, CongestionControl, INFINITE_SSTHRESH, UNPACED};
-use crate::config::{Recovery, SackLimit, TcpConfig};
+use crate::clock::Clock;
+use crate::config::{Backoff, Recovery, SackLimit, TcpConfig};
 use crate::segment::Ecn;
 use crate::stats::{SenderView, Stats};
 use crate::Nanos;
@@ -96,6 +97,7 @@ pub struct Sender {
     /// by `view()` before each call; the others are the sender's own state.
     tcp: CcTcp,
     board: Scoreboard,
+    clock: Clock,
     rtt: RttEstimator,
     rack: Rack,
     stats: Stats,
@@ -103,6 +105,7 @@ pub struct Sender {
     recovery: Recovery,
     negotiated: Negotiated,
     prr: bool,
+    backoff: Backoff,
     frto_enabled: bool,
     erto_enabled: bool,
     sack_limit: SackLimit,
@@ -165,7 +168,7 @@ pub struct Sender {
 
 impl Sender {
     /// A sender that waits for the end of the handshake; `iss` is the SYN's sequence number.
-    pub fn new(config: &TcpConfig, iss: u32) -> Sender {
+    pub fn new(config: &TcpConfig, iss: u32, clock: Clock) -> Sender {
         let clamp = match config.cwnd_clamp_packets {
             0 => u32::MAX,
             packets => packets,
@@ -191,6 +194,7 @@ impl Sender {
             cc: CongestionControl::new(config.cc),
             tcp,
             board: Scoreboard::with_capacity(RING_PACKETS),
+            clock,
             rtt: RttEstimator::new(config),
             rack: Rack::new(config.rack),
             stats: Stats::default(),
@@ -202,6 +206,7 @@ impl Sender {
                 mss_bytes: config.mss_bytes,
             },
             prr: config.prr && matches!(config.recovery, Recovery::Newreno | Recovery::Sack),
+            backoff: config.backoff,
             frto_enabled: config.frto,
             erto_enabled: config.erto,
             sack_limit: config.sack_limit,
@@ -455,6 +460,7 @@ impl Sender {
 
     /// The RTO begins anew, or ends with nothing in flight (RFC 6298 §5.1 to §5.3).
     fn restart_rto(&mut self, now: Nanos) {
-        self.rto_deadline = (self.board.packets_out() > 0).then(|| now + self.rtt.rto_ns());
+        self.rto_deadline =
+            (self.board.packets_out() > 0).then(|| self.clock.after(now, self.rtt.rto_ns()));
     }
 }

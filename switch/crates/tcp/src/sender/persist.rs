@@ -3,6 +3,7 @@
 //!
 //! As Linux's, a probe is an empty segment below snd_una, which every receiver has to answer.
 
+use crate::clock::Clock;
 use crate::Nanos;
 
 /// Longest time between two probes.
@@ -17,11 +18,11 @@ pub struct Persist {
 
 impl Persist {
     /// Data waits, nothing is in flight, and the window takes none: the timer runs.
-    pub fn watch(&mut self, stuck: bool, now: Nanos, rto_ns: Nanos) {
+    pub fn watch(&mut self, stuck: bool, now: Nanos, rto_ns: Nanos, clock: Clock) {
         if !stuck {
             self.stop();
         } else if self.deadline.is_none() {
-            self.deadline = Some(now + self.interval_ns(rto_ns));
+            self.deadline = Some(clock.after(now, self.interval_ns(rto_ns)));
         }
     }
 
@@ -34,11 +35,11 @@ impl Persist {
         self.probe = false;
     }
 
-    pub fn on_timer(&mut self, now: Nanos, rto_ns: Nanos) {
+    pub fn on_timer(&mut self, now: Nanos, rto_ns: Nanos, clock: Clock) {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.probe = true;
             self.backoff += 1;
-            self.deadline = Some(now + self.interval_ns(rto_ns));
+            self.deadline = Some(clock.after(now, self.interval_ns(rto_ns)));
         }
     }
 

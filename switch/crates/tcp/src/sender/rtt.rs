@@ -15,6 +15,7 @@ pub struct RttEstimator {
     max_ns: Nanos,
     granularity_ns: Nanos,
     beta_percent: u32,
+    tick_ns: Nanos,
     /// 0 before the first sample. Eight times the mean, so that an eighth of a sample is not lost to rounding.
     srtt_8ns: u64,
     /// Mean deviation, times four.
@@ -36,6 +37,7 @@ impl RttEstimator {
             max_ns: config.rto_max_ns,
             granularity_ns: config.rto_granularity_ns,
             beta_percent: config.rto_beta_percent,
+            tick_ns: config.tick_ns,
             srtt_8ns: 0,
             deviation_4ns: 0,
             margin_ns: 0,
@@ -53,7 +55,7 @@ impl RttEstimator {
             self.srtt_8ns = (rtt_ns * 8).max(1); // RFC 6298 §2.2
             self.deviation_4ns = rtt_ns * 2; // RTTVAR = R/2
         } else {
-            let srtt_ns = self.srtt_8ns / 8;
+            let srtt_ns = self.srtt_ns();
             let error_ns = rtt_ns.abs_diff(srtt_ns);
             let deviation_ns = self.deviation_4ns / 4;
             // RFC 6298 §2.3. Linux: an RTT that falls is no reason to wait longer, its deviation counts an eighth.
@@ -110,6 +112,13 @@ impl RttEstimator {
         self.rto_ns = self.rto_ns.saturating_mul(2).min(self.max_ns);
     }
 
+    /// The RTO is again what the samples say.
+    pub fn end_back_off(&mut self) {
+        if self.srtt_8ns > 0 {
+            self.set_rto();
+        }
+    }
+
     /// The SYN was retransmitted: it gave no sample, and the initial RTO was too small (RFC 6298 §5.7).
     pub fn syn_was_lost(&mut self) {
         if self.srtt_8ns == 0 {
@@ -121,9 +130,9 @@ impl RttEstimator {
         self.rto_ns
     }
 
-    /// 0 before the first sample.
+    /// 0 before the first sample. Whole ticks (Linux: `srtt >> 3`).
     pub fn srtt_ns(&self) -> Nanos {
-        self.srtt_8ns / 8
+        self.srtt_8ns / 8 / self.tick_ns * self.tick_ns
     }
 
     /// RTTVAR of RFC 6298; Linux's counts the largest deviation of late.
@@ -224,5 +233,23 @@ mod tests {
             rtt.sample(20 * MS, 0, 0);
         }
         assert_eq!(rtt.rto_ns(), 30 * MS);
+    }
+
+    /// As Linux's integers: `m -= srtt >> 3; srtt += m`, with m in ticks.
+    #[test]
+    fn the_mean_counts_in_whole_ticks() {
+        let mut rtt = RttEstimator::new(&TcpConfig {
+            rto_rule: RtoRule::Rfc793,
+            rto_beta_percent: 100,
+            rto_min_ns: 0,
+            tick_ns: 10 * MS,
+            ..TcpConfig::default()
+        });
+        let seen = [10, 40, 40, 40, 10, 10, 10].map(|sample_ms| {
+            rtt.sample(sample_ms * MS, 0, 0);
+            (rtt.srtt_ns() / MS, rtt.rto_ns() / MS)
+        });
+        let ticks = [10, 10, 10, 20, 20, 10, 10]; // srtt: 8, 11, 14, 17, 16, 15, 15 eighths
+        assert_eq!(seen, ticks.map(|ms| (ms, ms)));
     }
 }

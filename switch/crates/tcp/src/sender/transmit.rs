@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What may be sent now: retransmissions, then new data; and whether the window was the limit.
 
-use super::ack::timestamp;
 use super::scoreboard::TxSegment;
 use super::{Fin, Rexmit, Sender};
 use crate::cc::{CaEvent, CaState};
@@ -85,7 +84,7 @@ impl Sender {
         let segment = self.board.retransmit(index, now, at_send);
         self.stats.retransmits += 1;
         self.stats.bytes_retransmitted += u64::from(segment.len);
-        self.retrans_stamp.get_or_insert(timestamp(now));
+        self.retrans_stamp.get_or_insert(self.clock.timestamp(now));
         self.sent(now, index == 0);
         self.pace(now, segment.len);
         segment
@@ -202,7 +201,8 @@ impl Sender {
         self.burst_sent = false;
         self.pacer.end_burst();
         let stuck = self.unsent > 0 && self.board.packets_out() == 0;
-        self.persist.watch(stuck, now, self.rtt.rto_ns());
+        self.persist
+            .watch(stuck, now, self.rtt.rto_ns(), self.clock);
     }
 
     /// Remembers whether the window was the limit, for a round trip (Linux: tcp_cwnd_validate).
@@ -243,6 +243,6 @@ impl Sender {
             self.on_rto(now);
         }
         self.on_reordering_timer(now);
-        self.persist.on_timer(now, self.rtt.rto_ns());
+        self.persist.on_timer(now, self.rtt.rto_ns(), self.clock);
     }
 }

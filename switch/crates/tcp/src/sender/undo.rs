@@ -81,6 +81,7 @@ impl Sender {
     fn count_spurious(&mut self) {
         if self.ca_state() == CaState::Loss {
             self.stats.spurious_timeouts += 1;
+            self.stats.bw_est_pps += u64::from(self.cc.bw_est());
         } else {
             self.stats.spurious_recoveries += 1;
         }

@@ -19,7 +19,7 @@ fn every_key_of_the_contract_is_known() {
             "rto_max_ns": 64000000000, "rto_granularity_ns": 100000000, "frto": true, "prr": true,
             "limited_transmit": false, "dupack_threshold": 3, "slow_start_after_idle": true,
             "erto": true, "rack": true, "sack_limit": "outstanding", "sack_buffer_windows": 4,
-            "ena": true, "repairs_named": true}"#,
+            "ena": true, "ena_naming": "lowest", "repairs_named": true}"#,
     )
     .expect("all keys are known");
     assert_eq!(

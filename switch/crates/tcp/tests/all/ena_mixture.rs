@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::VecDeque;
 use tcp::cc::CaState;
-use tcp::{Addr, Connection, Nanos, Recovery, Segment, TcpConfig};
+use tcp::{Addr, Connection, Naming, Nanos, Recovery, Segment, TcpConfig};
 
 const MS: Nanos = 1_000_000;
 const CLIENT: Addr = Addr {
@@ -153,6 +153,7 @@ fn run((base, recovery): Sender, plus: bool, chances: Chances, seed: u64) -> Ver
         recovery,
         rack: recovery == Recovery::Sack,
         ena: true,
+        ena_naming: if plus { Naming::Lowest } else { Naming::Own },
         repairs_named: !plus,
         mss_bytes: 512,
         delayed_ack: false,
@@ -206,7 +207,7 @@ fn total(plus: bool, mixtures: &[(f64, f64)]) -> Vec<(Sender, Verdict)> {
                     let chances = Chances {
                         corruption,
                         drop,
-                        ack_loss: 0.005,
+                        ack_loss: if plus { 0.005 } else { 0.0 },
                     };
                     let verdict = run(sender, plus, chances, seed);
                     sum.recoveries += verdict.recoveries;

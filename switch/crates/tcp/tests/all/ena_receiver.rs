@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ENA's receiver: a corrupted segment is answered at once and named until it has arrived.
+//! ENA's receiver: a corrupted segment is answered at once and named, in that ACK alone or until it has arrived.
 
 use super::harness::script;
+
+/// Names the lowest that is missing in every ACK.
+fn lowest(config: &str, text: &str) {
+    receiver(&format!("ena_naming=lowest {config}"), text);
+}
 
 fn receiver(config: &str, text: &str) {
     script(
@@ -28,9 +33,33 @@ fn the_last_segment_of_a_burst_is_answered_at_once() {
     );
 }
 
+/// The ENA paper, section IV: "the segment received just before was in error, and that segment's number".
+#[test]
+fn the_ack_that_answers_a_corrupted_segment_names_that_one_and_others_name_nothing() {
+    receiver(
+        "delayed_ack=false",
+        "open sackok
+         corrupt data 1:1001
+         expect ack 1 win 20000 ena 1
+         inject data 1001:2001
+         expect ack 1 win 20000 sack 1001:2001
+         corrupt data 2001:3001
+         expect ack 1 win 20000 ena 2001 sack 1001:2001
+         inject data 3001:4001
+         expect ack 1 win 20000 sack 3001:4001 1001:2001
+         corrupt data 1:1001               # the retransmission: named again
+         expect ack 1 win 20000 ena 1 sack 3001:4001 1001:2001
+         inject data 1:1001
+         expect ack 2001 win 20000 sack 3001:4001
+         inject data 2001:3001
+         expect ack 4001 win 20000
+         state ena_corrupted 3",
+    );
+}
+
 #[test]
 fn every_ack_names_the_lowest_that_is_missing() {
-    receiver(
+    lowest(
         "delayed_ack=false",
         "open sackok
          corrupt data 1:1001
@@ -53,7 +82,7 @@ fn every_ack_names_the_lowest_that_is_missing() {
 
 #[test]
 fn a_name_above_a_gap_goes_when_its_segment_has_arrived() {
-    receiver(
+    lowest(
         "delayed_ack=false",
         "open sackok
          corrupt data 1001:2001            # and 1:1001 was dropped
@@ -103,7 +132,7 @@ fn without_the_option_nothing_is_named() {
 /// beside three.
 #[test]
 fn a_name_takes_the_room_of_one_block() {
-    receiver(
+    lowest(
         "timestamps=true delayed_ack=false",
         "open sackok ts 9 1
          corrupt data 1:1001 ts 10 1
@@ -117,7 +146,7 @@ fn a_name_takes_the_room_of_one_block() {
          inject data 1:1001 ts 11 1
          expect ack 2001 win 20000 ts 101 11 sack 5001:6001 3001:4001",
     );
-    receiver(
+    lowest(
         "delayed_ack=false",
         "open sackok
          corrupt data 1:1001

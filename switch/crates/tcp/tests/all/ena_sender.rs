@@ -31,6 +31,48 @@ fn as_the_paper_has_it_a_named_segment_goes_at_the_first_ack() {
 }
 
 #[test]
+fn each_named_segment_goes_at_once_whatever_is_in_flight() {
+    for sender in [SACK, RENO, TAHOE] {
+        ten(
+            &format!("{sender} repairs_named=true"),
+            "+100 inject ack 1 ena 1
+             expect data 1:1001
+             inject ack 1 ena 3001
+             expect data 3001:4001
+             inject ack 1 ena 4001
+             expect data 4001:5001
+             expect none
+             state cwnd 10 ssthresh 10 ca Recovery retransmits 3",
+        );
+    }
+}
+
+/// A name that comes within a round trip of the retransmission is the first copy's; a later one says that it was hit too.
+#[test]
+fn a_retransmission_that_was_hit_is_named_and_goes_again() {
+    // Without SACK a duplicate ACK that is no answer says that something arrived.
+    for (sender, meanwhile) in [
+        (SACK, "none"),
+        (RENO, "data 10001:11001"),
+        (TAHOE, "data 10001:11001"),
+    ] {
+        ten(
+            &format!("{sender} repairs_named=true"),
+            &format!(
+                "+100 inject ack 1 ena 1
+                 expect data 1:1001
+                 +50 inject ack 1 ena 1
+                 expect {meanwhile}
+                 +50 inject ack 1 ena 1
+                 expect data 1:1001
+                 expect none
+                 state cwnd 10 ssthresh 10 ca Recovery retransmits 2 timeouts 0"
+            ),
+        );
+    }
+}
+
+#[test]
 fn as_a_kernel_does_it_a_named_segment_goes_when_it_is_found_lost() {
     ten(
         SACK,

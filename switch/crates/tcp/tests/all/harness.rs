@@ -459,6 +459,7 @@ impl Script {
                 "fast_retransmits" => stats.fast_retransmits.to_string(),
                 "spurious_timeouts" => stats.spurious_timeouts.to_string(),
                 "spurious_recoveries" => stats.spurious_recoveries.to_string(),
+                "bw_est" => stats.bw_est_pps.to_string(),
                 "erto_probes" => stats.erto_probes.to_string(),
                 "data_sent" => stats.data_segments_sent.to_string(),
                 "reductions" => stats.window_reductions.to_string(),

@@ -26,6 +26,7 @@ mod recovery_sack_tail;
 mod recovery_tahoe_reno;
 mod sack_limit;
 mod segments;
+mod ticks;
 mod timeout;
 mod undo;
 mod westwood;

@@ -74,8 +74,28 @@ fn erto_takes_back_the_old_window() {
             "{SPIKE}
              expect data 81001:82001
              expect none
-             state ca Open cwnd 20 in_flight 20 retransmits 0 spurious_timeouts 1"
+             state ca Open cwnd 20 in_flight 20 retransmits 0 spurious_timeouts 1 bw_est 0"
         ),
+    );
+}
+
+/// The two ACKs that judge the timeout are 20 ms apart where the queue was blocked (the new network has 50 packets a second), and
+/// 2 ms where the spike set both free at once. Their gap is four fifths of BW_est: 0.2 (0.2 100 + 0.8 1/0.302) + 0.8 50 or 500.
+#[test]
+fn bcr_goes_by_the_gap_between_the_two_acks_that_judge_the_timeout() {
+    let judged = |wait: u32, then: &str| {
+        let spike = SPIKE.replace("+2 inject ack 62001", &format!("+{wait} inject ack 62001"));
+        steady_sender(20, "cc=bcr erto=true frto=true", &format!("{spike}{then}"));
+    };
+    judged(
+        20,
+        "expect none
+         state ca Open cwnd 4 ssthresh 4 bw_est 45 spurious_timeouts 1 retransmits 0",
+    );
+    judged(
+        2,
+        "expect data 81001:82001
+         state ca Open cwnd 20 ssthresh 40 bw_est 405 spurious_timeouts 1 retransmits 0",
     );
 }
 

@@ -90,3 +90,33 @@ fn our_window_opens_by_a_full_segment_or_not() {
          expect ack 1001 win 32768      # 65536 bytes, shifted by 1",
     );
 }
+
+/// Linux's __tcp_ack_snd_check() and tcp_cleanup_rbuf(): of what narrows the window every second segment is not acknowledged; reading does it,
+/// for more than a full segment, or the delayed ACK's time.
+#[test]
+fn what_the_application_did_not_read_is_acknowledged_when_it_reads_or_late() {
+    script(
+        "receive_window_bytes=7000 window_scale=false",
+        "open
+         reading off
+         inject data 1:1001
+         inject data 1001:2001
+         expect none
+         +10 reading on
+         expect ack 2001 win 7000
+         reading off
+         inject data 2001:3001
+         +10 reading on
+         expect none                    # one full segment: 6000 bytes of window are left
+         reading off
+         +29 expect none
+         +1 expect ack 3001 win 7000
+         inject data 3001:4001
+         inject data 4001:5001
+         inject data 5001:6001
+         +40 expect ack 6001 win 4000
+         inject data 6001:6101
+         +10 reading on
+         expect ack 6101 win 7000       # the segment was not full",
+    );
+}

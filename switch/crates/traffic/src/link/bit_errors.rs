@@ -2,11 +2,24 @@
 //! Bits flipped in a frame, independently of each other, at a cost that does not grow with its length.
 
 use super::streams::{unit_above_zero, Stream};
+use crate::names::named;
+use std::ops::Range;
 
-/// The Ethernet header is never touched. Everything behind it may be: IP and transport headers as well as
-/// payload. A real receiver's NIC would drop the frame by its FCS; here it is delivered, so that the checksums
+/// The Ethernet header is never touched. Everything behind it may be ([`ErrorsIn::Frame`]): IP and transport headers as
+/// well as payload. A real receiver's NIC would drop the frame by its FCS; here it is delivered, so that the checksums
 /// of IP, TCP and UDP have to find the error, as on links that hand damaged packets on.
 pub const UNTOUCHED_BYTES: usize = 14;
+
+named! {
+    /// Which bits of a frame may be flipped.
+    pub enum ErrorsIn ("errors_in") {
+        /// All behind the Ethernet header.
+        #[default]
+        Frame = "frame",
+        /// Those behind a TCP or UDP header: whose packet it is can still be told. All else arrives whole, pure ACKs too.
+        Payload = "payload",
+    }
+}
 
 /// An error process with a fixed bit error rate: draws the distance to the next error (geometric), which runs on
 /// over the borders of frames.
@@ -52,36 +65,24 @@ impl BitErrors {
         (libm::log(unit_above_zero(stream.draw())) * self.inverse_log) as u64
     }
 
-    /// Flips bits of `frame` behind its first [`UNTOUCHED_BYTES`]; returns how many. Not `in_force`: passes over the
-    /// frame and leaves it whole, so that what happens to later frames does not depend on that.
-    #[inline]
+    /// Flips bits in `exposed` of `frame`; returns how many. Not `in_force`: passes over the frame and leaves it whole, so
+    /// that what happens to later frames does not depend on that.
     pub(super) fn apply(
         &mut self,
-        frame: &mut (impl AsRef<[u8]> + AsMut<[u8]> + ?Sized),
+        frame: &mut [u8],
+        exposed: Range<usize>,
         in_force: bool,
         stream: &mut Stream,
     ) -> u32 {
-        match self.ber {
-            0.0 => 0,
-            _ => self.pass(frame, in_force, stream),
-        }
-    }
-
-    fn pass(
-        &mut self,
-        frame: &mut (impl AsRef<[u8]> + AsMut<[u8]> + ?Sized),
-        in_force: bool,
-        stream: &mut Stream,
-    ) -> u32 {
-        let Some(body_bytes) = frame.as_ref().len().checked_sub(UNTOUCHED_BYTES) else {
+        if self.ber == 0.0 {
             return 0;
-        };
-        let bits = body_bytes as u64 * 8;
+        }
+        let bits = exposed.len() as u64 * 8;
         let mut flips = 0;
         while self.gap_bits < bits {
             if in_force {
-                let at = UNTOUCHED_BYTES + (self.gap_bits / 8) as usize;
-                frame.as_mut()[at] ^= 0x80 >> (self.gap_bits % 8);
+                let at = exposed.start + (self.gap_bits / 8) as usize;
+                frame[at] ^= 0x80 >> (self.gap_bits % 8);
                 flips += 1;
             }
             let gap = self.draw_gap(stream);

@@ -4,13 +4,15 @@
 //! All instants are computed, never observed: calling late changes nothing in what happens when.
 
 use super::jitter::JitterDraw;
+use super::segments::{Newest, Segment};
 use super::service::Service;
 use super::{
-    BitErrors, DropReason, GilbertElliott, LinkOptionError, LinkOptions, LinkStats, LinkStreams,
-    LossModel, Nanos,
+    BitErrors, DropReason, ErrorsIn, GilbertElliott, LinkOptionError, LinkOptions, LinkStats,
+    LinkStreams, LossModel, Nanos, SpikeBlocks, UNTOUCHED_BYTES,
 };
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 /// One direction of a link; `T` is the caller's handle of a frame.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Link<T> {
     loss: LossModel,
     /// Of the good state and of the bad one.
     bit_errors: [BitErrors; 2],
+    has_bit_errors: bool,
+    newest: Newest,
     line: Service,
     /// Frames that wait for the line.
     queue: VecDeque<Entry<T>>,
@@ -38,6 +42,8 @@ pub struct Link<T> {
     dropped: VecDeque<(Nanos, T, DropReason)>,
     outage: Window,
     hold: Window,
+    /// Nothing starts on the line before.
+    blocked_until: Nanos,
     stats: LinkStats,
 }
 
@@ -136,6 +142,8 @@ impl<T> Link<T> {
             bursts: GilbertElliott::default(),
             loss: LossModel::default(),
             bit_errors: [BitErrors::none(), BitErrors::none()],
+            has_bit_errors: false,
+            newest: Newest::default(),
             line: Service::new(0, &perfect),
             options: perfect,
             streams,
@@ -149,6 +157,7 @@ impl<T> Link<T> {
             dropped: VecDeque::with_capacity(64),
             outage: Window::default(),
             hold: Window::default(),
+            blocked_until: 0,
             stats: LinkStats::default(),
         };
         link.set(0, options)?;
@@ -175,7 +184,8 @@ impl<T> Link<T> {
 
     /// When a running delay spike ends, if there is one at `now`.
     pub fn spike_until(&self, now: Nanos) -> Option<Nanos> {
-        self.hold.contains(now).then_some(self.hold.until)
+        let hold = self.hold.contains(now).then_some(self.hold.until);
+        hold.max((now < self.blocked_until).then_some(self.blocked_until))
     }
 
     /// When a running outage ends, if there is one at `now`.
@@ -210,16 +220,26 @@ impl<T> Link<T> {
         let [good, bad] = &mut self.bit_errors;
         good.set(options.ber, &mut self.streams.bit_errors);
         bad.set(options.ge_ber, &mut self.streams.bad_bit_errors);
+        self.has_bit_errors = options.ber > 0.0 || options.ge_ber > 0.0;
+        if options.spare_retransmissions {
+            self.newest.prepare();
+        }
         self.options = options;
         self.advance(now);
         Ok(())
     }
 
-    /// A delay spike: from `now` on nothing is delivered for `duration`; then all that is due comes at once, in order.
+    /// A delay spike: from `now` on nothing is delivered for `duration`, and then all that is due comes at once, in order;
+    /// or nothing starts on the line, and then what has waited leaves at its rate (the frame on it goes on).
     /// A spike within a spike can only make it longer.
-    pub fn spike(&mut self, now: Nanos, duration: Nanos) {
+    pub fn spike(&mut self, now: Nanos, duration: Nanos, blocks: SpikeBlocks) {
         self.advance(now);
-        self.hold = self.hold.opened(now, duration);
+        match blocks {
+            SpikeBlocks::Delivery => self.hold = self.hold.opened(now, duration),
+            SpikeBlocks::Line => {
+                self.blocked_until = self.blocked_until.max(now.saturating_add(duration));
+            }
+        }
     }
 
     /// An outage: every frame whose last bit enters the medium from `now` on for `duration` is lost; frames that are
@@ -248,12 +268,13 @@ impl<T> Link<T> {
         // All draws come first, for every frame: its fate must not depend on the queue's state.
         let bad = self.bursts.step(&mut self.streams.bursts);
         self.stats.bad_state_packets += u64::from(bad);
-        let [good_errors, bad_errors] = &mut self.bit_errors;
-        let flips = good_errors.apply(frame, !bad, &mut self.streams.bit_errors)
-            + bad_errors.apply(frame, bad, &mut self.streams.bad_bit_errors);
+        let flips = match self.has_bit_errors {
+            false => 0,
+            true => self.flip_bits(frame.as_mut(), bad),
+        };
+        let is_free = self.on_line.is_none() && now >= self.blocked_until;
         // An unlimited line lets a frame into the medium at once, before an option can change.
-        let no_jitter =
-            self.options.jitter_ns == 0 && self.on_line.is_none() && self.line.is_unlimited();
+        let no_jitter = self.options.jitter_ns == 0 && is_free && self.line.is_unlimited();
         let entry = Entry {
             len_bytes: len_bytes as u32,
             lost: self.loss.is_lost(bad, &mut self.streams.loss),
@@ -264,7 +285,7 @@ impl<T> Link<T> {
             },
             item,
         };
-        if self.on_line.is_none() {
+        if is_free {
             self.start(now.max(self.line.free_at()), entry);
         } else if self.queue.len() < self.options.queue_packets {
             self.queue.push_back(entry);
@@ -273,6 +294,29 @@ impl<T> Link<T> {
             return Err(Refused(entry.item));
         }
         Ok(())
+    }
+
+    /// How many.
+    fn flip_bits(&mut self, frame: &mut [u8], bad: bool) -> u32 {
+        let exposed = self.exposed(frame);
+        let [good_errors, bad_errors] = &mut self.bit_errors;
+        good_errors.apply(frame, exposed.clone(), !bad, &mut self.streams.bit_errors)
+            + bad_errors.apply(frame, exposed, bad, &mut self.streams.bad_bit_errors)
+    }
+
+    /// The bytes that bit errors may hit.
+    fn exposed(&mut self, frame: &[u8]) -> Range<usize> {
+        let all = frame.len().min(UNTOUCHED_BYTES)..frame.len();
+        let (errors_in, spare) = (self.options.errors_in, self.options.spare_retransmissions);
+        if errors_in == ErrorsIn::Frame && !spare {
+            return all;
+        }
+        match (Segment::find(frame), errors_in) {
+            (Some(segment), _) if spare && self.newest.is_sent_again(&segment) => 0..0,
+            (Some(segment), ErrorsIn::Payload) => segment.payload,
+            (None, ErrorsIn::Payload) => 0..0,
+            (_, ErrorsIn::Frame) => all,
+        }
     }
 
     /// Puts a frame on the free line.
@@ -289,22 +333,25 @@ impl<T> Link<T> {
     /// Brings the line up to `now`: frames that have left it enter the medium at their exact instants.
     #[inline]
     fn advance(&mut self, now: Nanos) {
-        if self.on_line.is_some() {
+        if self.on_line.is_some() || !self.queue.is_empty() {
             self.advance_line(now);
         }
     }
 
     fn advance_line(&mut self, now: Nanos) {
         while self.line.free_at() <= now {
-            let Some(entry) = self.on_line.take() else {
-                return;
-            };
-            self.enter_medium(self.line.free_at(), entry);
+            if let Some(entry) = self.on_line.take() {
+                self.enter_medium(self.line.free_at(), entry);
+            }
             while self.on_line.is_none() {
+                let start = self.line.free_at().max(self.blocked_until);
+                if start > now {
+                    return;
+                }
                 let Some(next) = self.queue.pop_front() else {
                     return;
                 };
-                self.start(self.line.free_at(), next);
+                self.start(start, next);
             }
         }
     }
@@ -406,7 +453,7 @@ impl<T> Link<T> {
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
         let delivery = self.first().map(|flight| self.due(flight.at));
-        match self.on_line.is_none() && self.dropped.is_empty() {
+        match self.on_line.is_none() && self.queue.is_empty() && self.dropped.is_empty() {
             true => delivery,
             false => self.next_event_with(delivery),
         }
@@ -414,11 +461,13 @@ impl<T> Link<T> {
 
     /// The same, where there is more than the next delivery.
     fn next_event_with(&self, delivery: Option<Nanos>) -> Option<Nanos> {
-        // A frame on the line arrives at the end of its service and the least delay at the earliest.
-        let line = self
-            .on_line
-            .as_ref()
-            .map(|_| self.due(self.line.free_at() + self.options.delay_min_ns()));
+        // A frame on the line arrives at the end of its service and the least delay at the earliest; one before a
+        // blocked line, from the end of the spike on.
+        let leaves = match self.on_line {
+            Some(_) => Some(self.line.free_at()),
+            None => (!self.queue.is_empty()).then_some(self.blocked_until),
+        };
+        let line = leaves.map(|at| self.due(at + self.options.delay_min_ns()));
         let dropped = self.dropped.front().map(|(at, ..)| *at);
         let earlier = |a: Option<Nanos>, b: Option<Nanos>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  transmit ──► queue ──► line (rate, trace) ──► medium (loss, bit errors, bursts, outage) ──► propagation (delay, jitter, spike) ──► poll
-//!               finite    one frame              a lost frame has used the line                order kept, unless `reorder`
+//!               finite    one frame, spike       a lost frame has used the line                order kept, unless `reorder`
 //! ```
 //!
 //! - [`LinkOptions`]: what can be set, with units and ranges; changeable while frames are on their way.
@@ -21,17 +21,18 @@ mod gilbert;
 mod jitter;
 mod loss;
 mod options;
+mod segments;
 mod service;
 mod stats;
 mod streams;
 mod trace;
 
-pub use bit_errors::{BitErrors, UNTOUCHED_BYTES};
+pub use bit_errors::{BitErrors, ErrorsIn, UNTOUCHED_BYTES};
 pub use direction::{Exit, Link, Refused};
 pub use gilbert::GilbertElliott;
 pub use jitter::JitterDistribution;
 pub use loss::LossModel;
-pub use options::{LinkOptionError, LinkOptions};
+pub use options::{LinkOptionError, LinkOptions, SpikeBlocks};
 pub use stats::{DropReason, LinkStats};
 pub use streams::LinkStreams;
 pub use trace::{Trace, TraceError, OPPORTUNITIES_MAX, OPPORTUNITY_BYTES};

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be set on a direction of a link, with ranges.
 
-use super::{JitterDistribution, Nanos, Trace};
+use super::{ErrorsIn, JitterDistribution, Nanos, Trace};
+use serde::Deserialize;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+/// What a delay spike blocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpikeBlocks {
+    /// What is due, behind the line: at the end all of it comes at once.
+    #[default]
+    Delivery,
+    /// The line: nothing starts on it, frames wait in its queue, and leave at the line's rate at the end.
+    Line,
+}
 
 /// Settings of one direction. The default is a perfect line: no delay, no rate limit, no loss.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,9 +31,14 @@ pub struct LinkOptions {
     pub rate_bps: u64,
     /// Probability that a frame is lost.
     pub loss: f64,
-    /// Probability that a bit behind the Ethernet header is flipped.
+    /// Probability that a bit of those that `errors_in` names is flipped.
     pub ber: f64,
-    /// Frames that may wait for the line, the one on it not counted. Without meaning while `rate_bps` is 0 and there is no trace.
+    /// Where `ber` and `ge_ber` hold.
+    pub errors_in: ErrorsIn,
+    /// Data that a TCP flow sends again on this link is not hit.
+    pub spare_retransmissions: bool,
+    /// Frames that may wait for the line, the one on it not counted. With neither rate nor trace they wait
+    /// only while a spike blocks the line.
     pub queue_packets: usize,
     /// Gilbert–Elliott: probabilities per frame of entering and of leaving the bad state; 0: there is none. `loss` and
     /// `ber` hold in the good state, `ge_loss` and `ge_ber` in the bad one. Defaults as tc-netem's gemodel: all is lost in it.
@@ -43,6 +60,8 @@ impl Default for LinkOptions {
             rate_bps: 0,
             loss: 0.0,
             ber: 0.0,
+            errors_in: ErrorsIn::Frame,
+            spare_retransmissions: false,
             queue_packets: 1000,
             ge_enter: 0.0,
             ge_leave: 1.0,

@@ -2,7 +2,7 @@
 //! One direction of a link in virtual time: delay, rate, queue, spike, outage and changes while frames are on it.
 
 use traffic::link::{
-    DropReason, Exit, JitterDistribution, Link, LinkOptions, LinkStreams, Refused,
+    DropReason, Exit, JitterDistribution, Link, LinkOptions, LinkStreams, Refused, SpikeBlocks,
 };
 
 const MS: u64 = 1_000_000;
@@ -183,7 +183,7 @@ fn a_spike_holds_all_and_releases_in_order() {
     let mut link = link(delay(10 * MS));
     link.transmit(0, &mut [0; 64], 1).unwrap(); // due at 10, before the spike
     link.transmit(5 * MS, &mut [0; 64], 2).unwrap(); // due at 15, held
-    link.spike(12 * MS, 20 * MS); // until 32
+    link.spike(12 * MS, 20 * MS, SpikeBlocks::Delivery); // until 32
     assert_eq!(link.spike_until(12 * MS), Some(32 * MS));
     link.transmit(13 * MS, &mut [0; 64], 3).unwrap(); // due at 23, held
     link.transmit(30 * MS, &mut [0; 64], 4).unwrap(); // due at 40, after
@@ -195,12 +195,64 @@ fn a_spike_holds_all_and_releases_in_order() {
 #[test]
 fn a_spike_in_a_spike_only_makes_it_longer() {
     let mut link = link(LinkOptions::default());
-    link.spike(0, 20 * MS);
-    link.spike(5 * MS, MS);
+    link.spike(0, 20 * MS, SpikeBlocks::Delivery);
+    link.spike(5 * MS, MS, SpikeBlocks::Delivery);
     link.transmit(6 * MS, &mut [0; 64], 1).unwrap();
     assert_eq!(link.next_event(), Some(20 * MS));
-    link.spike(10 * MS, 30 * MS);
+    link.spike(10 * MS, 30 * MS, SpikeBlocks::Delivery);
     assert_eq!(deliveries(&drain(&mut link)), [(40 * MS, 1)]);
+}
+
+/// 1,000 bytes take 1 ms, and 2 ms from the change on.
+#[test]
+fn a_blocked_line_keeps_frames_in_the_queue_and_then_has_its_rate() {
+    let options = |rate_bps| LinkOptions {
+        rate_bps,
+        queue_packets: 3,
+        ..delay(10 * MS)
+    };
+    let mut link = link(options(8_000_000));
+    for k in 0..3 {
+        link.transmit(0, &mut [0; 1000], k).unwrap();
+    }
+    link.spike(MS / 2, 20 * MS, SpikeBlocks::Line);
+    assert_eq!(link.spike_until(MS / 2), Some(20 * MS + MS / 2));
+    link.transmit(5 * MS, &mut [0; 1000], 3).unwrap();
+    assert_eq!((link.queued(), link.in_flight()), (3, 1));
+    assert_eq!(
+        link.transmit(6 * MS, &mut [0; 1000], 4),
+        Err(Refused(4)),
+        "three wait"
+    );
+    link.set(7 * MS, options(4_000_000)).unwrap();
+    let last_bits = [
+        (MS, 0),
+        (22 * MS + MS / 2, 1),
+        (24 * MS + MS / 2, 2),
+        (26 * MS + MS / 2, 3),
+    ];
+    assert_eq!(
+        deliveries(&drain(&mut link)),
+        last_bits.map(|(at, k)| (at + 10 * MS, k))
+    );
+    assert_eq!(link.spike_until(20 * MS + MS / 2), None);
+}
+
+#[test]
+fn a_blocked_line_without_a_rate_lets_all_go_at_its_end() {
+    let mut link = link(LinkOptions {
+        queue_packets: 2,
+        ..delay(10 * MS)
+    });
+    link.transmit(0, &mut [0; 64], 0).unwrap();
+    link.spike(MS, 20 * MS, SpikeBlocks::Line);
+    link.spike(5 * MS, MS, SpikeBlocks::Line); // does not end the first one
+    link.transmit(2 * MS, &mut [0; 64], 1).unwrap();
+    link.transmit(3 * MS, &mut [0; 64], 2).unwrap();
+    assert_eq!(link.transmit(4 * MS, &mut [0; 64], 3), Err(Refused(3)));
+    link.transmit(22 * MS, &mut [0; 64], 4).unwrap();
+    let expected = [(10 * MS, 0), (31 * MS, 1), (31 * MS, 2), (32 * MS, 4)];
+    assert_eq!(deliveries(&drain(&mut link)), expected);
 }
 
 #[test]

@@ -3,14 +3,23 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use traffic::link::{JitterDistribution, Link, LinkOptions, LinkStreams, Trace};
+use traffic::link::{
+    ErrorsIn, JitterDistribution, Link, LinkOptions, LinkStreams, SpikeBlocks, Trace,
+};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Transmit { len: usize },
+    Transmit {
+        len: usize,
+    },
     Set(LinkOptions),
-    Spike { duration_us: u64 },
-    Outage { duration_us: u64 },
+    Spike {
+        duration_us: u64,
+        blocks: SpikeBlocks,
+    },
+    Outage {
+        duration_us: u64,
+    },
     Poll,
 }
 
@@ -67,6 +76,12 @@ fn options() -> impl Strategy<Value = LinkOptions> {
                 rate_bps: if trace.is_some() { 0 } else { rate_bps },
                 loss,
                 ber,
+                errors_in: if normal {
+                    ErrorsIn::Payload
+                } else {
+                    ErrorsIn::Frame
+                },
+                spare_retransmissions: queue_packets % 2 == 0,
                 queue_packets,
                 ge_enter,
                 ge_leave: ge.0,
@@ -77,11 +92,15 @@ fn options() -> impl Strategy<Value = LinkOptions> {
         )
 }
 
+fn blocks() -> impl Strategy<Value = SpikeBlocks> {
+    prop_oneof![Just(SpikeBlocks::Delivery), Just(SpikeBlocks::Line)]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (14usize..1515).prop_map(|len| Step::Transmit { len }),
         1 => options().prop_map(Step::Set),
-        1 => (1u64..50_000).prop_map(|duration_us| Step::Spike { duration_us }),
+        1 => (1u64..50_000, blocks()).prop_map(|(duration_us, blocks)| Step::Spike { duration_us, blocks }),
         1 => (1u64..50_000).prop_map(|duration_us| Step::Outage { duration_us }),
         4 => Just(Step::Poll),
     ]
@@ -124,7 +143,9 @@ proptest! {
                     }
                 }
                 Step::Set(options) => link.set(now, options).unwrap(),
-                Step::Spike { duration_us } => link.spike(now, duration_us * 1000),
+                Step::Spike { duration_us, blocks } => {
+                    link.spike(now, duration_us * 1000, blocks);
+                }
                 Step::Outage { duration_us } => link.outage(now, duration_us * 1000),
                 Step::Poll => take(&mut link, now, &sent_at, &mut outcome),
             }
@@ -142,11 +163,14 @@ proptest! {
         prop_assert_eq!(link.stats().offered_packets, sent_at.len() as u64);
     }
 
-    /// Polling at every announced instant, or once at the end, gives the same deliveries at the same instants.
+    /// Polling at every announced instant, or once at the end, gives the same deliveries at the same instants, also around
+    /// spikes and new settings.
     #[test]
     fn instants_do_not_depend_on_when_they_are_asked_for(
         settings in options(),
         frames in prop::collection::vec((14usize..1515, 0u64..500_000), 1..100),
+        spike in (0usize..100, 1u64..50_000_000, blocks()),
+        change in (0usize..100, 0u64..1_000_000_000),
     ) {
         let run = |eager: bool| {
             let mut link: Link<usize> = Link::new(settings.clone(), LinkStreams::new(3, "q"), 8).unwrap();
@@ -161,6 +185,13 @@ proptest! {
                     }
                 }
                 now = arrival;
+                if k == spike.0 {
+                    link.spike(now, spike.1, spike.2);
+                }
+                if k == change.0 && settings.trace.is_none() {
+                    let rate_bps = change.1;
+                    link.set(now, LinkOptions { rate_bps, ..settings.clone() }).unwrap();
+                }
                 let _ = link.transmit(now, &mut vec![0; *len], k);
             }
             while let Some(exit) = link.poll(u64::MAX / 2) {

@@ -8,6 +8,7 @@ mod calendar;
 mod link_behaviour;
 mod link_bursts;
 mod link_chance;
+mod link_errors;
 mod link_properties;
 mod port_queues;
 mod round_robin_properties;

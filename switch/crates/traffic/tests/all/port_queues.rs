@@ -7,6 +7,8 @@ use traffic::{DropReason, PortQueues, QueueLimits, SharedBuffer, UNLIMITED};
 #[derive(Clone, Debug)]
 struct Arrival {
     gap_ns: u64,
+    /// A delay spike that begins right before it.
+    spike_ns: Option<u64>,
     queue: usize,
     len_bytes: u32,
 }
@@ -22,12 +24,15 @@ struct Served {
 const QUEUES: usize = 4;
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
-    let arrival =
-        (0u64..200_000, 0..QUEUES, 40u32..9_000).prop_map(|(gap_ns, queue, len_bytes)| Arrival {
+    let spike = prop::option::weighted(0.05, 1u64..5_000_000);
+    let arrival = (0u64..200_000, spike, 0..QUEUES, 40u32..9_000).prop_map(
+        |(gap_ns, spike_ns, queue, len_bytes)| Arrival {
             gap_ns,
+            spike_ns,
             queue,
             len_bytes,
-        });
+        },
+    );
     prop::collection::vec(arrival, 1..200)
 }
 
@@ -62,6 +67,9 @@ fn drive(
         let before = now;
         now += a.gap_ns;
         serve_until(port, buffer, now, before);
+        if let Some(duration) = a.spike_ns {
+            port.spike(now, duration);
+        }
         if let Err((reason, item)) =
             port.enqueue(now, a.queue, a.len_bytes, (id, a.len_bytes), buffer)
         {
@@ -83,6 +91,18 @@ fn times(arrivals: &[Arrival]) -> Vec<u64> {
         .collect()
 }
 
+/// When a service that was possible at `from` starts, whether a spike that begins at its very instant comes before it or not.
+fn behind_spikes(spikes: &[(u64, u64)], from: u64) -> [u64; 2] {
+    [false, true].map(|at_once| {
+        spikes.iter().fold(from, |start, (at, until)| {
+            match *at < start || (at_once && *at == start) {
+                true => start.max(*until),
+                false => start,
+            }
+        })
+    })
+}
+
 proptest! {
     #[test]
     fn nothing_is_lost_and_the_line_never_idles_while_a_packet_waits(
@@ -98,12 +118,15 @@ proptest! {
         prop_assert_eq!(buffer.usage.packets, 0);
         prop_assert_eq!(buffer.usage.bytes, 0);
         let at = times(&arrivals);
+        let spikes: Vec<_> =
+            arrivals.iter().zip(&at).filter_map(|(a, at)| Some((*at, at + a.spike_ns?))).collect();
         let mut free = 0;
         for s in &served {
-            // Work-conserving: a service starts when the line is free, unless nothing was there yet.
+            // Work-conserving: a service starts when the line is free and no spike blocks it, unless nothing was there yet.
             let waiting_since = served.iter().filter(|o| o.start >= s.start).map(|o| at[o.id]).min().unwrap_or(0);
             prop_assert!(s.start >= at[s.id]);
-            prop_assert_eq!(s.start, free.max(waiting_since), "packet {}", s.id);
+            let expected = behind_spikes(&spikes, free.max(waiting_since));
+            prop_assert!(expected.contains(&s.start), "packet {}: {} {expected:?}", s.id, s.start);
             free = s.end;
         }
     }
@@ -214,4 +237,35 @@ fn the_packet_on_the_line_does_not_count() {
         port.enqueue(4, 9, 1_000, 'e', &mut buffer),
         Err((DropReason::NoSuchQueue, 'e'))
     );
+}
+
+/// The packet on the line goes on through a spike, the others wait where there is room, then leave at the rate of then.
+#[test]
+fn a_spike_keeps_packets_in_the_queue_until_its_end() {
+    let mut port = PortQueues::new(1, QueueLimits::packets(2), 8_000_000);
+    let mut buffer = SharedBuffer::new(QueueLimits::NONE);
+    let offer = |port: &mut PortQueues<u64>, buffer: &mut SharedBuffer, now: u64| {
+        port.enqueue(now, 0, 1_000, now, buffer)
+            .map_err(|(reason, _)| reason)
+    };
+    offer(&mut port, &mut buffer, 0).unwrap();
+    assert_eq!(port.dequeue(0, &mut buffer).unwrap().item, 0);
+    port.served(0, 1_000);
+    port.spike(500_000, 20_000_000);
+    port.spike(1_000_000, 1_000_000); // does not end the first one
+    assert_eq!(port.free_at(), 1_000_000, "on the line already");
+    assert_eq!(port.next_departure(), None);
+    offer(&mut port, &mut buffer, 2_000_000).unwrap();
+    offer(&mut port, &mut buffer, 3_000_000).unwrap();
+    let full = offer(&mut port, &mut buffer, 4_000_000);
+    assert_eq!(full, Err(DropReason::QueueFull));
+    port.set_rate(5_000_000, 800_000);
+    assert_eq!(port.next_departure(), Some(20_500_000));
+    assert!(port.dequeue(20_499_999, &mut buffer).is_none());
+    assert_eq!(
+        port.dequeue(20_500_000, &mut buffer).unwrap().item,
+        2_000_000
+    );
+    port.served(20_500_000, 1_000);
+    assert_eq!(port.next_departure(), Some(30_500_000));
 }

@@ -28,15 +28,18 @@ impl Scoreboard {
         self.retransmit_hint = self.retransmit_hint.min(index);
     }
 
-    /// The receiver got the segment at `seq` corrupted: it is lost, unless it was sent again already. Whether that is news.
-    pub fn mark_named_lost(&mut self, seq: u32) -> bool {
+    /// The receiver got the segment at `seq` corrupted: it is lost, a retransmission too. Not when it waits to be sent again
+    /// already, nor when it was sent less than `least_rtt_ns` ago: then the copy before it is meant. Whether that is news.
+    pub fn mark_named_lost(&mut self, seq: u32, now: Nanos, least_rtt_ns: Nanos) -> bool {
         let index = self
             .ring
             .partition_point(|segment| before(segment.seq, seq));
         let Some(segment) = self.ring.get(index) else {
             return false;
         };
-        if segment.seq != seq || segment.has(SACKED | LOST | EVER_RETRANS) {
+        let waits = segment.marks & (LOST | RETRANS) == LOST;
+        let is_older = segment.has(EVER_RETRANS) && now < segment.sent_ns + least_rtt_ns;
+        if segment.seq != seq || segment.has(SACKED) || waits || is_older {
             return false;
         }
         self.mark_lost(index);

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that differ: starts, delays, rates and buffers are drawn for each repeat, alike for all points of it, and the rows say what."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, load_text
+from fairlane_lab.definition.draws import Draws, draws_of
+from fairlane_lab.results.rows import make_rows
+from fairlane_lab.run_result import RunResult
+from fairlane_lab.satellite import ceiling_of
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.topology_scripts import fl_topology
+from test_lab_definition import FILE
+
+REPEATS = 40
+
+
+def definition(draws: str = "") -> Definition:
+    return load_text(FILE.replace("[run]", f"[run]\n{draws}", 1), "small.toml")
+
+
+def read(scenario: Scenario) -> fl_topology.Topology:
+    return fl_topology.check(dict(scenario.topology))
+
+
+def runs(draws: str = "") -> dict[str, list[Scenario]]:
+    found: dict[str, list[Scenario]] = {}
+    for scenario in expand(definition(draws), Selection(repeats=REPEATS)):
+        found.setdefault(scenario.point, []).append(scenario)
+    return found
+
+
+def test_repeats_differ_by_what_is_chance_in_the_field() -> None:
+    fixed = read(next(iter(runs('draws.fixed = "it is compared with"').values()))[0])
+    drawn = [read(scenario) for scenario in next(iter(runs().values()))]
+    for place, link in enumerate(fixed.links):
+        delays = [each.links[place].a_to_b.delay_us / link.a_to_b.delay_us for each in drawn]
+        rates = [each.links[place].bandwidth_bps / link.bandwidth_bps for each in drawn]
+        assert min(len(set(delays)), len(set(rates))) > REPEATS / 2, "in whole microseconds"
+        assert 0.95 <= min(delays) < 0.97 < 1.03 < max(delays) <= 1.05
+        assert 0.99 <= min(rates) < 0.994 < 1.006 < max(rates) <= 1.01
+        assert all(each.links[place].a_to_b.delay_us == each.links[place].b_to_a.delay_us for each in drawn)
+    (buffer,) = (spec.queue_packets for own in fixed.ports.values() for spec in own.values() if spec.bottleneck)
+    buffers = {spec.queue_packets for each in drawn for own in each.ports.values() for spec in own.values() if spec.bottleneck}  # fmt: skip
+    assert buffer is not None
+    assert buffers == {buffer - 1, buffer, buffer + 1}
+
+
+def test_all_points_of_a_repeat_meet_the_same_draws() -> None:
+    for repeat in zip(*runs().values(), strict=True):
+        assert len({json.dumps(scenario.drawn, sort_keys=True) for scenario in repeat}) == 1
+        assert len({tuple(flow.start_s - repeat[0].flows[0].start_s for flow in each.flows) for each in repeat}) == 1
+
+
+def test_the_base_seed_decides() -> None:
+    first, again, other = (expand(definition(), Selection(seed=seed, repeats=1))[0].drawn for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_what_is_fixed_says_why() -> None:
+    draws = draws_of(definition('draws.fixed = "one run is the proof"').document)
+    assert draws.why_nothing == "one run is the proof"
+    assert draws.text() == "Not drawn: starts, delays, rates, buffers, because one run is the proof."
+    some = Draws.model_validate({"rate": 0, "fixed": "the line is a clock"})
+    assert some.text() == "Drawn for each run: starts within 0.1 s, delays ± 5 %, buffers ± 1. Not drawn: rates, because the line is a clock."  # fmt: skip
+    assert not some.why_nothing
+    alike = runs('draws.fixed = "one run is the proof"')
+    assert len({json.dumps(each.topology, sort_keys=True) for each in next(iter(alike.values()))}) == 1
+
+
+@pytest.mark.parametrize(
+    ("draws", "says"),
+    [
+        ("draws.rtt = 0", "rtt is 0: `fixed` must say why it is not drawn"),
+        ('draws = { rtt = 0.1, fixed = "x" }', "everything is drawn"),
+        ("draws.rtt = 0.6", "less than or equal to 0.5"),
+        ("draws.delay = 0.1", "delay"),
+    ],
+)
+def test_draws_that_make_no_sense_are_refused(draws: str, says: str) -> None:
+    with pytest.raises(ExperimentError, match=says):
+        definition(draws)
+
+
+def test_rows_carry_what_was_drawn() -> None:
+    scenario = expand(definition(), Selection(repeats=2))[1]
+    nothing: dict[str, Any] = {"flows": [], "ports": [], "transfers": [], "series": [], "events": []}
+    (row,) = make_rows(scenario, RunResult(**nothing, wall_s=0.0, virtual_s=1.0, packets=0), "sim", "embedded").runs
+    assert json.loads(row["drawn"]) == scenario.drawn
+    assert set(scenario.drawn) == {"start_s", "delay", "rate", "buffer"}
+
+
+def test_greedy_flows_start_before_what_is_counted() -> None:
+    text = FILE.replace("warmup_s = ", "warmup_s = 0.02 # ").replace("[run.starts]\noffsets_s = [-0.5, 0.5]\n", "")
+    for scenario in expand(load_text(text, "small.toml"), Selection(repeats=5)):
+        assert all(0 < flow.start_s <= scenario.warmup_s for flow in scenario.flows)
+
+
+def test_changes_of_a_link_have_its_own_factors() -> None:
+    for scenario in expand(load("bcr-fig4"), Selection(repeats=3)):
+        for change in scenario.changes:
+            if change.rate_bps:
+                assert change.rate_bps == round(scenario.params["rate_after_bps"] * scenario.drawn["rate"][change.link])
+
+
+def test_the_ceiling_is_of_the_rate_that_was_drawn() -> None:
+    ceilings = {ceiling_of(scenario) for scenario in expand(load("ena-fig4"), Selection(repeats=4))[:4]}
+    assert len(ceilings) == 4
+
+
+@pytest.mark.parametrize("name", sorted(experiment_names()))
+def test_every_experiment_s_draws_are_topologies(name: str) -> None:
+    loaded = load(name)
+    runtime = "sim" if loaded.experiment.runs_in("sim") else "mininet"
+    seen: dict[str, Scenario] = {}
+    for scenario in expand(loaded, Selection(runtime=runtime, repeats=2)):
+        seen.setdefault(json.dumps(scenario.topology, sort_keys=True), scenario)
+    for scenario in list(seen.values())[:4]:
+        read(scenario)
+        assert scenario.drawn or draws_of(loaded.document).fixed
