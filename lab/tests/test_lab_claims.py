@@ -15,8 +15,8 @@ from fairlane_lab.cli import app
 from fairlane_lab.cli.tables import verdict_lines
 from fairlane_lab.definition import ExperimentError, Selection, expand, load, load_text, loading
 from fairlane_lab.definition.claims import Claim, ClaimBound, read_claims
-from fairlane_lab.definition.extend import read_source
-from fairlane_lab.definition.judging import Expectation, PaperFigure
+from fairlane_lab.definition.extend import read_source, shown
+from fairlane_lab.definition.judging import Expectation, PaperFigure, Relative
 from fairlane_lab.definition.papers import numbers_of
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.report.archive import archive_run
@@ -51,6 +51,13 @@ def test_the_46_claims_are_all_there() -> None:
     ids = [claim.id for claim in read_claims()]
     wanted = {"Q": 13, "B": 5, "G": 12, "E": 8, "F": 8}
     assert ids == [f"{paper}{number}" for paper, count in wanted.items() for number in range(1, count + 1)]
+
+
+def test_what_is_equal_meets_no_direction() -> None:
+    for claim in read_claims():
+        if claim.kind == "direction":
+            beyond = [bound for bound in claim.bounds() if (bound.min or 0) > 1 or (bound.max or 2) < 1]
+            assert beyond, claim.id
 
 
 class _Anything(dict[str, Any]):
@@ -108,7 +115,7 @@ def test_what_is_wrong_in_the_file_is_said_with_its_place(tmp_path: Path, old: s
     path = tmp_path / "claims.toml"
     with pytest.raises(ExperimentError) as error:
         read(path, CLAIM.replace(old, new, 1))
-    assert str(error.value).startswith(str(path))
+    assert str(error.value).startswith(shown(path))
     assert problem in str(error.value)
 
 
@@ -207,7 +214,11 @@ def test_the_table_and_its_json_come_from_a_run_folder(tmp_path: Path) -> None:
 
 
 def test_a_point_may_be_picked_by_another_metric_than_the_one_that_is_judged() -> None:
-    rows = [{"fairness": 0.2, "utilisation": 1.0}, {"fairness": 0.9, "utilisation": 0.5}]
+    rows = [
+        {"fairness": 0.2, "utilisation": 1.0},
+        {"fairness": 0.9, "utilisation": 0.5},
+        {"fairness": 0.1, "utilisation": 1.0},
+    ]
     points = [PointRuns(str(place), {"threshold": place}, [row] * 20) for place, row in enumerate(rows)]
 
     def ask(metric: str, least: float) -> Verdict:
@@ -279,3 +290,19 @@ def test_what_a_bound_was_before_stands_on_its_page(tmp_path: Path) -> None:
     index = (tmp_path / "pages" / "index.md").read_text()
     assert "not run" in index
     assert 'from "6 to 17 %" to "5 to 20 %"' in index, "the claims' own history"
+
+
+def test_steps_of_a_relative_column_are_relative_to_the_step_before() -> None:
+    """ENA's gain at one error rate beside its gain at another, not beside 1."""
+    gains = {1e-6: 4.0, 1e-5: 2.0}
+    rows = {ber: [{"transfer_bps": gain, "relative_goodput": gain}] * 20 for ber, gain in gains.items()}
+    points = [PointRuns(f"ber={ber}", {"ber": ber, "sender": "ena"}, found) for ber, found in rows.items()]
+    base = [
+        PointRuns(f"ber={ber}", {"ber": ber, "sender": "base"}, [{"transfer_bps": 1.0, "relative_goodput": 1.0}] * 20)
+        for ber in gains
+    ]
+    named = [Relative(name="relative_goodput", metric="transfer_bps", to={"sender": "base"})]
+    where: dict[str, Any] = {"ber": 1e-5, "sender": "ena"}
+    asked = Expectation(text="", metric="relative_goodput", min=1.0, where=where, relative_to={"ber": 1e-6})
+    (verdict,) = judge([asked], [*points, *base], "sim", named)
+    assert (verdict.value, verdict.state) == (0.5, "not met")

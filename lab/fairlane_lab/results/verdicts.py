@@ -291,7 +291,9 @@ class _References:
 
     def __init__(self, expectation: Expectation, points: Sequence[PointRuns], named: Sequence[Relative]) -> None:
         self.expectation = expectation
-        of = next((each for each in named if each.name == expectation.metric), None)
+        of = None  # a relative column that is itself relative to another point: the column is a metric as any other
+        if not expectation.relative_to:
+            of = next((each for each in named if each.name == expectation.metric), None)
         self._metric = of.metric if of else expectation.metric
         self._to = of.to if of else expectation.relative_to
         self._points = {
@@ -366,9 +368,12 @@ def _picks(expectation: Expectation, per: dict[str, Any], group: Sequence[PointR
     found: list[float] = []
     repeats = _repeats(group)
     for repeat in repeats:
-        fit = [float(each.params[expectation.metric]) for each in group if _qualifies(expectation, each, [repeat])]
-        if fit:
-            found.append(max(fit) if expectation.pick in ("highest", "last") else min(fit))
+        fit = [each for each in group if _qualifies(expectation, each, [repeat])]
+        measured = {each.point: _values(expectation.by, each).get(repeat) for each in fit} if expectation.by else {}
+        tried = [(measured.get(each.point, 0.0), float(each.params[expectation.metric])) for each in fit]
+        tried = [each for each in tried if each[0] is not None]
+        if tried:
+            found.append((max(tried) if expectation.pick in ("highest", "last") else min(tried))[1])
     names = [point.point for point in group]
     if not found:
         return _Claim(expectation, per, names, unfit=[(len(repeats), len(repeats))])
