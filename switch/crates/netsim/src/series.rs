@@ -130,7 +130,9 @@ impl Sampler {
         for end in hosts.sockets.iter().filter(|end| !end.is_sender) {
             self.received_bytes[end.flow as usize] += end.connection.received_bytes();
         }
-        for (place, (flow, received_bytes)) in hosts.flows.iter().zip(&self.received_bytes).enumerate() {
+        for (place, (flow, received_bytes)) in
+            hosts.flows.iter().zip(&self.received_bytes).enumerate()
+        {
             if flow.app.is_udp() {
                 continue;
             }
