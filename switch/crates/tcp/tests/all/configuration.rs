@@ -19,7 +19,8 @@ fn every_key_of_the_contract_is_known() {
             "rto_max_ns": 64000000000, "rto_granularity_ns": 100000000, "frto": true, "prr": true,
             "limited_transmit": false, "dupack_threshold": 3, "slow_start_after_idle": true,
             "erto": true, "rack": true, "sack_limit": "outstanding", "sack_buffer_windows": 4,
-            "ena": true, "ena_naming": "lowest", "repairs_named": true}"#,
+            "ena": true, "ena_naming": "lowest", "repairs_named": true, "tick_ns": 10000000,
+            "backoff": "reset"}"#,
     )
     .expect("all keys are known");
     assert_eq!(
@@ -71,6 +72,10 @@ fn errors_name_the_key_and_what_is_allowed() {
         (
             r#"{"mms_bytes": 1}"#,
             "unknown field `mms_bytes`, expected one of `cc`",
+        ),
+        (
+            r#"{"tick_ns": 0}"#,
+            "tick_ns: 0 is not allowed (allowed: 1 to 1000000000)",
         ),
         (
             r#"{"mss_bytes": 0}"#,
