@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 // Host program `ena-lowest`: beside `ena`, every ACK names the lowest corrupted segment that is missing, as ENA+ wants it,
 // instead of the one that it answers.
-#define HOST_SLOT_OF_SOCKET_ONLY
 #include "../kernel.bpf.h"
 
 #include "ena_socket.bpf.h"
