@@ -48,7 +48,7 @@ class PortSpec(Strict):
     rate_bps: Rate | None = Field(default=None, validation_alias="rate")
     link_layer: Literal["none", "ethernet", "atm"] = "none"
     """What a frame takes on the line: its bytes, an Ethernet frame with all around it, 53 bytes for each of its cells."""
-    scheduler: Literal["strict", "wrr", "drr", "calendar"] = "strict"
+    scheduler: Literal["strict", "wrr", "drr", "calendar", "fq"] = "strict"
     queues: int = Field(default=8, ge=1, le=4096)
     queue_packets: int = Field(default=DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
     queue_cells: Cells | None = None

@@ -173,7 +173,7 @@ def test_gfr_topologies_are_the_papers() -> None:
         (
             "/switches/s1/ports",
             {"1": {"scheduler": "fifo"}},
-            "/ports/1/scheduler: .*'strict', 'wrr', 'drr' or 'calendar' .got 'fifo'",
+            "/ports/1/scheduler: .*'strict', 'wrr', 'drr', 'calendar' or 'fq' .got 'fifo'",
         ),
         (
             "/switches/s1/ports",

@@ -16,8 +16,9 @@
 
 // A round (dT) is the turn of a queue, a period so many rounds (P): at its end the flows are judged. Periods of a port have numbers, and what
 // is of one period lies at its parity, beside that of the period before. Shares are numbers of 2^-24.
+// BMv2 runs ingress and egress side by side: ingress alone writes the turns, egress alone what left, and says of which period that is.
 register<bit<32>>(PORTS) period;                       // [port], the one that is counted now
-register<bit<32>>(2 * PORTS) period_bytes;             // [port ++ parity], all that left
+register<bit<64>>(2 * PORTS) period_bytes;             // [port ++ parity], all that left: bytes ++ period
 register<bit<32>>(2 * PORTS) largest_bytes;            // [port ++ parity], of one flow
 register<bit<64>>(2 * CEBINAE_CELLS) cell_flow;        // [cell ++ parity], whose cell it is: flow ++ period
 register<bit<32>>(2 * CEBINAE_CELLS) cell_bytes;       // [cell ++ parity], that left
@@ -44,9 +45,10 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
     bit<32> next;                      // into the other one
     bit<32> sum;
     bit<32> bytes;
-    bit<32> total;
     bit<32> largest;
+    bit<64> left;
     bit<64> owner;
+    bit<64> chosen;
 
     apply {
         round_start.read(start, port);
@@ -78,29 +80,29 @@ control Cebinae(inout metadata_t meta, in standard_metadata_t standard_metadata)
             bit<32> newest = (bit<32>)(((bit<64>)sum * (bit<64>)meta.tax_share) >> 24);
             if (round == 0) { next = (newest < meta.taxed_max) ? newest : meta.taxed_max; }
             round = round + 1;
-            period_bytes.read(total, (bit<32>)(meta.port ++ now_period[0:0]));
-            if (round >= meta.rounds && total >= meta.saturated) { saturated.count(port); }
+            period_bytes.read(left, (bit<32>)(meta.port ++ now_period[0:0]));
+            if (left[31:0] != now_period) { left = 0; }
+            if (round >= meta.rounds && left[63:32] >= meta.saturated) { saturated.count(port); }
         }
         if (round >= meta.rounds) {
             now_period = now_period + 1;
             round = 0;
             sum = 0;
-            period_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), 0);
-            largest_bytes.write((bit<32>)(meta.port ++ now_period[0:0]), 0);
         }
 
         // In the first round the flows that were near the largest in the last period, if that was saturated, are noted, to be taxed after it.
         bit<32> judged = now_period - 1;
         if (round == 0) {
             bit<32> cell = (bit<32>)(meta.flow[15:0] ++ judged[0:0]);
-            period_bytes.read(total, (bit<32>)(meta.port ++ judged[0:0]));
+            period_bytes.read(left, (bit<32>)(meta.port ++ judged[0:0]));
+            if (left[31:0] != judged) { left = 0; }
             largest_bytes.read(largest, (bit<32>)(meta.port ++ judged[0:0]));
             cell_flow.read(owner, cell);
             cell_bytes.read(bytes, cell);
-            if (total >= meta.saturated && owner == meta.flow ++ judged && (bit<64>)bytes << 24 > (bit<64>)largest * (bit<64>)meta.flow_share) {
+            chosen_flow.read(chosen, cell);
+            if (left[63:32] >= meta.saturated && owner == meta.flow ++ judged && (bit<64>)bytes << 24 > (bit<64>)largest * (bit<64>)meta.flow_share) {
+                if (chosen != owner) { sum = sum + bytes; }        // added up once
                 chosen_flow.write(cell, owner);
-                cell_bytes.write(cell, 0);     // added up once
-                sum = sum + bytes;
             }
             judged = judged - 1;       // until then it is those of the period before
         }
@@ -172,6 +174,7 @@ control CebinaeEgress(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<32> now_period;
     bit<32> bytes;
     bit<32> largest;
+    bit<64> left;
     bit<64> owner;
 
     apply {
@@ -184,8 +187,13 @@ control CebinaeEgress(inout headers_t hdr, inout metadata_t meta, inout standard
                 period.read(now_period, (bit<32>)meta.port);
                 bit<32> port = (bit<32>)(meta.port ++ now_period[0:0]);
                 bit<32> cell = (bit<32>)(meta.flow[15:0] ++ now_period[0:0]);
-                period_bytes.read(bytes, port);
-                period_bytes.write(port, bytes + (bit<32>)meta.length);
+                period_bytes.read(left, port);
+                largest_bytes.read(largest, port);
+                if (left[31:0] != now_period) {
+                    left = (bit<64>)now_period;
+                    largest = 0;
+                }
+                period_bytes.write(port, (left[63:32] + (bit<32>)meta.length) ++ now_period);
                 cell_flow.read(owner, cell);
                 cell_bytes.read(bytes, cell);
                 if (owner[31:0] != now_period) {
@@ -196,9 +204,9 @@ control CebinaeEgress(inout headers_t hdr, inout metadata_t meta, inout standard
                 if (owner[63:32] == meta.flow) {
                     bytes = bytes + (bit<32>)meta.length;
                     cell_bytes.write(cell, bytes);
-                    largest_bytes.read(largest, port);
-                    if (bytes > largest) { largest_bytes.write(port, bytes); }
+                    if (bytes > largest) { largest = bytes; }
                 }
+                largest_bytes.write(port, largest);
             }
         }
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // fq_codel.p4: routes IP; at a managed port each flow has a queue by the hash of its 5-tuple, and each queue CoDel (RFC 8290).
-// The port's scheduler serves the queues (DRR).
+// The port's scheduler `fq` serves the queues and drops where the buffer is full (RFC 8290 section 4).
 #include <core.p4>
 #include <v1model.p4>
 
 #include "include/sizes.p4"
 #define AQM_QUEUES FQ_STATES
-#define AQM_FIELDS bit<32> target_us; bit<32> interval_us; bit<32> max_packet_bytes; bit<16> queue_id; bit<32> flow; bit<32> salt;
+#define AQM_FIELDS bit<32> target_us; bit<32> interval_us; bit<32> max_packet_bytes; bit<16> queue_id; bit<32> queue_quantum; bit<32> flow; bit<32> salt;
 #define FLOW_SALT meta.salt,
 #include "include/aqm/metadata.p4"
 #include "include/headers.p4"
@@ -24,7 +24,8 @@ control FqCodelIngress(inout headers_t hdr,
 
     bit<64> queues;
 
-    action set_fq_codel(bit<32> target_us, bit<32> interval_us, bit<32> max_packet_bytes, bit<1> ecn, bit<16> queues_count, bit<32> hash_salt) {
+    action set_fq_codel(bit<32> target_us, bit<32> interval_us, bit<32> max_packet_bytes, bit<1> ecn, bit<16> queues_count, bit<32> hash_salt,
+                        bit<32> quantum_bytes) {
         meta.managed = 1;
         meta.target_us = target_us;
         meta.interval_us = interval_us;
@@ -32,6 +33,7 @@ control FqCodelIngress(inout headers_t hdr,
         meta.ecn = ecn;
         queues = (bit<64>)queues_count;
         meta.salt = hash_salt;
+        meta.queue_quantum = quantum_bytes;
     }
 
     table fq_codel_port {

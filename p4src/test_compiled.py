@@ -39,6 +39,28 @@ def test_compiled_files_are_current() -> None:
     assert compile_script.stale(compile_script.REPOSITORY) == []
 
 
+@pytest.mark.parametrize("program", compile_script.PROGRAMS)
+def test_bmv2_s_two_threads_lose_no_write(program: str) -> None:
+    """BMv2 runs ingress and egress side by side, but nothing else while an action runs: what both write they write from what it was, in one action."""
+    mailboxes = {"probe_open"}
+    "Egress puts a number there, ingress takes it out."
+    compiled = json.loads((P4SRC / "compiled" / f"{program}.json").read_text())
+    actions = {action["id"]: action["primitives"] for action in compiled["actions"]}
+    writes: dict[str, dict[str, list[bool]]] = {}
+    for pipeline in compiled["pipelines"]:
+        for action in {number for table in pipeline["tables"] for number in table["action_ids"]}:
+            used = {
+                (one["op"], p["value"])
+                for one in actions[action]
+                for p in one["parameters"]
+                if p["type"] == "register_array"
+            }
+            for name in (name for op, name in used if op == "register_write"):
+                writes.setdefault(name, {}).setdefault(pipeline["name"], []).append(("register_read", name) in used)
+    shared = {name: [*of["ingress"], *of["egress"]] for name, of in writes.items() if len(of) == 2}
+    assert {name for name, read in shared.items() if not all(read)} <= mailboxes
+
+
 def test_changed_source_is_noticed(copy: Path) -> None:
     source = copy / "p4src" / "include" / "sizes.p4"
     source.write_text(source.read_text() + "// one more line\n")

@@ -142,7 +142,7 @@ def test_what_is_given_without_content_stays(text: str) -> None:
         ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
         ("[loop]\n\n  flow_idle = '1ms'", "line 3, column 3: loop.flow_idle: '1ms' is out of range: must be greater than or equal to 1"),
         ("ports = [\n  { switch='s1', port=3, rate='2Zbit' }]", "line 2, column 26: ports[0].rate: rate '2Zbit' has an unknown unit 'Zbit'; examples: 512kbit"),
-        ("[[ports]]\nswitch='s1'\nport=3\nscheduler='wr'", "line 4, column 1: ports[0].scheduler: unknown scheduler 'wr'; did you mean 'wrr'?; valid: strict, wrr, drr, calendar"),
+        ("[[ports]]\nswitch='s1'\nport=3\nscheduler='wr'", "line 4, column 1: ports[0].scheduler: unknown scheduler 'wr'; did you mean 'wrr'?; valid: strict, wrr, drr, calendar, fq"),
         ("[[classes]]\nclass=2", "line 1, column 1: classes[0]: a class without ingress_port, dscp or pcp would be all packets"),
         ("[[classes]]\nclass=2\ndscp='AF99'", "line 3, column 1: classes[0].dscp: 'AF99' is no DSCP: must be 0 to 63"),
         ("[topology]\nswitches=[{name='s1', grpc='nowhere'}]", "line 2, column 23: topology.switches[0].grpc: 'nowhere'"),

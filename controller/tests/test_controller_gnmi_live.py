@@ -335,9 +335,9 @@ def test_a_set_is_done_whole_or_not_at_all(switch: LiveSwitch) -> None:
         (uint(shaper("nosuch0", "cir"), 7), "NOT_FOUND", "scheduler-policy[name=nosuch0]"),
         (uint(shaper("*", "cir"), 7), "INVALID_ARGUMENT", "a Set takes no wildcards"),
         (
-            gnmi.Update(path=path(f"interfaces/interface[name={three}]/port/config/scheduler"), val=gnmi.TypedValue(string_val="fq")),
+            gnmi.Update(path=path(f"interfaces/interface[name={three}]/port/config/scheduler"), val=gnmi.TypedValue(string_val="fifo")),
             "INVALID_ARGUMENT",
-            "one of strict, wrr, drr, calendar",
+            "one of strict, wrr, drr, calendar, fq",
         ),
     ]  # fmt: skip
     down = gnmi.Update(
@@ -598,7 +598,7 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
         (("ports", "set", "s1", "3"), 2, "nothing to change"),
         (("ports", "set", "s1", "3", "--rate", "5"), 2, "--rate '5' has no unit: write 5Mbit, 5kbit or 5bit"),
         (("ports", "set", "s1", "3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
-        (("ports", "set", "s1", "3", "--scheduler", "fq"), 2, "allowed: strict, wrr, drr, calendar"),
+        (("ports", "set", "s1", "3", "--scheduler", "fifo"), 2, "allowed: strict, wrr, drr, calendar, fq"),
         (("ports", "set", "s1", "3", "--queues", "4"), 2, "queues can only be added"),
         (("ports", "set", "s1", "3", "-w", "9=2"), 2, "there is no queue 9"),
         (("set_queue_rate", "500", "3"), 2, "packets/s or bit/s? Write 500pps (with --packet-bytes) or 500bit"),

@@ -21,7 +21,7 @@ from live_switch import COMPILED, LiveSwitch, binary
 
 SETTINGS = {
     "codel": {"target": "12.5ms", "interval": "250ms", "ecn": False},
-    "fq_codel": {"target": "2ms", "interval": "40ms", "ecn": False, "salt": 77},
+    "fq_codel": {"target": "2ms", "interval": "40ms", "ecn": False, "salt": 77, "quantum": 300},
     "pie": {"target": "20ms", "update": "30ms", "max_burst": "100ms", "ecn": False},
     "dualpi2": {
         "target": "20ms",
@@ -137,6 +137,27 @@ def test_afq_wants_a_calendar_with_room_for_a_frame() -> None:
     assert first == "afq: BMv2 has no calendar of queues; run it on the embedded switch or in the simulator"
     with pytest.raises(FairlaneError, match="must be a power of two, such as 2048 or 4096"):
         read_text(text.replace("64B", "3000B"), "f.toml")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "target", "problems"),
+    [
+        ("fq", "embedded", []),
+        ("", "embedded", []),
+        ("drr", "embedded", ["ports[0]: the port's scheduler is drr; FQ-CoDel needs fq"]),
+        ("strict", "bmv2", []),
+    ],
+)
+def test_fq_codel_wants_the_rfc_s_scheduler_where_there_is_one(
+    scheduler: str, target: str, problems: list[str]
+) -> None:
+    ports = (PortState(port=3, queues=8, scheduler=scheduler),)
+    switches = (SwitchState(name="s1", grpc="x:1", ports=ports),)
+    run = RunState.model_validate({"name": "t", "program": "fq_codel", "switches": switches, "target": target})
+    program = program_of("fq_codel")
+    text = 'program = "fq_codel"\n[[ports]]\nswitch = "s1"\nport = 3\nsalt = 1'
+    config = read_text(text, "f.toml").part_of(program, run)
+    assert list(program.check(config, run)) == problems
 
 
 class Reading:

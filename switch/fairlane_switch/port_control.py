@@ -29,7 +29,7 @@ class PortChange:
     link_layer: str | None = None
     """`none`, `ethernet` or `atm`."""
     scheduler: str | None = None
-    """`strict`, `wrr`, `drr` or `calendar`."""
+    """`strict`, `wrr`, `drr`, `calendar` or `fq`."""
     queues: int | None = None
     """1 to 4096; never fewer than there are."""
     queue_packets: int | None = None

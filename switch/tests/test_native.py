@@ -198,7 +198,7 @@ def test_every_option_of_a_port_can_be_changed() -> None:
         (lambda s: s.set_port("s1", 9, rate_bps=1), 'no port "9"; there are: 1, 2'),
         (
             lambda s: s.set_port("s1", 2, rate_bps=1, scheduler="fifo"),
-            'switch "s1": port 2: scheduler "fifo" is unknown; allowed: strict, wrr, drr, calendar',
+            'switch "s1": port 2: scheduler "fifo" is unknown; allowed: strict, wrr, drr, calendar, fq',
         ),
         (
             lambda s: s.set_port("s1", 2, link_layer="ip"),

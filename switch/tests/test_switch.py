@@ -201,7 +201,7 @@ def test_a_running_ports_options_and_usage_are_read_and_changed(net: Net, tmp_pa
         assert port.queues_waiting == (QueueUsage(queue=0, weight=1, packets=10, bytes=2000, cells=50),)
         assert dict(port.drops) == {"port_full": 9} == read_drops(control)
         for bad, words in (
-            (PortChange(scheduler="fifo"), 'scheduler "fifo" is unknown; allowed: strict, wrr, drr, calendar'),
+            (PortChange(scheduler="fifo"), 'scheduler "fifo" is unknown; allowed: strict, wrr, drr, calendar, fq'),
             (PortChange(link_layer="ip"), 'link_layer "ip" is unknown; allowed: none, ethernet, atm'),
             (PortChange(rate_bps=1, queues=15), "15 queues are fewer than its 16"),
             (PortChange(rate_bps=1, port_cells=0), "a port capacity of 0 cells would drop everything"),

@@ -90,6 +90,7 @@ class SchedulerName(str, Enum):
     WRR = "wrr"
     DRR = "drr"
     CALENDAR = "calendar"
+    FQ = "fq"
 
 
 class LinkLayer(str, Enum):

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 
-SCHEDULERS = ("strict", "wrr", "drr", "calendar")
+SCHEDULERS = ("strict", "wrr", "drr", "calendar", "fq")
 LINK_LAYERS = ("none", "ethernet", "atm")
 RATE_BPS_MAX = 10**12
 QUEUES_MAX = 4096

@@ -51,7 +51,7 @@ class PortState(_Model):
     queues: int = Field(default=0, ge=0)
     "Queues of the port; 0 is unknown."
     scheduler: str = ""
-    "strict, wrr, drr or calendar; empty is unknown."
+    "strict, wrr, drr, calendar or fq; empty is unknown."
     link_layer: str = ""
     "none, ethernet or atm; empty is unknown."
     mtu: int = Field(default=0, ge=0)

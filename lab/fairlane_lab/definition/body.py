@@ -155,7 +155,7 @@ class PortChanges(Strict):
 
     rate_bps: Rate | None = None
     queues: Annotated[int, Field(ge=1, le=4096)] | None = None
-    scheduler: Literal["strict", "wrr", "drr", "calendar"] | None = None
+    scheduler: Literal["strict", "wrr", "drr", "calendar", "fq"] | None = None
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     bottleneck: bool | None = None
 

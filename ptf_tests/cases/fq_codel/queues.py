@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Flows in queues of their own by their hash, and CoDel in each. The slow port has 8 queues and strict priority here."""
+"""Flows in queues of their own by their hash, CoDel in each, and the RFC's scheduler. The slow port has 8 queues, and strict priority where nothing else is said."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import zlib
 from aqm_base import ECT, FRAME_BYTES, REASON_AQM, SERVICE_US, AqmTest
 from base import SLOW_PORT
 from codel_oracle import Codel, Waiting
+from fq_codel_oracle import FqCodel
 from packets import FiveTuple, flow
 
 TARGET_US, INTERVAL_US, MAX_PACKET_BYTES = 300_000, 500_000, 150
@@ -25,9 +26,9 @@ def queue_of(five_tuple: FiveTuple, salt: int) -> int:
 class FqCodelTest(AqmTest):
     """A managed slow port."""
 
-    def manage(self, salt: int = 0, ecn: int = 1) -> None:
-        values = {"target_us": TARGET_US, "interval_us": INTERVAL_US, "max_packet_bytes": MAX_PACKET_BYTES, "ecn": ecn}
-        values |= {"queues_count": QUEUES, "hash_salt": salt}
+    def manage(self, **changed: int) -> None:
+        values = {"target_us": TARGET_US, "interval_us": INTERVAL_US, "max_packet_bytes": MAX_PACKET_BYTES, "ecn": 1}
+        values |= {"queues_count": QUEUES, "hash_salt": 0, "quantum_bytes": 1_514} | changed
         self.insert("fq_codel_port", {"egress_port": SLOW_PORT}, "set_fq_codel", **values)
 
     def flow_in(self, queue: int, salt: int = 0) -> FiveTuple:
@@ -42,7 +43,7 @@ class QueueOfTheHash(FqCodelTest):
         self.needs_embedded("BMv2 does not say what waits in a queue")
         for salt in (0, 4711):
             self.setUp()
-            self.manage(salt=salt)
+            self.manage(hash_salt=salt)
             flows = [flow(number) for number in range(5)]
             self._frames = []
             self.bursts((flow(99), 1), *((one, 1) for one in flows))
@@ -73,6 +74,39 @@ class CodelInEachQueue(FqCodelTest):
             out += [packet.name] if packet is not None else []
         assert mine == out, (mine, out)
         assert self.drops(REASON_AQM)[0] == len(codel.dropped) > 0
+
+
+class NewQueuesFirst(FqCodelTest):
+    """Under the scheduler `fq` flows leave as the RFC has them: one that was idle before those with a long queue, each by its quantum."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.needs_embedded("BMv2 has strict priority only")
+        self.ask({"op": "set_port", "port": SLOW_PORT, "scheduler": "fq"})
+
+    def tearDown(self) -> None:
+        if self.is_embedded:
+            self.ask({"op": "set_port", "port": SLOW_PORT, "scheduler": "strict"})
+        super().tearDown()
+
+    def runTest(self) -> None:
+        quantum = 256  # 2.56 frames
+        self.manage(quantum_bytes=quantum, target_us=10**9)  # CoDel drops none
+        flows = [self.flow_in(queue) for queue in (6, 1, 3)]
+        orders = list(zip(flows, (7, 4, 1), strict=True))
+        model = FqCodel([Codel(10**9) for _ in range(QUEUES)], quantum)
+        expected: list[int] = []
+        for one, count in orders:
+            for number in range(count):
+                model.enqueue(queue_of(one, 0), Waiting(0, FRAME_BYTES, one.src_port))
+                if not expected and number == 0:  # on the line at once
+                    expected += [packet.name for packet in [model.dequeue(0)] if packet is not None]
+        while (packet := model.dequeue(0)) is not None:
+            expected.append(packet.name)
+        self._frames = []
+        self.bursts(*orders)
+        left = [frame["TCP"].sport for frame in self.receive_all()]
+        assert left == expected, (left, expected)
 
 
 class Marks(FqCodelTest):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from fairlane import Column, Config, Duration, PortProgram, PortState, Reason, RunState, Settings
+from fairlane import Column, Config, Duration, PortProgram, PortState, Reason, RunState, Settings, Size
 from pydantic import Field
 
 REASON_AQM = 11
@@ -23,7 +23,7 @@ class FqCodel(PortProgram):
     """FQ-CoDel, RFC 8290."""
 
     name = "fq_codel"
-    title = "FQ-CoDel (RFC 8290): a queue for each flow by DRR, and CoDel in each."
+    title = "FQ-CoDel (RFC 8290): a queue for each flow, new ones first, and CoDel in each."
     p4 = "../../../../p4src/compiled/fq_codel"
     tables = ("fq_codel_port",)
     port_action = "set_fq_codel"
@@ -37,7 +37,7 @@ class FqCodel(PortProgram):
     )  # fmt: skip
 
     class Settings(Settings):
-        """One port. Its scheduler is `drr`; its number of queues is the port's (`queues` of a topology, 1024 in the RFC)."""
+        """One port. Its scheduler is `fq`; its number of queues is the port's (`queues` of a topology, 1024 in the RFC)."""
 
         target: Annotated[Duration, Field(ge=1e-6, le=10)] = 0.005
         "Queueing delay that is acceptable for good (RFC 8289 TARGET)."
@@ -47,11 +47,17 @@ class FqCodel(PortProgram):
         "Whether packets that can be marked (ECT) are marked instead of dropped."
         salt: Annotated[int, Field(ge=0, le=0xFFFF_FFFF)] = 0
         "Part of the flows' hash: another one moves flows that share a queue."
+        quantum: Annotated[Size, Field(ge=256, le=1 << 20)] = 1514
+        "Bytes that a queue may send in a round; from 256 on, as in Linux."
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
-        """The port must be one that the program has state for."""
+        """The port must be one that the program has state for, and be served as the RFC says; BMv2 cannot, and its page says so."""
         for place in config.ports or {}:
             at = config.at.get(place, f"{place[0]} port {place[1]}")
+            switch = next((one for one in run.switches if one.name == place[0]), None) if run is not None else None
+            port = config.states.get(place) or (switch.port(place[1]) if switch is not None else None)
+            if port is not None and port.scheduler not in ("", "fq") and (run is None or run.target != "bmv2"):
+                yield f"{at}: the port's scheduler is {port.scheduler}; FQ-CoDel needs fq"
             if place[1] > PORT_MAX:
                 yield f"{at}.port: {place[1]}: fq_codel manages ports 1 to {PORT_MAX}"
 
@@ -64,10 +70,11 @@ class FqCodel(PortProgram):
             "ecn": int(settings.ecn),
             "queues_count": min(port.queues or QUEUES, QUEUES_MAX),
             "hash_salt": settings.salt,
+            "quantum_bytes": settings.quantum,
         }
 
     def settings_from(self, arguments: Mapping[str, int]) -> Settings:
         """Back."""
         target, interval = arguments["target_us"] / 1e6, arguments["interval_us"] / 1e6
-        ecn, salt = bool(arguments["ecn"]), arguments["hash_salt"]
-        return self.Settings.model_construct(target=target, interval=interval, ecn=ecn, salt=salt)
+        ecn, salt, quantum = bool(arguments["ecn"]), arguments["hash_salt"], arguments["quantum_bytes"]
+        return self.Settings.model_construct(target=target, interval=interval, ecn=ecn, salt=salt, quantum=quantum)

@@ -64,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) queue_weight: Option<FieldRef>,
     /// User metadata field `queue_turn`, when the program has one.
     pub(crate) queue_turn: Option<FieldRef>,
+    /// User metadata field `queue_quantum`, when the program has one.
+    pub(crate) queue_quantum: Option<FieldRef>,
     /// User metadata field `queue_drop`, when the program has one of 8 bits.
     pub(crate) queue_drop: Option<FieldRef>,
     next_expiry: Nanos,
@@ -108,6 +110,7 @@ impl Device {
                 queue_id: None,
                 queue_weight: None,
                 queue_turn: None,
+                queue_quantum: None,
                 queue_drop: None,
                 next_expiry: 0,
                 expires: false,
@@ -149,6 +152,7 @@ impl Device {
         core.queue_id = pipeline.field_by_name("queue_id");
         core.queue_weight = pipeline.field_by_name("queue_weight");
         core.queue_turn = pipeline.field_by_name("queue_turn");
+        core.queue_quantum = pipeline.field_by_name("queue_quantum");
         core.queue_drop = pipeline
             .field_by_name("queue_drop")
             .filter(|field| field.width == 8);

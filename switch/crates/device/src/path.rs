@@ -432,7 +432,7 @@ impl Core {
     }
 
     /// Puts a packet into a queue of `port`: `queue` where it is not 0, else the one that the program chose, which
-    /// from now on has the weight that the program gave, if it gave one.
+    /// from now on has the weight that the program gave, if it gave one. Another may have to leave for it (scheduler `fq`).
     #[inline]
     fn enqueue(
         &mut self,
@@ -442,7 +442,7 @@ impl Core {
         port: u32,
         queue: u32,
     ) {
-        let Some(p) = self
+        let Some(mut p) = self
             .ports
             .get_mut(port as usize)
             .and_then(Option::as_deref_mut)
@@ -467,13 +467,25 @@ impl Core {
                 p.queues
                     .set_turn(pipeline.field_get(&packet, field) as usize);
             }
+            if let Some(field) = self.queue_quantum {
+                p.queues
+                    .set_quantum(pipeline.field_get(&packet, field) as u32);
+            }
             queue
         } else {
             queue as usize
         };
+        let len_bytes = packet.length_bytes();
+        while let Some(victim) = p.queues.make_room(queue, len_bytes, &mut self.buffer) {
+            p.stats.refuse(DropReason::PortFull);
+            self.discard_behind(pipeline, victim.packet, port, DropReason::PortFull);
+            p = match self.ports[port as usize].as_deref_mut() {
+                Some(port) => port,
+                None => return self.discard(packet, DropReason::NoSuchPort),
+            };
+        }
         pipeline.std_set(&mut packet, Std::EnqTimestamp, micros(self.now));
         pipeline.std_set(&mut packet, Std::EnqQdepth, p.queues.depth(queue).into());
-        let len_bytes = packet.length_bytes();
         let item = Item {
             addresses: packet.addresses(),
             packet,

@@ -123,12 +123,12 @@ pub fn read(node: &Node, view: &View, place: Place) -> Option<Value> {
         Leaf::Weight => Some(Value::U64(u64::from(queue()?.weight))),
         Leaf::QueueTransmitPkts => {
             let q = queue()?;
-            let gone = q.usage.packets + q.stats.flushed_packets;
+            let gone = q.usage.packets + q.stats.removed_packets;
             Some(Value::U64(q.stats.enqueued_packets.saturating_sub(gone)))
         }
         Leaf::QueueTransmitOctets => {
             let q = queue()?;
-            let gone = q.usage.bytes + q.stats.flushed_bytes;
+            let gone = q.usage.bytes + q.stats.removed_bytes;
             Some(Value::U64(q.stats.enqueued_bytes.saturating_sub(gone)))
         }
         Leaf::QueueDroppedPkts => {

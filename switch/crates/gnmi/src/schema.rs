@@ -189,7 +189,7 @@ enum Row {
 }
 
 const LINK_LAYERS: &[&str] = &["none", "ethernet", "atm"];
-const SCHEDULERS: &[&str] = &["strict", "wrr", "drr", "calendar"];
+const SCHEDULERS: &[&str] = &["strict", "wrr", "drr", "calendar", "fq"];
 
 const INTERFACE: &str = "interfaces/interface[name=port]";
 const ETHERNET: &str = "interfaces/interface[name=port]/openconfig-if-ethernet:ethernet";

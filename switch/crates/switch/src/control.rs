@@ -248,8 +248,8 @@ mod tests {
                 "port 3: rate_bps: invalid value: integer `-1`",
             ),
             (
-                r#"{"op": "set_port", "port": 3, "rate_bps": 5, "scheduler": "fq"}"#,
-                "port 3: scheduler: scheduler \"fq\" is unknown; allowed: strict, wrr, drr, calendar",
+                r#"{"op": "set_port", "port": 3, "rate_bps": 5, "scheduler": "fifo"}"#,
+                "port 3: scheduler: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar, fq",
             ),
             (
                 r#"{"op": "set_port", "port": 3, "queues": 7}"#,

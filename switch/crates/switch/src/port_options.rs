@@ -96,7 +96,7 @@ mod tests {
             ),
             (
                 "1:scheduler=fifo",
-                "port 1: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar",
+                "port 1: scheduler \"fifo\" is unknown; allowed: strict, wrr, drr, calendar, fq",
             ),
             (
                 "1:link_layer=ip",

@@ -8,6 +8,7 @@
 //! | `limits` | how much may wait: packets, bytes, cells; the buffer that ports share |
 //! | `scheduler` | which of a port's queues is served next |
 //! | `round_robin` | WRR and DRR: shares by weight |
+//! | `fq` | the scheduler of FQ-CoDel: new and old queues |
 //! | `wheel` | the calendar of rounds that those use |
 //! | `bit_set` | a set of small numbers: queues that hold something, rounds that are used |
 //! | `ring` | the slab that all queues of a port live in |
@@ -21,6 +22,7 @@
 
 mod bit_set;
 pub mod calendar;
+mod fq;
 pub mod limits;
 pub mod line;
 pub mod link;

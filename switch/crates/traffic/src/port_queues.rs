@@ -33,18 +33,25 @@ pub struct QueueStats {
     pub enqueued_bytes: u64,
     /// Packets refused: queue full.
     pub dropped_queue_full: u64,
-    /// Packets refused: port full.
+    /// Packets refused, or taken out again for others: port full.
     pub dropped_port_full: u64,
     /// Packets refused: shared buffer full.
     pub dropped_buffer_full: u64,
-    /// Bytes refused, for whatever reason.
+    /// Bytes of all of these.
     pub dropped_bytes: u64,
-    /// Packets taken out by `flush`.
-    pub flushed_packets: u64,
-    /// Bytes taken out by `flush`.
-    pub flushed_bytes: u64,
+    /// Packets taken out unserved: by `flush`, or by `make_room`, where they are among those refused too.
+    pub removed_packets: u64,
+    /// Their bytes.
+    pub removed_bytes: u64,
     /// The most that ever waited.
     pub high_water: Usage,
+}
+
+impl QueueStats {
+    fn remove(&mut self, len_bytes: u64) {
+        self.removed_packets += 1;
+        self.removed_bytes += len_bytes;
+    }
 }
 
 /// A packet whose service starts.
@@ -147,9 +154,7 @@ impl<T> PortQueues<T> {
         while self.queues.len() < queues {
             self.queues.push(Queue::new(limits));
         }
-        if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
-            scheduler.grow(queues);
-        }
+        self.scheduler.grow(queues);
     }
 
     /// The scheduling discipline.
@@ -181,11 +186,11 @@ impl<T> PortQueues<T> {
     /// A scheduler that begins with what waits.
     fn begin_scheduler(&mut self) {
         self.scheduler = Scheduler::new(self.kind, self.link_layer, self.queues.len());
-        if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
-            for (number, queue) in self.queues.iter().enumerate() {
-                if let Some(first) = self.slab.front(&queue.list) {
-                    scheduler.activate(number, queue.weight, first.len_bytes);
-                }
+        for (number, queue) in self.queues.iter().enumerate() {
+            if let Some(first) = self.slab.front(&queue.list) {
+                self.scheduler
+                    .activate(number, queue.weight, first.len_bytes);
+                self.scheduler.set_bytes(number, queue.usage.bytes);
             }
         }
     }
@@ -216,6 +221,15 @@ impl<T> PortQueues<T> {
             if queue < self.queues.len() {
                 *turn = Turn { queue, told: true };
             }
+        }
+    }
+
+    /// Under `fq`: bytes that a queue may send in a round, from now on, at least 256; 0 changes nothing, nor does any under
+    /// another discipline.
+    #[inline]
+    pub fn set_quantum(&mut self, bytes: u32) {
+        if let Scheduler::Fq(scheduler) = &mut self.scheduler {
+            scheduler.set_quantum(bytes);
         }
     }
 
@@ -296,16 +310,67 @@ impl<T> PortQueues<T> {
         len_bytes: u32,
         buffer: &SharedBuffer,
     ) -> Option<DropReason> {
+        let reason = self.no_room(queue, len_bytes, buffer)?;
+        self.fattest(queue, len_bytes).is_none().then_some(reason)
+    }
+
+    /// What is full for a packet of this length. Under `fq` its queue's limits are limits of the port.
+    #[inline]
+    fn no_room(&self, queue: usize, len_bytes: u32, buffer: &SharedBuffer) -> Option<DropReason> {
         let Some(q) = self.queues.get(queue) else {
             return Some(DropReason::NoSuchQueue);
         };
-        [
-            (DropReason::QueueFull, &q.usage, &q.limits),
-            (DropReason::PortFull, &self.usage, &self.port_limits),
-            (DropReason::BufferFull, &buffer.usage, &buffer.limits),
-        ]
-        .into_iter()
-        .find_map(|(reason, usage, limits)| (!usage.fits(len_bytes, limits)).then_some(reason))
+        if let Scheduler::Fq(_) = self.scheduler {
+            if !self.usage.fits(len_bytes, &q.limits) {
+                return Some(DropReason::PortFull);
+            }
+        } else if !q.usage.fits(len_bytes, &q.limits) {
+            return Some(DropReason::QueueFull);
+        }
+        if !self.usage.fits(len_bytes, &self.port_limits) {
+            return Some(DropReason::PortFull);
+        }
+        (!buffer.usage.fits(len_bytes, &buffer.limits)).then_some(DropReason::BufferFull)
+    }
+
+    /// Under `fq`, for a packet that comes to `queue` while there is no room for it: takes out the first packet of the queue
+    /// with the most bytes, those of the new packet counted (RFC 8290 section 4.1; one at a time, where Linux takes up to 64).
+    /// To be called until it is None: then the packet has room, or is in the way itself; always under another discipline.
+    #[inline]
+    pub fn make_room(
+        &mut self,
+        queue: usize,
+        len_bytes: u32,
+        buffer: &mut SharedBuffer,
+    ) -> Option<T> {
+        match self.scheduler {
+            Scheduler::Fq(_) => self.evict(queue, len_bytes, buffer),
+            _ => None,
+        }
+    }
+
+    fn evict(&mut self, queue: usize, len_bytes: u32, buffer: &mut SharedBuffer) -> Option<T> {
+        self.no_room(queue, len_bytes, buffer)?;
+        let fattest = self.fattest(queue, len_bytes)?;
+        let before = self.queues[fattest].usage.bytes;
+        let item = self.take(fattest, buffer).item;
+        let q = &mut self.queues[fattest];
+        let len_bytes = before - q.usage.bytes;
+        q.stats.remove(len_bytes);
+        q.stats.dropped_port_full += 1;
+        q.stats.dropped_bytes += len_bytes;
+        Some(item)
+    }
+
+    /// Under `fq`: the queue with the most bytes once it has the packet that comes to `queue`; None where that packet is all
+    /// it has.
+    fn fattest(&self, queue: usize, len_bytes: u32) -> Option<usize> {
+        let Scheduler::Fq(scheduler) = &self.scheduler else {
+            return None;
+        };
+        self.queues.get(queue)?;
+        let fattest = scheduler.fattest(queue, len_bytes);
+        (!self.queues[fattest].list.is_empty()).then_some(fattest)
     }
 
     /// Takes a packet, or gives it back with the reason. `Ok` holds the packets that waited in its queue before it.
@@ -321,30 +386,24 @@ impl<T> PortQueues<T> {
         item: T,
         buffer: &mut SharedBuffer,
     ) -> Result<u32, (DropReason, T)> {
+        let refused = self.no_room(queue, len_bytes, buffer);
         let Some(q) = self.queues.get_mut(queue) else {
             return Err((DropReason::NoSuchQueue, item));
         };
-        if !q.usage.fits(len_bytes, &q.limits) {
-            q.stats.dropped_queue_full += 1;
+        if let Some(reason) = refused {
+            match reason {
+                DropReason::QueueFull => q.stats.dropped_queue_full += 1,
+                DropReason::PortFull => q.stats.dropped_port_full += 1,
+                DropReason::BufferFull => q.stats.dropped_buffer_full += 1,
+                DropReason::NoSuchQueue => {}
+            }
             q.stats.dropped_bytes += u64::from(len_bytes);
-            return Err((DropReason::QueueFull, item));
-        }
-        if !self.usage.fits(len_bytes, &self.port_limits) {
-            q.stats.dropped_port_full += 1;
-            q.stats.dropped_bytes += u64::from(len_bytes);
-            return Err((DropReason::PortFull, item));
-        }
-        if !buffer.usage.fits(len_bytes, &buffer.limits) {
-            q.stats.dropped_buffer_full += 1;
-            q.stats.dropped_bytes += u64::from(len_bytes);
-            return Err((DropReason::BufferFull, item));
+            return Err((reason, item));
         }
         let depth_at_enq = q.usage.packets as u32;
         if depth_at_enq == 0 {
             self.backlog.insert(queue);
-            if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
-                scheduler.activate(queue, q.weight, len_bytes);
-            }
+            self.scheduler.activate(queue, q.weight, len_bytes);
         }
         self.slab.push_back(
             &mut q.list,
@@ -356,6 +415,7 @@ impl<T> PortQueues<T> {
             },
         );
         q.usage.add(len_bytes);
+        self.scheduler.set_bytes(queue, q.usage.bytes);
         q.stats.enqueued_packets += 1;
         q.stats.enqueued_bytes += u64::from(len_bytes);
         q.stats.high_water = q.stats.high_water.max(&q.usage);
@@ -374,7 +434,9 @@ impl<T> PortQueues<T> {
     /// Starts the service of the packet that the scheduler picks. None when nothing waits or the line is not ready.
     #[inline]
     pub fn dequeue(&mut self, now: Nanos, buffer: &mut SharedBuffer) -> Option<Dequeued<T>> {
-        if self.is_empty() || self.ready_at() > now {
+        // The lists of `fq` are gone through also when nothing waits (RFC 8290 section 4.2): they are empty then.
+        let nothing = self.is_empty() && !matches!(self.scheduler, Scheduler::Fq(_));
+        if nothing || self.ready_at() > now {
             return None;
         }
         let (queues, slab) = (&self.queues, &self.slab);
@@ -390,6 +452,7 @@ impl<T> PortQueues<T> {
             Scheduler::RoundRobin(scheduler) => {
                 scheduler.pick(|queue| slab.front(&queues[queue].list).map_or(0, |w| w.len_bytes))
             }
+            Scheduler::Fq(scheduler) => scheduler.pick(|queue| queues[queue].list.is_empty()),
         }?;
         Some(self.take(queue, buffer))
     }
@@ -401,6 +464,7 @@ impl<T> PortQueues<T> {
             .pop_front(&mut q.list)
             .expect("the backlog names queues that hold something");
         q.usage.remove(waiting.len_bytes);
+        self.scheduler.set_bytes(queue, q.usage.bytes);
         self.usage.remove(waiting.len_bytes);
         buffer.usage.remove(waiting.len_bytes);
         if q.list.is_empty() {
@@ -427,9 +491,12 @@ impl<T> PortQueues<T> {
     /// The packet dequeued last goes to the line at `now` with this length; not called for one that egress dropped.
     #[inline]
     pub fn served(&mut self, now: Nanos, len_bytes: u32) {
-        self.line.occupy(now, self.link_layer.line_bytes(len_bytes));
-        if let Scheduler::RoundRobin(scheduler) = &mut self.scheduler {
-            scheduler.served(len_bytes);
+        let line_bytes = self.link_layer.line_bytes(len_bytes);
+        self.line.occupy(now, line_bytes);
+        match &mut self.scheduler {
+            Scheduler::RoundRobin(scheduler) => scheduler.served(len_bytes),
+            Scheduler::Fq(scheduler) => scheduler.served(line_bytes),
+            Scheduler::Strict | Scheduler::Calendar(_) => {}
         }
     }
 
@@ -440,8 +507,7 @@ impl<T> PortQueues<T> {
             let before = self.queues[queue].usage.bytes;
             each(self.take(queue, buffer).item);
             let q = &mut self.queues[queue];
-            q.stats.flushed_packets += 1;
-            q.stats.flushed_bytes += before - q.usage.bytes;
+            q.stats.remove(before - q.usage.bytes);
             count += 1;
         }
         count

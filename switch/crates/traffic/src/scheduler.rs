@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which of a port's queues is served next: strict priority, weighted or deficit round robin, or a calendar.
+//! Which of a port's queues is served next: strict priority, weighted or deficit round robin, a calendar, or FQ-CoDel's.
 
+use crate::fq::Fq;
 use crate::link_layer::LinkLayer;
 use crate::names::named;
 use crate::round_robin::{RoundRobin, Unit};
 
 named! {
-    /// The scheduling disciplines; all are work-conserving and O(1) a packet.
+    /// The scheduling disciplines; all are work-conserving and O(1) a packet (`fq` but for a full buffer).
     pub enum SchedulerKind ("scheduler") {
         /// The larger queue number first, as in BMv2.
         #[default]
@@ -19,6 +20,10 @@ named! {
         /// the rotating strict priority of AFQ (Sharma et al., NSDI 2018, section 3.3). A program may say whose turn it is
         /// instead (`PortQueues::set_turn`): Cebinae's two queues, which rotate by the clock.
         Calendar = "calendar",
+        /// That of FQ-CoDel (RFC 8290, section 4): rounds of a quantum of bytes on the line, queues that were idle first.
+        /// The queues share one buffer: the limits of a queue hold for all of them together, and what has no room makes some
+        /// (`PortQueues::make_room`). Weights mean nothing.
+        Fq = "fq",
     }
 }
 
@@ -28,6 +33,7 @@ pub(crate) enum Scheduler {
     Strict,
     RoundRobin(Box<RoundRobin>),
     Calendar(Turn),
+    Fq(Box<Fq>),
 }
 
 /// Where a calendar begins to look for a packet.
@@ -45,10 +51,38 @@ impl Scheduler {
         let unit = match (kind, layer) {
             (SchedulerKind::Strict, _) => return Scheduler::Strict,
             (SchedulerKind::Calendar, _) => return Scheduler::Calendar(Turn::default()),
+            (SchedulerKind::Fq, _) => return Scheduler::Fq(Box::new(Fq::new(queues))),
             (SchedulerKind::Wrr, LinkLayer::Atm) => Unit::Cells,
             (SchedulerKind::Wrr, _) => Unit::Frames,
             (SchedulerKind::Drr, layer) => Unit::LineBytes(layer),
         };
         Scheduler::RoundRobin(Box::new(RoundRobin::new(queues, unit)))
+    }
+
+    /// There are so many queues now.
+    pub(crate) fn grow(&mut self, queues: usize) {
+        match self {
+            Scheduler::RoundRobin(scheduler) => scheduler.grow(queues),
+            Scheduler::Fq(scheduler) => scheduler.grow(queues),
+            Scheduler::Strict | Scheduler::Calendar(_) => {}
+        }
+    }
+
+    /// A queue that was empty holds a packet of `len_bytes` now.
+    #[inline]
+    pub(crate) fn activate(&mut self, queue: usize, weight: u32, len_bytes: u32) {
+        match self {
+            Scheduler::RoundRobin(scheduler) => scheduler.activate(queue, weight, len_bytes),
+            Scheduler::Fq(scheduler) => scheduler.activate(queue),
+            Scheduler::Strict | Scheduler::Calendar(_) => {}
+        }
+    }
+
+    /// Another number of bytes waits in a queue.
+    #[inline]
+    pub(crate) fn set_bytes(&mut self, queue: usize, bytes: u64) {
+        if let Scheduler::Fq(scheduler) = self {
+            scheduler.set_bytes(queue, bytes);
+        }
     }
 }

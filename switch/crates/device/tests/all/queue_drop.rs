@@ -3,7 +3,10 @@
 //! do anything with it.
 
 use crate::common::*;
-use device::{Device, DropReason, MulticastGroup, PortConfig, QueueLimits, Replica, QUEUE_DROPS};
+use device::{
+    Device, DropReason, MulticastGroup, PortConfig, QueueLimits, Replica, SchedulerKind,
+    QUEUE_DROPS,
+};
 
 /// Passes of egress so far: those of packets that leave at place 0, the others by reason.
 fn passes(device: &Device) -> Vec<u64> {
@@ -98,6 +101,44 @@ fn a_port_or_the_switch_that_is_full_tells_too() {
         one(&mut device, 0, &frame(FORWARD, 0, 1_000));
     }
     expect(&device, 1, &[(DropReason::BufferFull, 1)]);
+}
+
+/// Under `fq` the packet that came is taken, and one that waited is told of: the oldest of the queue with the most bytes.
+#[test]
+fn a_packet_that_makes_room_is_told_of_once_for_each() {
+    let bytes = QueueLimits {
+        bytes: 2_500,
+        ..QueueLimits::NONE
+    };
+    let mut device = device(PortConfig {
+        scheduler: SchedulerKind::Fq,
+        queue_limits: QueueLimits::NONE,
+        port_limits: bytes,
+        ..slow()
+    });
+    // One on the line, then two large ones in queue 0 and two small ones in queue 5.
+    for _ in 0..3 {
+        one(&mut device, 0, &frame(FORWARD, 1, 1_000));
+    }
+    for _ in 0..2 {
+        one(&mut device, 0, &frame(PRIORITY, 5, 200));
+    }
+    expect(&device, 1, &[]);
+    // Both large ones leave for another that is larger still.
+    one(&mut device, 0, &frame(FORWARD, 1, 1_900));
+    expect(&device, 1, &[(DropReason::PortFull, 2)]);
+    assert_eq!(last_port(&device, DropReason::PortFull), 1);
+    let (queue, waiting) = device.queue_stats(1, 0).unwrap();
+    assert_eq!((queue.removed_packets, waiting.packets), (2, 1));
+    assert_eq!(device.queue_stats(1, 5).unwrap().1.packets, 2);
+    let port = device.port_stats(1).unwrap();
+    assert_eq!(port.refused(DropReason::PortFull), 2);
+    let accounts = device.accounts();
+    assert_eq!((accounts.waiting, accounts.dropped), (3, 2));
+    // One that is longer than all of the buffer goes itself, and takes none of the others along.
+    one(&mut device, 0, &frame(PRIORITY, 3, 3_000));
+    assert_eq!(device.accounts().dropped, 3);
+    assert_eq!(device.accounts().waiting, 3);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod common;
 
 mod calendar;
+mod fq_properties;
 mod link_behaviour;
 mod link_bursts;
 mod link_chance;

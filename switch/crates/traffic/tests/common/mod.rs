@@ -45,6 +45,8 @@ impl Rig {
     }
 
     pub fn put(&mut self, queue: usize, len_bytes: u32) {
+        let buffer = &mut self.buffer;
+        while self.port.make_room(queue, len_bytes, buffer).is_some() {}
         self.port
             .enqueue(self.now, queue, len_bytes, len_bytes, &mut self.buffer)
             .unwrap();
