@@ -83,6 +83,11 @@ def find_simulated(name: str) -> Mapping[str, Any]:
     return SIMULATOR_VARIANTS[name] if name in SIMULATOR_VARIANTS else simulated(find_variant(name))
 
 
+def with_error_naming(tcp: Mapping[str, Any], naming: str | None) -> dict[str, Any]:
+    """A `tcp` object whose receiver, where it names corrupted segments, names its `own` or the `lowest`; None: as it does."""
+    return {**tcp, "ena_naming": naming} if naming and "ena" in tcp else dict(tcp)
+
+
 def without_receiver_programs(tcp: Mapping[str, Any]) -> dict[str, Any]:
     """A `tcp` object whose receiver has none of the host programs that its sender asks for."""
     return {**tcp, "ena": False} if "ena" in tcp else dict(tcp)

@@ -482,12 +482,12 @@ def find_variant(name: str) -> Variant:
     return variant
 
 
-def receiver_programs(variant: Variant, ena_naming: str | None = None) -> tuple[str, ...]:
-    """The host programs that the hosts of its receivers need; `ena_naming`: `own` or `lowest` instead of what the variant has."""
+def receiver_programs(variant: Variant, error_naming: str | None = None) -> tuple[str, ...]:
+    """The host programs that the hosts of its receivers need; `error_naming`: `own` or `lowest` instead of what the variant has."""
     programs = variant.receiver_programs
-    if ena_naming is None or "ena" not in programs:
+    if error_naming is None or "ena" not in programs:
         return programs
-    return ("ena", "ena-lowest") if ena_naming == "lowest" else ("ena",)
+    return ("ena", "ena-lowest") if error_naming == "lowest" else ("ena",)
 
 
 def bpf_variants() -> list[Variant]:

@@ -85,9 +85,9 @@ class TcpOptions:
     """The receiving application reads so long after data came; 0: at once."""
     receiver_program: bool = True
     """False: the receivers have not the host program that the variant asks for (`Variant.receiver_programs`); a switch may do its work."""
-    ena_naming: Literal["own", "lowest"] | None = None
-    """Which corrupted segments a receiver with ENA names: the one that an ACK answers, or in every ACK the lowest that is missing; None: as
-    the variant says (`ena-…`: own, `ena-…+`: lowest)."""
+    error_naming: Literal["own", "lowest"] | None = None
+    """Which corrupted segments a receiver names that notifies its sender of errors: the one that an ACK answers, or in every ACK the lowest that is
+    missing; None: as the variant says."""
     ecn: bool = False
     """RFC 3168, which the variant may not ask for by itself: both ends say ECT, and a mark counts as a loss (Linux: tcp_ecn = 1)."""
 
@@ -295,9 +295,9 @@ VIDEO_TIMES = ("segment", "buffer", "reservoir", "cushion")
 """The times of a `video`: `segment_s`, …"""
 _LATER: Mapping[str, Any] = {
     **{name: getattr(App, name) for name in ("bitrates_bps", *(f"{time}_s" for time in VIDEO_TIMES))},
-    **{name: getattr(TcpOptions, name) for name in ("ecn", "ena_naming", "delayed_ack_s", "backoff", "tick_s")},
+    **{name: getattr(TcpOptions, name) for name in ("ecn", "error_naming", "delayed_ack_s", "backoff", "tick_s")},
     **{name: getattr(Change, name) for name in ("errors_in", "spare_retransmissions")},
-    "wrr_weights": "w",  # gfr
+    "wrr_weights": "w",
 }
 """Settings that came after the first runs were archived, and their defaults: left out at these, so that older runs keep their hash."""
 

@@ -89,7 +89,7 @@ def wishes(scenario: Scenario) -> Wishes:
         needed = programs.setdefault(flow.sender, {})
         needed.update(dict.fromkeys(variant.programs))
         if tcp.receiver_program:
-            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(receiver_programs(variant, tcp.ena_naming)))
+            programs.setdefault(flow.receiver, {}).update(dict.fromkeys(receiver_programs(variant, tcp.error_naming)))
         data, ack = (flow.sender, flow.receiver), (flow.receiver, flow.sender)
         initial = tcp.initial_window_packets if variant.builtin else 0
         settings = (tcp.rto_min_s, initial, flow.window_packets)

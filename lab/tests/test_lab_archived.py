@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
 """`fairlane lab run --archived`: archived runs are judged where a sample of them comes out the same; and a sample of docs/results does."""
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ def test_an_ena_sender_s_receiver_gets_the_program_too() -> None:
 def test_which_segment_an_ack_names_follows_the_sender_unless_the_experiment_says() -> None:
     paper, ours = flow("a", "h1", "h2", "ena-sack"), flow("a", "h1", "h2", "ena-sack+")
     assert programs(scenario(ours)) == {"h1": ("ena",), "h2": ("ena", "ena-lowest")}
-    assert programs(scenario(ours, tcp=TcpOptions(ena_naming="own")))["h2"] == ("ena",)
-    assert programs(scenario(paper, tcp=TcpOptions(ena_naming="lowest")))["h2"] == ("ena", "ena-lowest")
-    assert programs(scenario(flow("a", "h1", "h2", "sack"), tcp=TcpOptions(ena_naming="lowest")))["h2"] == ()
+    assert programs(scenario(ours, tcp=TcpOptions(error_naming="own")))["h2"] == ("ena",)
+    assert programs(scenario(paper, tcp=TcpOptions(error_naming="lowest")))["h2"] == ("ena", "ena-lowest")
+    assert programs(scenario(flow("a", "h1", "h2", "sack"), tcp=TcpOptions(error_naming="lowest")))["h2"] == ()
 
 
 def test_a_receiver_may_know_nothing_of_ena() -> None:

@@ -81,8 +81,8 @@ def test_a_variant_s_options() -> None:
     def naming(variant: str, **tcp: Any) -> object:
         return tcp_object(Flow("e", "g", "h1", "h3", variant=variant, tcp=tcp), TcpOptions()).get("ena_naming")
 
-    assert (naming("ena-sack"), naming("ena-sack+"), naming("sack", ena_naming="own")) == ("own", "lowest", None)
-    assert (naming("ena-sack", ena_naming="lowest"), naming("ena-sack+", ena_naming="own")) == ("lowest", "own")
+    assert (naming("ena-sack"), naming("ena-sack+"), naming("sack", error_naming="own")) == ("own", "lowest", None)
+    assert (naming("ena-sack", error_naming="lowest"), naming("ena-sack+", error_naming="own")) == ("lowest", "own")
     ena = Flow("e", "g", "h1", "h3", variant="ena-sack", tcp={"receiver_program": False})
     assert (tcp_object(ena, TcpOptions())["cc"], tcp_object(ena, TcpOptions())["ena"]) == ("ena_rfc6675", False)
     mrto = Flow("m", "g", "h1", "h3", variant="nss-mrto")

@@ -110,7 +110,7 @@ class TcpSpec(Strict):
     sack: bool | None = None
     read_interval_s: Annotated[float, Field(ge=0, le=60)] | None = None
     receiver_program: bool | None = None
-    ena_naming: Literal["own", "lowest"] | None = None
+    error_naming: Literal["own", "lowest"] | None = None
     ecn: bool | None = None
 
 

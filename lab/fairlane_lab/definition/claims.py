@@ -20,8 +20,6 @@ from fairlane_lab.definition.strict import Scalar, Strict
 from fairlane_lab.paths import CLAIMS
 from fairlane_lab.problems import ExperimentError, Problem, keys_only, pydantic_problems
 
-Paper = Literal["Qthresh", "BCR", "GFR", "ENA", "FastTCP"]
-
 
 class ClaimBound(Expectation):
     """A bound of a claim: what an experiment is asked beside its own expectations."""
@@ -79,7 +77,7 @@ class Claim(Strict):
     """A sentence of a paper."""
 
     id: Annotated[str, Field(pattern=r"^[A-Z][0-9]+$")]
-    paper: Paper
+    paper: Annotated[str, Field(pattern=r"^[A-Za-z]+$")]
     where: str
     """Table or figure."""
     sentence: str

@@ -65,7 +65,7 @@ PARAMETERS: dict[str, Name] = {
     "distance": Name("distance", kind=str),
     "weight": Name("weight"),
     "mss_bytes": Name("segment", "bytes", kind=int),
-    "ena_naming": Name("segment that an ACK names", kind=str),
+    "error_naming": Name("segment that an ACK names", kind=str),
     "errors_in": Name("errors in", kind=str),
     "spare_retransmissions": Name("retransmissions spared"),
     "receiver_program": Name("receiver has the sender's program"),

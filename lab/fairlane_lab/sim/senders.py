@@ -7,7 +7,13 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from fairlane_hosts.errors import HostsError
-from fairlane_hosts.simulator import TEXTBOOK_VARIANTS, TIMESTAMP_BYTES, find_simulated, without_receiver_programs
+from fairlane_hosts.simulator import (
+    TEXTBOOK_VARIANTS,
+    TIMESTAMP_BYTES,
+    find_simulated,
+    with_error_naming,
+    without_receiver_programs,
+)
 
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow, TcpOptions
@@ -65,8 +71,7 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
             tcp["rto_min_ns"] = tcp["tick_ns"]
     if options.ecn:
         tcp["ecn"] = True
-    if options.ena_naming and "ena" in tcp:
-        tcp["ena_naming"] = options.ena_naming
+    tcp = with_error_naming(tcp, options.error_naming)
     if not options.receiver_program:
         tcp = without_receiver_programs(tcp)
     if "rto_min_s" in flow.tcp:
