@@ -39,6 +39,8 @@ PAPER = (
     "qthresh-fig6",
     "qthresh-fig9",
     "qthresh-weights",
+    "qthresh-qos",
+    "qthresh-window",
     "qthresh-flows",
     "qthresh-changes",
     "qthresh-short-flows",

@@ -61,11 +61,11 @@ def row(
 ) -> dict[str, Any]:
     """A line of the table, under the heading `group`: a number, or the middle of several rounds with its 95 % interval.
 
-    A median has an interval from 6 rounds on, a mean from 2 (`aggregate`).
+    It has an interval from 6 rounds on (`aggregate`).
     """
     values = list(measured) if isinstance(measured, Sequence) else [measured]
     of = aggregate(values, statistic)
-    known = of.runs > 1 and (statistic == "mean" or coverage(of.runs) >= CONFIDENCE)
+    known = of.runs > 1 and coverage(of.runs) >= CONFIDENCE
     aims = {">=": at_least, "<=": at_most, "<": below}
     reached = (
         at_least is None or of.value >= at_least,

@@ -298,6 +298,11 @@ CC_INLINE int ena_is_dropped(struct ena_sender *st, const struct ena_names *name
 	return 0;
 }
 
+// Whether a lost segment leaves although the window is full: the paper's at once, whatever is in flight; ENA+ one after the other.
+CC_INLINE int ena_may_repair(const struct cc_tcp *tcp) {
+	return FL_ENA_PLUS ? !tcp->retrans_out : tcp->lost_out > tcp->retrans_out;
+}
+
 // Every ACK (Linux: cong_control), before the base algorithm's. 1: the window is settled; 0: it is the base's.
 // Where a recovery is found to hold a drop after all, snd_ssthresh becomes what the base answers, and the base sees its
 // recovery begin.
@@ -326,7 +331,7 @@ CC_INLINE int ena_on_ack(struct ena_sender *st, const struct ena_names *named, s
 		return 0;
 	}
 	ena_grow(st, tcp, something);
-	if (tcp->lost_out > tcp->retrans_out) // a named segment leaves at once, whatever is in flight
+	if (ena_may_repair(tcp))
 		tcp->snd_cwnd = cc_max(st->window, tcp->in_flight + 1);
 	return 1;
 }
@@ -337,7 +342,7 @@ CC_INLINE void ena_after_base(const struct ena_names *named, struct cc_tcp *tcp,
 	if (!ena_holds(named, tcp->snd_una))
 		return;
 	tcp->snd_ssthresh = cc_max(tcp->snd_ssthresh, before);
-	if (tcp->ca_state == CC_RECOVERY && tcp->lost_out > tcp->retrans_out)
+	if (tcp->ca_state == CC_RECOVERY && ena_may_repair(tcp))
 		tcp->snd_cwnd = cc_max(tcp->snd_cwnd, tcp->in_flight + 1);
 }
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
 from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import App, Scenario
@@ -22,6 +22,7 @@ from fairlane_lab.testbed.grouping import groups_of
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.testbed.port_watch import Samples
 from fairlane_lab.topology_scripts import fl_topology
+from sim_scenarios import exact
 
 ZERO_S = 1000.0
 KEY = ("s1", 6)
@@ -29,7 +30,7 @@ KEY = ("s1", 6)
 
 def scenario() -> Scenario:
     """VC 1 and 2 of Table 2 with one TCP, VC 5 as UDP; 12 s, of which 2 s do not count."""
-    (one,) = expand(load("gfr-table2"), Selection(values={"control": ["proposed+ WRR"]}, repeats=1))
+    (one,) = expand(exact("gfr-table2"), Selection(values={"control": ["proposed+ WRR"]}, repeats=1))
     vcs = (one.vcs[0], one.vcs[1], one.vcs[4])
     flows = {flow.vc: replace(flow, name=flow.vc, start_s=0.0) for flow in one.flows}
     udp = replace(flows["vc5"], app=App("cbr_udp", rate_bps=4_000_000, payload_bytes=972))

@@ -13,7 +13,7 @@ import pytest
 from fairlane_controller.programs.gfr.lab.metrics import vc_metrics
 from fairlane_controller.programs.gfr.lab.testbed import GfrPortWatch
 from fairlane_lab.atm import atm_line_bytes
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Change, Flow, Scenario
@@ -21,13 +21,14 @@ from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld
 from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.port_watch import Samples
+from sim_scenarios import exact
 
 NAMES = [f"vc{index}" for index in range(1, 6)]
 
 
 def scenario(control: str, **fields: Any) -> Scenario:
     """Table 2's network and VCs, with one of its controls; 6 s, of which 2 s do not count."""
-    (one,) = expand(load("gfr-table2"), Selection(values={"control": [control]}, repeats=1))
+    (one,) = expand(exact("gfr-table2"), Selection(values={"control": [control]}, repeats=1))
     return replace(one, **{"duration_s": 6.0, "warmup_s": 2.0, "series": False, **fields})
 
 

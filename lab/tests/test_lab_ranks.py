@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.ranks import Ports, pifo_drops
 from fairlane_lab.runners.sim import run
+from sim_scenarios import exact
 
 PORT: tuple[str, int] = ("s1", 2)
 
@@ -45,7 +46,7 @@ def test_shares_are_of_what_came_between_two_readings() -> None:
 def shares(control: str, experiment: str = "ranks-udp") -> dict[str, float | None]:
     """Uniform ranks at 110 % of the line, 20 s of which 5 s do not count: 9,400 packets."""
     values = {"control": [control], **({"ranks": ["uniform"]} if experiment == "ranks-udp" else {})}
-    (one,) = expand(load(experiment), Selection(values=values, repeats=1))
+    (one,) = expand(exact(experiment), Selection(values=values, repeats=1))
     return dict(run(replace(one, duration_s=20.0)).values)
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.qthresh.model import DEFAULT_K, plan
-from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Change, Control
 from fairlane_lab.sim.client import SimSwitch
 from finsy import P4TableEntry
-from sim_scenarios import DUMBBELL, cbr, scenario
+from sim_scenarios import DUMBBELL, cbr, exact, scenario
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
 CHANGES_S = (30.0, 60.0, 90.0, 120.0)
@@ -31,7 +31,7 @@ ACCESS_S = 0.001
 
 @cache
 def changing(threshold: str) -> RunResult:
-    (made,) = expand(load("loop-changes"), Selection(repeats=1, values={"control": (threshold,)}))
+    (made,) = expand(exact("loop-changes"), Selection(repeats=1, values={"control": (threshold,)}))
     return run(made)
 
 

@@ -32,6 +32,8 @@ CONTENTS = (
     "hosts/cc",
     "hosts/fairlane_hosts",
     "lab/experiments",
+    "lab/papers",
+    "lab/claims.toml",
     "lab/fairlane_lab",
     "mininet",
     "p4src/compiled",

@@ -190,7 +190,12 @@ def _summary(
 ) -> dict[str, Any]:
     done = store.finished_runs()
     asked = {(scenario.point, scenario.repeat) for scenario in scenarios}
-    topologies = {json.dumps(scenario.topology, sort_keys=True): scenario.topology for scenario in scenarios}
+    first = min(
+        (scenario.repeat for scenario in scenarios), default=0
+    )  # others differ in what is drawn (the column `drawn`)
+    topologies = {
+        json.dumps(each.topology, sort_keys=True): each.topology for each in scenarios if each.repeat == first
+    }
     known = {
         "runtime": campaign.selection.runtime,
         "target": campaign.target,
