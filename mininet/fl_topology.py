@@ -39,6 +39,7 @@ class TopologyError(ValueError):
     """A topology that cannot be built; the text names the file, the place in it (a JSON pointer) and what is allowed."""
 
 
+Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
 Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
@@ -48,7 +49,7 @@ class PortSpec(Strict):
     rate_bps: Rate | None = Field(default=None, validation_alias="rate")
     link_layer: Literal["none", "ethernet", "atm"] = "none"
     """What a frame takes on the line: its bytes, an Ethernet frame with all around it, 53 bytes for each of its cells."""
-    scheduler: Literal["strict", "wrr", "drr", "calendar", "fq"] = "strict"
+    scheduler: Scheduler = "strict"
     queues: int = Field(default=8, ge=1, le=4096)
     queue_packets: int = Field(default=DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
     queue_cells: Cells | None = None

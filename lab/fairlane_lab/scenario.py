@@ -17,6 +17,7 @@ from fairlane_lab.run_result import RunError
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"]
 Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
 Backoff = Literal["kept", "reset"]
+Naming = Literal["own", "lowest"]
 Threshold = int | Literal["model", "auto"]
 FRAME_OVERHEAD_BYTES = 54
 """Ethernet, IPv4 and TCP headers without options."""
@@ -85,7 +86,7 @@ class TcpOptions:
     """The receiving application reads so long after data came; 0: at once."""
     receiver_program: bool = True
     """False: the receivers have not the host program that the variant asks for (`Variant.receiver_programs`); a switch may do its work."""
-    error_naming: Literal["own", "lowest"] | None = None
+    error_naming: Naming | None = None
     """Which corrupted segments a receiver names that notifies its sender of errors: the one that an ACK answers, or in every ACK the lowest that is
     missing; None: as the variant says."""
     ecn: bool = False

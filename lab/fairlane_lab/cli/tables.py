@@ -79,12 +79,9 @@ def verdict_line(verdict: Mapping[str, Any]) -> str:
     return f"{state} {verdict['text']}{' · ' + per if per else ''}: {value}"
 
 
+_COLOURS = {"met": "green", "not met": "red", "undecided": "yellow", "too few by design": "yellow", "no data": "yellow", "not run": "dim"}  # fmt: skip
 _STATES = {
-    "met": "[green]met[/green]      ",
-    "not met": "[red]not met[/red]  ",
-    "undecided": "[yellow]undecided[/yellow]",
-    "too few by design": "[yellow]too few by design[/yellow]",
-    "no data": "[yellow]no data[/yellow]  ",
+    state: f"[{colour}]{state}[/{colour}]" + " " * (len("undecided") - len(state)) for state, colour in _COLOURS.items()
 }
 
 
@@ -119,9 +116,6 @@ def claims_table(rows: Sequence[ClaimRow]) -> Table:
         ]
         table.add_row(*map(Text, said), *answers)
     return table
-
-
-_COLOURS = {"met": "green", "not met": "red", "not run": "dim", "undecided": "yellow"}
 
 
 def show_failures(failures: Sequence[Failure]) -> None:

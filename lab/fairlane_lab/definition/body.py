@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 from fairlane_lab.definition.draws import Draws
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.scenario import App, Backoff, Distribution
+from fairlane_lab.scenario import App, Backoff, Distribution, Naming
+from fairlane_lab.topology_scripts import fl_topology
 
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
@@ -110,7 +111,7 @@ class TcpSpec(Strict):
     sack: bool | None = None
     read_interval_s: Annotated[float, Field(ge=0, le=60)] | None = None
     receiver_program: bool | None = None
-    error_naming: Literal["own", "lowest"] | None = None
+    error_naming: Naming | None = None
     ecn: bool | None = None
 
 
@@ -155,7 +156,7 @@ class PortChanges(Strict):
 
     rate_bps: Rate | None = None
     queues: Annotated[int, Field(ge=1, le=4096)] | None = None
-    scheduler: Literal["strict", "wrr", "drr", "calendar", "fq"] | None = None
+    scheduler: fl_topology.Scheduler | None = None
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     bottleneck: bool | None = None
 

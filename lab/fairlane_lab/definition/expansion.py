@@ -19,7 +19,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, RunSpec, Starts, explicit_values
+from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, RunSpec, Starts, TcpSpec, explicit_values
 from fairlane_lab.definition.draws import Drawn
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, make_points
@@ -100,8 +100,9 @@ def _resolve(definition: Definition, point: Point, selection: Selection) -> Reso
 def overrides(definition: Definition, selection: Selection) -> list[Overrides]:
     """What holds on top of `[run]`, later ones first to be heeded."""
     experiment = definition.experiment
-    real = Overrides.model_validate(experiment.sim.model_dump(exclude={"tcp"}))
-    chosen: list[Overrides] = [{"mininet": experiment.mininet, "kernel": real}.get(selection.runtime, experiment.sim)]
+    chosen: list[Overrides] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
+    if selection.runtime == "kernel":
+        chosen = [experiment.sim.model_copy(update={"tcp": TcpSpec()})]
     if selection.quick:
         chosen.append(experiment.quick)
     run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}

@@ -15,6 +15,7 @@ from fairlane_lab.topology_scripts import (
     TRACE_FOLDER,
     DelayMs,
     Direction,
+    ErrorsIn,
     Leave,
     LinkChange,
     PresetName,
@@ -56,7 +57,7 @@ class LinkChanges(Strict):
     reorder: bool | None = None
     loss: Share | None = None
     ber: Share | None = None
-    errors_in: Literal["frame", "payload"] | None = None
+    errors_in: ErrorsIn | None = None
     spare_retransmissions: bool | None = None
     queue_packets: QueuePackets | None = None
     """Of the wire."""

@@ -190,12 +190,9 @@ def _summary(
 ) -> dict[str, Any]:
     done = store.finished_runs()
     asked = {(scenario.point, scenario.repeat) for scenario in scenarios}
-    first = min(
-        (scenario.repeat for scenario in scenarios), default=0
-    )  # others differ in what is drawn (the column `drawn`)
-    topologies = {
-        json.dumps(each.topology, sort_keys=True): each.topology for each in scenarios if each.repeat == first
-    }
+    # Other repeats differ in what is drawn alone, and the column `drawn` has that.
+    first = [each for each in scenarios if each.repeat == scenarios[0].repeat]
+    topologies = {json.dumps(each.topology, sort_keys=True): each.topology for each in first}
     known = {
         "runtime": campaign.selection.runtime,
         "target": campaign.target,

@@ -4,8 +4,12 @@
 /// The seed of what is called `name` (such as `s1-s2/a_to_b`, `flow/f1`, `switch/s1`) in the run of `seed`: it depends on
 /// these two only, so that a thing that is added changes nothing for the others.
 pub fn derived_seed(seed: u64, name: &str) -> u64 {
-    // FNV-1a over the seed and the name; a generator's own seeding spreads the result over its whole state.
-    let bytes = seed.to_le_bytes().into_iter().chain(name.bytes());
+    // Over the seed and the name; a generator's own seeding spreads the result over its whole state.
+    fnv1a(seed.to_le_bytes().into_iter().chain(name.bytes()))
+}
+
+/// A hash that is the same in every run and on every machine.
+pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

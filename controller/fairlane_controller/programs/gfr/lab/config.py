@@ -38,9 +38,8 @@ def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
         ],
         "vcs": [_vc(scenario, topology, vc, managed) for vc in scenario.vcs],
     }
-    if (
-        options.wrr_weights == "mcr"
-    ):  # what is left is divided as the guarantees are, so that w_i is a multiple of MCR_i
+    if options.wrr_weights == "mcr":
+        # What is left is divided as the guarantees are, so that w_i is a multiple of MCR_i.
         total_bps = sum(vc.mcr_bps for vc in scenario.vcs)
         for given, vc in zip(document["vcs"], scenario.vcs, strict=True):
             given["weight"] = vc.mcr_bps / total_bps

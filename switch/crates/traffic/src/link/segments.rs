@@ -2,6 +2,7 @@
 //! What a link reads of the packets that it carries, where its bit errors ask for it: their payload, and which were sent before.
 
 use super::UNTOUCHED_BYTES as ETHERNET_BYTES;
+use crate::seeds::fnv1a;
 use std::ops::Range;
 
 const IPV4: u16 = 0x0800;
@@ -49,7 +50,7 @@ impl Segment {
             TCP => {
                 let header = frame.get(transport..transport + 20)?;
                 let seq = u32::from_be_bytes(header[4..8].try_into().ok()?);
-                let flow = hash(frame.get(addresses)?.iter().chain(&header[..4]));
+                let flow = fnv1a(frame.get(addresses)?.iter().chain(&header[..4]).copied());
                 Some(Segment {
                     payload: behind(usize::from(header[12] >> 4) * 4),
                     tcp: Some((flow, seq, header[13] & SYN != 0)),
@@ -62,13 +63,6 @@ impl Segment {
             _ => None,
         }
     }
-}
-
-/// FNV-1a.
-fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// Flows that are remembered; of more the oldest is forgotten.
