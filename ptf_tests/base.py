@@ -182,6 +182,15 @@ class LaneTest(BaseTest):
         (entry,) = self.switch.read(fy.P4RegisterEntry(name, index=index))
         return entry.data
 
+    def while_waiting(self, name: str, *indices: int) -> list[int]:
+        """These cells of a register, read at once, while what a burst left behind the first frame waits.
+
+        Raises TooSlow when one of them may have been sent meanwhile: the test starts again.
+        """
+        entries = self.switch.read([fy.P4RegisterEntry(name, index=index) for index in indices])
+        self.settle()
+        return [entry.data for entry in entries]
+
     def next_packet_in(self) -> fy.P4PacketIn:
         try:
             return self.switch.packets.get(timeout=3)

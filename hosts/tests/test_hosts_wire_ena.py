@@ -109,10 +109,11 @@ def first_flight_after(trace: Trace) -> int:
 def test_every_ack_names_the_corrupted_segment_until_it_has_arrived(ena: EnaBed, variant: str) -> None:
     trace, counters = ena.run(variant, Script(corrupt=[HIT]))
     hit = trace.sent(HIT)
-    named = answers(trace, hit)
+    named = [ack for ack in trace.acks if ack.options.error_seq is not None]
     assert len(named) > 3
-    assert [ack.options.error_seq for ack in named] == [hit.seq] * len(named)
-    assert all(ack.options.error_seq is None for ack in trace.acks if ack not in named)
+    assert {ack.options.error_seq for ack in named} == {hit.seq}
+    # The first ACK that expects it answers the segment before it, and may leave when the corrupted one has come too.
+    assert named in (answers(trace, hit), answers(trace, hit, first_hole=False))
     assert counters["ena_corrupted"] == 1
     assert counters["ena_notified"] == len(named)
 

@@ -47,8 +47,8 @@ class CebinaeTest(AqmTest):
         return [self.model.arrive(top, FRAME, Fraction(0)) for _ in range(count)]
 
     def waiting(self) -> list[int]:
-        """Packets in each queue."""
-        return [self.register("waiting_packets", SLOW_PORT << 1 | queue) for queue in (0, 1)]
+        """Packets in each queue, of a burst."""
+        return self.while_waiting("waiting_packets", SLOW_PORT << 1, SLOW_PORT << 1 | 1)
 
     def judged(self, saturated: int) -> None:
         """Flows 1, 2 and 3 send 6, 5 and 2 frames in a period, one each in the round after it, and the next frame makes the turn behind that."""

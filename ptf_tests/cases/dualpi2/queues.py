@@ -32,9 +32,9 @@ class DualPi2Test(AqmTest):
         values |= {"min_th_us": min_th_us, "max_th_us": min_th_us + 1, "l4s_queue": 1, "l4s_weight": 15}
         self.insert("dualpi2_port", {"egress_port": SLOW_PORT}, "set_dualpi2", **values)
 
-    def waiting(self) -> tuple[int, int]:
-        """Packets in the Classic queue and in the L4S queue."""
-        return self.register("waiting_packets", SLOW_PORT << 1), self.register("waiting_packets", SLOW_PORT << 1 | 1)
+    def waiting(self) -> list[int]:
+        """Packets in the Classic queue and in the L4S queue, of a burst."""
+        return self.while_waiting("waiting_packets", SLOW_PORT << 1, SLOW_PORT << 1 | 1)
 
     def decided(self, count: int, ecn: int, base_probability: float) -> tuple[list[int], list[int]]:
         """(frames that came out, of these the marked ones) of a burst, beside what the oracle would choose."""
@@ -61,7 +61,7 @@ class QueueOfTheEcnField(DualPi2Test):
         self._frames: list[Any] = []
         orders = [(flow(number), 1, {"ecn": ecn}) for number, ecn in enumerate((0, 0, ECT1, ECT, CE), start=1)]
         self.bursts(*orders, (flow6(6), 1, {"ecn": ECT1}), (flow6(7), 1, {"ecn": ECT}))
-        assert self.waiting() == (3, 3)
+        assert self.waiting() == [3, 3]
         ports = [one["TCP"].sport - 40000 for one in self.receive_all()]
         assert ports == [1, 3, 5, 6, 2, 4, 7], ports
 

@@ -47,7 +47,7 @@ class QueueOfTheHash(FqCodelTest):
             flows = [flow(number) for number in range(5)]
             self._frames = []
             self.bursts((flow(99), 1), *((one, 1) for one in flows))
-            waiting = [self.register(self.WAITING_REGISTER, SLOW_PORT << 10 | queue) for queue in range(QUEUES)]
+            waiting = self.while_waiting(self.WAITING_REGISTER, *(SLOW_PORT << 10 | queue for queue in range(QUEUES)))
             expected = [sum(queue_of(one, salt) == queue for one in flows) for queue in range(QUEUES)]
             assert waiting == expected, (salt, waiting, expected)
             self.receive_all()

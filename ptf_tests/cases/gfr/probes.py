@@ -30,8 +30,7 @@ class GfrInTheQueue(GfrTest, ProbeTest):
             self.switch.send_packet_out(Probe(nonce=nonce).emit(), SLOW_PORT)
         wait_until(lambda: sum(self.probes(SLOW_PORT)) == 5, "the probes looked at")
         self.assertEqual((self.probes(SLOW_PORT)[SENT], self.probes(SLOW_PORT)[REFUSED]), (4, 1))
-        self.assertEqual(self.register("port_cells", SLOW_PORT), 4 * PROBE_CELLS)
-        self.settle()
+        self.assertEqual(self.while_waiting("port_cells", SLOW_PORT), [4 * PROBE_CELLS])
         self.set_rate(1_000_000)
         self.assertTrue(self.receive_any(SLOW_PORT, timeout_s=3.0))
         departed = [self.take(SLOW_PORT).departed_us for _ in range(4)]

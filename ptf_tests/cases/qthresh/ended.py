@@ -85,9 +85,9 @@ class QueueFull(EndedTest):
         self.set_port(SLOW_PORT, queue_packets=3)
         try:
             self.burst(flow(), 1 + 10)
-            self.assertEqual(self.register("flow_occupancy", 1), 3)
-            self.assertEqual(self.register("port_occupancy", SLOW_PORT), 3)
-            self.assertEqual(self.register("port_occupancy_bytes", SLOW_PORT), 300)
+            self.assertEqual(self.while_waiting("flow_occupancy", 1), [3])
+            self.assertEqual(self.while_waiting("port_occupancy", SLOW_PORT), [3])
+            self.assertEqual(self.while_waiting("port_occupancy_bytes", SLOW_PORT), [300])
             self.drain(1 + 3)
         finally:
             self.set_port(SLOW_PORT, queue_packets=60)
@@ -105,7 +105,7 @@ class ManagedUnderLoad(EndedTest):
             self.burst(flow(), 1 + 4)
             self.limit_port(packets=6)
             self.burst(flow(), 6)  # two of them have room
-            self.assertEqual(self.register("port_occupancy", SLOW_PORT), 2)
+            self.assertEqual(self.while_waiting("port_occupancy", SLOW_PORT), [2])
             self.drain(1 + 4 + 2)
         finally:
             self.set_port(SLOW_PORT, queue_packets=60)
