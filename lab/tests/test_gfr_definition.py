@@ -127,7 +127,7 @@ def test_the_controller_gets_the_period_of_r_i() -> None:
     period = ("[control]", '[control]\nrate_form = "alpha"\nrate_period_us = 100_000')
     scenario = expand(definition(period))[1]
     ports = gfr_config(scenario, fl_topology.check(dict(scenario.topology))).ports
-    assert {port.rate_period for port in ports} == {0.1}
+    assert {round(port.rate_period * 1e6) for port in ports} == {100_000}
 
 
 def test_ways_follow_the_routes() -> None:
