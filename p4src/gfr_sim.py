@@ -23,7 +23,9 @@ class GfrWorld(World):
 
     # ---- GFR ----------------------------------------------------------------------------------------
 
-    def proposed(self, *, rate_form: int = 0, alpha: int = 0, at_arrival: int = 0, qmax: int = 60_000) -> None:
+    def proposed(
+        self, *, rate_form: int = 0, alpha: int = 0, at_arrival: int = 0, period_us: int = 64, qmax: int = 60_000
+    ) -> None:
         """Port 9 by the proposed scheme, with limits that no frame of CLP 0 meets."""
         args = {"qmax": qmax, "lbo": qmax - 2, "hbo": qmax - 1, "per_vc_queue": 0, "n": 1}
         self.insert(
@@ -33,6 +35,7 @@ class GfrWorld(World):
             rate_form=rate_form,
             alpha=alpha,
             at_arrival=at_arrival,
+            period_us=period_us,
             **args,
         )
 

@@ -30,7 +30,7 @@ H_SLOPE_BITS = 20
 RECIPROCAL_FRACTION_BITS = 24
 RECIPROCAL_SLOPE_BITS = 12
 SHIFT_OF_RATE = 10
-"""l/T in 1/256 bit/s is (cells * 6625000 * reciprocal) >> (SHIFT_OF_RATE + e)."""
+"""l/T in 1/256 bit/s is (cells * 6625000 * reciprocal) >> (SHIFT_OF_RATE + e); 6625000 is 828125 * 2^3."""
 
 OUTPUT = Path(__file__).resolve().parent / "include" / "gfr" / "rate_entries.p4"
 

@@ -26,10 +26,10 @@ def arrivals(flows: Sequence[Cbr]) -> list[tuple[float, int]]:
     return sorted((at / NS_PER_S, bits[flow]) for flow in flows for at in flow.times_ns())
 
 
-def rate_in_switch(flows: Sequence[Cbr], rate_form: int = 0, alpha: int = 0) -> tuple[float, int]:
+def rate_in_switch(flows: Sequence[Cbr], rate_form: int = 0, alpha: int = 0, period_us: int = 64) -> tuple[float, int]:
     """(r_i in bit/s, frames accepted) after all that the flows send."""
     world = GfrWorld(flows)
-    world.proposed(rate_form=rate_form, alpha=alpha)
+    world.proposed(rate_form=rate_form, alpha=alpha, period_us=period_us)
     world.add_vc(VC, PORT)
     world.run_until(max(flow.stop_ns for flow in flows) + 1000)
     verdicts = world.verdicts(VC)
@@ -134,6 +134,31 @@ def test_fixed_alpha_sees_bursts_as_faster_than_they_are() -> None:
     mean = 125 * gfr_oracle.line_bits(flows[0].frame_bytes) / 0.1
     rate, _ = rate_in_switch(flows, rate_form=1, alpha=128)
     assert rate > 10 * mean
+
+
+@pytest.mark.parametrize("period_us", [10_000, 100_000])
+def test_a_period_reads_bursts_as_their_mean(period_us: int) -> None:
+    """The other reading of T, "scheduling period": 25 frames back to back each 1.03 ms, so that no period ends where a burst begins."""
+    flows = bursts(10**10, 20_000, 1_030_000, 15 * period_us // 1000)
+    sent = arrivals(flows)
+    rate, _ = rate_in_switch(flows, rate_form=1, alpha=128, period_us=period_us)
+    exact = gfr_oracle.rate_by_alpha(sent, 0.5, period_us / 1e6)
+    assert rate == pytest.approx(exact, rel=PIECES_BOUND + 1 / period_us, abs=ABSOLUTE_BOUND_BPS)
+    assert rate == pytest.approx(25 * gfr_oracle.line_bits(flows[0].frame_bytes) / 1.03e-3, rel=1e-3)
+
+
+def test_a_period_of_many_cells() -> None:
+    """10 Gbit/s: 275,000 cells in 10 ms."""
+    flow = regular(10**10)
+    exact = gfr_oracle.rate_by_alpha(arrivals([flow]), 0.5, 0.01)
+    rate, _ = rate_in_switch([flow], rate_form=1, alpha=128, period_us=10_000)
+    assert exact > 5e9
+    assert rate == pytest.approx(exact, rel=PIECES_BOUND + 1e-4)
+
+
+def test_a_period_below_64_us_is_64_us() -> None:
+    flow = regular(10**9)
+    assert rate_in_switch([flow], rate_form=1, alpha=128, period_us=0) == rate_in_switch([flow], rate_form=1, alpha=128)
 
 
 def test_a_refused_frame_changes_nothing() -> None:

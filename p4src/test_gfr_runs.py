@@ -127,7 +127,7 @@ def test_every_verdict_of_the_proposed_scheme_is_the_models(seed: int) -> None:
     otherwise and changes what comes after it: 1 % of the frames."""
     w_bps, n = 1_500_000, 4
     sent = flows(seed)
-    world = run(sent, "proposed", w_bps, n=n, rate_form=0, alpha=0, at_arrival=0, **LIMITS)
+    world = run(sent, "proposed", w_bps, n=n, rate_form=0, alpha=0, at_arrival=0, period_us=0, **LIMITS)
     world.run_until(2 * END_NS)
 
     def rule(moment: Moment, _vc: int, rate_bps: float) -> Verdict:
@@ -157,9 +157,9 @@ SINKS = {
 )
 def test_cells_are_the_queues_at_every_moment(sink: str, scheme: str) -> None:
     """Every millisecond and at odd instants: QT is what the traffic manager holds, Σ Q_i is QT."""
-    parameters = (
-        {"n": 4, "rate_form": 0, "alpha": 0, "at_arrival": 0} if scheme == "proposed" else {"z": 256, "alpha": 128}
-    )
+    parameters = {"z": 256, "alpha": 128}
+    if scheme == "proposed":
+        parameters = {"n": 4, "rate_form": 0, "alpha": 0, "at_arrival": 0, "period_us": 0}
     if scheme == "dfba":
         parameters["inv_span"] = (1 << 32) // (PORT.hbo - PORT.lbo)
     sent = flows(7)

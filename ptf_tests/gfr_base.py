@@ -93,7 +93,7 @@ class GfrTest(LaneTest):
             "dfba": {"lbo": 0, "hbo": 0, "z": 256, "alpha": 128, "inv_span": 0},
             "wfba": {"lbo": 0, "z": 256},
             "pervc_threshold": {"lbo": 0, "hbo": 0},
-            "proposed": {"lbo": 0, "hbo": 0, "n": 1, "rate_form": 0, "alpha": 0, "at_arrival": 0},
+            "proposed": {"lbo": 0, "hbo": 0, "n": 1, "rate_form": 0, "alpha": 0, "at_arrival": 0, "period_us": 0},
         }
         values = {"qmax": 0, "per_vc_queue": 0} | defaults[name] | parameters
         if name == "dfba":

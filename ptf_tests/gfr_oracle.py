@@ -20,7 +20,7 @@ AAL5_TRAILER_BYTES = 8
 K_S = 0.5
 """Time constant of the time-weighted form of eq. (2)."""
 BURST_S = 64e-6
-"""The paper's form: frames that come closer than this after the last one that counted count with the next."""
+"""The paper's form, its least period: T between arrivals but for what comes closer than this."""
 
 
 class Verdict(IntEnum):
@@ -187,13 +187,18 @@ def rate_by_time(arrivals: Iterable[tuple[float, int]], rate_bps: float = 0.0, l
 
 
 def rate_by_alpha(
-    arrivals: Iterable[tuple[float, int]], alpha: float, rate_bps: float = 0.0, last_s: float = 0.0
+    arrivals: Iterable[tuple[float, int]],
+    alpha: float,
+    period_s: float = BURST_S,
+    rate_bps: float = 0.0,
+    last_s: float = 0.0,
 ) -> float:
-    """r_i after the same by the paper's r <- (1 - alpha) l/T + alpha r; what comes within BURST_S counts as one."""
+    """r_i after the same by the paper's r <- (1 - alpha) l/T + alpha r; what comes within a period after the last frame
+    that counted counts with the next."""
     waiting = 0
     for now_s, bits in arrivals:
         waiting += bits
-        if now_s - last_s >= BURST_S:
+        if now_s - last_s >= period_s:
             rate_bps = (1 - alpha) * waiting / (now_s - last_s) + alpha * rate_bps
             last_s, waiting = now_s, 0
     return rate_bps

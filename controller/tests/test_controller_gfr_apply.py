@@ -65,6 +65,7 @@ async def test_the_entries_of_peer_to_peer() -> None:
     assert scheme.action.name == "proposed"
     assert arguments(scheme) == {
         "qmax": 4000, "lbo": 1000, "hbo": 3000, "per_vc_queue": 1, "n": 5, "rate_form": 0, "alpha": 230, "at_arrival": 0,
+        "period_us": 64,
     }  # fmt: skip
 
     shares = {entry["vc"]: arguments(entry) for entry in switch.entries(program.TABLE_VC_SHARE)}

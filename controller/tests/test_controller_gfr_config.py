@@ -70,6 +70,9 @@ def test_a_good_configuration_fits_its_topology() -> None:
         ("ports.0.lbo_cell", 5, "ports[0].lbo_cell: unknown key; did you mean 'lbo_cells'?; valid: capacity, dfba_alpha,"),
         ("ports.0.qmax_cells", 70_000, "ports[0].qmax_cells: 70000 is out of range: must be less than or equal to 65535"),
         ("ports.0.port", 0, "ports[0].port: 0 is out of range: must be greater than or equal to 1"),
+        ("ports.0.rate_period", "63us", "ports[0].rate_period: 63us must be 64us to 1s"),
+        ("ports.0.rate_period", "1.1s", "ports[0].rate_period: 1.1s must be 64us to 1s"),
+        ("ports.0.rate_period", 0.1, "ports[0].rate_period: time 0.1 must be a text with a unit"),
         ("vcs.0.weight", 0, "vcs[0].weight: 0 is out of range: must be greater than 0"),
         ("vcs.0.mcr", "-1Mbit", "vcs[0].mcr: rate '-1Mbit' is not a number with a unit"),
         ("vcs.0.mcr", -1, "vcs[0].mcr: -1 is out of range: must be greater than or equal to 0"),
@@ -93,6 +96,7 @@ def test_one_value_that_cannot_be(path: str, value: Any, message: str) -> None:
     [
         ("ports.0.lbo_cells", 3000, "ports[0].lbo_cells: 3000 must be below hbo_cells (3000)"),
         ("ports.0.hbo_cells", 4000, "ports[0].hbo_cells: 4000 must be below qmax_cells (4000)"),
+        ("ports.0.rate_period", "100ms", "ports[0].rate_period: 100ms counts with rate_form 'alpha' only: must be 64us with 'time'"),
         ("vcs.1.name", "vc1", "vcs[1].name: 'vc1' is the name of vcs[0] too; names must be unique"),
         ("vcs.0.pcr", "1Mbit", "vcs[0].pcr: 1 Mbit/s is below mcr (2 Mbit/s) by 1 Mbit/s: must be at least mcr"),
         ("vcs.0.mbs_cells", 31, "vcs[0].mbs_cells: 31 is less than one frame of mfs_bytes (1500 bytes are 32 cells): must be at least 32"),
@@ -111,6 +115,14 @@ def test_one_value_that_cannot_be(path: str, value: Any, message: str) -> None:
 )  # fmt: skip
 def test_values_that_cannot_be_together(path: str, value: Any, message: str) -> None:
     assert message in refused(configs.changed(path, value))
+
+
+def test_a_period_is_of_the_alpha_form_and_of_no_more_cells_than_are_counted() -> None:
+    data = configs.changed("ports.0.rate_form", "alpha")
+    data["ports"][0]["rate_period"] = "1s"
+    check_config(parse_config(data, "x"), "x")
+    data["ports"][0]["capacity"] = "10Gbit"
+    assert "ports[0].rate_period: 1s of 10 Gbit/s are more than the 16777215 cells" in refused(data)
 
 
 def test_a_port_occurs_once() -> None:

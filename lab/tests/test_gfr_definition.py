@@ -123,6 +123,13 @@ def test_queues_weighted_by_the_guarantees_alone() -> None:
         definition(weighted)
 
 
+def test_the_controller_gets_the_period_of_r_i() -> None:
+    period = ("[control]", '[control]\nrate_form = "alpha"\nrate_period_us = 100_000')
+    scenario = expand(definition(period))[1]
+    ports = gfr_config(scenario, fl_topology.check(dict(scenario.topology))).ports
+    assert {round(port.rate_period * 1e6) for port in ports} == {100_000}
+
+
 def test_ways_follow_the_routes() -> None:
     scenario = expand(definition())[0]
     topology = fl_topology.check(dict(scenario.topology))
@@ -149,6 +156,8 @@ def test_ways_follow_the_routes() -> None:
         (('[control]', '[control]\nhbo_cells = 4000'), "control.hbo_cells: 4000 is not below qmax_cells 4000"),
         (('[control]', '[control]\nqmax_cells = 4001'), "control.qmax_cells: 4001 is above the buffer of s1-p7 (port_cells 4000)"),
         (('[control]', '[control]\nrate_alpha = 0.5'), 'control.rate_alpha: counts with rate_form = "alpha" only'),
+        (('[control]', '[control]\nrate_period_us = 1000'), 'control.rate_period_us: counts with rate_form = "alpha" only'),
+        (('[control]', '[control]\nrate_form = "alpha"\nrate_period_us = 63'), "control.rate_period_us: "),
         (('[control]', '[control]\nthreshold = 4'), "control.threshold: there is no key 'threshold'. Did you mean 'threshold_mbs'?"),
         (('scheme = "double_epd"', 'scheme = "qthresh"'), "control.scheme: got 'qthresh'; allowed: 'drop_tail', 'double_epd',"),
         (('scheme = "double_epd"', 'scheme = "doubleepd"'), "control.scheme: got 'doubleepd'; allowed: 'drop_tail', 'double_epd', 'dfba'"),

@@ -33,6 +33,7 @@ struct metadata_t {
     bit<1>    per_vc_queue;
     bit<1>    rate_form;          // 0 time-weighted, 1 the paper's fixed alpha
     bit<1>    at_arrival;         // r_i of all frames that arrive, not only of those accepted
+    bit<32>   period_us;          // the least T of the paper's form
     bit<16>   n;                  // active VCs
     bit<16>   z;                  // 1/256
     bit<16>   alpha;              // 1/256
@@ -65,7 +66,7 @@ struct metadata_t {
     bit<32>   slope;
     bit<32>   offset;             // from its start, us
     bit<8>    shift;
-    bit<16>   rate_cells;
+    bit<24>   rate_cells;         // of the frames that count together, 0: not yet
 
     // Carried through the queue, so that exactly what was counted in is counted out.
     bit<16>   slot;

@@ -58,9 +58,11 @@ control PortScheme(inout metadata_t meta) {
     }
 
     /// Kim & Lee. n: active VCs; rate_form 0: eq. (2) weighted by time, 1: with the fixed alpha, in 1/256
-    /// (at most 256); at_arrival 1: (2) counts every frame that arrives (3.2), 0: those that are accepted (the pseudo-code).
+    /// (at most 256); at_arrival 1: (2) counts every frame that arrives (3.2), 0: those that are accepted (the pseudo-code);
+    /// period_us, of form 1: frames that come within it count together. Less than RATE_BURST_US is RATE_BURST_US, T
+    /// between arrivals; more is the pseudo-code's "scheduling period", to 1 s and 2^24 cells (7.1 Gbit).
     action proposed(bit<32> qmax, bit<32> lbo, bit<32> hbo, bit<1> per_vc_queue, bit<16> n, bit<1> rate_form,
-                    bit<16> alpha, bit<1> at_arrival) {
+                    bit<16> alpha, bit<1> at_arrival, bit<32> period_us) {
         meta.scheme = SCHEME_PROPOSED;
         meta.qmax = qmax;
         meta.lbo = lbo;
@@ -70,6 +72,7 @@ control PortScheme(inout metadata_t meta) {
         meta.rate_form = rate_form;
         meta.alpha = alpha;
         meta.at_arrival = at_arrival;
+        meta.period_us = period_us;
     }
 
     table port_scheme {

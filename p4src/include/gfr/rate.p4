@@ -5,8 +5,9 @@
 //     r <- e^(-dt/K) r + (1 - e^(-dt/K)) l/dt  =  r - dt h r + l h,    h(dt) = (1 - e^(-dt/K)) / dt.
 // h has no singularity (h(0) = 1/K), so frames in the same microsecond need no care, and the times add up: what the
 // clock cuts off of one dt is in the next.
-// Form 1 is the paper's, r <- (1 - alpha) l/T + alpha r. 1/T is singular: frames that come within RATE_BURST_US of
-// the last one that counted wait and count together with the next, and T has an error of 1 us in at least 64.
+// Form 1 is the paper's, r <- (1 - alpha) l/T + alpha r. 1/T is singular: frames that come within the port's period, at
+// least RATE_BURST_US, of the last one that counted wait and count together with the next, and T has an error of 1 us
+// in at least 64.
 //
 // Neither divides: h and 1/T come from tables over dt, straight lines on dyadic pieces (rate_table.py).
 //
@@ -27,8 +28,9 @@
 
 // Each piece of the tables: value = start - (slope * (dt - piece's begin)), `low` the mask of dt within the piece.
 control Rate(inout metadata_t meta) {
-    // Cells that came within RATE_BURST_US of the last frame that counted (form 1).
-    register<bit<16>>(GFR_SLOTS) vc_burst;
+    // Cells that came within the period after the last frame that counted (form 1); more than 2^24 - 1 are as many:
+    // 7.1 Gbit, 71 Gbit/s over 100 ms.
+    register<bit<24>>(GFR_SLOTS) vc_burst;
 
     @hidden action set_h(bit<32> start, bit<32> slope, bit<32> low) {
         meta.line = start;
@@ -83,13 +85,14 @@ control Rate(inout metadata_t meta) {
 
     @hidden action take_time_of_burst() {
         time_us_t last;
-        bit<16> burst;
+        bit<24> burst;
         vc_last.read(last, (bit<32>)meta.slot);
         vc_burst.read(burst, (bit<32>)meta.slot);
-        burst = burst |+| meta.cells;
+        burst = burst |+| (bit<24>)meta.cells;
         time_us_t dt = meta.now - last;
         meta.dt_us = (dt > RATE_DT_MAX_US) ? RATE_DT_MAX_US : (bit<32>)dt;
-        if (meta.dt_us < RATE_BURST_US) {
+        if (meta.dt_us < RATE_BURST_US || meta.dt_us < meta.period_us) {
+            meta.rate_cells = 0;
             vc_burst.write((bit<32>)meta.slot, burst);
         } else {
             meta.rate_cells = burst;
@@ -99,12 +102,15 @@ control Rate(inout metadata_t meta) {
     }
 
     // 1/T in 2^-(24 + e) for 2^e <= T < 2^(e+1): 24 bits; shift = 10 + e.
-    //   l/T in 1/256 bit/s = c * 424 * 10^6 * 256 / T = (c * 6625000 * 1/T) >> (10 + e): 16 + 22.7 + 24 < 63 bits.
-    //   l/T <= 65535 cells in 64 us, 47 bits; times 256: 55.
+    //   l/T in 1/256 bit/s = c * 424 * 10^6 * 256 / T = (c * 828125 * 1/T) >> (7 + e), c = high * 2^13 + low:
+    //   13 + 19.7 + 24 < 57 bits, and as many for high, whose shift is e - 6 >= 0.
+    //   l/T <= 2^24 cells in 64 us, 54.7 bits; times 256: 62.7.
     @hidden action weigh_by_alpha() {
         bit<64> rate;
         bit<64> reciprocal = (bit<64>)meta.line - (((bit<64>)meta.slope * (bit<64>)meta.offset) >> 12);
-        bit<64> now = ((bit<64>)meta.rate_cells * 6625000 * reciprocal) >> meta.shift;
+        bit<64> of_cell = 828125 * reciprocal;
+        bit<64> now = (((bit<64>)(meta.rate_cells >> 13) * of_cell) >> (meta.shift - 16))
+                      + (((bit<64>)(meta.rate_cells & 0x1FFF) * of_cell) >> (meta.shift - 3));
         vc_rate.read(rate, (bit<32>)meta.slot);
         vc_rate.write((bit<32>)meta.slot, ((bit<64>)(256 - meta.alpha) * now + (bit<64>)meta.alpha * rate) >> 8);
     }
@@ -118,7 +124,7 @@ control Rate(inout metadata_t meta) {
             weigh_by_time();
         } else {
             take_time_of_burst();
-            if (meta.dt_us >= RATE_BURST_US) {
+            if (meta.rate_cells != 0) {
                 rate_reciprocal.apply();
                 weigh_by_alpha();
             }

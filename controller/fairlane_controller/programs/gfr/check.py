@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 
 from fairlane_controller.problems import bad_config
-from fairlane_controller.program.quantities import parse_dscp
+from fairlane_controller.program.quantities import duration_text, parse_dscp
 from fairlane_controller.programs.gfr.admission import refusals
-from fairlane_controller.programs.gfr.config import GfrConfig, PortConfig, Queues, VcConfig
+from fairlane_controller.programs.gfr.config import GfrConfig, PortConfig, Queues, RateForm, VcConfig
 from fairlane_controller.programs.gfr.match import Ternary, first_clash
-from fairlane_controller.programs.gfr.model import guaranteed_shares
-from fairlane_controller.programs.gfr.names import QUEUES_MAX, VC_IDS, VC_SLOTS
+from fairlane_controller.programs.gfr.model import CELL_LINE_BITS, guaranteed_shares
+from fairlane_controller.programs.gfr.names import PERIOD_CELLS_MAX, QUEUES_MAX, RATE_PERIOD_MIN_US, VC_IDS, VC_SLOTS
 from fairlane_controller.programs.gfr.paths import path_of, vcs_of
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.units import format_rate
@@ -53,8 +54,24 @@ def _ports(config: GfrConfig, run: RunState | None) -> Iterator[str]:
             yield f"{at}.lbo_cells: {port.lbo_cells} must be below hbo_cells ({port.hbo_cells})"
         if not port.hbo_cells < port.qmax_cells:
             yield f"{at}.hbo_cells: {port.hbo_cells} must be below qmax_cells ({port.qmax_cells})"
+        yield from _period(at, port)
         if run is not None:
             yield from _port_on(at, port, run, len(crossing[port.place]))
+
+
+def _period(at: str, port: PortConfig) -> Iterator[str]:
+    least = RATE_PERIOD_MIN_US / 1e6
+    if port.rate_form is not RateForm.ALPHA and port.rate_period > least:
+        yield (
+            f"{at}.rate_period: {duration_text(port.rate_period)} counts with rate_form 'alpha' only: "
+            f"must be {duration_text(least)} with {port.rate_form.value!r}"
+        )
+    most = PERIOD_CELLS_MAX * CELL_LINE_BITS / port.capacity
+    if port.rate_period > max(most, least):
+        yield (
+            f"{at}.rate_period: {duration_text(port.rate_period)} of {format_rate(port.capacity)} are more than the {PERIOD_CELLS_MAX} cells "
+            f"that the program counts together: must be at most {duration_text(math.floor(most * 1e6) / 1e6)}"
+        )
 
 
 def _port_on(at: str, port: PortConfig, run: RunState, vcs: int) -> Iterator[str]:

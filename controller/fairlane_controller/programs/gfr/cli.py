@@ -61,6 +61,7 @@ def set_(
     rate_form: Annotated[str | None, typer.Option("--rate-form", help="Of r_i: time or alpha.")] = None,
     rate_at: Annotated[str | None, typer.Option("--rate-at", help="Of r_i: acceptance or arrival.")] = None,
     rate_alpha: Annotated[float | None, typer.Option("--rate-alpha", help="Alpha of r_i with --rate-form alpha.")] = None,
+    rate_period: Annotated[str | None, typer.Option("--rate-period", help="T of r_i with --rate-form alpha: 64us (between arrivals) to 1s.", metavar="TIME")] = None,
     dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -87,6 +88,7 @@ def set_(
         "rate_form": rate_form,
         "rate_at": rate_at,
         "rate_alpha": rate_alpha,
+        "rate_period": rate_period,
     }
     changes = {key: value for key, value in given.items() if value is not None}
     if not changes:

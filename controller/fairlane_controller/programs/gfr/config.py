@@ -22,11 +22,11 @@ from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.program.contract import Config
-from fairlane_controller.program.quantities import Cells, Duration, Rate, parse_dscp
+from fairlane_controller.program.quantities import Cells, Duration, Rate, duration_text, parse_dscp
 from fairlane_controller.program.settings import Section, Settings
 from fairlane_controller.programs.gfr.match import IpNetwork, Ternary, parse_prefix, ternaries
 from fairlane_controller.programs.gfr.model import MAX_40, cells_of_frame
-from fairlane_controller.programs.gfr.names import CELLS_MAX
+from fairlane_controller.programs.gfr.names import CELLS_MAX, RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
 from fairlane_controller.state.files import read_text
 from fairlane_controller.switch.shared import CPU_PORT, ETHERNET_HEADER_BYTES, PortNumber, SwitchName
 
@@ -91,6 +91,8 @@ class GfrPort(Settings):
     rate_form: RateForm = RateForm.TIME
     rate_alpha: float = Field(default=0.9, ge=0, lt=1)
     'Alpha of (2) with `rate_form = "alpha"`.'
+    rate_period: Duration = RATE_PERIOD_MIN_US / 1e6
+    'T of (2) with `rate_form = "alpha"`, at least: frames within it count together; 64us: T between arrivals.'
     rate_at: RateAt = RateAt.ACCEPTANCE
     "Which frames (2) counts: those that are accepted (the paper's pseudo-code), or all that arrive (its section 3.2)."
     dfba_z: float = Field(default=1.0, gt=0, le=255)
@@ -100,6 +102,14 @@ class GfrPort(Settings):
     "perVC+threshold: T_i as a multiple of MBS_i."
     mtu_bytes: int | None = Field(default=None, ge=68, le=65_535)
     "Longest IP packet of the line; default: what the run state says, else 1500."
+
+    @field_validator("rate_period")
+    @classmethod
+    def _check_period(cls, value: float) -> float:
+        least, most = RATE_PERIOD_MIN_US / 1e6, RATE_PERIOD_MAX_US / 1e6
+        if not least <= value <= most:
+            raise ValueError(f"{duration_text(value)} must be {duration_text(least)} to {duration_text(most)}")
+        return value
 
 
 class PortConfig(GfrPort):

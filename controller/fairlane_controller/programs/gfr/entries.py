@@ -89,6 +89,7 @@ def scheme_entry(port: PortConfig, active: int) -> P4TableEntry:
             arguments["rate_form"] = program.RATE_FORMS.index(port.rate_form.value)
             arguments["alpha"] = fixed_8("rate_alpha", port.rate_alpha, 1.0)
             arguments["at_arrival"] = int(port.rate_at is RateAt.ARRIVAL)
+            arguments["period_us"] = round(port.rate_period * 1e6)
     return P4TableEntry(
         program.TABLE_PORT_SCHEME,
         match=P4TableMatch(egress_port=port.port),

@@ -47,6 +47,11 @@ RATE_ONE = 256
 
 RATE_FORMS = ("time", "alpha")
 """Values of `rate_form`: (2) weighted by time, and the paper's fixed alpha."""
+RATE_PERIOD_MIN_US = 64
+"""T of the paper's (2) between arrivals: frames that come closer count together (`RATE_BURST_US`)."""
+RATE_PERIOD_MAX_US = 1_000_000
+PERIOD_CELLS_MAX = (1 << 24) - 1
+"""Cells of a period that `vc_burst` counts."""
 
 
 class Verdict(IntEnum):

@@ -204,7 +204,7 @@ fn gfr(pipeline: &mut Pipeline, vcs: usize) {
         "GfrIngress.port_scheme.port_scheme",
         &[PORT_OUT],
         "GfrIngress.port_scheme.proposed",
-        &[4000, 1000, 3000, 1, vcs as u64, 0, 0, 0],
+        &[4000, 1000, 3000, 1, vcs as u64, 0, 0, 0, 0],
     );
     insert(
         pipeline,

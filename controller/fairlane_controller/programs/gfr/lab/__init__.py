@@ -20,6 +20,7 @@ from pydantic import Field
 
 from fairlane_controller.program.settings import Section
 from fairlane_controller.programs.gfr.lab.metrics import vc_metrics, vc_row
+from fairlane_controller.programs.gfr.names import RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
@@ -47,6 +48,8 @@ class Control(Section):
     """Of (2): weighted by time, or the paper's fixed alpha."""
     rate_alpha: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """The paper's alpha; `rate_form = "alpha"` only."""
+    rate_period_us: Annotated[int, Field(ge=RATE_PERIOD_MIN_US, le=RATE_PERIOD_MAX_US)] = RATE_PERIOD_MIN_US
+    """The paper's T, at least: 64 is the time between arrivals, more a period; `rate_form = "alpha"` only."""
     rate_at: Literal["acceptance", "arrival"] = "acceptance"
     """Which frames (2) counts: those accepted (the paper's pseudo-code) or all that arrive (its section 3.2)."""
     threshold_mbs: Annotated[float, Field(gt=0, le=1000)] = 1.0
@@ -74,6 +77,7 @@ class Part(LabPart):
         "qmax_cells": Name("buffer", "cells", kind=int),
         "rate_form": Name("form of r_i", kind=str),
         "rate_alpha": Name("alpha of r_i"),
+        "rate_period_us": Name("T of r_i", "ms", 1e-3),
         "rate_at": Name("r_i measured at", kind=str),
         "threshold_mbs": Name("T_i", "MBS"),
         "tcps": Name("TCPs a VC", kind=int),

@@ -29,8 +29,9 @@ def _control(body: Body) -> Iterable[Problem]:
         yield Problem("control.lbo_cells", f"{control.lbo_cells} is not below hbo_cells {control.hbo_cells}")
     if not control.hbo_cells < control.qmax_cells:
         yield Problem("control.hbo_cells", f"{control.hbo_cells} is not below qmax_cells {control.qmax_cells}")
-    if "rate_alpha" in control.model_fields_set and control.rate_form != "alpha":
-        yield Problem("control.rate_alpha", 'counts with rate_form = "alpha" only')
+    for key in ("rate_alpha", "rate_period_us"):
+        if key in control.model_fields_set and control.rate_form != "alpha":
+            yield Problem(f"control.{key}", 'counts with rate_form = "alpha" only')
     if control.wrr_weights == "mcr":
         if (control.scheme, control.scheduler) != ("pervc_threshold", "wrr"):
             yield Problem(

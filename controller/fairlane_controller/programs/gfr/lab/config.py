@@ -31,7 +31,8 @@ def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
                 "port": number,
                 "capacity": port.capacity_bps,
                 "queues": options.scheduler,
-                **options.model_dump(exclude={"scheduler", "wrr_weights", "probes"}),
+                "rate_period": f"{options.rate_period_us}us",
+                **options.model_dump(exclude={"scheduler", "wrr_weights", "probes", "rate_period_us"}),
                 "scheme": scenario.control.scheme,
             }
             for (switch, number), port in ports.items()

@@ -193,8 +193,8 @@ fn vcs_and_ports_count_what_waits() {
                     "dfba",
                     vec![qmax, lbo, hbo, queues, 256, 128, span.min(u32::MAX.into())],
                 )),
-                Some(("proposed", vec![qmax, lbo, hbo, queues, 2, 0, 128, 0])),
-                Some(("proposed", vec![qmax, lbo, hbo, queues, 2, 1, 128, 1])),
+                Some(("proposed", vec![qmax, lbo, hbo, queues, 2, 0, 128, 0, 0])),
+                Some(("proposed", vec![qmax, lbo, hbo, queues, 2, 1, 128, 1, 1000])),
             ][kind]
                 .clone();
             Step::Write("port_scheme", vec![Exact(port.into())], 0, action)
