@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fairlane_controller.errors import short
 from fairlane_switch.wire import Direction as Way
 from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
 from fl_link_spec import Direction, LinkChange
@@ -71,7 +72,7 @@ def change_problems(changes: Sequence[LinkChange], links: Sequence[LinkLike]) ->
     by_name = {link.name: link for link in links}
     for index, change in enumerate(changes):
         if change.link not in by_name:
-            yield index, "link", f"there is no link {change.link!r}; there are {', '.join(by_name)}"
+            yield index, "link", f"there is no link {short(repr(change.link))}; there are {', '.join(by_name)}"
             return
     in_force = {(link.name, way): getattr(link, way) for link in links for way in WAYS}
     due = [

@@ -40,7 +40,7 @@ def _parsed(value: object, parse: Callable[[str], float], scale: float) -> objec
 
 def _preset(name: str) -> str:
     if name not in PRESETS:
-        raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        raise ValueError(f"there is no preset {short(repr(name))}; there are {', '.join(PRESETS)}")
     return name
 
 

@@ -114,7 +114,9 @@ def load(path: Path, places: Sequence[Path] = ()) -> SwitchRuntime:
     """Read and check one runtime file against its P4Info. Raises TopologyError."""
     file: _File = validate(_File, read_document(path, "runtime file"), str(path), "")
     if file.target not in TARGETS:
-        raise TopologyError(f"{path}: /target: {file.target!r} is not supported; allowed: {', '.join(TARGETS)}")
+        raise TopologyError(
+            f"{path}: /target: {short(repr(file.target))} is not supported; allowed: {', '.join(TARGETS)}"
+        )
     looked = (*places, path.parent, path.parent.parent)
     pipeline = PipelineFiles(
         json=_find(file.bmv2_json, looked, f"{path}: /bmv2_json"), p4info=_find(file.p4info, looked, f"{path}: /p4info")
@@ -196,7 +198,9 @@ def _table_update(path: Path, index: int, entry: _TableEntry, schema: P4Schema) 
         if name not in parameters:
             raise TopologyError(f"{where}/action_params: {unknown_name('parameter', name, parameters)}")
         if not _is_scalar(value):
-            raise TopologyError(f"{where}/action_params/{name}: {value!r} is neither a whole number nor a text")
+            raise TopologyError(
+                f"{where}/action_params/{name}: {short(repr(value))} is neither a whole number nor a text"
+            )
     absent = [name for name in parameters if name not in entry.action_params]
     if absent:
         raise TopologyError(f"{where}/action_params: the parameter {absent[0]} of {action.name} is missing")
@@ -226,7 +230,7 @@ def _match(where: str, entry: _TableEntry, table: P4Table) -> P4TableMatch:
         if len(values) != (1 if pair is None else 2) or not all(map(_is_scalar, values)):
             kind = field.match_type.name.lower() if isinstance(field.match_type, P4MatchType) else field.match_type
             raise TopologyError(
-                f"{where}/match/{name}: this {kind} field wants {pair or 'one number or text'}, got {value!r}"
+                f"{where}/match/{name}: this {kind} field wants {pair or 'one number or text'}, got {short(repr(value))}"
             )
         match[field.alias] = values[0] if pair is None else tuple(values)
     missing = [f.name for f in table.match_fields if f.match_type is P4MatchType.EXACT and f.alias not in match]

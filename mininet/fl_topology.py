@@ -298,13 +298,17 @@ def _address(text: str, where: str) -> None:
     try:
         ipaddress.ip_interface(text)
     except ValueError:
-        raise TopologyError(f"{where}: {text!r} is not an address with a prefix length, such as 10.0.1.1/24") from None
+        raise TopologyError(
+            f"{where}: {short(repr(text))} is not an address with a prefix length, such as 10.0.1.1/24"
+        ) from None
 
 
 def _endpoint(text: object, file: _File, where: str) -> Endpoint:
     match = _ENDPOINT.match(text) if isinstance(text, str) else None
     if match is None:
-        raise TopologyError(f"{where}: {text!r} is not an endpoint; write a host (h1) or a switch port (s1-p3)")
+        raise TopologyError(
+            f"{where}: {short(repr(text))} is not an endpoint; write a host (h1) or a switch port (s1-p3)"
+        )
     node, port = match.group(1), match.group(2)
     known = file.hosts if node.startswith("h") else file.switches
     if node not in known:

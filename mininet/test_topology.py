@@ -209,6 +209,21 @@ def test_bad_topologies_say_what_where_and_what_is_allowed(pointer: str, value: 
         fl_topology.check(changed(pointer, value))
 
 
+@pytest.mark.parametrize(
+    ("pointer", "value"),
+    [
+        ("/hosts/h1/ip", "[" * 6000),
+        ("/links/0", ["[" * 6000, "s1-p1"]),
+        ("/links/0", {"a": "h1", "b": "s1-p1", "preset": "[" * 6000}),
+        ("/links/0", {"a": "h1", "b": "s1-p1", "delay": "[" * 6000}),
+    ],
+)
+def test_a_long_value_is_quoted_without_its_middle(pointer: str, value: Any) -> None:
+    with pytest.raises(TopologyError, match="…") as caught:
+        fl_topology.check(changed(pointer, value))
+    assert len(str(caught.value)) < 1000
+
+
 def test_broken_json_shows_the_place(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('{\n  "hosts": {,}\n}')
