@@ -230,7 +230,7 @@ def _match(where: str, entry: _TableEntry, table: P4Table) -> P4TableMatch:
         if len(values) != (1 if pair is None else 2) or not all(map(_is_scalar, values)):
             kind = field.match_type.name.lower() if isinstance(field.match_type, P4MatchType) else field.match_type
             raise TopologyError(
-                f"{where}/match/{name}: this {kind} field wants {pair or 'one number or text'}, got {short(repr(value))}"
+                f"{where}/match/{name}: this {kind} field wants {pair or 'one number or text'}, got {short(repr(cast('object', value)))}"
             )
         match[field.alias] = values[0] if pair is None else tuple(values)
     missing = [f.name for f in table.match_fields if f.match_type is P4MatchType.EXACT and f.alias not in match]
