@@ -124,7 +124,9 @@ def load(path: Path, places: Sequence[Path] = ()) -> SwitchRuntime:
     try:
         schema = P4Schema(pipeline.p4info)
     except Exception as error:  # finsy raises what the protobuf parser raises
-        raise TopologyError(f"{path}: /p4info: {pipeline.p4info} is not a P4Info text file: {error}") from None
+        raise TopologyError(
+            f"{path}: /p4info: {pipeline.p4info} is not a P4Info text file: {short(str(error))}"
+        ) from None
     updates: list[tuple[str, Callable[[], Any]]] = []
     for index, entry in enumerate(file.table_entries):
         updates.append(_checked(path, f"/table_entries/{index}", _table_update(path, index, entry, schema), schema))
@@ -178,7 +180,7 @@ def _checked(path: Path, pointer: str, make: Callable[[], Any], schema: P4Schema
     try:
         make().encode_update(schema)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise TopologyError(f"{path}: {pointer}: {error}") from None
+        raise TopologyError(f"{path}: {pointer}: {short(str(error))}") from None
     return pointer, make
 
 
