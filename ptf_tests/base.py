@@ -185,7 +185,7 @@ class LaneTest(BaseTest):
     def while_waiting(self, name: str, *indices: int) -> list[int]:
         """These cells of a register, read at once, while what a burst left behind the first frame waits.
 
-        Raises TooSlow when one of them may have been sent meanwhile: the test starts again.
+        Raises TooSlow when a packet that waited may have been sent meanwhile: the test starts again.
         """
         entries = self.switch.read([fy.P4RegisterEntry(name, index=index) for index in indices])
         self.settle()
