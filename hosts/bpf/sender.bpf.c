@@ -124,8 +124,24 @@ __u32 BPF_PROG(fl_undo_cwnd, struct sock *sk) {
 	struct cc_tcp tcp;
 
 	fl_open(sk, &tcp);
+#ifdef FL_UNDONE
+	if (tcp.ca_state == CC_LOSS) {
+		fl_priv(sk)->undone.timeouts++;
+		fl_priv(sk)->undone.bw_est_pps += CC_BW_EST(&st->base);
+	}
+#endif
 	return CC_UNDO_CWND(&st->base, &tcp);
 }
+
+#ifdef FL_UNDONE
+// getsockopt() asks for all there is. sock_diag(7) asks for attributes, and has none for this.
+static size_t fl_get_info(struct sock *sk, __u32 wanted, int *attribute, union tcp_cc_info *info) {
+	if (wanted != ~0u)
+		return 0;
+	memcpy(info, &fl_priv(sk)->undone, sizeof(struct fl_undone));
+	return sizeof(struct fl_undone);
+}
+#endif
 
 #ifdef CC_BURST
 SEC("struct_ops/min_tso_segs")
@@ -150,6 +166,9 @@ struct tcp_congestion_ops FL_NAME = {
 	.set_state = (void *)fl_set_state,
 	.cwnd_event = (void *)fl_cwnd_event,
 	.undo_cwnd = (void *)fl_undo_cwnd,
+#ifdef FL_UNDONE
+	.get_info = fl_get_info,
+#endif
 #ifdef CC_BURST
 	.min_tso_segs = (void *)fl_min_tso_segs,
 #endif

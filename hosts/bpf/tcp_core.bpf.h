@@ -19,9 +19,22 @@ static const struct cc_params fl_params = {.alpha = FL_ALPHA, .beta = FL_BETA, .
 static const struct cc_params fl_params = CC_DEFAULTS;
 #endif
 
+// What a sender that estimates a bandwidth says of its connection (TCP_CC_INFO). Only one that is built into a kernel: struct_ops
+// have no get_info.
+#if defined(CC_BW_EST) && defined(__KERNEL__)
+#define FL_UNDONE 1
+struct fl_undone { // switch/crates/guest/src/sockets.rs reads it
+	__u32 timeouts;
+	__u32 bw_est_pps; // at each, summed
+};
+#endif
+
 // An algorithm's state and the guard's.
 struct fl_priv {
 	struct cc_guard guard;
+#ifdef FL_UNDONE
+	struct fl_undone undone;
+#endif
 	struct fl_algorithm alg;
 };
 _Static_assert(sizeof(struct fl_priv) <= FL_PRIV_BYTES, "state does not fit in icsk_ca_priv");
@@ -107,6 +120,9 @@ static __always_inline void fl_rate_sample(const struct rate_sample *rs, struct 
 static __always_inline void fl_start(struct sock *sk, struct cc_tcp *tcp) {
 	fl_priv(sk)->guard.ssthresh = 0;
 	fl_priv(sk)->guard.repairs = 0;
+#ifdef FL_UNDONE
+	fl_priv(sk)->undone = (struct fl_undone){0};
+#endif
 	fl_open(sk, tcp);
 	tcp->rcv_nxt = fl_tcp_sock(sk)->rcv_nxt;
 	if (tcp->snd_cwnd >= FL_UNEARNED_CWND)

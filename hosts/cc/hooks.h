@@ -37,5 +37,8 @@
 #endif
 
 _Static_assert(sizeof(CC_STATE) <= CC_STATE_BYTES, "the state does not fit");
+#ifdef CC_BW_EST // a kernel counts beside it (struct fl_undone)
+_Static_assert(sizeof(CC_STATE) <= CC_STATE_BYTES - 8, "the state does not fit beside what is counted of CC_BW_EST");
+#endif
 
 #endif

@@ -6,7 +6,7 @@
 // Linux's tcp_congestion_ops, each a macro that calls a function of the header:
 //
 //   #ifdef CC_SENDER_name               this header is the sender, not a part of another one
-//   #define CC_STATE struct name        what it keeps of a connection: at most CC_STATE_BYTES
+//   #define CC_STATE struct name        what it keeps of a connection: at most CC_STATE_BYTES, with CC_BW_EST 8 less
 //   #define CC_DEFAULTS {.alpha = 1}    its parameters (struct cc_params), unless the row says others
 //   #define CC_INIT(st, tcp)            the connection is established (or the sender was chosen in mid-flow)
 //   #define CC_SSTHRESH(st, tcp)        a loss or a mark was found: the new ssthresh in packets; the runtime reduces cwnd to it
@@ -17,7 +17,7 @@
 //   #define CC_CWND_EVENT(st, tcp, event)
 //   #define CC_UNDO_CWND(st, tcp)       the reduction was spurious: the window to go back to
 //   #define CC_BURST(st, tcp)           the sender paces: so many packets leave back to back
-//   #define CC_BW_EST(st)               the bandwidth that it estimates, packets/s: where a timeout is undone, it is counted
+//   #define CC_BW_EST(st)               the bandwidth that it estimates, packets/s; counted where a timeout is undone (not in Mininet)
 //   #define CC_NEEDS_ECN 1              it asks for ECN, and sends its data as ECN-capable
 //   #define CC_ENA 0                    with CC_CONG_CONTROL: there is a second sender, it with ENA around it (ena.h); 1: with SACK
 //   #endif

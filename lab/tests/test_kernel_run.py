@@ -25,7 +25,7 @@ from fairlane_lab.cli.stopping import stoppable
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import kernel, sim
-from fairlane_lab.scenario import App, Change, Flow
+from fairlane_lab.scenario import App, Change, Flow, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
 from sim_scenarios import RENO, VEGAS, cbr, scenario
 
@@ -305,6 +305,23 @@ def test_host_programs_are_the_kernel_s() -> None:
     counters = kernel.run(noise).flows[0].counters
     assert counters["ena_corrupted"] > 5
     assert counters["ena_notified"] > 0
+
+
+@built
+def test_bcr_s_estimate_at_the_undo_is_the_new_rate() -> None:
+    """2 Mbit/s before the spike, 1 Mbit/s behind it; a sender that does not estimate has no such number."""
+
+    def after_spike(variant: str) -> float | None:
+        spike = Change(8, "s1-s2", "a_to_b", spike_s=3.0, spike_blocks="line")
+        changes = (spike, Change(8, "s1-s2", rate_bps=1_000_000))
+        tcp = TcpOptions(rto_min_s=1.0)
+        (flow,) = kernel.run(scenario(replace(RENO, variant=variant), tcp=tcp, changes=changes)).flows
+        return flow.bw_est_ratio
+
+    estimate = after_spike("bcr")
+    assert estimate is not None
+    assert 0.75 < estimate < 1.25
+    assert after_spike("erto") is None
 
 
 @built

@@ -41,6 +41,8 @@ pub struct Connection {
     pub pending: VecDeque<Pending>,
     /// Its messages are acknowledged one by one.
     pub is_interactive: bool,
+    /// Its sender says which timeouts it has undone.
+    pub says_undone: bool,
 }
 
 impl Connection {
@@ -56,6 +58,7 @@ impl Connection {
             asked: 0,
             pending: VecDeque::new(),
             is_interactive: false,
+            says_undone: false,
         }
     }
 

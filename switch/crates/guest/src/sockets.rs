@@ -86,23 +86,51 @@ fn set_option(
 
 /// TCP_INFO of a connection.
 pub fn tcp_info(socket: &OwnedFd) -> io::Result<Vec<u8>> {
-    let mut info = vec![0u8; TCP_INFO_BYTES_MAX];
-    let mut len = info.len() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes into `info`.
+    tcp_option(socket, libc::TCP_INFO, TCP_INFO_BYTES_MAX)
+}
+
+/// Timeouts that a connection's sender has undone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Undone {
+    pub timeouts: u32,
+    /// The bandwidth that it had estimated at each, summed.
+    pub bw_est_pps: u32,
+}
+
+/// None: the sender is not one of hosts/cc that estimates a bandwidth (struct fl_undone of hosts/bpf/tcp_core.bpf.h).
+pub fn undone(socket: &OwnedFd) -> io::Result<Option<Undone>> {
+    const TCP_CC_INFO: libc::c_int = 26;
+    const CC_INFO_BYTES_MAX: usize = 64;
+    let info = tcp_option(socket, TCP_CC_INFO, CC_INFO_BYTES_MAX)?;
+    // Those of Linux's own senders are longer.
+    let Ok([a, b, c, d, e, f, g, h]) = <[u8; 8]>::try_from(info) else {
+        return Ok(None);
+    };
+    Ok(Some(Undone {
+        timeouts: u32::from_ne_bytes([a, b, c, d]),
+        bw_est_pps: u32::from_ne_bytes([e, f, g, h]),
+    }))
+}
+
+/// At most `bytes_max` of an option of IPPROTO_TCP.
+fn tcp_option(socket: &OwnedFd, option: libc::c_int, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut value = vec![0u8; bytes_max];
+    let mut len = value.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes into `value`.
     let code = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
             libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
+            option,
+            value.as_mut_ptr().cast(),
             &mut len,
         )
     };
     if code != 0 {
         return Err(io::Error::last_os_error());
     }
-    info.truncate(len as usize);
-    Ok(info)
+    value.truncate(len as usize);
+    Ok(value)
 }
 
 /// From now on the error queue says when each write was acknowledged (Documentation/networking/timestamping.rst). Bytes count from

@@ -6,7 +6,7 @@ use crate::network::Namespace;
 use crate::programs::Programs;
 use crate::sockets::{
     listen, next_acknowledged, report_acknowledgments, reset_on_close, set_tcp_option, tcp_info,
-    tcp_socket, throw_away, udp_socket, TCP_NOTSENT_LOWAT,
+    tcp_socket, throw_away, udp_socket, undone, Undone, TCP_NOTSENT_LOWAT,
 };
 use apps::{App, AppState, Chance, Close, LaterPorts, Step, Work};
 use rustix::event::epoll;
@@ -402,12 +402,14 @@ impl<'a> Traffic<'a> {
             report_acknowledgments(&socket)?;
         }
         self.flows.insert(local, index);
+        let says_undone = undone(&socket)?.is_some();
         let id = self.new_id();
         let flags = epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         self.watch(&socket, Source::Sender(id), flags)?;
         let state = &mut self.states[index];
         let mut connection = Connection::new(index, state.connections, socket, closes);
         connection.is_interactive = is_interactive;
+        connection.says_undone = says_undone;
         state.connections += 1;
         state.current = Some(id);
         self.connections.insert(id, connection);
@@ -732,12 +734,12 @@ impl<'a> Traffic<'a> {
         done?;
         for index in 0..self.states.len() {
             if self.states[index].datagrams.is_some() {
-                self.write_sample(now, (index, 0), false, &[])?;
+                self.write_sample(now, (index, 0), false, Undone::default(), &[])?;
             }
         }
         for (index, bytes) in self.programs.received()? {
             self.states[index].read = bytes;
-            self.write_sample(now, (index, 0), false, &[])?;
+            self.write_sample(now, (index, 0), false, Undone::default(), &[])?;
         }
         self.log_ended(now)?;
         for sample in self.programs.sample(self.plan, self.namespaces)? {
@@ -745,6 +747,7 @@ impl<'a> Traffic<'a> {
                 now,
                 (sample.flow, sample.connection),
                 sample.is_last,
+                Undone::default(),
                 &sample.tcp_info,
             )?;
         }
@@ -754,7 +757,12 @@ impl<'a> Traffic<'a> {
 
     fn sample(&mut self, now: u64, connection: &Connection, is_last: bool) -> io::Result<()> {
         let info = tcp_info(&connection.socket)?;
-        self.write_sample(now, (connection.flow, connection.number), is_last, &info)
+        let undone = match connection.says_undone {
+            true => undone(&connection.socket)?.unwrap_or_default(),
+            false => Undone::default(),
+        };
+        let whose = (connection.flow, connection.number);
+        self.write_sample(now, whose, is_last, undone, &info)
     }
 
     /// `whose`: flow and connection.
@@ -763,6 +771,7 @@ impl<'a> Traffic<'a> {
         now: u64,
         whose: (usize, u64),
         is_last: bool,
+        undone: Undone,
         info: &[u8],
     ) -> io::Result<()> {
         let numbers: [u64; SAMPLE_NUMBERS] = [
@@ -772,6 +781,8 @@ impl<'a> Traffic<'a> {
             self.read_of(whose.0),
             self.states[whose.0].sent_datagrams,
             is_last.into(),
+            undone.timeouts.into(),
+            undone.bw_est_pps.into(),
             info.len() as u64,
         ];
         for number in numbers {

@@ -17,7 +17,7 @@ pub struct FlowReport {
     pub sent_segments: u64,
     pub retransmits: u64,
     pub timeouts: u64,
-    /// Of these, found to be for nothing.
+    /// Of these, found to be for nothing; of a real flow known where its sender estimates a bandwidth.
     pub spurious_timeouts: u64,
     /// At these, the bandwidth that the sender had estimated, packets/s, summed; 0 where it estimates none.
     pub bw_est_pps: u64,

@@ -25,6 +25,8 @@ struct Counts {
     sent_segments: u64,
     retransmits: u64,
     timeouts: u64,
+    spurious_timeouts: u64,
+    bw_est_pps: u64,
 }
 
 impl Counts {
@@ -33,6 +35,8 @@ impl Counts {
         self.sent_segments += other.sent_segments;
         self.retransmits += other.retransmits;
         self.timeouts += other.timeouts;
+        self.spurious_timeouts += other.spurious_timeouts;
+        self.bw_est_pps += other.bw_est_pps;
     }
 }
 
@@ -75,6 +79,8 @@ impl RealFlow {
         report.sent_segments = counts.sent_segments + self.datagrams;
         report.retransmits = counts.retransmits;
         report.timeouts = counts.timeouts;
+        report.spurious_timeouts = counts.spurious_timeouts;
+        report.bw_est_pps = counts.bw_est_pps;
         report.srtt_ns = self.srtt_ns;
         report.cwnd_packets = self.cwnd_packets;
         report.connections = self.connections;
@@ -86,7 +92,7 @@ impl RealFlow {
 
     /// `numbers` of a sample, and TCP_INFO.
     fn take(&mut self, numbers: [u64; SAMPLE_NUMBERS], info: Option<TcpInfo<'_>>) {
-        let [_, _, connection, received, datagrams, is_last, _] = numbers;
+        let [_, _, connection, received, datagrams, is_last, undone, bw_est_pps, _] = numbers;
         self.received_bytes = received;
         self.datagrams = datagrams;
         let Some(info) = info else {
@@ -97,6 +103,8 @@ impl RealFlow {
             sent_segments: info.data_segments_out().into(),
             retransmits: info.retransmits().into(),
             timeouts: info.timeouts().into(),
+            spurious_timeouts: undone,
+            bw_est_pps,
         };
         match is_last {
             0 => {
@@ -290,8 +298,10 @@ mod tests {
         info[80..84].copy_from_slice(&cwnd.to_le_bytes());
         info[120..128].copy_from_slice(&1001u64.to_le_bytes());
         info[240] = 3;
-        let numbers: [u64; SAMPLE_NUMBERS] =
-            [7, flow, connection, received, 0, is_last, info.len() as u64];
+        let info_bytes = info.len() as u64;
+        let numbers: [u64; SAMPLE_NUMBERS] = [
+            7, flow, connection, received, 0, is_last, 1, 250, info_bytes,
+        ];
         let mut bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_ne_bytes()).collect();
         bytes.extend(info);
         bytes
@@ -327,6 +337,7 @@ mod tests {
         let real = report(&samples, 1);
         assert_eq!((real.cwnd_packets, real.received_bytes), (20, 500));
         assert_eq!((real.acked_bytes, real.timeouts), (1000, 3));
+        assert_eq!((real.spurious_timeouts, real.bw_est_pps), (1, 250));
         file.write_all(&sample(0, 1, 0, 600, 5)).unwrap();
         samples.read(&folder).unwrap();
         let real = report(&samples, 1);

@@ -17,8 +17,10 @@ pub const SAMPLE_EARLY_NS: u64 = 10_000;
 /// | 3 | bytes that the flow's receiving application has read, over all connections |
 /// | 4 | datagrams that the flow has sent |
 /// | 5 | 1: the connection is closed |
-/// | 6 | bytes of TCP_INFO; 0 of UDP |
-pub const SAMPLE_NUMBERS: usize = 7;
+/// | 6 | timeouts that the connection's sender has undone, where it estimates a bandwidth |
+/// | 7 | that bandwidth at each of them, packets/s, summed |
+/// | 8 | bytes of TCP_INFO; 0 of UDP |
+pub const SAMPLE_NUMBERS: usize = 9;
 
 /// The whole run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
