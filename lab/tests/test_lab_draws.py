@@ -13,10 +13,14 @@ from fairlane_lab.results.rows import make_rows
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
+from fairlane_lab.sim.config import resolve
+from fairlane_lab.sim.world import SimWorld
 from fairlane_lab.topology_scripts import fl_topology
 from test_lab_definition import FILE
 
 REPEATS = 40
+POINTS = 12
+"Of an experiment, at most some more are set up."
 
 
 def definition(draws: str = "") -> Definition:
@@ -113,12 +117,21 @@ def test_the_ceiling_is_of_the_rate_that_was_drawn() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(experiment_names()))
-def test_every_experiment_s_draws_are_topologies(name: str) -> None:
+def test_every_experiment_can_be_set_up_with_the_smallest_buffers_that_are_drawn(name: str) -> None:
     loaded = load(name)
-    runtime = "sim" if loaded.experiment.runs_in("sim") else "mininet"
-    seen: dict[str, Scenario] = {}
-    for scenario in expand(loaded, Selection(runtime=runtime, repeats=2)):
-        seen.setdefault(json.dumps(scenario.topology, sort_keys=True), scenario)
-    for scenario in list(seen.values())[:4]:
-        read(scenario)
+    in_sim = loaded.experiment.runs_in("sim")
+    of_points: dict[str, list[Scenario]] = {}
+    for scenario in expand(loaded, Selection(runtime="sim" if in_sim else "mininet", repeats=6)):
         assert scenario.drawn or draws_of(loaded.document).fixed
+        of_points.setdefault(scenario.point, []).append(scenario)
+    every = max(1, len(of_points) // POINTS)
+    for repeats in list(of_points.values())[::-every]:
+        smallest = min(repeats, key=lambda one: min(one.drawn.get("buffer", {"": 0}).values(), default=0))
+        if not in_sim:
+            read(smallest)
+            continue
+        world = SimWorld(resolve(smallest, sample_period_ns=100_000_000))
+        try:
+            world.loop.run_until_complete(world.set_up())
+        finally:
+            world.close()
