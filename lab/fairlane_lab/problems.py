@@ -33,7 +33,21 @@ class ExperimentError(ValueError):
     def __init__(self, origin: str, problems: Sequence[Problem]) -> None:
         self.origin = origin
         self.problems = tuple(dict.fromkeys(problems))
-        super().__init__("\n".join(f"{problem.file or origin}: {problem}" for problem in self.problems))
+        super().__init__("\n".join(self._lines()))
+
+    def _lines(self) -> Iterable[str]:
+        """A line a problem; what there is to choose from is listed once."""
+        listed: set[str] = set()
+        for problem in self.problems:
+            message, listing, names = str(problem).partition(LISTING)
+            if names not in listed:
+                listed.add(names)
+                message += listing + names
+            yield f"{problem.file or self.origin}: {message}"
+
+
+LISTING = " There are: "
+"""Stands before the names that are allowed."""
 
 
 def place(parts: Iterable[str | int]) -> str:
@@ -54,7 +68,7 @@ def unknown(what: str, given: object, allowed: Iterable[object]) -> str:
     names = [str(name) for name in allowed]
     near = difflib.get_close_matches(str(given), names, 1, 0.6)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"there is no {what} {given!r}.{hint} There are: {', '.join(names) or 'none'}"
+    return f"there is no {what} {given!r}.{hint}{LISTING}{', '.join(names) or 'none'}"
 
 
 _MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "Steps", "bars", "lines", "series", "cdf", "heat"})

@@ -249,6 +249,13 @@ def test_all_errors_are_told_at_once() -> None:
     assert [line.split(": ")[1] for line in found] == ["flows[0].sender", "flows[1].variant"]
 
 
+def test_what_there_is_to_choose_from_is_listed_once() -> None:
+    assert problems(('sender = "h1"', 'sender = "h7"'), ('sender = "h2"', 'sender = "h9"')) == [
+        "small.toml: flows[0].sender: there is no host 'h7'. There are: h1, h2, h3",
+        "small.toml: flows[1].sender: there is no host 'h9'.",
+    ]
+
+
 def test_a_variant_of_the_simulator_alone_is_refused_where_mininet_runs_too() -> None:
     assert "there is no variant 'tahoe-classic'" in problems(('variant = "vegas"', 'variant = "tahoe-classic"'))[0]
     sim_only = definition(
