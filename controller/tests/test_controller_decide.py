@@ -72,6 +72,13 @@ def test_disagreeing_evaluations_never_write() -> None:
     assert decider.in_force_packets == 5
 
 
+def test_a_value_between_two_whole_packets_is_written() -> None:
+    decider = ThresholdDecider(DecideOptions(), in_force_packets=5)
+    for i in range(20):
+        step(decider, i * 0.25, measured(t_res_for(8.4 if i % 2 else 8.6)))
+    assert decider.in_force_packets in (8, 9)
+
+
 @given(st.lists(st.floats(min_value=0.0, max_value=0.2), min_size=50, max_size=200))
 def test_at_most_one_write_a_second_whatever_comes(t_res: list[float]) -> None:
     decider = ThresholdDecider(DecideOptions(samples=1, min_write_interval_s=1.0))

@@ -22,7 +22,7 @@ class DecideOptions:
     margin_ratio: float = 0.02
     "and how far as a part of the value in force: a packet more or less is nothing to a threshold of a hundred."
     agree_ratio: float = 0.05
-    "New values agree when they differ by no more than this part (or not at all, where that is less than a packet)."
+    "New values agree when they differ by no more than a packet, or by no more than this part."
     min_write_interval_s: float = 1.0
     "At most one write in this time and policy."
     max_age_s: float = 3.0
@@ -156,7 +156,8 @@ class ThresholdDecider:
                 self._candidate, self._agreed = None, 0
                 text = "the value in force is right" if wanted == current else "within the hysteresis"
                 return say(Outcome.HOLD, text)
-        agrees = self._candidate is not None and abs(wanted - self._candidate) <= self.options.agree_ratio * wanted
+        near = max(1.0, self.options.agree_ratio * wanted)
+        agrees = self._candidate is not None and abs(wanted - self._candidate) <= near
         self._candidate, self._agreed = wanted, self._agreed + 1 if agrees else 1
         if self._agreed < self.options.samples:
             return say(Outcome.HOLD, f"{self._agreed} of {self.options.samples} evaluations agree on {wanted}")

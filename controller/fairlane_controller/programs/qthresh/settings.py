@@ -50,7 +50,7 @@ class QthreshLoop(Section):
     margin_ratio: float = Field(default=0.02, ge=0, le=1)
     "and how far as a part of the value in force."
     agree_ratio: float = Field(default=0.05, ge=0, le=1)
-    "Values agree when they differ by no more than this part."
+    "Values agree when they differ by no more than a packet, or by no more than this part."
     max_age: Period = 3.0
     "A measurement of BW, L_D or N_C older than this decides nothing."
     max_t_res_age: Period = 10.0
