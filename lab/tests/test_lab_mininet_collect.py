@@ -137,8 +137,8 @@ def test_series_are_in_the_run_s_own_time(tmp_path: Path) -> None:
     assert Made(tmp_path, series=False).collect().series == []
 
 
-def test_standstills_before_the_start_and_after_the_end_spoil_nothing(tmp_path: Path) -> None:
-    made = Made(tmp_path, standstills=[(-0.5, "s1", 0.4), (10.3, "s1", 0.4)])
+def test_standstills_of_which_nothing_is_counted_spoil_nothing(tmp_path: Path) -> None:
+    made = Made(tmp_path, standstills=[(-0.5, "s1", 0.4), (0.3, "the traffic of web", 0.4), (10.3, "s1", 0.4)])
     assert made.collect().flows[0].goodput_bps == pytest.approx(900_000)
 
 

@@ -35,6 +35,8 @@ INSTANCE_MAX = 99
 REPEATS_OF_A_VOID_RUN = 2
 """How often one run is made again because this machine stood still."""
 PAUSE_BETWEEN_RUNS_S = 0.5
+START_S = 0.8
+"""A network takes so long to start the processes of a run; networks that began theirs before wait for it, so that none is started beside a run."""
 DRAIN_MAX_S = 10.0
 TICK_S = 0.25
 WATCH_S = 0.1
@@ -172,9 +174,9 @@ class _Batch:
         """The next scenario of every network."""
         active: list[_Active] = []
         with ExitStack() as stack:
-            for bed, group in zip(beds, self._groups, strict=True):
-                if group.jobs:
-                    self._begin(bed, group.jobs[0], active, stack)
+            due = [(bed, group.jobs[0]) for bed, group in zip(beds, self._groups, strict=True) if group.jobs]
+            for later, (bed, job) in reversed(list(enumerate(reversed(due)))):
+                self._begin(bed, job, active, stack, later * START_S)
             self._wait(active)
         for one in active:
             self._finish(one)
@@ -182,12 +184,12 @@ class _Batch:
         held = [one.changes.over_s - time.monotonic() for one in active]
         time.sleep(max(PAUSE_BETWEEN_RUNS_S, *drains, *held) if active else 0.0)
 
-    def _begin(self, bed: Bed, job: Job, active: list[_Active], stack: ExitStack) -> None:
+    def _begin(self, bed: Bed, job: Job, active: list[_Active], stack: ExitStack, wait_s: float) -> None:
         scenario = job.scenario
         assert self._raw is not None
         folder = self._raw / f"{job.order:04d}-{job.attempts}"
         try:
-            running = bed.begin(scenario, folder)
+            running = bed.begin(scenario, folder, wait_s)
             changes = Changes(bed, scenario, running.zero_ns)
         except (RunError, HostsError, FairlaneError) as error:
             self._failed(job, bed, error)

@@ -148,8 +148,8 @@ class Bed:
         """Ask the control loop (see `fairlane_controller.state.ask`). Raises FairlaneError."""
         return asyncio.run(ask(self.state, request))
 
-    def begin(self, scenario: Scenario, folder: Path) -> Running:
-        """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now.
+    def begin(self, scenario: Scenario, folder: Path, wait_s: float = 0.0) -> Running:
+        """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now, later by `wait_s`.
 
         Raises RunError, HostsError, FairlaneError.
         """
@@ -166,7 +166,7 @@ class Bed:
         for sink in plan.sinks:
             _wait_for(sink.ready, SINK_READY_TIMEOUT_S)
         self._settings.clamp(wanted, {(s.flow.sender, s.flow.receiver): s.sink.port for s in plan.senders})
-        lead_s = LEAD_S + self.round_trip_s() + LEAD_PER_PROCESS_S * plan.processes
+        lead_s = LEAD_S + self.round_trip_s() + LEAD_PER_PROCESS_S * plan.processes + wait_s
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
         for sender in plan.senders:
             words = sender.command(scenario, running.zero_ns)
