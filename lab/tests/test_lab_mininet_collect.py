@@ -42,7 +42,7 @@ class FakeBed:
 
 @dataclass
 class Made:
-    """A run of 10 s, measured from 2 s on: Reno at `goodput_bps`, windows and counters as given."""
+    """A run of 10 s, measured from `warmup_s` on: Reno at `goodput_bps`, windows and counters as given."""
 
     folder: Path
     flows: tuple[Flow, ...] = (RENO,)
@@ -50,6 +50,7 @@ class Made:
     cc: str = "fl_reno"
     error: str = ""
     late_s: float = 0.0
+    warmup_s: float = 2.0
     standstills: Sequence[tuple[float, str, float]] = ()
     """Instants of the run's own time."""
     tx_bps: float = 990_000
@@ -63,7 +64,7 @@ class Made:
 
     def collect(self) -> RunResult:
         scenario = Scenario(
-            "t", "p", {}, {}, self.flows, 10.0, 2.0, control=Control("qthresh", "auto"), series=self.series
+            "t", "p", {}, {}, self.flows, 10.0, self.warmup_s, control=Control("qthresh", "auto"), series=self.series
         )
         plan = make_plan(scenario, {"h1": "10.0.1.1", "h2": "10.0.2.2", "h3": "10.0.3.3"}, self.folder)
         running = Running(plan, round(ZERO_S * 1e9), {}, self.folder, {}, {KEY: 6})
@@ -197,6 +198,8 @@ def test_transfers_of_a_web_flow_and_its_goodput(tmp_path: Path) -> None:
             {"standstills": [(4.2, "the traffic of web", 0.3)]},
             r"the traffic of web stood still for 0\.3 s, 4\.2 s after",
         ),
+        ({"standstills": [(1.2, "s1", 0.3)]}, "s1 stood still for 0.3 s, 1.2 s after"),
+        ({"standstills": [(0.3, "s1", 0.3)], "warmup_s": 0.0}, "s1 stood still for 0.3 s, 0.3 s after"),
         ({"tx_bps": 1_030_000}, "utilisation 1.030 of port 3 of s1 is above 1: the run is void"),
         ({"goodput_bps": 990_000}, "the flows' goodputs would fill 1.046 of the link: the run is void"),
     ],

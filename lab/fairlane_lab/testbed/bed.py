@@ -148,7 +148,7 @@ class Bed:
         """Ask the control loop (see `fairlane_controller.state.ask`). Raises FairlaneError."""
         return asyncio.run(ask(self.state, request))
 
-    def begin(self, scenario: Scenario, folder: Path, wait_s: float = 0.0) -> Running:
+    def begin(self, scenario: Scenario, folder: Path, wait_s: float) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now, later by `wait_s`.
 
         Raises RunError, HostsError, FairlaneError.

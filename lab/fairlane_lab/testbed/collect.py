@@ -43,8 +43,7 @@ from fairlane_lab.testbed.port_watch import PortKey, Samples
 LATE_S = 0.1
 """A sender that starts this much after its time has not made the run that was asked for."""
 STARTING_S = 1.0
-"""What stands still so soon after a run's start starts later by so much, which chance does too (`[run.draws]`); where nothing of this time is counted
-it spoils nothing."""
+"""So long after a run's start a standstill spoils nothing, unless that time is counted: a flow that starts a little later is what chance draws too."""
 UTILISATION_MAX = 1.02
 SERIES_STEP_S = 0.5
 
