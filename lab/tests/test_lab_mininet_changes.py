@@ -7,16 +7,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from fairlane_lab.run_result import RunError, RunResult
-from fairlane_lab.runners.mininet import MininetOptions, _Active, _Batch
+from fairlane_lab.runners.mininet import GIVEN_UP_AFTER, MininetOptions, _Active, _Batch, run_many
 from fairlane_lab.scenario import Change, Flow, Scenario
 from fairlane_lab.testbed.changes import Changes
+from fairlane_lab.testbed.collect import VoidError
 from fairlane_lab.testbed.grouping import Group, Job
 from fairlane_lab.topology_scripts import FOLDER, LinkChange, fl_topology
 
@@ -29,6 +30,7 @@ class FakeBed:
 
     refuses: bool = False
     broken: bool = False
+    stands_still: bool = False
     changed: list[float | None] = field(default_factory=list[float | None])
     restored: int = 0
     abandoned: bool = False
@@ -47,6 +49,8 @@ class FakeBed:
         return False
 
     def end(self) -> None:
+        if self.stands_still:
+            raise VoidError("this machine stood still")
         if self.broken:
             raise RunError("the sender of flow file ended with 1")
 
@@ -115,3 +119,22 @@ def test_a_change_that_is_refused_ends_its_own_run_alone(tmp_path: Path) -> None
     assert "at 0.5 s: the wire says no" in str(runs[0].problem)
     assert runs[1].problem is None
     assert other.changed == [3]
+
+
+def test_where_run_after_run_is_void_the_rest_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed = FakeBed(stands_still=True)
+    tried: list[int] = []
+
+    def one_round(batch: _Batch, _beds: object) -> None:
+        job = batch._groups[0].jobs[0]
+        tried.append(job.order)
+        changes = changes_of(bed, since_s=0)
+        batch._finish(_Active(job, cast("Any", bed), cast("Any", None), changes, cast("Any", None), 0.0))
+
+    monkeypatch.setattr(_Batch, "_start_all", lambda _self: [bed])
+    monkeypatch.setattr(_Batch, "_round", one_round)
+    results: list[RunResult | RunError] = []
+    runs = [replace(scenario(), topology={**TOPOLOGY, "name": f"t{one}"}) for one in range(GIVEN_UP_AFTER + 2)]
+    run_many(runs, MininetOptions(parallel=1, raw=tmp_path), lambda _, result: results.append(result))
+    assert tried == sorted([*range(GIVEN_UP_AFTER)] * 3)
+    assert [("not tried" in str(result)) for result in results] == [False] * GIVEN_UP_AFTER + [True] * 2

@@ -34,6 +34,8 @@ TARGETS = ("embedded", "bmv2")
 INSTANCE_MAX = 99
 REPEATS_OF_A_VOID_RUN = 2
 """How often one run is made again because this machine stood still."""
+GIVEN_UP_AFTER = 3
+"""So many runs in a row of which every repeat was void show that this machine is too slow for the rest."""
 PAUSE_BETWEEN_RUNS_S = 0.5
 START_S = 0.8
 """A run waits so long for each network whose run begins after it, so that no process is started beside a run. `Bed.begin` takes 0.14 to 0.32 s (n = 11), and
@@ -93,10 +95,16 @@ def run_many(
         tell(text, time.monotonic() - started_s)
 
     groups = split(groups_of(scenarios, on_result), options.parallel, options.total_rate_bps)
+    void_in_a_row = 0
     while groups:
         batch = next_batch(groups, options.parallel, options.total_rate_bps)
+        if void_in_a_row >= GIVEN_UP_AFTER:
+            why = f"not tried, because {void_in_a_row} runs before it were void: this machine is too slow for them"
+            for job in [job for group in batch for job in group.jobs]:
+                on_result(job.scenario, RunError(f"{job.scenario.point}: {why}"))
+            continue
         with ExitStack() as stack:
-            _Batch(batch, options, on_result, say, stack).run()
+            void_in_a_row = _Batch(batch, options, on_result, say, stack, void_in_a_row).run()
 
 
 @dataclass
@@ -123,29 +131,32 @@ class _Batch:
         on_result: OnResult,
         say: Callable[[str], None],
         stack: ExitStack,
+        void_in_a_row: int = 0,
     ) -> None:
         self._groups = groups
         self._options = options
         self._on_result = on_result
         self._say = say
         self._stack = stack
+        self._void_in_a_row = void_in_a_row
         self._loop: fl_processes.Service | None = None
         """The control loop of the networks whose program needs one."""
         self._raw = options.raw
         if self._raw is None:
             self._raw = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlane-runs-")))
 
-    def run(self) -> None:
-        """Start, go round by round, stop."""
+    def run(self) -> int:
+        """Start, go round by round, stop. Returns how many runs in a row up to now were void."""
         self._watches = self._stack.enter_context(WatchLoop())
         try:
             beds = self._start_all()
         except (RuntimeError, HostsError) as error:  # the scenarios of other batches may still run
             for job in [job for group in self._groups for job in group.jobs]:
                 self._on_result(job.scenario, RunError(f"{job.scenario.point}: {error}"))
-            return
+            return self._void_in_a_row
         while any(group.jobs for group in self._groups):
             self._round(beds)
+        return self._void_in_a_row
 
     def _start_all(self) -> list[Bed]:
         count, first = len(self._groups), self._options.first_instance
@@ -236,6 +247,7 @@ class _Batch:
         except VoidError as error:
             job.attempts += 1
             if job.attempts > REPEATS_OF_A_VOID_RUN:
+                self._void_in_a_row += 1
                 self._failed(job, bed, RunError(f"{error}; {job.attempts} times in a row"))
             else:
                 self._say(f"{job.scenario.point} again: {error}")
@@ -251,6 +263,7 @@ class _Batch:
             "repeated": job.attempts,
             "not_sampled": one.watch.samples.problems,
         }
+        self._void_in_a_row = 0
         self._remove_job(job)
         self._on_result(job.scenario, result)
 
