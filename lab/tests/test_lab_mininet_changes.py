@@ -125,13 +125,16 @@ def test_where_run_after_run_is_void_the_rest_is_not_tried(tmp_path: Path, monke
     bed = FakeBed(stands_still=True)
     tried: list[int] = []
 
+    def start_all(_batch: _Batch) -> list[FakeBed]:
+        return [bed]
+
     def one_round(batch: _Batch, _beds: object) -> None:
         job = batch._groups[0].jobs[0]
         tried.append(job.order)
         changes = changes_of(bed, since_s=0)
         batch._finish(_Active(job, cast("Any", bed), cast("Any", None), changes, cast("Any", None), 0.0))
 
-    monkeypatch.setattr(_Batch, "_start_all", lambda _self: [bed])
+    monkeypatch.setattr(_Batch, "_start_all", start_all)
     monkeypatch.setattr(_Batch, "_round", one_round)
     results: list[RunResult | RunError] = []
     runs = [replace(scenario(), topology={**TOPOLOGY, "name": f"t{one}"}) for one in range(GIVEN_UP_AFTER + 2)]
