@@ -94,17 +94,30 @@ def run_many(
     def say(text: str) -> None:
         tell(text, time.monotonic() - started_s)
 
-    groups = split(groups_of(scenarios, on_result), options.parallel, options.total_rate_bps)
     void_in_a_row = 0
+
+    def count_void(scenario: Scenario, result: RunResult | RunError) -> None:
+        nonlocal void_in_a_row
+        if isinstance(result, VoidError):
+            void_in_a_row += 1
+        elif isinstance(result, RunResult):
+            void_in_a_row = 0
+        on_result(scenario, result)
+
+    groups = split(groups_of(scenarios, on_result), options.parallel, options.total_rate_bps)
     while groups:
         batch = next_batch(groups, options.parallel, options.total_rate_bps)
         if void_in_a_row >= GIVEN_UP_AFTER:
             why = f"not tried, because {void_in_a_row} runs before it were void: this machine is too slow for them"
-            for job in [job for group in batch for job in group.jobs]:
-                on_result(job.scenario, RunError(f"{job.scenario.point}: {why}"))
+            _fail_all(batch, on_result, why)
             continue
         with ExitStack() as stack:
-            void_in_a_row = _Batch(batch, options, on_result, say, stack, void_in_a_row).run()
+            _Batch(batch, options, count_void, say, stack).run()
+
+
+def _fail_all(groups: Sequence[Group], on_result: OnResult, why: object) -> None:
+    for job in [job for group in groups for job in group.jobs]:
+        on_result(job.scenario, RunError(f"{job.scenario.point}: {why}"))
 
 
 @dataclass
@@ -131,32 +144,28 @@ class _Batch:
         on_result: OnResult,
         say: Callable[[str], None],
         stack: ExitStack,
-        void_in_a_row: int = 0,
     ) -> None:
         self._groups = groups
         self._options = options
         self._on_result = on_result
         self._say = say
         self._stack = stack
-        self._void_in_a_row = void_in_a_row
         self._loop: fl_processes.Service | None = None
         """The control loop of the networks whose program needs one."""
         self._raw = options.raw
         if self._raw is None:
             self._raw = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlane-runs-")))
 
-    def run(self) -> int:
-        """Start, go round by round, stop. Returns how many runs in a row up to now were void."""
+    def run(self) -> None:
+        """Start, go round by round, stop."""
         self._watches = self._stack.enter_context(WatchLoop())
         try:
             beds = self._start_all()
         except (RuntimeError, HostsError) as error:  # the scenarios of other batches may still run
-            for job in [job for group in self._groups for job in group.jobs]:
-                self._on_result(job.scenario, RunError(f"{job.scenario.point}: {error}"))
-            return self._void_in_a_row
+            _fail_all(self._groups, self._on_result, error)
+            return
         while any(group.jobs for group in self._groups):
             self._round(beds)
-        return self._void_in_a_row
 
     def _start_all(self) -> list[Bed]:
         count, first = len(self._groups), self._options.first_instance
@@ -247,8 +256,7 @@ class _Batch:
         except VoidError as error:
             job.attempts += 1
             if job.attempts > REPEATS_OF_A_VOID_RUN:
-                self._void_in_a_row += 1
-                self._failed(job, bed, RunError(f"{error}; {job.attempts} times in a row"))
+                self._failed(job, bed, VoidError(f"{error}; {job.attempts} times in a row"))
             else:
                 self._say(f"{job.scenario.point} again: {error}")
             return
@@ -263,7 +271,6 @@ class _Batch:
             "repeated": job.attempts,
             "not_sampled": one.watch.samples.problems,
         }
-        self._void_in_a_row = 0
         self._remove_job(job)
         self._on_result(job.scenario, result)
 
@@ -273,7 +280,8 @@ class _Batch:
     def _failed(self, job: Job, bed: Bed, error: Exception) -> None:
         bed.abandon()
         self._remove_job(job)
-        self._on_result(job.scenario, RunError(f"{job.scenario.point}: {error}"))
+        kind = VoidError if isinstance(error, VoidError) else RunError
+        self._on_result(job.scenario, kind(f"{job.scenario.point}: {error}"))
 
     def _remove_job(self, job: Job) -> None:
         self._group_with(job).jobs.popleft()
