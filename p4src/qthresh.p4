@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // qthresh.p4: routes IP and gives every TCP flow its lane at a limited port (Chae & Choi, Qthresh).
 //
-//   parser ─► ingress: validate (or probe) ─► T_res match ─► route ─► port_limit ─► class ─► flow ─► policy ─► admit, mark ─► digests
+//   parser ─► ingress: validate (or probe) ─► T_res match ─► route ─► port_limit ─► class ─► policy ─► flow ─► admit, mark ─► digests
 //                                                              │ no limit: straight on                 │ refused: drop
 //             queue ◄──────────────────────────────────────────┴───────────────────────────────────────┘
 //               └────► egress: count out ─► T_res probe ─► deparser
@@ -58,7 +58,7 @@ control LaneIngress(inout headers_t hdr,
         meta.now = standard_metadata.ingress_global_timestamp;
         meta.length = (bit<16>)standard_metadata.packet_length;
         meta.slot = NO_FLOW_SLOT;
-        meta.limit_packets = UNLIMITED;
+        meta.queue_weight = WEIGHT_ONE;
         meta.port = standard_metadata.ingress_port;     // where a refusal without a route is counted
 
         if (hdr.packet_out.isValid()) {
@@ -85,8 +85,8 @@ control LaneIngress(inout headers_t hdr,
             if (meta.counted == 1) {
                 if (meta.is_flow == 1) {
                     classify.apply(meta, standard_metadata);
-                    flow.apply(hdr, meta);
                     policy.apply(meta);
+                    flow.apply(hdr, meta);
                 }
                 if (meta.ecn == 1) {
                     is_ect.apply(hdr, meta);

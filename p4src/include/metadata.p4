@@ -30,16 +30,25 @@ struct metadata_t {
     bit<32>   lane_hash;          // what chooses the fallback slot; valid without an entry
     bit<1>    is_flow;            // IP, or a frame with an EtherType: a packet-out and a probe are none
     bit<1>    has_entry;
-    bit<16>   flow_weight;        // 1/256; 0: the class's weight holds
     slot_t    slot;
+    bit<16>   queue_id;           // of the port; a traffic manager without queues ignores it
+    bit<32>   queue_weight;       // of that queue from now on
+
+    // What the policy of the class says, and the flow's entry over it.
+    bit<1>    limited;            // a threshold holds
+    bit<16>   qthresh;            // packets
+    bit<16>   weight;             // 1/256
+    bit<32>   spacing_us;         // between two refusals of the flow below twice its threshold; 0: none
+    bit<8>    tap;                // the flow's newest tap; 0: none
+    bit<16>   lanes;              // queues of flows with an entry, a power of two; 0: one queue for all
+    bit<16>   lanes_by_hash;      // queues of the other flows, a power of two
 
     // Limits in force for this packet.
-    bit<32>   limit_packets;      // of the flow: at most this many wait
     bit<32>   port_max_packets;
     bit<32>   port_max_bytes;
     bit<32>   report_period_us;
     bit<1>    ecn;                // the port marks, and the packet says ECT
-    bit<1>    mark;               // it is admitted above limit_packets: CE
+    bit<1>    mark;               // it is admitted above its flow's threshold: CE
 
     // Carried through the queue, so that exactly what was counted in is counted out.
     bit<1>    counted;

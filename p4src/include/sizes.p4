@@ -34,6 +34,9 @@
 
 #define UNLIMITED 0xFFFFFFFF
 
+// A tap waits until so many packets do at the port: on a nearly empty one it would leave the line idle.
+#define TAP_LEAST 3
+
 // ---- Times, microseconds ---------------------------------------------------------------------------
 #define NEW_FLOW_PERIOD_US 100000     // at most one new_flow digest a fallback slot in this time
 #define T_RES_PERIOD_US 50000         // at most one T_res probe a flow in this time

@@ -10,7 +10,8 @@ control Admit(inout metadata_t meta) {
     // exceeds Qthresh_i. So at most Qthresh_i packets of a flow wait. On a refusal nothing is counted up.
     // The port's own limit comes before the queue's, so nothing is ever dropped behind our back.
     // A packet that may be marked is refused above 2 * Qthresh_i only: Reno adds one packet a round trip and a mark takes
-    // a round trip to work, so a sender that heeds marks stays well below; one that ignores them is held there.
+    // a round trip to work, so a sender that heeds marks stays well below; one that ignores them is held there. So is one
+    // whose refusals are spaced (spacing_us).
     @hidden action admit() {
         bit<32> flow_packets;
         bit<32> port_packets;
@@ -18,6 +19,10 @@ control Admit(inout metadata_t meta) {
         time_us_t seen;
         time_us_t start;
         bit<32> flows;
+        time_us_t refused;
+        bit<8> tap;
+        bool tapped = false;
+        bool spaced = false;
 
         flow_occupancy.read(flow_packets, meta.slot);
         port_occupancy.read(port_packets, (bit<32>)meta.port);
@@ -26,14 +31,27 @@ control Admit(inout metadata_t meta) {
         flow_packets = flow_packets + 1;
         port_packets = port_packets + 1;
         port_bytes = port_bytes + (bit<32>)meta.length;
-        bit<32> most = (meta.ecn == 1) ? meta.limit_packets |+| meta.limit_packets : meta.limit_packets;
+        bit<32> product = (bit<32>)meta.qthresh * (bit<32>)meta.weight;
+        bit<32> limit = (meta.limited == 1) ? product >> WEIGHT_SHIFT : UNLIMITED;
+        if (meta.tap != 0) {
+            flow_tap.read(tap, meta.slot);
+            if (meta.tap != tap && port_packets > TAP_LEAST && (meta.tcp_header == 0 || meta.tcp_payload_len != 0)) {
+                tapped = true;
+                flow_tap.write(meta.slot, meta.tap);
+            }
+        }
+        if (meta.spacing_us != 0) {
+            flow_refused.read(refused, meta.slot);
+            spaced = meta.now - refused < (time_us_t)meta.spacing_us;
+        }
+        bit<32> most = (meta.ecn == 1 || spaced) ? limit |+| limit : limit;
 
-        if (flow_packets > most) {
+        if (flow_packets > most || (tapped && meta.ecn == 0)) {
             meta.reason = REASON_QTHRESH;
         } else if (port_packets > meta.port_max_packets || port_bytes > meta.port_max_bytes) {
             meta.reason = REASON_PORT_FULL;
         } else {
-            meta.mark = (flow_packets > meta.limit_packets) ? 1w1 : 1w0;
+            meta.mark = (meta.ecn == 1 && (flow_packets > limit || tapped)) ? 1w1 : 1w0;
             flow_occupancy.write(meta.slot, flow_packets);
             port_occupancy.write((bit<32>)meta.port, port_packets);
             port_occupancy_bytes.write((bit<32>)meta.port, port_bytes);
@@ -44,6 +62,9 @@ control Admit(inout metadata_t meta) {
                 report_flows.read(flows, (bit<32>)meta.port);
                 report_flows.write((bit<32>)meta.port, flows + 1);
             }
+        }
+        if (meta.spacing_us != 0 && meta.reason != REASON_NONE) {
+            flow_refused.write(meta.slot, meta.now);
         }
         if (meta.report_period_us != 0 && meta.now - start >= (time_us_t)meta.report_period_us) {
             meta.report_due = 1;

@@ -22,7 +22,16 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
     /// The flow has the slot flow_id and a weight of its own, in 1/256.
     action set_flow_weighted(bit<16> flow_id, bit<16> weight) {
         meta.slot = (slot_t)flow_id;
-        meta.flow_weight = weight;
+        meta.weight = (weight != 0) ? weight : meta.weight;
+        meta.has_entry = 1;
+    }
+
+    /// As set_flow_weighted (a weight of 0 is the class's), and the flow loses one packet for each new number of a tap: the next
+    /// one with data that finds TAP_LEAST packets waiting at the port. 1 .. 255; where the packet can be marked it is marked.
+    action set_flow_tapped(bit<16> flow_id, bit<16> weight, bit<8> tap) {
+        meta.slot = (slot_t)flow_id;
+        meta.weight = (weight != 0) ? weight : meta.weight;
+        meta.tap = tap;
         meta.has_entry = 1;
     }
 
@@ -35,7 +44,7 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
             meta.dst_port     : exact @name("dst_port");
             meta.vid          : exact @name("vid");
         }
-        actions = { set_flow; set_flow_weighted; @defaultonly NoAction; }
+        actions = { set_flow; set_flow_weighted; set_flow_tapped; @defaultonly NoAction; }
         const default_action = NoAction();
         counters = flow_v4_counter;
         support_timeout = true;
@@ -51,7 +60,7 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
             meta.dst_port        : exact @name("dst_port");
             meta.vid             : exact @name("vid");
         }
-        actions = { set_flow; set_flow_weighted; @defaultonly NoAction; }
+        actions = { set_flow; set_flow_weighted; set_flow_tapped; @defaultonly NoAction; }
         const default_action = NoAction();
         counters = flow_v6_counter;
         support_timeout = true;
@@ -153,15 +162,32 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
         fallback_owner.write(index, meta.lane_hash);
     }
 
+    // Packets from before the flow's entry may still wait in their lane by hash: the flow stays there until they are gone, so
+    // that none overtakes another.
+    @hidden action keep_order() {
+        bit<32> waiting;
+        bit<32> index = FLOWS + (bit<32>)meta.lane_hash[FALLBACK_BITS-1:0];
+        flow_occupancy.read(waiting, index);
+        meta.slot = (waiting != 0) ? index : meta.slot;
+    }
+
+    // Queue 0 is for what is in no lane.
+    @hidden action take_lane() {
+        bit<16> first = (meta.slot < FLOWS) ? 16w1 : meta.lanes + 1;
+        bit<16> queues = (meta.slot < FLOWS) ? meta.lanes : meta.lanes_by_hash;
+        meta.queue_id = first + (meta.slot[15:0] & (queues - 1));
+        meta.queue_weight = (bit<32>)meta.weight;
+    }
+
     apply {
         if (hdr.ipv4.isValid()) {
             flow_v4.apply();
-            if (meta.has_entry == 0 || meta.tcp_payload_len != 0) {
+            if (meta.has_entry == 0 || meta.tcp_payload_len != 0 || meta.lanes != 0) {
                 hash_v4();
             }
         } else if (hdr.ipv6.isValid()) {
             flow_v6.apply();
-            if (meta.has_entry == 0 || meta.tcp_payload_len != 0) {
+            if (meta.has_entry == 0 || meta.tcp_payload_len != 0 || meta.lanes != 0) {
                 hash_v6();
             }
         } else {
@@ -174,7 +200,7 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
             }
             hash_l2();
         }
-        if (meta.has_entry == 0) {
+        if (meta.has_entry == 0 || meta.lanes != 0) {
             hash_key.apply();
             if (hdr.ipv4.isValid()) {
                 key_v4();
@@ -183,10 +209,17 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
             } else {
                 key_l2();
             }
-            use_fallback();
+            if (meta.has_entry == 1) {
+                keep_order();
+            } else {
+                use_fallback();
+            }
             if (collision == 1) {
                 collisions.count((bit<32>)meta.port);
             }
+        }
+        if (meta.lanes != 0) {
+            take_lane();
         }
     }
 }

@@ -53,18 +53,41 @@ control Classify(inout metadata_t meta, in standard_metadata_t standard_metadata
     }
 }
 
-/// The scheme of an egress port and class. Applied after the flow lookup: a flow's own weight wins.
+/// The scheme of an egress port and class. Applied before the flow lookup: a flow's own weight replaces the class's.
 control Policy(inout metadata_t meta) {
     /// Chae & Choi: a packet is refused when more than Qthresh_i packets of its flow would wait.
     /// Qthresh_i = qthresh * weight / 256, rounded down; both given by the controller.
     action set_qthresh(bit<16> qthresh, bit<16> weight) {
-        bit<32> w = (meta.flow_weight != 0) ? (bit<32>)meta.flow_weight : (bit<32>)weight;
-        meta.limit_packets = ((bit<32>)qthresh * w) >> WEIGHT_SHIFT;
+        meta.limited = 1;
+        meta.qthresh = qthresh;
+        meta.weight = weight;
+    }
+
+    /// As set_qthresh, and while no more than 2 * Qthresh_i packets of a flow would wait it loses at most one in spacing_us: a
+    /// threshold that falls below what waits costs one packet a round trip, not all that come until the queue is shorter.
+    action set_qthresh_spaced(bit<16> qthresh, bit<16> weight, bit<32> spacing_us) {
+        meta.limited = 1;
+        meta.qthresh = qthresh;
+        meta.weight = weight;
+        meta.spacing_us = spacing_us;
+    }
+
+    /// A queue for each flow, at most Qthresh_i packets long; its share of the line is its weight. A flow with an entry is in
+    /// one of the queues 1 .. lanes of the port, any other in one of the lanes_by_hash queues behind them; both are powers of two.
+    /// The port's scheduler must serve its queues by weight (drr or wrr).
+    /// spacing_us: as in set_qthresh_spaced; 0: none.
+    action set_lanes(bit<16> qthresh, bit<16> weight, bit<32> spacing_us, bit<16> lanes, bit<16> lanes_by_hash) {
+        meta.limited = 1;
+        meta.qthresh = qthresh;
+        meta.weight = weight;
+        meta.spacing_us = spacing_us;
+        meta.lanes = lanes;
+        meta.lanes_by_hash = lanes_by_hash;
     }
 
     /// No rule per flow: only the port's capacity counts. The baseline of every comparison.
     action drop_tail() {
-        meta.limit_packets = UNLIMITED;
+        meta.limited = 0;
     }
 
     table policy {
@@ -72,7 +95,7 @@ control Policy(inout metadata_t meta) {
             meta.port          : exact @name("egress_port");
             meta.traffic_class : exact @name("traffic_class");
         }
-        actions = { set_qthresh; drop_tail; }
+        actions = { set_qthresh; set_qthresh_spaced; set_lanes; drop_tail; }
         const default_action = drop_tail();
         size = POLICIES;
     }

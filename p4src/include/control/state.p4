@@ -17,6 +17,10 @@ register<bit<32>>(PORTS) port_occupancy_bytes;
 // Time of a flow's last admission, us: a flow is active in a report interval when it was admitted in it.
 register<time_us_t>(SLOTS) flow_seen;
 
+// What was refused of a flow.
+register<time_us_t>(SLOTS) flow_refused;         // us; when it last lost a packet while refusals are spaced
+register<bit<8>>(SLOTS) flow_tap;                // the last tap that it has had
+
 // The port's running report (control/report.p4).
 register<time_us_t>(PORTS) report_start;         // us; when the interval began
 register<bit<32>>(PORTS) report_flows;           // N_C so far

@@ -381,3 +381,42 @@ class OccupancyReturnsToZero(QthreshTest):
         self.bursts(*((flow(100 + number), 1) for number in range(9)))
         self.drain(9)
         self.assertEqual(self.drops(REASON_PORT_FULL)[0], before)
+
+
+class Tap(QthreshTest):
+    """Each new number of a tap refuses one packet: the next one that finds three waiting at the port."""
+
+    def tap(self, number: int) -> None:
+        match, table = self.flow_match(flow())
+        action = fy.Action("set_flow_tapped", flow_id=1, weight=0, tap=number)
+        self.switch.write(~fy.P4TableEntry(table, match=fy.Match(**match), action=action))
+
+    def runTest(self) -> None:
+        self.limit_port()
+        self.set_qthresh(20)
+        self.add_flow(flow(), 1)
+        lost = 0
+        for number, loses in ((7, 1), (7, 0), (8, 1)):
+            self.tap(number)
+            self.burst(flow(), 1 + 3)
+            self.assertEqual(self.drops(REASON_QTHRESH)[0], lost, "no packet found three waiting")
+            lost += loses
+            self.burst(flow(), 3)
+            self.drain(1 + 3 + 3 - loses)
+            self.assertEqual(self.drops(REASON_QTHRESH)[0], lost)
+            self.assert_no_occupancy(1)
+
+
+class SpacedRefusals(QthreshTest):
+    """A flow that has just lost a packet may have twice its threshold waiting; later it loses the next one."""
+
+    def runTest(self) -> None:
+        self.limit_port()
+        match = {"egress_port": SLOW_PORT, "traffic_class": 0}
+        for spacing_us, waiting in ((60_000_000, 2 * 3), (1, 3)):
+            self.insert("policy", match, "set_qthresh_spaced", qthresh=3, weight=256, spacing_us=spacing_us)
+            self.add_flow(flow(spacing_us % 2), spacing_us % 2)
+            self.burst(flow(spacing_us % 2), 12)
+            self.drain(1 + waiting)
+            self.assertEqual(self.counter("flow_drops", spacing_us % 2)[0], 12 - 1 - waiting)
+            self.switch.write(-fy.P4TableEntry("policy", match=fy.Match(**match)))
