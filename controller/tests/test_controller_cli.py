@@ -98,7 +98,7 @@ def test_old_names_are_said_and_work(old: str, new: str, capsys: pytest.CaptureF
         (("status", "--switch", "s1=127.0.0.1"), 2, "must be NAME=HOST:PORT"),
         (("status", "--switch", "s1=127.0.0.1:99999"), 2, "with a port of 1 to 65535"),
         (("status", "--switch", "s3"), 3, "unknown switch 's3'; did you mean"),
-        (("threshold", "scheme", "droptail"), 3, "unknown scheme 'droptail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh"),
+        (("threshold", "scheme", "droptail"), 3, "unknown scheme 'droptail'; did you mean 'drop_tail'?; valid: drop_tail, lanes, qthresh"),
         (("config", "init", "--scheme", "qtresh"), 3, "unknown scheme 'qtresh'; did you mean 'qthresh'?"),
         (("threshold", "set"), 2, "needs PACKETS, --weight, or both"),
         (("run", "--flow-idle", "1ms"), 2, "--flow-idle 1ms is out of range: it must be between 1s and 86400s"),

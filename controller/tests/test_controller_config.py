@@ -131,7 +131,7 @@ def test_what_is_given_without_content_stays(text: str) -> None:
     [
         ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, far_sides"),
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
-        ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: unknown scheme 'drop-tail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh"),
+        ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: unknown scheme 'drop-tail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh, lanes"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),
         ("[[policies]]\nswitch='s1'\nport=3\n mode='auto'\nthreshold=4", "line 5, column 1: policies[0].threshold: with mode auto the loop decides it"),
         ("[[policies]]\nswitch='s1'\nport=3\nmode='manual'", "line 1, column 1: policies[0].threshold: mode manual needs one"),

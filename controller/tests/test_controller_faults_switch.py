@@ -38,6 +38,11 @@ def key(number: int) -> FlowKey:
     return FlowKey.from_digest({**digest, "src_port": 1024 + (number & 0x7FFF), "dst_port": 5001})
 
 
+def places(*numbers: int) -> dict[FlowKey, tuple[int, int]]:
+    """Flows of class 0 at port 3."""
+    return {key(number): (3, 0) for number in numbers}
+
+
 def table_of(update: p4r.Update) -> str | None:
     """The table of an update, None for another entity."""
     if not update.entity.HasField("table_entry"):
@@ -210,7 +215,7 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
             keeper = FlowKeeper(log, 30.0)
             for turn in range(20):
                 for start in range(0, 3000, 500):
-                    await keeper.add(client, [key(number) for number in range(start, start + 500)])
+                    await keeper.add(client, places(*range(start, start + 500)))
                 if turn == 10:
                     keeper._full_until_s = 0.0  # pyright: ignore[reportPrivateUsage]  # the pause is over: it asks once more
             assert len(keeper.table) == 10
@@ -223,7 +228,7 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
             # One of them goes, and there is room again.
             taken.pop()
             await keeper._delete(client, {key(0)})  # pyright: ignore[reportPrivateUsage]
-            await keeper.add(client, [key(2999)])
+            await keeper.add(client, places(2999))
             assert key(2999) in keeper.table
     log.close()
     told = switch.events("flows_missed")
@@ -238,7 +243,7 @@ async def test_the_last_slot_is_the_last(switch: LiveSwitch) -> None:
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
         keeper = FlowKeeper(log, 30.0)
         keeper.table = FlowTable(capacity=100)
-        await keeper.add(client, [key(number) for number in range(250)])
+        await keeper.add(client, places(*range(250)))
         assert len(keeper.table) == 100
         assert keeper.table.missed == 150
         assert len(await client.read_table("flow_v4")) == 100
@@ -257,10 +262,10 @@ async def test_a_refused_flow_pauses_and_the_memory_of_refused_ones_is_bounded(
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{port}"), write=True) as client:
             keeper = FlowKeeper(log, 30.0)
             for _ in range(30):
-                await keeper.add(client, [key(1), key(2)])
+                await keeper.add(client, places(1, 2))
             assert server.writes == 1
             assert keeper.digests()["refused"] == 60
-            await keeper.add(client, [key(number) for number in range(10, 200)])
+            await keeper.add(client, places(*range(10, 200)))
             assert len(keeper._pauses._pauses) == 50  # pyright: ignore[reportPrivateUsage]
             assert len(keeper.table) == 0
     log.close()

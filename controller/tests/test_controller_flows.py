@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper, flow_of, weight_of
+from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper, flow_of, metadata_of, weight_of
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
 from fairlane_controller.state.events import EventLog
@@ -79,6 +79,18 @@ async def test_an_entry_ages_out_by_its_own_idle_timeout_not_by_one_that_came_la
     assert set(client.deleted) == {key(2), key(3)}
 
 
+async def test_an_adopted_flow_has_its_port_and_class_again(tmp_path: Path) -> None:
+    entries = [key(1).entry(0), key(2).entry(1, weight=2.0), key(3).entry(2, weight=3.0), key(4).entry(3)]
+    entries[0].metadata = metadata_of((3, 1))
+    entries[1].metadata = metadata_of((511, 7), tuned=True, own=0.5)
+    entries[2].metadata = b"somebody else's"
+    keeper = FlowKeeper(EventLog(tmp_path / "events.jsonl"), idle_timeout_s=10.0)
+    assert await keeper.take_over(cast("SwitchClient", HeldEntries(entries))) == 4
+    assert keeper.places == {key(1): (3, 1), key(2): (511, 7)}
+    assert [keeper.own_weight(key(number)) for number in (1, 2, 3, 4)] == [None, 0.5, 3.0, None]
+    assert keeper.tuned([key(number) for number in (1, 2, 3, 4)], 10) == {key(2): 20}
+
+
 class SlowSwitch(HeldEntries):
     """A switch with flows' entries on which something else happens while one request is on its way."""
 
@@ -124,7 +136,7 @@ class SlowSwitch(HeldEntries):
             await asyncio.sleep(0)
         assert flow not in keeper.table
         listening.cancel()
-        await keeper.add(cast("SwitchClient", self), [flow])
+        await keeper.add(cast("SwitchClient", self), {flow: (3, 0)})
 
 
 async def test_a_flow_that_comes_back_while_it_is_tuned_is_not_tuned() -> None:

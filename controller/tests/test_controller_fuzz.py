@@ -48,7 +48,7 @@ MALFORMED: list[tuple[Any, str]] = [
     ({"op": "threshold_set", "switch": "s1"}, "threshold_set: port: must be given"),
     ({"op": "threshold_set", "switch": "s1", "port": "3"}, "threshold_set: port: '3': must be a valid integer"),
     ({"op": "threshold_set", "switch": "s1", "port": 3, "pakets": 1}, "pakets: unknown key; did you mean 'packets'"),
-    ({"op": "scheme_set", "switch": "s1", "port": 3, "scheme": "red"}, "scheme: 'red': must be 'drop_tail' or 'qthresh'"),
+    ({"op": "scheme_set", "switch": "s1", "port": 3, "scheme": "red"}, "scheme: 'red': must be 'drop_tail', 'qthresh' or 'lanes'"),
     ({"op": "table_write", "switch": "s1", "updates": [{"update": "insert", "table": "t", "match": {"a": {}}}]}, r"updates\[0\].match.a: "),
     ({"op": "table_write", "switch": "s1", "updates": {}}, "updates: {}: must be a valid list"),
     ({"op": "vc_add", "vc": "gold"}, "vc: 'gold': must be a valid dictionary"),

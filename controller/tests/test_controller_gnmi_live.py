@@ -835,3 +835,25 @@ def test_a_subscriber_that_does_not_read_costs_no_memory_and_nobody_else(switch:
         return rss_kb() - before
 
     assert asyncio.run(asyncio.wait_for(run(), 60)) < 40_000
+
+
+def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: queues that were added stay
+    with switch.loop():
+        said = switch.fairlane("threshold", "scheme", "lanes", "-p", "s1:3")
+        assert "s1:3 class 0: the flows share one queue: the port has" in said
+        assert "the flows share one queue" in switch.fairlane("threshold", "show")
+        said = switch.fairlane("ports", "set", "s1", "3", "--scheduler", "drr", "--queues", "64")
+        assert "policy of port 3 = 32 lanes, 16 lanes by hash" in said
+        assert _lanes(switch) == 32
+        assert "32 lanes" in switch.fairlane("threshold", "set", "7", "-p", "s1:3")  # the loop knows the new queues too
+        switch.fairlane("ports", "set", "s1", "3", "--scheduler", "strict")
+        assert _lanes(switch) == 0
+        switch.fairlane("undo")
+        assert _lanes(switch) == 32
+        switch.fairlane("threshold", "scheme", "drop_tail", "-p", "s1:3")
+        switch.fairlane("ports", "set", "s1", "3", "--scheduler", "strict")
+
+
+def _lanes(switch: LiveSwitch) -> int:
+    (row,) = json.loads(switch.fairlane("threshold", "show", "--json"))
+    return row["lanes"]

@@ -7,14 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Change, Control, Flow
-from sim_scenarios import RATE_BPS, RENO, VEGAS, cbr, fixed, scenario
+from sim_scenarios import DUMBBELL, RATE_BPS, RENO, VEGAS, cbr, fixed, scenario
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
 FAST, SLOW = cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000)
@@ -53,6 +54,21 @@ def test_a_weight_is_a_share(loop: bool) -> None:
     control = replace(fixed(6), measure=loop)
     result = run(scenario(replace(FAST, weight=2.0), replace(SLOW, weight=1.0), control=control))
     assert shares(result)["fast"] == pytest.approx(2 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize("threshold", [6, "auto"])
+def test_a_flood_takes_no_more_than_its_lane(threshold: int | Literal["auto"]) -> None:
+    topology = deepcopy(DUMBBELL)
+    topology["switches"]["s1"]["ports"]["3"] |= {"queues": 64, "scheduler": "drr"}
+    flood, reno = cbr("flood", "h1", 8_000_000), replace(RENO, sender="h2")
+    result = run(scenario(flood, reno, topology=topology, control=Control("lanes", threshold), duration_s=40.0))
+    assert shares(result)["flood"] == pytest.approx(0.5, abs=0.02)
+    assert result.ports[0].utilisation == pytest.approx(1.0, abs=0.001)
+
+
+def test_where_there_are_no_lanes_one_queue_has_thresholds() -> None:
+    lanes, qthresh = (run(scenario(FAST, SLOW, control=control)) for control in (Control("lanes", 6), fixed(6)))
+    assert lanes.flows == qthresh.flows
 
 
 def test_the_loop_measures_the_link_without_deciding() -> None:

@@ -49,7 +49,7 @@ async def change_port(
     dry_run: bool = False,
     packet_bytes: int | None = None,
 ) -> Changed:
-    """Make a change, all or nothing. With a run state the program's settings of the port follow its queue's capacity.
+    """Make a change, all or nothing. With a run state the program's settings of the port follow its queues.
 
     A limit of the program is never above the capacity, not even for a moment: it goes down before the queue does, and up after it.
     """
@@ -93,8 +93,9 @@ async def change_port(
 async def _program_change(
     endpoint: Endpoint, run: RunState | None, port: int, change: PortChange
 ) -> tuple[list[Request], list[str]]:
-    """The write that a change of a port's queue means for its program, and a sentence for each entry; nothing where it means none."""
-    if run is None or (change.queue_packets is None and change.queue_bytes is None):
+    """The write that a change of a port's queues means for its program, and a sentence for each entry; nothing where it means none."""
+    of_queues = (change.queue_packets, change.queue_bytes, change.queues, change.scheduler)
+    if run is None or of_queues.count(None) == len(of_queues):
         return [], []
     program = load_program(run.program)
     state = (run.switch(endpoint.name).port(port) or PortState(port=port)).model_copy(update=change.values_by_name)
@@ -102,12 +103,13 @@ async def _program_change(
         if not client.has_pipeline or program.missing_table(client.table_names()) is not None:
             return [], []
         current = await read_entries(client, program.tables)
+        wanted = entries_by_key(client, program.entries_for_queues(state, current))
+        keys = {*wanted}
         now = program.ports_of(endpoint.name, current).get(port)
-        if now is None:
-            return [], []
-        new = program.settings_for_queue(now, change.queue_packets, change.queue_bytes)
-        keys = entries_by_key(client, program.entries(state, now))
-        wanted = entries_by_key(client, program.entries(state, new))
+        if now is not None and (change.queue_packets is not None or change.queue_bytes is not None):
+            new = program.settings_for_queue(now, change.queue_packets, change.queue_bytes)
+            keys |= entries_by_key(client, program.entries(state, now)).keys()
+            wanted |= entries_by_key(client, program.entries(state, new))
         changes = difference({key: current[key] for key in keys if key in current}, wanted, program.tables)
         schema = client.switch.p4info
     if not changes:
@@ -121,7 +123,9 @@ async def _program_change(
 
 
 def _grows(change: PortChange, before: PortInfo) -> bool:
-    """Whether the queue gets more room."""
+    """Whether the port gets more queues, or its queue more room."""
+    if change.queues is not None:
+        return True
     packets, size = before.queue_packets or 0, before.queue_bytes or UNLIMITED
     new_packets = packets if change.queue_packets is None else change.queue_packets
     return (new_packets, size if change.queue_bytes is None else change.queue_bytes or UNLIMITED) > (packets, size)

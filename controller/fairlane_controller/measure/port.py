@@ -92,6 +92,8 @@ class PortMeasurement:
     t_res_source: str = ""
     """What `t_res_s` is of: `acks`, `probes` (2τ of the probes and the usual T_ACK of the ACKs, as old as that is), `probes_alone`
     (2τ: no ACK was ever timed); empty without it."""
+    longest_s: Estimate | None = None
+    "T_res of the flow whose path is longest."
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with units in the names; an infinite uncertainty is null."""
@@ -104,12 +106,13 @@ class PortMeasurement:
             "tau_s": plain(self.tau_s),
             "t_ack_s": plain(self.t_ack_s),
             "t_res_source": self.t_res_source,
+            "longest_s": plain(self.longest_s),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PortMeasurement:
         """The inverse of `to_json`."""
-        names = ("bw_bps", "t_res_s", "l_d_bytes", "n_c", "tau_s", "t_ack_s")
+        names = ("bw_bps", "t_res_s", "l_d_bytes", "n_c", "tau_s", "t_ack_s", "longest_s")
         known = {name: estimate for name in names if (estimate := parsed(data.get(name))) is not None}
         estimates = {name: known.get(name) for name in names}
         source = str(data.get("t_res_source", ""))
@@ -301,6 +304,7 @@ class PortMeter:
             tau_s=None if two_tau_s is None else _half(two_tau_s),
             t_ack_s=t_ack_s,
             t_res_source=source,
+            longest_s=max(self._flows_t_res(now_s), key=lambda e: e.value, default=None),
         )
 
     def _t_ack_now(self, now_s: float) -> Estimate | None:
@@ -325,8 +329,8 @@ class PortMeter:
                 return two_tau_s, "probes_alone"
         return of_acks, "" if of_acks is None else "acks"
 
-    def _port_t_res(self, now_s: float) -> Estimate | None:
-        """The median of the flows' own values: flows of one port may have different paths behind it."""
+    def _flows_t_res(self, now_s: float) -> list[Estimate]:
+        """Of each flow with three samples or more; of each at all where none has so many."""
         flows: list[Estimate] = []
         for flow_hash, window in list(self._t_res.items()):
             estimate = window.estimate(now_s)
@@ -334,9 +338,13 @@ class PortMeter:
                 del self._t_res[flow_hash]
             else:
                 flows.append(estimate)
-        if not flows:
+        return [e for e in flows if e.count >= 3] or flows
+
+    def _port_t_res(self, now_s: float) -> Estimate | None:
+        """The median of the flows' own values: flows of one port may have different paths behind it."""
+        trusted = self._flows_t_res(now_s)
+        if not trusted:
             return None
-        trusted = [e for e in flows if e.count >= 3] or flows
         ordered = sorted(trusted, key=lambda e: e.value)
         middle = ordered[(len(ordered) - 1) // 2]
         return Estimate(

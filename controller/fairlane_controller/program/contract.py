@@ -209,6 +209,16 @@ class Program:
         del packets, size
         return settings
 
+    def entries_for_queues(self, port: PortState, current: Entries) -> Iterable[P4TableEntry]:
+        """What is to be of a port's entries where its number of queues or its scheduler becomes that of `port`; those that stay may be left out.
+
+        Args:
+            port: as it will be.
+            current: the entries that the switch has in the program's `tables`.
+        """
+        del port, current
+        return ()
+
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
         """Problems that one value alone cannot show, each `key: what is wrong, and what is allowed`."""
         del config, run

@@ -268,6 +268,17 @@ def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any
             store.update(TOPOLOGY, put)
 
 
+def switch_now(run: RunState | None, name: str) -> SwitchState | None:
+    """A switch as its folder says it now: `fairlane ports set` may have changed it since `run` was read.
+
+    None without a run state, and for a switch that it does not name. Raises NO_TOPOLOGY and BAD_FILE.
+    """
+    if run is None:
+        return None
+    now = read_run_state(run.folder) if run.folder.parts else run
+    return next((switch for switch in now.switches if switch.name == name), None)
+
+
 def read_run_state(folder: Path) -> RunState:
     """The topology of a folder, validated; NO_TOPOLOGY, or BAD_FILE with the JSON pointer of what is wrong."""
     path = f"{folder / STATE_FILE}: {TOPOLOGY}"

@@ -8,7 +8,7 @@ transaction, all or nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from finsy import P4TableEntry
@@ -24,11 +24,13 @@ from fairlane_controller.programs.qthresh.policies import (
     Policy,
     PortLimit,
     Scheme,
+    fitted,
     need_limit,
 )
 from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, Write
 from fairlane_controller.programs.qthresh.table_write import plain_settings
+from fairlane_controller.state.run_state import RunState, SwitchState, switch_now
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient, same_entry
@@ -44,10 +46,12 @@ class Ports:
     limits: Mapping[int, PortLimit]
     policies: Mapping[tuple[int, int], P4TableEntry]
     "Entries by (egress port, class): what others wrote may be no policy of ours."
+    state: SwitchState | None = None
+    "What the run state says of the switch."
 
 
-async def read_ports(client: SwitchClient) -> Ports:
-    """One read; WRONG_PROGRAM when it runs another program."""
+async def read_ports(client: SwitchClient, run: RunState | None) -> Ports:
+    """One read, beside what the run state says now; WRONG_PROGRAM when the switch runs another program."""
     check_program("qthresh", client.table_names())
     entries = await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY))
     limits = [PortLimit.from_entry(entry) for entry in entries if entry.table_id == program.TABLE_PORT_LIMIT]
@@ -55,6 +59,7 @@ async def read_ports(client: SwitchClient) -> Ports:
     return Ports(
         {limit.port: limit for limit in limits},
         {(int(entry["egress_port"]), int(entry["traffic_class"])): entry for entry in policies},
+        switch_now(run, client.endpoint.name),
     )
 
 
@@ -115,6 +120,8 @@ def plan_policies(
         entry, known = current[switch].policies.get((port, traffic_class)), store.policy(*key)
         there = Policy.from_entry(entry) if entry is not None else None
         new, changed = DECIDE[request["op"]](f"{where(switch)}: port {port}", limit, there, known, request, key)
+        state = current[switch].state
+        new = fitted(new, state.port(port) if state is not None else None)
         changes = entries.setdefault(switch, [])
         if not same_entry(entry, new.entry):
             changes.append(EntryChange(entry, new.entry))
@@ -136,6 +143,11 @@ async def make(
 # ---- what is asked for -------------------------------------------------------------------------------------------------
 
 
+def _limiting(there: Policy | None) -> Scheme:
+    """The scheme with thresholds that is in force, or else qthresh."""
+    return there.scheme if there is not None and there.is_limited else Scheme.QTHRESH
+
+
 def _capacity_after(capacity_packets: int, weight: float) -> int:
     return min(capacity_packets, bounded_capacity(capacity_packets, weight))
 
@@ -143,10 +155,10 @@ def _capacity_after(capacity_packets: int, weight: float) -> int:
 def _set_threshold(
     where: str, limit: PortLimit, there: Policy | None, settings: PolicyState, request: Request, key: PolicyKey
 ) -> tuple[Policy, PolicyState]:
-    """Pin the threshold of a class by hand (mode manual, scheme qthresh); without `packets` change the weight only."""
+    """Pin the threshold of a class by hand (mode manual, scheme qthresh or lanes); without `packets` change the weight only."""
     packets: int | None = request.get("packets")
     asked: float | None = request.get("weight")
-    in_force = there.weight if there is not None and there.scheme is Scheme.QTHRESH else settings.weight
+    in_force = there.weight if there is not None and there.is_limited else settings.weight
     weight = asked if asked is not None else in_force
     program.encode_weight(weight)
     pinned: dict[str, object] = {}
@@ -157,25 +169,27 @@ def _set_threshold(
         packets = there.qthresh_packets
     else:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"{where} class {key[2]} has no threshold whose weight could change")
-    new = Policy(key[1], key[2], Scheme.QTHRESH, packets, weight)
-    return new, settings.model_copy(update={"weight": weight, **pinned})
+    new = policy_for(_limiting(there), key[1], key[2], there, weight=weight, packets=packets)
+    return replace(new, qthresh_packets=packets, weight=weight), settings.model_copy(
+        update={"weight": weight, **pinned}
+    )
 
 
 def _set_auto(
     where: str, limit: PortLimit, there: Policy | None, settings: PolicyState, request: Request, key: PolicyKey
 ) -> tuple[Policy, PolicyState]:
-    """Let the loop decide (mode auto, scheme qthresh); the threshold in force stays until it does. What is not given stays."""
+    """Let the loop decide (mode auto, scheme qthresh or lanes); the threshold in force stays until it does. What is not given stays."""
     del where
     k: float | None = request.get("k")
     asked: float | None = request.get("weight")
     if k is not None and not 0.1 <= k <= 100:
         raise FairlaneError(ErrorCode.OUT_OF_RANGE, f"k {k:g} is out of range: it must be between 0.1 and 100")
-    new = policy_for(Scheme.QTHRESH, key[1], key[2], there, weight=settings.weight)
+    new = policy_for(_limiting(there), key[1], key[2], there, weight=settings.weight)
     weight = asked if asked is not None else new.weight
     program.encode_weight(weight)
     most = max(QTHRESH_MIN_PACKETS, _capacity_after(limit.max_packets, weight))
     given = {name: request[name] for name in ("k", "self_tuning") if request.get(name) is not None}
-    new = Policy(key[1], key[2], Scheme.QTHRESH, min(new.qthresh_packets or most, most), weight)
+    new = replace(new, qthresh_packets=min(new.qthresh_packets or most, most), weight=weight)
     return new, settings.model_copy(update={"mode": Mode.AUTO, "weight": weight, **given})
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.loop_state import LoopState, read_loop_state
-from fairlane_controller.programs.qthresh.policies import Scheme, read_limits, read_policies
+from fairlane_controller.programs.qthresh.policies import Scheme, read_limits, read_policies, why_no_lanes
+from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 
 Row = dict[str, Any]
@@ -18,11 +19,13 @@ Row = dict[str, Any]
 async def read_thresholds(targets: Targets) -> list[Row]:
     """One row a managed (port, class)."""
     state = read_loop_state(targets.folder) if targets.folder else LoopState()
-    lists = await asyncio.gather(*(_thresholds(e, state, targets.folder is not None) for e in targets.endpoints))
+    states = {} if targets.run is None else {one.name: one for one in targets.run.switches}
+    read = (_thresholds(e, state, states.get(e.name), targets.folder is not None) for e in targets.endpoints)
+    lists = await asyncio.gather(*read)
     return [row for rows in lists for row in rows]
 
 
-async def _thresholds(endpoint: Endpoint, state: LoopState, remembered: bool) -> list[Row]:
+async def _thresholds(endpoint: Endpoint, state: LoopState, switch: SwitchState | None, remembered: bool) -> list[Row]:
     async with SwitchClient(endpoint) as client:
         limits, policies = await read_limits(client), await read_policies(client)
     rows: list[Row] = []
@@ -31,7 +34,8 @@ async def _thresholds(endpoint: Endpoint, state: LoopState, remembered: bool) ->
         for policy in mine:
             settings = state.policy(endpoint.name, port, policy.traffic_class)
             packets = policy.qthresh_packets
-            qthresh = policy.scheme is Scheme.QTHRESH and packets is not None
+            qthresh = policy.is_limited
+            of_lanes = policy.scheme is Scheme.LANES
             rows.append(
                 {
                     "switch": endpoint.name,
@@ -44,6 +48,8 @@ async def _thresholds(endpoint: Endpoint, state: LoopState, remembered: bool) ->
                     "mode": settings.mode.value if qthresh and remembered else None,
                     "k": settings.k,
                     "capacity_packets": limit.max_packets,
+                    "lanes": policy.lanes.own if of_lanes else None,
+                    "why_no_lanes": why_no_lanes(switch.port(port) if switch else None) if of_lanes and not policy.lanes.own else None,
                 }
             )  # fmt: skip
     return rows

@@ -61,6 +61,8 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
         ],
         empty="no port is managed",
     )  # fmt: skip
+    for row in rows:
+        _tell_no_lanes(row)
 
 
 @app.command("set")
@@ -113,7 +115,7 @@ def auto(
 
 @app.command("scheme")
 def scheme(
-    scheme: Annotated[str, typer.Argument(help="drop_tail or qthresh.")],
+    scheme: Annotated[str, typer.Argument(help="drop_tail, qthresh or lanes.")],
     port: PortOption = None,
     traffic_class: ClassOption = 0,
     dry_run: DryRunOption = False,
@@ -123,7 +125,10 @@ def scheme(
 ) -> None:
     """Choose the queue scheme of a class; all managed ports unless one is named.
 
-    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme drop_tail -p s1:3`
+    drop_tail: one queue. qthresh: one queue, a threshold for each flow. lanes: a queue for each flow, as long as its threshold; the port's scheduler
+    must be drr or wrr (`fairlane ports set s1:3 --scheduler drr --queues 4096`), else the flows share one queue as with qthresh.
+
+    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme lanes -p s1:3`
     """
     names = [one.value for one in Scheme]
     if scheme not in names:
@@ -143,15 +148,23 @@ def make(targets: Targets, port: int | None, request: dict[str, Any], *, every: 
         tell(change_all(targets, port, request, every=every), as_json)
 
 
+def _tell_no_lanes(row: dict[str, Any]) -> None:
+    if row.get("why_no_lanes"):
+        where = f"{row['switch']}:{row['port']} class {row['class']}"
+        print(f"{where}: the flows share one queue: {row['why_no_lanes']}")
+
+
 def tell(results: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(results)
         return
     for result in results:
         where = f"{result['switch']}:{result['port']} class {result['class']}"
-        if result["scheme"] == "qthresh":
-            print(f"{where}: Qthresh {result['qthresh_packets']} packets, weight {result['weight']:g}")
-        else:
+        if result["scheme"] == "drop_tail":
             print(f"{where}: {result['scheme']}")
+        else:
+            lanes = f"{result['lanes']} lanes, " if result.get("lanes") else ""
+            print(f"{where}: {lanes}Qthresh {result['qthresh_packets']} packets, weight {result['weight']:g}")
+        _tell_no_lanes(result)
         if result["via"] == "direct" and not result["remembered"]:
             print(f"{where}: the mode is not remembered (no run-state folder)")

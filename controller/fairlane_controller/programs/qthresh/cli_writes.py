@@ -8,6 +8,7 @@ checks and writes nothing.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -16,7 +17,7 @@ from fairlane_controller.cli.dry import DryResult, dry_result
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.history.journal import record
 from fairlane_controller.programs.qthresh import changes
-from fairlane_controller.programs.qthresh.control import policy_json
+from fairlane_controller.programs.qthresh.control import answer_json
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.store import Documents, Store
@@ -52,7 +53,7 @@ async def _directly(targets: Targets, request: dict[str, Any], made: history.Cha
         writers: dict[str, SwitchClient] = {}
         clients = {name: SwitchClient(one, write=len(endpoints) == 1) for name, one in endpoints.items()}
         await asyncio.gather(*(stack.enter_async_context(client) for client in clients.values()))
-        current = dict(zip(clients, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
+        current = await _read_all(targets, clients)
         plan = changes.plan_policies(current, store, request, lambda name: endpoints[name])
         for name in plan.change.entries:
             several = len(endpoints) > 1
@@ -66,9 +67,14 @@ async def _directly(targets: Targets, request: dict[str, Any], made: history.Cha
 
         await changes.make(plan, writers, store, write)
     return [
-        {"switch": name, **policy_json(policy), "via": "direct", "remembered": store.persistent}
+        {"switch": name, **answer_json(policy, current[name].state), "via": "direct", "remembered": store.persistent}
         for name, policy in plan.policies
     ]
+
+
+async def _read_all(targets: Targets, clients: Mapping[str, SwitchClient]) -> dict[str, changes.Ports]:
+    found = await asyncio.gather(*(changes.read_ports(client, targets.run) for client in clients.values()))
+    return dict(zip(clients, found, strict=True))
 
 
 def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[DryResult]:
@@ -80,7 +86,7 @@ def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, ever
         async with AsyncExitStack() as stack:
             for client in clients.values():
                 await stack.enter_async_context(client)
-            current = dict(zip(clients, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
+            current = await _read_all(targets, clients)
             asked = {**request, "port": port, "every": every}
             plan = changes.plan_policies(current, store, asked, lambda name: clients[name].endpoint)
             await changes.make(plan, clients, store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,20 +22,32 @@ from fairlane_controller.program.control import Session, SwitchControl, enable_d
 from fairlane_controller.program.registry import runs_program
 from fairlane_controller.programs.qthresh import changes, why
 from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider
+from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, capacity_of_flow, measured_for
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.hash_key import give_hash_key
 from fairlane_controller.programs.qthresh.loop_state import Mode
 from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.programs.qthresh.policies import (
+    Policy,
+    PortLimit,
+    Scheme,
+    read_limits,
+    read_policies,
+    why_no_lanes,
+)
 from fairlane_controller.programs.qthresh.setup import set_up_entries
 from fairlane_controller.programs.qthresh.shares import FlowCount, ShareTuner
 from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
 
 if TYPE_CHECKING:
     from fairlane_controller.programs.qthresh.topology import QthreshTopology
+
+
+SPACING_TRIPS = 3.0
+"""Between two refusals of a flow in its lane, in T_res: a round trip in which a whole threshold by (9), about two windows, waits."""
 
 
 class QthreshControl(SwitchControl):
@@ -117,7 +129,7 @@ class QthreshControl(SwitchControl):
         self._deciders = {
             key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)
             for key, policy in policies.items()
-            if policy.scheme is Scheme.QTHRESH
+            if policy.is_limited
         }
         self._outcomes.clear()
 
@@ -251,7 +263,7 @@ class QthreshControl(SwitchControl):
 
     def _tunes(self, key: tuple[int, int]) -> bool:
         settings = self._store.policy(self._name, *key)
-        return settings.mode is Mode.AUTO and settings.self_tuning
+        return settings.mode is Mode.AUTO and settings.self_tuning and self._policies[key].is_shared
 
     async def _evaluate(self, client: SwitchClient, key: tuple[int, int]) -> None:
         port, traffic_class = key
@@ -261,13 +273,13 @@ class QthreshControl(SwitchControl):
         if settings.mode is not Mode.AUTO or limit is None:
             return
         now = _now_s()
-        measured = self.measurement(port, now)
+        measured = measured_for(policy.lanes.own, self.measurement(port, now))
         decision = decider.evaluate(
             now,
             measured,
             weight=policy.weight,
             k=settings.k,
-            capacity_packets=limit.max_packets,
+            capacity_packets=capacity_of_flow(policy.lanes.own, limit.max_packets, measured),
             min_packets=settings.min_packets,
             max_packets=settings.max_packets,
         )
@@ -278,7 +290,9 @@ class QthreshControl(SwitchControl):
             return
         self._waiting.discard(key)
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
-            new = Policy(port, traffic_class, Scheme.QTHRESH, decision.qthresh_packets, policy.weight)
+            new = replace(policy, qthresh_packets=decision.qthresh_packets)
+            if policy.lanes.own and measured.t_res_s is not None:
+                new = replace(new, spacing_us=round(SPACING_TRIPS * 1e6 * measured.t_res_s.value))
             if not await self._put_threshold(client, new):
                 return
             self._policies[key] = new
@@ -322,25 +336,25 @@ class QthreshControl(SwitchControl):
         client = self.session.connected()
         name = self._name
         async with self.session.writes:
-            current = {name: await changes.read_ports(client)}
+            current = {name: await changes.read_ports(client, self.topology.run)}
             plan = changes.plan_policies(current, self._store, request, lambda _: self.session.endpoint)
             await changes.make(plan, {name: client}, self._store)
             ((_, new),) = plan.policies
-            return await self.adopt(new, current[name].limits, request)
+            return await self.adopt(new, current[name], request)
 
-    async def adopt(self, new: Policy, limits: Mapping[int, PortLimit], request: dict[str, Any]) -> dict[str, Any]:
+    async def adopt(self, new: Policy, current: changes.Ports, request: dict[str, Any]) -> dict[str, Any]:
         """Go on from a policy that was written as `request` asks, and tell it; the caller holds `writes`. Returns it as plain data."""
-        self._limits = dict(limits)
+        self._limits = dict(current.limits)
         self._policies[new.key] = new
         self._store.remember(self._name, self._policies.values())
-        if not self._tunes(new.key) or new.scheme is not Scheme.QTHRESH:
+        if not self._tunes(new.key):
             await self._end_tuning(self.session.connected(), new.key)
-        if new.scheme is Scheme.QTHRESH:
+        if new.is_limited:
             decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
             decider.in_force_packets = new.qthresh_packets
         else:
             self._deciders.pop(new.key, None)
-        policy = policy_json(new)
+        policy = answer_json(new, current.state)
         self._policy_event("changed", new.key, why=why.explain_request(request, policy), request=request, policy=policy)
         return policy
 
@@ -349,10 +363,10 @@ class QthreshControl(SwitchControl):
         self._limits = await read_limits(client)
         self._policies = await read_policies(client)
         for key in [*self._deciders]:
-            if key not in self._policies or self._policies[key].scheme is not Scheme.QTHRESH:
+            if key not in self._policies or not self._policies[key].is_limited:
                 del self._deciders[key]
         for key, policy in self._policies.items():
-            if policy.scheme is Scheme.QTHRESH:
+            if policy.is_limited:
                 decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide))
                 decider.in_force_packets = policy.qthresh_packets
         for key in [key for key in self._tuners if key not in self._deciders or not self._tunes(key)]:
@@ -390,10 +404,19 @@ def _now_s() -> float:
 
 def policy_json(policy: Policy) -> dict[str, Any]:
     """A policy as plain data."""
-    return {
+    data = {
         "port": policy.port,
         "class": policy.traffic_class,
         "scheme": policy.scheme.value,
         "qthresh_packets": policy.qthresh_packets,
         "weight": policy.weight,
     }
+    return {**data, "lanes": policy.lanes.own} if policy.scheme is Scheme.LANES else data
+
+
+def answer_json(policy: Policy, state: SwitchState | None) -> dict[str, Any]:
+    """A policy as the answer to who asked for it: `why_no_lanes` is there where the switch of that state cannot give its flows lanes."""
+    data = policy_json(policy)
+    if policy.scheme is Scheme.LANES and not policy.lanes.own:
+        data["why_no_lanes"] = why_no_lanes(state.port(policy.port) if state is not None else None)
+    return data

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -164,6 +164,24 @@ class ThresholdDecider:
         if not self.may_write(now_s):
             return say(Outcome.HOLD, "written less than the minimum interval ago")
         return say(Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}")
+
+
+def measured_for(lanes: int, measured: PortMeasurement) -> PortMeasurement:
+    """What (9) is to go by: in `lanes` the longest path, because each flow has to fill its lane by itself."""
+    known = measured.t_res_s, measured.longest_s
+    if not lanes or known[0] is None or known[1] is None or known[1].value <= known[0].value:
+        return measured
+    return replace(measured, t_res_s=replace(known[0], value=known[1].value, uncertainty=known[1].uncertainty))
+
+
+def capacity_of_flow(lanes: int, capacity_packets: int, measured: PortMeasurement) -> int:
+    """The most packets that may wait of one flow: what the port holds, in `lanes` divided by the flows that there are.
+
+    Where all share one queue, thresholds above that are no harm: what waits together is bounded by the port.
+    """
+    if not lanes or measured.n_c is None:
+        return capacity_packets
+    return max(qthresh.QTHRESH_MIN_PACKETS, int(capacity_packets / max(1.0, measured.n_c.value)))
 
 
 def bounded_capacity(capacity_packets: int, weight: float) -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -30,15 +31,29 @@ BATCH_FLOWS = 500
 FULL_PAUSE_S = 1.0
 "Pause before the next new entry after the switch reported a full table."
 
-TUNED = b"tuned"
-"""Metadata of an entry whose weight in the switch is ours (`FlowKeeper.tune`); behind it the flow's own weight, if it has one."""
+_METADATA = re.compile(rb"(?:(?P<port>\d{1,3})/(?P<class>[0-7]))?(?P<tuned> ?tuned(?P<own>\d*))?")
+"""Of our entries: `PORT/CLASS` of the flow; behind it ` tuned` where the weight in the switch is the law's, with the flow's own weight in
+1/256, if it has one."""
+
+
+def metadata_of(place: tuple[int, int] | None, *, tuned: bool = False, own: float | None = None) -> bytes:
+    """What a flow's entry says beside its action: its place, that its weight is tuned, its own weight."""
+    where = "" if place is None else f"{place[0]}/{place[1]}"
+    weight = "" if own is None else program.encode_weight(own)
+    return (where + (f" tuned{weight}" if tuned else "")).encode()
+
+
+def place_of(entry: P4TableEntry) -> tuple[int, int] | None:
+    """(egress port, class) of the flow, where its entry says so."""
+    found = _METADATA.fullmatch(entry.metadata)
+    return (int(found["port"]), int(found["class"])) if found and found["port"] else None
 
 
 def weight_of(entry: P4TableEntry) -> float | None:
     """The flow's own weight out of its entry; None: it has its class's."""
-    if entry.metadata.startswith(TUNED):
-        own = entry.metadata[len(TUNED) :]
-        return program.decode_weight(int(own)) if own.isdigit() else None
+    found = _METADATA.fullmatch(entry.metadata)
+    if found and found["tuned"]:
+        return program.decode_weight(int(found["own"])) if found["own"] else None
     action = entry.action
     if not isinstance(action, P4TableAction) or not action.args.get("weight"):
         return None
@@ -47,8 +62,8 @@ def weight_of(entry: P4TableEntry) -> float | None:
 
 def tuned_weight_of(entry: P4TableEntry) -> int | None:
     """The weight in 1/256 that tuning gave the entry; None when it is not tuned."""
-    action = entry.action
-    if not entry.metadata.startswith(TUNED) or not isinstance(action, P4TableAction):
+    action, found = entry.action, _METADATA.fullmatch(entry.metadata)
+    if not found or not found["tuned"] or not isinstance(action, P4TableAction):
         return None
     return int(action.args.get("weight", 0)) or None
 
@@ -67,7 +82,7 @@ class FlowKeeper:
         self.table = FlowTable()
         self.counts_of_new = NewFlowCounts()
         self.places: dict[FlowKey, tuple[int, int]] = {}
-        "(egress port, class) of the flows whose digest we saw; not of adopted ones."
+        "(egress port, class) of the flows, by their digests and by what their entries say."
         self._log = log
         self._idle_timeout_s = idle_timeout_s
         self.weight_of_new = weight_of_new
@@ -96,7 +111,8 @@ class FlowKeeper:
         keyed = {flow_of(entry)[0]: entry for entry in entries}
         self._own = {key: own for key, entry in keyed.items() if (own := weight_of(entry)) is not None}
         self._tuned = {key: tuned for key, entry in keyed.items() if (tuned := tuned_weight_of(entry)) is not None}
-        self.places = {key: place for key, place in self.places.items() if key in self.table}
+        said = {key: place for key, entry in keyed.items() if (place := place_of(entry)) is not None}
+        self.places = {key: place for key, place in (self.places | said).items() if key in self.table}
         self._pauses.clear()
         self._full_until_s = 0.0
         await self._delete(client, doubled)
@@ -144,7 +160,6 @@ class FlowKeeper:
                 self._inserting = len(places)
                 await self.add(client, places)
                 self._inserting = 0
-                self.places.update({key: place for key, place in places.items() if key in self.table})
 
     async def listen_idle(self, client: SwitchClient) -> None:
         """Delete the entries that aged out, until cancelled."""
@@ -158,14 +173,15 @@ class FlowKeeper:
             await asyncio.sleep(period_s)
             await self._sweep(client, await self._read(client))
 
-    async def add(self, client: SwitchClient, keys: Iterable[FlowKey]) -> None:
-        """Insert entries for the flows that have none; one batch. A refused one stays in its fallback slot, and is tried
-        again when it is new once more and its pause is over."""
+    async def add(self, client: SwitchClient, places: Mapping[FlowKey, tuple[int, int]]) -> None:
+        """Insert entries for the flows that have none, with their (egress port, class); one batch. A refused one stays in its
+        fallback slot, and is tried again when it is new once more and its pause is over."""
         added: list[FlowKey] = []
         updates: list[Any] = []
         now_s, counts, missed = asyncio.get_running_loop().time(), self.counts_of_new, 0
-        for key in keys:
+        for key, place in places.items():
             if key in self.table:
+                self.places[key] = place
                 counts.known += 1
                 continue
             if self._pauses.holds(key, now_s):
@@ -180,7 +196,10 @@ class FlowKeeper:
             weight = self.weight_of_new(key) if self.weight_of_new else None
             if weight is not None:
                 self._own[key] = weight
-            updates.append(+key.entry(slot, self._idle_timeout_s, weight))
+            entry = key.entry(slot, self._idle_timeout_s, weight)
+            entry.metadata = metadata_of(place)
+            self.places[key] = place
+            updates.append(+entry)
         failed = await client.write_each_with_reasons(updates)
         taken: list[FlowKey] = []
         for position, key in enumerate(added):
@@ -228,8 +247,7 @@ class FlowKeeper:
         updates: list[Any] = []
         for key, weight in changed.items():
             entry = key.entry(self.table.slot(key), self._idle_timeout_s, program.decode_weight(weight))
-            own = self._own.get(key)
-            entry.metadata = TUNED + (b"" if own is None else str(program.encode_weight(own)).encode())
+            entry.metadata = metadata_of(self.places.get(key), tuned=True, own=self._own.get(key))
             updates.append(~entry)
         before = {key: self._tuned.get(key) for key in changed}
         self._tuned |= changed  # before it is written: a flow that goes meanwhile, and maybe comes back, is not tuned
@@ -258,6 +276,8 @@ class FlowKeeper:
         """Give these flows their own or their class's weight back; returns how many were changed."""
         tuned = [key for key in keys if key in self._tuned and key in self.table]
         entries = [key.entry(self.table.slot(key), self._idle_timeout_s, self._own.get(key)) for key in tuned]
+        for key, entry in zip(tuned, entries, strict=True):
+            entry.metadata = metadata_of(self.places.get(key))
         failed = await client.write_each([~entry for entry in entries])
         for position, key in enumerate(tuned):
             if position not in failed:

@@ -96,6 +96,11 @@ class FlowKey:
         return f"{protocol} {left}:{self.src_port} > {right}:{self.dst_port}{vlan}"
 
 
+RESTING_SLOTS = 256
+"""So many slots rest after their flows have gone, so that a packet still queued from one does not count against the next. Further ones are
+given again before new ones: few flows have small slots, and so lanes of their own (`policies.Lanes`)."""
+
+
 @dataclass
 class FlowTable:
     """Slots 0..capacity-1 given to flows, each to one only; memory grows with the flows that exist, and no further."""
@@ -124,16 +129,15 @@ class FlowTable:
     def allocate(self, key: FlowKey) -> int | None:
         """A free slot for a new flow; None when the flow has one already, or (counted in `missed`) none is free.
 
-        The slot that was freed longest ago comes first among the used ones, so that a packet still queued from a
-        flow that aged out does not count against the next.
+        The slot that was freed longest ago comes first among the used ones.
         """
         if key in self._slots:
             return None
-        if self._next < self.capacity:
+        if len(self._freed) > RESTING_SLOTS or (self._freed and self._next == self.capacity):
+            slot = self._freed.popleft()
+        elif self._next < self.capacity:
             slot = self._next
             self._next += 1
-        elif self._freed:
-            slot = self._freed.popleft()
         else:
             self.missed += 1
             return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh import why
-from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider
+from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, capacity_of_flow, measured_for
 from fairlane_controller.programs.qthresh.loop_state import Mode
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Scheme
@@ -47,7 +47,7 @@ class DryFollower:
         for switch in await ask(self._run.folder, {"op": "status"}):
             for policy in switch["policies"]:
                 key = str(switch["switch"]), int(policy["port"]), int(policy["class"])
-                if policy["scheme"] == Scheme.QTHRESH.value and key[:2] in measured:
+                if policy["scheme"] != Scheme.DROP_TAIL.value and key[:2] in measured:
                     self._decide(key, policy, measured[key[:2]])
 
     def _decide(self, key: tuple[str, int, int], policy: dict[str, Any], measured: PortMeasurement) -> None:
@@ -59,12 +59,13 @@ class DryFollower:
         if settings.mode is not Mode.AUTO:
             return
         now_s = asyncio.get_running_loop().time()
+        measured = measured_for(policy.get("lanes", 0), measured)
         decision = decider.evaluate(
             now_s,
             measured,
             weight=float(policy["weight"]),
             k=settings.k,
-            capacity_packets=self._capacity(key[0], key[1]),
+            capacity_packets=capacity_of_flow(policy.get("lanes", 0), self._capacity(key[0], key[1]), measured),
             min_packets=settings.min_packets,
             max_packets=settings.max_packets,
         )

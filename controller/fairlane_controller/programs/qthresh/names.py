@@ -19,7 +19,11 @@ TABLE_PORT_LIMIT = "port_limit"
 TABLE_FLOW = {4: "flow_v4", 6: "flow_v6"}
 ACTION_SET_PORT_LIMIT = "set_port_limit"
 ACTION_SET_QTHRESH = "set_qthresh"
+ACTION_SET_QTHRESH_SPACED = "set_qthresh_spaced"
+ACTION_SET_LANES = "set_lanes"
 ACTION_DROP_TAIL = "drop_tail"
+SCHEMES = {ACTION_SET_QTHRESH: "qthresh", ACTION_SET_QTHRESH_SPACED: "qthresh", ACTION_SET_LANES: "lanes"}
+"Actions of policies with thresholds, and the scheme that each is."
 ACTION_SET_FLOW = "set_flow"
 ACTION_SET_FLOW_WEIGHTED = "set_flow_weighted"
 DIGEST_NEW_FLOW = "new_flow_t"

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.state.run_state import PortState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import UNLIMITED, check_port
 
@@ -26,6 +27,46 @@ class Scheme(str, Enum):
 
     DROP_TAIL = "drop_tail"
     QTHRESH = "qthresh"
+    LANES = "lanes"
+    "As qthresh, and each flow has a queue of its own, served by its weight."
+
+
+LANE_SCHEDULERS = ("drr", "wrr")
+"What serves the queues of a port by their weights."
+LEAST_QUEUES = 4
+"Of a port with lanes: one for what is in no lane, two for flows with an entry, one for the others."
+
+
+class Lanes(NamedTuple):
+    """Queues of a port that are lanes, each a power of two; 0: the port has none, and all flows share one queue."""
+
+    own: int = 0
+    "Of flows with an entry."
+    by_hash: int = 0
+    "Of flows without one."
+
+
+NO_LANES = Lanes()
+
+
+def lanes_of(port: PortState | None) -> Lanes:
+    """The lanes that a port's queues make; none where it has too few or does not serve them by weight (`why_no_lanes`)."""
+    if port is None or why_no_lanes(port):
+        return NO_LANES
+    own = 1 << (port.queues - 2).bit_length() - 1
+    return Lanes(own, 1 << (port.queues - 1 - own).bit_length() - 1)
+
+
+def why_no_lanes(port: PortState | None) -> str:
+    """Why flows of a port share one queue; empty where they need not."""
+    if port is None:
+        return "nothing says what queues the port has"
+    if port.scheduler in LANE_SCHEDULERS and port.queues >= LEAST_QUEUES:
+        return ""
+    return (
+        f"the port has {port.queues or 'an unknown number of'} queues and the scheduler {port.scheduler or 'unknown'}; "
+        f"lanes need at least {LEAST_QUEUES} and {' or '.join(LANE_SCHEDULERS)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -67,13 +108,17 @@ class Policy:
     scheme: Scheme
     qthresh_packets: int | None = None
     weight: float = 1.0
+    lanes: Lanes = NO_LANES
+    "With scheme lanes; none: thresholds in one queue."
+    spacing_us: int = 0
+    "Between two refusals of a flow that has no more than twice its threshold waiting; 0: none."
 
     def __post_init__(self) -> None:
         check_port(self.port)
         program.check_class(self.traffic_class)
-        if self.scheme is Scheme.QTHRESH:
+        if self.is_limited:
             if self.qthresh_packets is None:
-                raise FairlaneError(ErrorCode.BAD_INPUT, "the scheme qthresh needs a threshold in packets")
+                raise FairlaneError(ErrorCode.BAD_INPUT, f"the scheme {self.scheme.value} needs a threshold in packets")
             program.check_threshold(self.qthresh_packets)
             if self.qthresh_packets * program.encode_weight(self.weight) < program.WEIGHT_ONE:
                 least = 1 / self.qthresh_packets
@@ -89,14 +134,31 @@ class Policy:
         return self.port, self.traffic_class
 
     @property
+    def is_limited(self) -> bool:
+        """Whether each flow has a threshold."""
+        return self.scheme is not Scheme.DROP_TAIL
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the flows share one queue, so that their thresholds decide about their shares."""
+        return self.is_limited and not self.lanes.own
+
+    @property
     def entry(self) -> P4TableEntry:
         """The entry."""
         match = P4TableMatch(egress_port=self.port, traffic_class=self.traffic_class)
-        if self.scheme is Scheme.DROP_TAIL:
+        if not self.is_limited:
             action = P4TableAction(program.ACTION_DROP_TAIL)
         else:
-            weight = program.encode_weight(self.weight)
-            action = P4TableAction(program.ACTION_SET_QTHRESH, qthresh=self.qthresh_packets, weight=weight)
+            given = {"qthresh": self.qthresh_packets, "weight": program.encode_weight(self.weight)}
+            if self.scheme is Scheme.LANES:
+                own, by_hash = self.lanes
+                given["spacing_us"] = self.spacing_us
+                action = P4TableAction(program.ACTION_SET_LANES, **given, lanes=own, lanes_by_hash=by_hash)
+            elif self.spacing_us:
+                action = P4TableAction(program.ACTION_SET_QTHRESH_SPACED, **given, spacing_us=self.spacing_us)
+            else:
+                action = P4TableAction(program.ACTION_SET_QTHRESH, **given)
         return P4TableEntry(program.TABLE_POLICY, match=match, action=action)
 
     @classmethod
@@ -104,13 +166,22 @@ class Policy:
         """The inverse of `entry`; None for a threshold or weight of 0, which others may have written."""
         match, args = _parts(entry)
         port, traffic_class = int(match["egress_port"]), int(match["traffic_class"])
-        if not isinstance(entry.action, P4TableAction) or entry.action.name != program.ACTION_SET_QTHRESH:
+        name = entry.action.name if isinstance(entry.action, P4TableAction) else ""
+        scheme = program.SCHEMES.get(name)
+        if scheme is None:
             return cls(port, traffic_class, Scheme.DROP_TAIL)
+        lanes = Lanes(int(args.get("lanes", 0)), int(args.get("lanes_by_hash", 0)))
         try:
             weight = program.decode_weight(int(args["weight"]))
-            return cls(port, traffic_class, Scheme.QTHRESH, int(args["qthresh"]), weight)
+            spacing_us = int(args.get("spacing_us", 0))
+            return cls(port, traffic_class, Scheme(scheme), int(args["qthresh"]), weight, lanes, spacing_us)
         except FairlaneError:
             return None
+
+
+def fitted(policy: Policy, port: PortState | None) -> Policy:
+    """The policy with the lanes of its port, where it is to have lanes."""
+    return replace(policy, lanes=lanes_of(port)) if policy.scheme is Scheme.LANES else policy
 
 
 def _parts(entry: P4TableEntry) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -25,7 +25,7 @@ from fairlane_controller.errors import unknown_name
 from fairlane_controller.programs.qthresh import names, view
 from fairlane_controller.programs.qthresh.check import problems_of
 from fairlane_controller.programs.qthresh.in_force import limit_settings, read_config
-from fairlane_controller.programs.qthresh.policies import Scheme
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, fitted
 from fairlane_controller.programs.qthresh.settings import QthreshLoop, QthreshPort, QthreshSections
 from fairlane_controller.programs.qthresh.setup import SetupPlan
 from fairlane_controller.programs.qthresh.store import LoopStore
@@ -52,7 +52,7 @@ class Qthresh(Program):
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
         names.TABLE_POLICY: "use `fairlane threshold` or `fairlane threshold scheme`",
     }
-    units = {"qthresh": "packets", "weight": "1/256"}
+    units = {"qthresh": "packets", "weight": "1/256", "lanes": "lanes", "lanes_by_hash": "lanes by hash"}
     columns = view.COLUMNS
     kinds = view.KINDS
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
@@ -74,6 +74,12 @@ class Qthresh(Program):
         return settings.model_copy(
             update={"limit_packets": packets or settings.limit_packets, "limit_bytes": limit_bytes}
         )
+
+    def entries_for_queues(self, port: PortState, current: Entries) -> Iterable[P4TableEntry]:
+        """Policies with lanes, as many as the port has then."""
+        held = (Policy.from_entry(entry) for entry in current.values() if entry.table_id == names.TABLE_POLICY)
+        mine = (one for one in held if one is not None and one.port == port.port and one.scheme is Scheme.LANES)
+        return [fitted(one, port).entry for one in mine]
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
         """Limits, classes, policies."""

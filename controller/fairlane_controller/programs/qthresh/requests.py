@@ -30,7 +30,7 @@ class _ThresholdAuto(_Place):
     self_tuning: bool | None = None
 
 
-Scheme = Literal["drop_tail", "qthresh"]
+Scheme = Literal["drop_tail", "qthresh", "lanes"]
 
 
 class _SchemeSet(_Place):

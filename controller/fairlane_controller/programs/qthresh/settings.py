@@ -125,7 +125,7 @@ class PolicyConfig(Section):
                     raise ValueError(f"{name}: drop_tail has none; leave it out, or set scheme to qthresh")
         if self.mode is Mode.AUTO and self.threshold is not None:
             raise ValueError("threshold: with mode auto the loop decides it; leave it out, or set mode to manual")
-        if self.mode is Mode.MANUAL and self.threshold is None and self.scheme is Scheme.QTHRESH:
+        if self.mode is Mode.MANUAL and self.threshold is None and self.scheme is not Scheme.DROP_TAIL:
             raise ValueError("threshold: mode manual needs one, in packets")
         low, high = self.min_packets, self.max_packets
         if low is not None and high is not None and low > high:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from finsy import P4TableEntry
 
@@ -12,10 +12,12 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Plan, Wanted
 from fairlane_controller.programs.qthresh.names import TABLE_POLICY
 from fairlane_controller.programs.qthresh.policies import (
+    NO_LANES,
     START_QTHRESH_PACKETS,
     Policy,
     PortLimit,
     Scheme,
+    fitted,
 )
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.difference import Entries
@@ -42,11 +44,12 @@ def policy_for(
     weight: float = 1.0,
     packets: int = START_QTHRESH_PACKETS,
 ) -> Policy:
-    """The policy after a change of scheme: a threshold and weight in force stay, else `packets` and `weight` hold."""
+    """The policy after a change of scheme, without lanes (`fitted`): a threshold and weight in force stay, else `packets` and `weight` hold."""
     if scheme is Scheme.DROP_TAIL:
         return Policy(port, traffic_class, scheme)
     if held is not None and held.qthresh_packets is not None:
-        return Policy(port, traffic_class, scheme, held.qthresh_packets, held.weight)
+        spacing_us = held.spacing_us if scheme is Scheme.LANES else 0
+        return replace(held, scheme=scheme, lanes=NO_LANES, spacing_us=spacing_us)
     return Policy(port, traffic_class, scheme, packets, weight)
 
 
@@ -66,14 +69,14 @@ def set_up_entries(
     ports = run.managed_ports(state)
     entries = [limit_of(state, port).entry for port in ports]
     known = {policy.key: policy for policy in policies}
-    entries += [policy.entry for policy in known.values()]
+    entries += [fitted(policy, state.port(policy.port)).entry for policy in known.values()]
     for port in ports:
         for traffic_class in classes:
             if (port.port, traffic_class) in known:
                 continue
             before = current.get((port.port, traffic_class))
             if scheme is not None:
-                entries.append(policy_for(scheme, port.port, traffic_class, before).entry)
+                entries.append(fitted(policy_for(scheme, port.port, traffic_class, before), port).entry)
             elif before is None:
                 entries.append(Policy(port.port, traffic_class, Scheme.DROP_TAIL).entry)
     return entries

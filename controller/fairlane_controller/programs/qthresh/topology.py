@@ -66,7 +66,7 @@ class QthreshTopology(TopologyControl):
                 agent.control.use_options()
             return {"rules": len(rules.rules)}
         if request["op"] == "policies":
-            return await change_policies(agents, self.store, request)
+            return await change_policies(agents, self.run, self.store, request)
         if request["op"] in TopologyControl.requests:
             return await super().handle(agents, request)
         return await _control(find_by_name("switch", str(request["switch"]), agents)).change(request)
@@ -86,7 +86,7 @@ Request = dict[str, Any]
 
 
 async def change_policies(
-    agents: Mapping[str, SwitchAgent], store: LoopStore, request: Request
+    agents: Mapping[str, SwitchAgent], run: RunState | None, store: LoopStore, request: Request
 ) -> list[dict[str, Any]]:
     """`policies`: a change on several switches, all or none; returns the policies then in force.
 
@@ -101,7 +101,8 @@ async def change_policies(
         for agent in chosen.values():
             await stack.enter_async_context(agent.writes)
         clients = {name: agent.connected() for name, agent in chosen.items()}
-        current = dict(zip(clients, await asyncio.gather(*map(changes.read_ports, clients.values())), strict=True))
+        found = await asyncio.gather(*(changes.read_ports(client, run) for client in clients.values()))
+        current = dict(zip(clients, found, strict=True))
         plan = changes.plan_policies(current, store, asked, lambda name: chosen[name].endpoint)
         intent = making.get()
 
@@ -116,7 +117,7 @@ async def change_policies(
         results: list[dict[str, Any]] = []
         for name, new in plan.policies:
             told = {**asked, "switch": name, "port": new.port}
-            results.append({"switch": name, **await _control(chosen[name]).adopt(new, current[name].limits, told)})
+            results.append({"switch": name, **await _control(chosen[name]).adopt(new, current[name], told)})
         return results
 
 

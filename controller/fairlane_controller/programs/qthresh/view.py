@@ -13,7 +13,7 @@ from fairlane_controller.programs.qthresh import names
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.flows import PROTOCOLS
 from fairlane_controller.programs.qthresh.loop_state import POLICIES, LoopState, loop_state_of
-from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit
 from fairlane_controller.programs.qthresh.routes import Routes
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
@@ -126,7 +126,7 @@ async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | N
 
 
 def _class_row(switch: str, policy: Policy, state: LoopState | None) -> Row:
-    qthresh = policy.qthresh_packets if policy.scheme is Scheme.QTHRESH else None
+    qthresh = policy.qthresh_packets if policy.is_limited else None
     settings = state.policy(switch, policy.port, policy.traffic_class) if state is not None else None
     effective = None
     if qthresh is not None:
@@ -226,7 +226,7 @@ def _threshold_of(entry: P4TableEntry, policy: Policy | None) -> dict[str, float
     action = entry.action
     own = int(action.args.get("weight", 0) or 0) if isinstance(action, P4TableAction) else 0
     fixed = own or (names.encode_weight(policy.weight) if policy is not None else 0)
-    qthresh = policy.qthresh_packets if policy is not None and policy.scheme is Scheme.QTHRESH else None
+    qthresh = policy.qthresh_packets if policy is not None and policy.is_limited else None
     return {
         "qthresh_packets": qthresh * fixed >> 8 if fixed and qthresh is not None else None,
         "weight": names.decode_weight(fixed) if fixed else None,

@@ -13,7 +13,7 @@ from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import bounded_capacity
 from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
-from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme
+from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, fitted
 from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import PortState, RunState
@@ -51,7 +51,7 @@ def managed_places(config: Config, run: RunState) -> dict[Place, PortLimit]:
 
 
 def policy_of(wanted: PolicyConfig, current: Policy | None, limit: PortLimit | None) -> Policy:
-    """What should be in force. With mode auto the threshold is the loop's: the one in force stays, within the bounds."""
+    """What should be in force, without lanes (`fitted`). With mode auto the threshold is the loop's: the one in force stays, within the bounds."""
     if wanted.scheme is Scheme.DROP_TAIL:
         return Policy(wanted.port, wanted.traffic_class, Scheme.DROP_TAIL)
     packets = wanted.threshold
@@ -60,7 +60,8 @@ def policy_of(wanted: PolicyConfig, current: Policy | None, limit: PortLimit | N
         low, high = max(wanted.min_packets or 1, QTHRESH_MIN_PACKETS), min(wanted.max_packets or most, most)
         start = current.qthresh_packets if current is not None else None
         packets = max(1, min(max(START_QTHRESH_PACKETS if start is None else start, low), high))
-    return Policy(wanted.port, wanted.traffic_class, Scheme.QTHRESH, packets, wanted.weight)
+    spacing_us = current.spacing_us if current is not None and wanted.scheme is Scheme.LANES else 0
+    return Policy(wanted.port, wanted.traffic_class, wanted.scheme, packets, wanted.weight, spacing_us=spacing_us)
 
 
 def settings_of(wanted: PolicyConfig, before: PolicyState) -> PolicyState | None:
@@ -154,7 +155,10 @@ class QthreshPlan(Plan):
             said.add(key)
             limit = managed.get((switch, one.port)) or limits.get(one.port)
             if one.scheme is not Scheme.DROP_TAIL or key in current:  # drop-tail is in force without an entry
-                made.append(policy_of(one, current.get(key), limit).entry)
+                state = self.config.states.get((switch, one.port))
+                if state is None and self.run is not None:
+                    state = self.run.switch(switch).port(one.port)
+                made.append(fitted(policy_of(one, current.get(key), limit), state).entry)
         # Drop-tail without a word in the configuration is what an entry that nobody wrote would be.
         rest = [one.entry for key, one in current.items() if key not in said and one.scheme is Scheme.DROP_TAIL]
         return [*made, *rest]

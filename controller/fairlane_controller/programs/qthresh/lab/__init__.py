@@ -45,7 +45,7 @@ def _threshold(value: object) -> object:
 class Control(Section):
     """`[control]`."""
 
-    scheme: Literal["drop_tail", "qthresh"] = "drop_tail"
+    scheme: Literal["drop_tail", "qthresh", "lanes"] = "drop_tail"
     threshold: Annotated[int | Literal["model", "auto"], BeforeValidator(_threshold)] = "auto"
     """Packets: fixed. `model`: the control loop, eq. (9) alone. `auto`: the control loop, tuning itself."""
     measure: bool = False
@@ -87,12 +87,13 @@ class Part(LabPart):
     limit_series = "qthresh_packets"
     value_labels: ClassVar[Mapping[tuple[str, str], str]] = {
         ("scheme", "qthresh"): "Qthresh",
+        ("scheme", "lanes"): "lanes",
         ("threshold", "auto"): "self-tuning",
         ("threshold", "model"): "eq. (9)",
         ("ecn", "False"): "dropping",
         ("ecn", "True"): "marking",
     }
-    colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "auto": 2, "fixed": 5, "model": 4}
+    colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "lanes": 3, "auto": 2, "fixed": 5, "model": 4}
 
     def control(self, settings: Any) -> scenario.Control:
         # Settings only where they say more than the fields: what was archived before there were marks keeps its configuration.
@@ -100,7 +101,7 @@ class Part(LabPart):
         return scenario.Control(**fields, settings=settings if settings.ecn else None)
 
     def columns(self, control: scenario.Control) -> dict[str, Any]:
-        return {"scheme": control.scheme, "threshold": control.threshold if control.scheme == "qthresh" else None}
+        return {"scheme": control.scheme, "threshold": control.threshold if control.scheme != "drop_tail" else None}
 
     def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
         # Slots are given in the order in which flows appear; one for each flow, and for its ACKs where both ways are managed.

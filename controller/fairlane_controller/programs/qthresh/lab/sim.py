@@ -24,7 +24,7 @@ from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme
+from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
 from fairlane_controller.programs.qthresh.setup import SetupPlan, limit_of
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
@@ -54,9 +54,10 @@ class QthreshInSim(SimPart):
                 ports = world.run_state.managed_ports(state)
                 if marks(self._control):
                     await client.put_entries([limit_of(state, port, ecn=True).entry for port in ports])
-                if self._control.scheme == "qthresh":
+                scheme = Scheme(self._control.scheme)
+                if scheme is not Scheme.DROP_TAIL:
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
-                    policies = [Policy(p, TRAFFIC_CLASS, Scheme.QTHRESH, packets[p]) for p in packets]
+                    policies = [fitted(Policy(p.port, TRAFFIC_CLASS, scheme, packets[p.port]), p) for p in ports]
                     await client.put_entries([policy.entry for policy in policies])
                 if ports and not self._control.needs_loop:
                     await client.write([+entry for entry in self._flow_entries()])
@@ -122,7 +123,7 @@ class QthreshInSim(SimPart):
     def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
         start_s, end_s = seen.before.t_s, seen.after.t_s
         values = {name: self._mean(port, name, start_s, end_s) for name in MEASURED}
-        if self._control.scheme == "qthresh":
+        if self._control.scheme != "drop_tail":
             values["qthresh_packets"] = mean_between(self._thresholds(seen, port), start_s, end_s)
         return values
 
@@ -138,7 +139,7 @@ class QthreshInSim(SimPart):
         return thresholds(seen.events, port, self.first_threshold(port))
 
     def port_series(self, seen: Observed, port: PortKey, name: str) -> Iterator[SeriesPoint]:
-        if self._control.scheme == "qthresh":
+        if self._control.scheme != "drop_tail":
             yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in self._thresholds(seen, port))
         for metric in ("bw_bps", "t_res_ms"):
             for t, value in self._measured.get((port, metric), []):

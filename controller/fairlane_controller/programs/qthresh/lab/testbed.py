@@ -71,7 +71,9 @@ class QthreshInMininet(MininetPart):
         place = {"switch": port.switch, "port": port.port, "class": 0}
         # Drop-tail first: the loop forgets what it had decided for the run before.
         policy = self.bed.ask({"op": "scheme_set", "scheme": "drop_tail", **place})
-        if control.scheme == "qthresh":
+        if control.scheme != "drop_tail":
+            if control.scheme == "lanes":
+                self.bed.ask({"op": "scheme_set", "scheme": "lanes", **place})
             if isinstance(control.threshold, int):
                 policy = self.bed.ask({"op": "threshold_set", "packets": control.threshold, "weight": None, **place})
             else:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scheme lanes: which queues of a port are lanes, what is written, and what holds where a port has none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fairlane_controller.measure.estimators import Estimate
+from fairlane_controller.measure.port import PortMeasurement
+from fairlane_controller.programs.qthresh.changes import Ports, plan_policies
+from fairlane_controller.programs.qthresh.control import answer_json
+from fairlane_controller.programs.qthresh.decide import capacity_of_flow
+from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey, FlowTable
+from fairlane_controller.programs.qthresh.policies import Lanes, Policy, PortLimit, Scheme, fitted, lanes_of
+from fairlane_controller.programs.qthresh.program import Qthresh
+from fairlane_controller.programs.qthresh.setup import set_up_entries
+from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+
+DRR = PortState(port=3, queue_packets=100, queues=4096, scheduler="drr", rate_bps=1e6)
+STRICT = PortState(port=3, queue_packets=100, queues=8, scheduler="strict", rate_bps=1e6)
+
+
+def state_of(port: PortState) -> SwitchState:
+    """A switch with that port."""
+    return SwitchState(name="s1", grpc="127.0.0.1:1", ports=(port,))
+
+
+@pytest.mark.parametrize(
+    ("queues", "lanes"), [(4, (2, 1)), (8, (4, 2)), (64, (32, 16)), (1000, (512, 256)), (4096, (2048, 1024))]
+)
+def test_a_port_s_queues_make_lanes(queues: int, lanes: tuple[int, int]) -> None:
+    port = DRR.model_copy(update={"queues": queues})
+    assert lanes_of(port) == lanes
+    assert 1 + sum(lanes) <= queues
+
+
+@pytest.mark.parametrize("port", [None, STRICT, DRR.model_copy(update={"queues": 3}), PortState(port=3)])
+def test_where_queues_are_too_few_or_not_served_by_weight_there_are_none(port: PortState | None) -> None:
+    assert lanes_of(port) == Lanes(0, 0)
+
+
+@pytest.mark.parametrize("lanes", [Lanes(), Lanes(32, 16)])
+def test_what_is_written_is_read(lanes: Lanes) -> None:
+    policy = Policy(3, 0, Scheme.LANES, 9, 1.5, lanes, spacing_us=300)
+    assert Policy.from_entry(policy.entry) == policy
+    assert policy.is_limited
+    assert policy.is_shared is not bool(lanes.own)
+
+
+def plan(port: PortState, request: dict[str, Any], held: Policy | None = None) -> tuple[Policy, dict[str, Any]]:
+    """The policy that a request makes of what is held, and what is said of it."""
+    entries = {} if held is None else {held.key: held.entry}
+    current = {"s1": Ports({3: PortLimit(3, 100)}, entries, state_of(port))}
+    made = plan_policies(current, LoopStore(None), {"port": 3, "class": 0, **request}, str)
+    ((_, policy),) = made.policies
+    return policy, answer_json(policy, state_of(port))
+
+
+def test_the_scheme_lanes_takes_the_port_s_queues() -> None:
+    policy, said = plan(DRR, {"op": "scheme_set", "scheme": "lanes"})
+    assert (policy.scheme, policy.lanes) == (Scheme.LANES, (2048, 1024))
+    assert said["lanes"] == 2048
+    assert "why_no_lanes" not in said
+
+
+def test_where_there_are_no_lanes_one_queue_is_left_and_the_answer_says_so() -> None:
+    policy, said = plan(STRICT, {"op": "scheme_set", "scheme": "lanes"})
+    assert (policy.scheme, policy.lanes) == (Scheme.LANES, (0, 0))
+    assert said["why_no_lanes"] == (
+        "the port has 8 queues and the scheduler strict; lanes need at least 4 and drr or wrr"
+    )
+
+
+@pytest.mark.parametrize("asked", [{"op": "threshold_set", "packets": 7}, {"op": "threshold_auto"}])
+def test_a_threshold_keeps_the_scheme(asked: dict[str, Any]) -> None:
+    held = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
+    policy, _ = plan(DRR, asked, held)
+    assert policy == replace(held, qthresh_packets=asked.get("packets", 9))
+
+
+def test_back_to_one_queue_and_drop_tail() -> None:
+    held = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
+    assert plan(DRR, {"op": "scheme_set", "scheme": "qthresh"}, held)[0] == Policy(3, 0, Scheme.QTHRESH, 9)
+    assert plan(DRR, {"op": "scheme_set", "scheme": "drop_tail"}, held)[0] == Policy(3, 0, Scheme.DROP_TAIL)
+
+
+def test_a_restarted_switch_gets_its_lanes_again() -> None:
+    run = RunState(name="t", program="qthresh", switches=(state_of(DRR),))
+    remembered = [Policy(3, 0, Scheme.LANES, 9)]  # the state file does not say the queues: the run state does
+    entries = set_up_entries(run, state_of(DRR), {}, policies=remembered)
+    assert fitted(remembered[0], DRR).entry in entries
+
+
+def test_lanes_follow_the_port_s_queues_and_scheduler() -> None:
+    held = Policy(3, 0, Scheme.LANES, 9, 1.5, Lanes(2, 1), spacing_us=300)
+    others = (
+        Policy(2, 0, Scheme.LANES, 9, 1.0, Lanes(2, 1)),
+        Policy(3, 1, Scheme.QTHRESH, 9),
+        Policy(3, 2, Scheme.DROP_TAIL),
+    )
+    current = {f"{one.port}/{one.traffic_class}": one.entry for one in (held, *others)}
+    for port, lanes in ((DRR, Lanes(2048, 1024)), (STRICT, Lanes())):
+        assert [*Qthresh().entries_for_queues(port, current)] == [replace(held, lanes=lanes).entry]
+
+
+def test_in_lanes_the_port_s_room_is_divided_by_the_flows() -> None:
+    known = PortMeasurement(None, None, None, Estimate(7.0, 9, 0.1, 0.0))
+    assert capacity_of_flow(0, 100, known) == 100
+    assert capacity_of_flow(2048, 100, known) == 14
+    assert capacity_of_flow(2048, 10, known) == 2
+    assert capacity_of_flow(2048, 100, PortMeasurement(None, None, None, None)) == 100
+
+
+def test_few_flows_have_small_slots() -> None:
+    """However many come and go: lanes are slots modulo their number, and no two flows of a few are to meet."""
+    table, alive = FlowTable(), list[FlowKey]()
+    for number in range(20_000):
+        digest = {"ip_version": 4, "src": number, "dst": 1, "protocol": 6, "src_port": 1, "dst_port": 1}
+        key = FlowKey.from_digest(digest)
+        assert table.allocate(key) is not None
+        alive.append(key)
+        if len(alive) > 100:
+            table.release(alive.pop(0))
+    assert max(slot for _, slot in table.items()) <= 101 + RESTING_SLOTS
