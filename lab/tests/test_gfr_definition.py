@@ -142,7 +142,7 @@ def test_ways_follow_the_routes() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (('program = "gfr"', ""), "control.scheme: got 'double_epd'; allowed: 'drop_tail' or 'qthresh'"),
+        (('program = "gfr"', ""), "control.scheme: got 'double_epd'; allowed: 'drop_tail', 'qthresh' or 'lanes'"),
         (('vc = "vc1"', 'vc = "vc3"'), "flows[0].vc: there is no VC 'vc3'. Did you mean 'vc2'?"),
         (('vc = "vc1"\n', ""), "flows[0].vc: must be given: vc1, vc2"),
         (('sender = "h2"', 'sender = "h1"'), "flows[1].vc: h1 is in VC 'vc1' already: all flows of a host are in one VC"),

@@ -223,7 +223,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (("threshold = { from = 4, to = 6 }", "treshold = [4]"), "small.toml: sweep.treshold: there is no parameter 'treshold'. Did you mean 'threshold'?"),
         (("threshold = { from = 4, to = 6 }", "threshold = [0, 4]"), "small.toml: control.threshold: got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
         (("threshold = { from = 4, to = 6 }", "threshold = { from = 4, to = 3 }"), "small.toml: sweep.threshold: to 3 is below from 4"),
-        (('scheme = "qthresh"', 'scheme = "red"'), "small.toml: control.scheme: got 'red'; allowed: 'drop_tail' or 'qthresh'"),
+        (('scheme = "qthresh"', 'scheme = "red"'), "small.toml: control.scheme: got 'red'; allowed: 'drop_tail', 'qthresh' or 'lanes'"),
         (('"$threshold"', "5"), 'small.toml: sweep.threshold: nothing refers to it: write "$threshold" where it belongs'),
         (('metric = "fairness"', 'metric = "fairnes"'), "small.toml: expect[0].metric: there is no metric 'fairnes'. Did you mean 'fairness'?"),
         (('metric = "fairness"', 'metric = "goodput_bps[x]"'), "small.toml: expect[0].metric: there is no group of flows 'x'. There are: reno, vegas"),
