@@ -8,10 +8,12 @@
 control Admit(inout metadata_t meta) {
     // Chae & Choi section 3, counted in first: the packet is refused when the flow's counter, with it,
     // exceeds Qthresh_i. So at most Qthresh_i packets of a flow wait. On a refusal nothing is counted up.
-    // The port's own limit comes before the queue's, so nothing is ever dropped behind our back.
+    // The port's own limit comes before the queue's, so nothing is ever dropped behind our back. In lanes a flow may have one
+    // packet waiting, and four for each place that is still free (Choudhury and Hahne, Dynamic Queue Length Thresholds, 1998):
+    // else flows that fill their lanes keep out the ones that come.
     // A packet that may be marked is refused above 2 * Qthresh_i only: Reno adds one packet a round trip and a mark takes
     // a round trip to work, so a sender that heeds marks stays well below; one that ignores them is held there. So is one
-    // whose refusals are spaced (spacing_us).
+    // whose refusals are spaced (spacing_us), while half of the port is free: its second half is no other flow's loss.
     @hidden action admit() {
         bit<32> flow_packets;
         bit<32> port_packets;
@@ -42,13 +44,14 @@ control Admit(inout metadata_t meta) {
         }
         if (meta.spacing_us != 0) {
             flow_refused.read(refused, meta.slot);
-            spaced = meta.now - refused < (time_us_t)meta.spacing_us;
+            spaced = meta.now - refused < (time_us_t)meta.spacing_us && port_packets |+| port_packets <= meta.port_max_packets;
         }
         bit<32> most = (meta.ecn == 1 || spaced) ? limit |+| limit : limit;
 
         if (flow_packets > most || (tapped && meta.ecn == 0)) {
             meta.reason = REASON_QTHRESH;
-        } else if (port_packets > meta.port_max_packets || port_bytes > meta.port_max_bytes) {
+        } else if (port_packets > meta.port_max_packets || port_bytes > meta.port_max_bytes
+                   || (meta.lanes != 0 && (flow_packets + 2) >> 2 > meta.port_max_packets - port_packets)) {
             meta.reason = REASON_PORT_FULL;
         } else {
             meta.mark = (meta.ecn == 1 && (flow_packets > limit || tapped)) ? 1w1 : 1w0;

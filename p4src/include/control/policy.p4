@@ -63,8 +63,9 @@ control Policy(inout metadata_t meta) {
         meta.weight = weight;
     }
 
-    /// As set_qthresh, and while no more than 2 * Qthresh_i packets of a flow would wait it loses at most one in spacing_us: a
-    /// threshold that falls below what waits costs one packet a round trip, not all that come until the queue is shorter.
+    /// As set_qthresh, and while no more than 2 * Qthresh_i packets of a flow would wait, and no more than half of what the port
+    /// may hold, a flow loses at most one packet in spacing_us: a threshold that falls below what waits costs one packet a round
+    /// trip, not all that come until the queue is shorter.
     action set_qthresh_spaced(bit<16> qthresh, bit<16> weight, bit<32> spacing_us) {
         meta.limited = 1;
         meta.qthresh = qthresh;
@@ -74,7 +75,7 @@ control Policy(inout metadata_t meta) {
 
     /// A queue for each flow, at most Qthresh_i packets long; its share of the line is its weight. A flow with an entry is in
     /// one of the queues 1 .. lanes of the port, any other in one of the lanes_by_hash queues behind them; both are powers of two.
-    /// The port's scheduler must serve its queues by weight (drr or wrr).
+    /// The port's scheduler must serve its queues by weight (drr or wrr). Its last place is for a flow of which nothing waits.
     /// spacing_us: as in set_qthresh_spaced; 0: none.
     action set_lanes(bit<16> qthresh, bit<16> weight, bit<32> spacing_us, bit<16> lanes, bit<16> lanes_by_hash) {
         meta.limited = 1;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from base import SLOW_PORT
+from base import REASON_PORT_FULL, SLOW_PORT
 from packets import FiveTuple, flow
 from qthresh_base import REASON_QTHRESH, QthreshTest, fallback_slot
 
@@ -65,6 +65,20 @@ class ThresholdInLanes(LanesTest):
         self.bursts((flow(1), 8), (flow(2), 8))
         self.drain(1 + 3 + 6)
         self.assertEqual(self.all_drops(), {(SLOW_PORT, REASON_QTHRESH): 4 + 2})
+        self.assert_no_occupancy(1, 2)
+
+
+class LastPlace(LanesTest):
+    """The last place of a port in lanes is for a flow of which nothing waits."""
+
+    def runTest(self) -> None:
+        self.limit_port(packets=4)
+        self.set_lanes(8)
+        self.add_flow(flow(1), 1)
+        self.add_flow(flow(2), 2)
+        self.bursts((flow(1), 1 + 5), (flow(2), 2))
+        self.drain(1 + 3 + 1)
+        self.assertEqual(self.all_drops(), {(SLOW_PORT, REASON_PORT_FULL): 2 + 1})
         self.assert_no_occupancy(1, 2)
 
 

@@ -408,15 +408,18 @@ class Tap(QthreshTest):
 
 
 class SpacedRefusals(QthreshTest):
-    """A flow that has just lost a packet may have twice its threshold waiting; later it loses the next one."""
+    """A flow that has just lost a packet may have twice its threshold waiting, while half of the port is free; later it loses the next one."""
 
     def runTest(self) -> None:
-        self.limit_port()
         match = {"egress_port": SLOW_PORT, "traffic_class": 0}
-        for spacing_us, waiting in ((60_000_000, 2 * 3), (1, 3)):
+        for slot, (spacing_us, port_packets, waiting) in enumerate(
+            ((60_000_000, 50, 2 * 3), (60_000_000, 8, 4), (1, 50, 3))
+        ):
+            self.limit_port(packets=port_packets)
             self.insert("policy", match, "set_qthresh_spaced", qthresh=3, weight=256, spacing_us=spacing_us)
-            self.add_flow(flow(spacing_us % 2), spacing_us % 2)
-            self.burst(flow(spacing_us % 2), 12)
+            self.add_flow(flow(slot), slot)
+            self.burst(flow(slot), 12)
             self.drain(1 + waiting)
-            self.assertEqual(self.counter("flow_drops", spacing_us % 2)[0], 12 - 1 - waiting)
+            self.assertEqual(self.counter("flow_drops", slot)[0], 12 - 1 - waiting)
             self.switch.write(-fy.P4TableEntry("policy", match=fy.Match(**match)))
+            self.switch.write(-fy.P4TableEntry("port_limit", match=fy.Match(egress_port=SLOW_PORT)))
