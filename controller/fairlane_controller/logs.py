@@ -67,32 +67,23 @@ def warn(text: str) -> None:
         print(f"fairlane: warning: {text}", file=sys.stderr)
 
 
-def set_up(form: LogFormat, level: LogLevel, stream: TextIO | None = None) -> logging.Handler:
-    """Print from now on, to standard error; finsy's own lines too when debugging. Returns the handler, for `take_down`."""
+@contextmanager
+def printed(
+    form: LogFormat = LogFormat.TEXT, level: LogLevel = LogLevel.WARNING, stream: TextIO | None = None
+) -> Generator[None]:
+    """Print lines, while inside, to standard error or `stream`; finsy's own lines too when debugging."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonFormatter() if form is LogFormat.JSON else _TextFormatter())
     root = logging.getLogger(ROOT)
-    root.addHandler(handler)
+    names = [ROOT, "finsy"] if level is LogLevel.DEBUG else [ROOT]
+    for name in names:
+        logging.getLogger(name).addHandler(handler)
     root.setLevel(level.value.upper())
-    if level is LogLevel.DEBUG:
-        logging.getLogger("finsy").addHandler(handler)
-    return handler
-
-
-def take_down(handler: logging.Handler) -> None:
-    """Print no more."""
-    for name in (ROOT, "finsy"):
-        logging.getLogger(name).removeHandler(handler)
-
-
-@contextmanager
-def warnings_printed() -> Generator[None]:
-    """Warnings as lines for people, while inside: of commands that serve in the foreground."""
-    handler = set_up(LogFormat.TEXT, LogLevel.WARNING)
     try:
         yield
     finally:
-        take_down(handler)
+        for name in names:
+            logging.getLogger(name).removeHandler(handler)
 
 
 def _parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:

@@ -181,12 +181,9 @@ def test_a_loop_tells_its_events_as_json_lines(wired_switch: LiveSwitch) -> None
 
 
 def test_lines_for_people_and_levels(capsys: pytest.CaptureFixture[str]) -> None:
-    handler = logs.set_up(logs.LogFormat.TEXT, logs.LogLevel.WARNING)
-    try:
+    with logs.printed():
         logs.tell("error", {"switch": "s1", "message": "it is gone", "code": "x"})
         logs.tell("took_over", {"switch": "s1"})
-    finally:
-        logs.take_down(handler)
     logs.tell("error", {"message": "nobody hears"})
     (line,) = capsys.readouterr().err.splitlines()
     assert line[10] == "T"

@@ -13,7 +13,7 @@ from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import SwitchOption
 from fairlane_controller.cli.web import ListenTlsCert, ListenTlsClientCa, ListenTlsKey, NameOption, StatesOption, finder
-from fairlane_controller.logs import warnings_printed
+from fairlane_controller.logs import printed
 from fairlane_controller.metrics.collect import PictureCollector
 from fairlane_controller.metrics.exporter import Exporter, Finder
 from fairlane_controller.web.listen import Listen, parse_listen
@@ -37,7 +37,7 @@ def metrics_command(
         listen, "--listen", tls_cert=tls_cert, tls_key=tls_key, tls_client_ca=tls_client_ca, names=tuple(name or ())
     )
     find = finder(state, switch)
-    with warnings_printed():
+    with printed():
         asyncio.run(_once(find, address) if once else _serve(find, address))
 
 

@@ -18,7 +18,7 @@ from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.source import LiveTargets
-from fairlane_controller.logs import LogFormat, LogLevel, set_up
+from fairlane_controller.logs import LogFormat, LogLevel, printed
 from fairlane_controller.loop.dry_run import run_dry
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
@@ -119,14 +119,14 @@ def run_command(
     if dry_run or any(target.loop_config is not None and target.loop_config.dry_run for target in targets):
         if backup or metrics is not None:
             raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --metrics")
-        set_up(log_format, log_level)
-        asyncio.run(run_dry(targets, on_ready))
+        with printed(log_format, log_level):
+            asyncio.run(run_dry(targets, on_ready))
         return
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
     seen: dict[str, LiveTargets] = {target.run.name if target.run else LONELY: target for target in targets}
-    set_up(log_format, log_level)
-    work = run_loops(targets, on_ready, backup=backup)
-    asyncio.run(beside(work, lambda: seen, listen, events))
+    with printed(log_format, log_level):
+        work = run_loops(targets, on_ready, backup=backup)
+        asyncio.run(beside(work, lambda: seen, listen, events))
 
 
 def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:

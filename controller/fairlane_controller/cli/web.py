@@ -16,7 +16,7 @@ from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
 from fairlane_controller.cli.watch import parse_interval
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.source import LiveTargets
-from fairlane_controller.logs import warnings_printed
+from fairlane_controller.logs import printed
 from fairlane_controller.state.run_state import state_root
 from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.web.hub import LONELY, Hub, HubOptions
@@ -83,7 +83,7 @@ def web_command(
     if switch and state and len(state) > 1:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: name one --state, or none")
     hub = Hub(finder(state, switch), HubOptions(period_s=interval_s))
-    with warnings_printed():
+    with printed():
         asyncio.run(_serve(hub, address))
 
 
