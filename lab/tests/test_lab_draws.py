@@ -10,6 +10,7 @@ import pytest
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, load_text
 from fairlane_lab.definition.draws import Draws, draws_of
 from fairlane_lab.results.rows import make_rows
+from fairlane_lab.results.summary import group_points
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
@@ -144,3 +145,62 @@ def test_every_experiment_can_be_set_up_with_the_smallest_buffers_that_are_drawn
             world.loop.run_until_complete(world.set_up())
         finally:
             world.close()
+
+
+LINKS = """
+[drawn]
+delay_ms = { from = 1, to = 100, log = true }
+flows_1 = { from = 1, to = 64, log = true, whole = true }
+flows = { from = 2, to = 9, whole = true, split = ["flows_2", "flows_3"] }
+[[cases]]
+"""
+
+
+def with_links(text: str = LINKS) -> Definition:
+    found = FILE.replace("[[cases]]\n", text, 1).replace('"= 8_000_000 / $rate_bps"', '"$delay_ms"')
+    found = found.replace("connections = 2", 'connections = "= $flows_2 + $flows_3"')
+    return load_text(found.replace('sender = "h1"', 'sender = "h1"\nconnections = "$flows_1"'), "small.toml")
+
+
+def test_each_run_has_its_own_parameters_alike_at_all_points_of_a_repeat() -> None:
+    drawn = [each.params for each in expand(with_links(), Selection(repeats=REPEATS))]
+    names = ("delay_ms", "flows_1", "flows_2", "flows_3")
+    by_repeat = {tuple(params[name] for name in names) for params in drawn}
+    assert len(by_repeat) == REPEATS
+    assert all(1 <= params["delay_ms"] <= 100 and 1 <= params["flows_1"] <= 64 for params in drawn)
+    below = [params["delay_ms"] < 10 for params in drawn[:REPEATS]]
+    assert 0.25 * REPEATS < sum(below) < 0.75 * REPEATS, "any factor is as likely"
+    assert all(params["flows"] == params["flows_1"] + params["flows_2"] + params["flows_3"] for params in drawn)
+    assert any(params["flows_2"] and params["flows_3"] for params in drawn)
+    again, other = (expand(with_links(), Selection(repeats=1, seed=seed))[0].params for seed in (1, 2))
+    assert drawn[0] == again != other
+
+
+def test_what_is_drawn_may_be_set() -> None:
+    values = {"delay_ms": (7.5,), "flows": (4,)}
+    runs = [each.params for each in expand(with_links(), Selection(repeats=REPEATS, values=values))]
+    assert {each["delay_ms"] for each in runs} == {7.5}
+    assert {each["flows_2"] + each["flows_3"] for each in runs} == {4}
+    assert len({each["flows_1"] for each in runs}) > 1
+
+
+def test_a_point_s_parameters_are_those_that_all_its_runs_have() -> None:
+    scenarios = expand(with_links(), Selection(repeats=3))[:3]
+    (point,) = group_points([{"point": each.point, "repeat": each.repeat, **each.params} for each in scenarios])
+    assert "delay_ms" not in point.params
+    assert point.params["rate_bps"] == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("to = 100", "to = 1", "from 1 to 1: must go up"),
+        ("from = 1, to = 100", "from = 0, to = 100", "with log from above 0"),
+        ("to = 9, whole = true", "to = 9", "split: needs whole = true"),
+        ("delay_ms = {", "delay = {", "drawn.delay: there is no parameter 'delay'"),
+        ('"flows_3"]', '"flows_3", "flows_4"]', "drawn.flows: nothing refers to it"),
+    ],
+)
+def test_drawn_parameters_that_make_no_sense_are_refused(old: str, new: str, says: str) -> None:
+    with pytest.raises(ExperimentError, match=says):
+        with_links(LINKS.replace(old, new, 1))

@@ -108,6 +108,34 @@ def test_what_is_said_of_every_run_is_as_rarely_wrong() -> None:
     assert shares(20, 0, every)["met"] <= MOST
 
 
+def most(chance: Generator, runs: int, off: float) -> tuple[list[Expectation], list[PointRuns]]:
+    """Nine tenths of all runs are within, as it says; in a page of `off` some more or fewer."""
+    points = [point(f"most {n}", chance.random(runs) + 0.1 - 0.1 * off) for n in range(4)]
+    asked = [sentence(each.point, max=1, statistic="most", share=0.9) for each in points[:2]]
+    mirrored = [point(f"{each.point} mirrored", -np.array([row["jain"] for row in each.rows])) for each in points[2:]]
+    asked += [sentence(each.point, min=-1, statistic="most", share=0.9) for each in mirrored]
+    return asked, [*points[:2], *mirrored]
+
+
+def test_what_is_said_of_most_runs_is_as_rarely_wrong_and_is_found() -> None:
+    on_it = shares(200, 0, most, 300)
+    assert on_it["met"] <= stats.binom.ppf(0.975, 300, 0.05) / 300
+    assert on_it["not met"] <= stats.binom.ppf(0.975, 300, 0.05) / 300
+    assert shares(200, 0.95, most, 100)["met"] > 0.9
+    assert shares(200, -1, most, 100)["not met"] > 0.9
+
+
+def test_of_most_runs_the_value_and_its_interval_are_of_that_quantile() -> None:
+    values = np.arange(1, 101) / 100
+    (verdict,) = judge([sentence("one", min=0.05, statistic="most", share=0.95)], [point("one", values)], "sim")
+    assert verdict.value == 0.06, "95 of 100 runs have it"
+    assert verdict.within
+    assert verdict.state == "undecided"
+    assert verdict.lo is not None
+    assert verdict.hi is not None
+    assert verdict.lo < 0.06 < verdict.hi
+
+
 def means(chance: Generator, runs: int, off: float) -> tuple[list[Expectation], list[PointRuns]]:
     """Means on their bound, of data that are a little skewed."""
     del off

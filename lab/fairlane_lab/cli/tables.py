@@ -24,12 +24,14 @@ MAX_SHOWN_ALIKE = 3
 
 
 def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
-    """Result table, verdicts, and whether it is complete."""
-    from fairlane_lab.report import result_table
+    """Result table, the worst runs where each drew a link of its own, verdicts, and whether it is complete."""
+    from fairlane_lab.report import result_table, worst_tables
 
     if not summary["points"]:
         return
     console.print(result_table(summary, folder, console.width))
+    for table in worst_tables(summary, folder):
+        console.print(table)
     for line in verdict_lines(summary["verdicts"]):
         console.print(line, soft_wrap=True, highlight=False)
     if not summary["complete"]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fairlane_lab.definition.claims import ClaimBound
-from fairlane_lab.definition.expansion import overrides, resolve_point
+from fairlane_lab.definition.expansion import overrides, resolve_point, with_drawn
 from fairlane_lab.definition.extend import shown
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.metric import Metric, parse_metric
@@ -36,6 +36,8 @@ def check_points(experiment: Experiment) -> list[Problem]:
     problems: list[Problem] = []
     for name in experiment.params:
         problems += _check_name(name, ("params", name))
+    for name, spread in experiment.drawn.items():
+        problems += [problem for each in (name, *spread.split) for problem in _check_name(each, ("drawn", name))]
     labels: set[str] = set()
     keys = [set(case) for case in experiment.cases]
     for index, case in enumerate(experiment.cases):
@@ -95,6 +97,7 @@ def semantic_problems(definition: Definition, points: Sequence[Point]) -> list[P
     problems: list[Problem] = []
     groups: list[str] = []
     values: dict[str, list[Any]] = {}
+    points = [with_drawn(definition, point) for point in points]
     for point in points:
         resolution, found = resolve_point(definition, point, (), used)
         problems += _placed(found, point, problems, point is not points[0])
@@ -133,6 +136,8 @@ def _unused(definition: Definition, used: set[str]) -> Iterable[Problem]:
     places: dict[str, tuple[str | int, ...]] = {name: ("params", name) for name in experiment.params}
     for index, case in enumerate(experiment.cases):
         places |= {name: ("cases", index, name) for name in case if name != "label" and name not in places}
+    for name, spread in experiment.drawn.items():
+        places |= dict.fromkeys(spread.split or (name,), ("drawn", name))
     for name, axis in experiment.sweep.items():
         tables = [item for item in axis if isinstance(item, dict)] if isinstance(axis, list) else []
         keys = {key for table in tables for key in table if key != "label"} or {name}
@@ -232,8 +237,7 @@ class _Names:
             metrics = [("metric", plot.metric)]
         elif isinstance(plot, Cdf):
             axes = [("by", plot.by, ("group",)), ("panel", plot.panel, ("group",))]
-            if plot.metric not in TRANSFER_METRICS:
-                yield Problem(place((*path, "metric")), unknown("metric of transfers", plot.metric, TRANSFER_METRICS))
+            metrics = [] if plot.metric in TRANSFER_METRICS else [("metric", plot.metric)]
         else:
             yield from self._series(plot, path)
         for key, name, extra in axes:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, RunSpec, Starts, TcpSpec, explicit_values
 from fairlane_lab.definition.draws import Drawn
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
-from fairlane_lab.definition.points import Point, make_points
+from fairlane_lab.definition.points import Point, draw_params, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides, SimOverrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
@@ -81,6 +81,8 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
     for point in select_points(definition, selection):
         resolution = _resolve(definition, point, selection)
         for repeat in range(selection.repeats or resolution.body.run.repeats):
+            if definition.experiment.drawn and repeat:
+                resolution = _resolve(definition, point, selection, repeat)
             scenarios.append(_scenario(definition, resolution, repeat, selection.seed))
     return scenarios
 
@@ -90,11 +92,19 @@ def repeats_of(definition: Definition, selection: Selection) -> int:
     return _resolve(definition, select_points(definition, selection)[0], selection).body.run.repeats
 
 
-def _resolve(definition: Definition, point: Point, selection: Selection) -> Resolution:
+def _resolve(definition: Definition, point: Point, selection: Selection, repeat: int = 0) -> Resolution:
+    point = with_drawn(definition, point, selection.seed, repeat)
     resolution, problems = resolve_point(definition, point, overrides(definition, selection))
     if resolution is None or problems:
         raise ExperimentError(f"{definition.origin} at {point.name}", definition.source.located(problems))
     return resolution
+
+
+def with_drawn(definition: Definition, point: Point, base_seed: int = 1, repeat: int = 0) -> Point:
+    """A point with the parameters that are drawn for a run."""
+    drawn = definition.experiment.drawn
+    params = draw_params(drawn, point.params, lambda name: fixed_hash(base_seed, repeat, "drawn", name))
+    return replace(point, params=params)
 
 
 def overrides(definition: Definition, selection: Selection) -> list[Overrides]:
@@ -125,9 +135,11 @@ def select_points(definition: Definition, selection: Selection) -> list[Point]:
     experiment = definition.experiment
     asked = {name: values for name, values in selection.values.items() if name not in RUN_PARAMETERS}
     all_points = make_points(experiment)
-    known = {name for point in all_points for name in point.params}
+    known = {name for point in all_points for name in point.params} | set(experiment.drawn)
     replaced = {
-        name: values for name, values in asked.items() if name in experiment.params or _is_scalar_axis(definition, name)
+        name: values
+        for name, values in asked.items()
+        if name in experiment.params or name in experiment.drawn or _is_scalar_axis(definition, name)
     }
     grouped = {name for point in make_points(experiment, replaced) for name in point.params}
     in_tables = {name for name in known if name not in experiment.params and name not in replaced} & grouped

@@ -58,8 +58,9 @@ class Expectation(Strict):
     min: float | None = None
     max: float | None = None
     where: Where = Field(default_factory=dict)
-    statistic: Literal["median", "mean", "min", "max"] = "median"
-    """Of the repeats of a point. `min`, `max`: every run is within the bound; one outside shows that it is not so."""
+    statistic: Literal["median", "mean", "min", "max", "most"] = "median"
+    """Of the repeats of a point. `min`, `max`: every run is within the bound; one outside shows that it is not so. `most`: the share `share` of
+    all runs is within at least."""
     share: Annotated[float, Field(ge=0.5, lt=1)] = 0.75
     """With `statistic` min or max: what runs that are all within have to show, that so many of all runs are (exact binomial test)."""
     per: tuple[str, ...] = ("point",)
@@ -85,6 +86,8 @@ class Expectation(Strict):
             raise ValueError("says neither min nor max")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min {self.min:g} is above max {self.max:g}")
+        if self.statistic == "most" and (self.relative_to or self.over or None not in (self.min, self.max)):
+            raise ValueError("statistic most: takes either min or max, without `over` and `relative_to`")
         if self.over is None and (self.given or self.by or self.pick != Expectation.model_fields["pick"].default):
             raise ValueError("`given`, `by` and `pick` need `over`: the parameter over which a point is picked")
         return self

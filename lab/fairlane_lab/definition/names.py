@@ -50,6 +50,7 @@ PARAMETERS: dict[str, Name] = {
     "flows_1": Name("flows of the first group", kind=int),
     "flows_2": Name("flows of the second group", kind=int),
     "flows_3": Name("flows of the third group", kind=int),
+    "flows_4": Name("flows of the fourth group", kind=int),
     "offset_s": Name("start offset", "s"),
     "window_packets": Name("largest window", "packets", kind=int),
     "window_bytes": Name("window", "KB", 1 / 1024, kind=int),

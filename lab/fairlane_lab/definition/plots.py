@@ -65,7 +65,7 @@ class Series(_Plot):
 
 
 class Cdf(_Plot):
-    """Distribution of a metric of transfers or flows: one line for each value of `by`."""
+    """Distribution of a metric of transfers, or else of runs: one line for each value of `by`."""
 
     kind: Literal["cdf"]
     metric: str = "completion_s"

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The points of an experiment: its cases and the cross product of its sweep, in the file's order, with readable names."""
+"""The points of an experiment: its cases and the cross product of its sweep, in the file's order, with readable names; and parameters that
+are drawn for each run."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fairlane_lab.definition.strict import Scalar, Steps
+from pydantic import Field, model_validator
+
+from fairlane_lab.definition.strict import Scalar, Steps, Strict
 
 LABELLED_AXES = frozenset({"control", "sender"})
 """Axes whose items may be tables with a label, which then is a parameter of the axis's name."""
@@ -27,6 +32,46 @@ class Point:
 class _Item:
     label: str
     params: Mapping[str, Scalar]
+
+
+class Spread(Strict):
+    """What a parameter of `[drawn]` may be: any number from `first` to `last` is as likely, or with `log` any factor."""
+
+    first: float | int = Field(alias="from")
+    last: float | int = Field(alias="to")
+    log: bool = False
+    whole: bool = False
+    """A whole number."""
+    split: tuple[str, ...] = ()
+    """Parameters that share the whole number by chance."""
+
+    @model_validator(mode="after")
+    def _goes_up(self) -> Spread:
+        if self.last <= self.first or (self.log and self.first <= 0):
+            raise ValueError(f"from {self.first:g} to {self.last:g}: must go up, and with log from above 0")
+        if self.split and not self.whole:
+            raise ValueError("split: needs whole = true")
+        return self
+
+    def draw(self, chance: random.Random) -> float | int:
+        """A value; one that is no whole number has four digits."""
+        if self.log:
+            value = math.exp(chance.uniform(math.log(self.first), math.log(self.last)))
+        else:
+            value = chance.uniform(self.first, self.last)
+        return round(value) if self.whole else float(f"{value:.4g}")
+
+
+def draw_params(drawn: Mapping[str, Spread], given: Mapping[str, Any], seed_of: Callable[[str], int]) -> dict[str, Any]:
+    """The parameters of one run; those that are given stay."""
+    found: dict[str, Any] = {}
+    for name, spread in drawn.items():
+        chance = random.Random(seed_of(name))
+        found[name] = given.get(name, spread.draw(chance))
+        if spread.split:
+            shares = chance.choices(spread.split, k=found[name])
+            found |= {part: shares.count(part) for part in spread.split}
+    return found | {**given}
 
 
 class Swept(Protocol):

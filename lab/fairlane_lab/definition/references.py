@@ -2,7 +2,7 @@
 """References to parameters in an experiment file: `"$rate_bps"`, `"link of $rate_bps"`, and small sums: `"= $flows / 2"`.
 
 `"$name"` alone keeps the parameter's type; inside other text it is written out. A text that starts with `=` is a sum of
-numbers and parameters (+ - * / and brackets); a whole result is an integer. `$$` is a dollar.
+numbers and parameters (+ - * /, brackets, `min`, `max` and `round`); a whole result is an integer. `$$` is a dollar.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Mult: operator.mul,
     ast.Div: lambda a, b: a / b,
 }
+
+
+_FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max, "round": round}
 
 
 class _BadReferenceError(ValueError):
@@ -66,7 +69,9 @@ def _sum(text: str, look_up: Callable[[str], Any]) -> float | int:
     try:
         tree = ast.parse(_REFERENCE.sub(r"\1", text).strip(), mode="eval").body
     except SyntaxError:
-        raise _BadReferenceError("not a sum of numbers and $parameters with + - * / and brackets") from None
+        raise _BadReferenceError(
+            "not a sum of numbers and $parameters with + - * /, brackets, min, max and round"
+        ) from None
     try:
         value = _evaluate(tree, look_up)
     except ZeroDivisionError:
@@ -80,6 +85,13 @@ def _evaluate(node: ast.expr, look_up: Callable[[str], Any]) -> float:
         return _OPERATORS[type(node.op)](_evaluate(node.left, look_up), _evaluate(node.right, look_up))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_evaluate(node.operand, look_up)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in _FUNCTIONS
+        and len(node.args) == (1 if node.func.id == "round" else 2)
+    ):
+        return _FUNCTIONS[node.func.id](*(_evaluate(argument, look_up) for argument in node.args))
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         return node.value
     if isinstance(node, ast.Name):
@@ -87,4 +99,4 @@ def _evaluate(node: ast.expr, look_up: Callable[[str], Any]) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _BadReferenceError(f"parameter {node.id!r} is {value!r}, not a number")
         return value
-    raise _BadReferenceError("not a sum of numbers and $parameters with + - * / and brackets")
+    raise _BadReferenceError("not a sum of numbers and $parameters with + - * /, brackets, min, max and round")

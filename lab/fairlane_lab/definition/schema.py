@@ -10,6 +10,7 @@ from pydantic import Field
 from fairlane_lab.definition.body import TcpSpec
 from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative, Runtime
 from fairlane_lab.definition.plots import Plot
+from fairlane_lab.definition.points import Spread
 from fairlane_lab.definition.strict import Scalar, Steps, Strict, Where
 
 Params = dict[str, Scalar]
@@ -69,6 +70,8 @@ class Experiment(Strict):
     """Values that hold where neither case nor sweep gives one."""
     cases: tuple[dict[str, Any], ...] = ()
     """Parameters that go together, and a `label`."""
+    drawn: dict[str, Spread] = Field(default_factory=dict)
+    """Parameters that are drawn for each run; the same for all points of a repeat."""
     sweep: dict[str, Axis] = Field(default_factory=dict)
     """Cross product of its axes, the last one changing fastest."""
 

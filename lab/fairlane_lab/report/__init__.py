@@ -15,7 +15,7 @@ from fairlane_lab.report.page import make_report
 from fairlane_lab.report.pairing import newest_folders
 from fairlane_lab.report.pictures import make_plots
 from fairlane_lab.report.run_folder import open_run
-from fairlane_lab.report.terminal import result_table
+from fairlane_lab.report.terminal import result_table, worst_tables
 from fairlane_lab.report.traces import TraceStatistics, trace_statistics
 from fairlane_lab.results.summary_file import RunFolderError
 
@@ -31,4 +31,5 @@ __all__ = [
     "open_run",
     "result_table",
     "trace_statistics",
+    "worst_tables",
 ]

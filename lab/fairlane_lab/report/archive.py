@@ -162,7 +162,7 @@ def _drawn(run: RunFolder) -> dict[str, pa.Table]:
             here &= pc.field("repeat") == plot.repeat
             needs = {"flows": here, "series": here & pc.field("metric").isin([*metrics, *LIMIT_SERIES])}
         else:
-            needs = {"transfers" if plot.metric in TRANSFER_METRICS else "flows": here}
+            needs = {"transfers": here} if plot.metric in TRANSFER_METRICS else {}
         for name, rows in needs.items():
             if (table := tables.read(run.path / f"{name}.parquet")) is not None:
                 wanted.setdefault(name, []).append(table.filter(rows))

@@ -280,7 +280,7 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
     legend = Legend()
     if not 0 < len(values_of_panel) <= PANELS_MAX:
         figure, axes = panels(1, 1, row_in)
-        few = "no finished transfer matches this plot"
+        few = "no finished transfer, or no run, matches this plot"
         empty(axes[0], f"{len(values_of_panel)} panels are too many" if values_of_panel else few)
         return finish(figure, legend, title)
     figure, axes = panels(len(values_of_panel), columns, row_in, sharex=True, sharey=True)
@@ -311,7 +311,7 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
             set_log_x(axis)
         axis.set_ylim(0, 101)
         if index % columns == 0:
-            axis.set_ylabel(f"{'transfers' if _is_per_transfer(plot) else 'flows'} (%)")
+            axis.set_ylabel(f"{'transfers' if _is_per_transfer(plot) else 'runs'} (%)")
         if index + columns >= len(axes):
             axis.set_xlabel(labels.axis_label(name))
             axis.tick_params(labelbottom=True)
@@ -324,8 +324,8 @@ def _is_per_transfer(plot: Cdf) -> bool:
 
 
 def _values(plot: Cdf, run: RunFolder, chosen: Sequence[Point], parts: Panels) -> pd.DataFrame:
-    """Columns `value`, `by`, `panel` (its title) of every transfer (or flow) of these points."""
-    table = run.transfers if _is_per_transfer(plot) else run.flows
+    """Columns `value`, `by`, `panel` (its title) of every transfer (or run) of these points."""
+    table = run.transfers if _is_per_transfer(plot) else run.runs
     points = {point.name: point for point in chosen}
     if table.empty or plot.metric not in table:
         return pd.DataFrame()

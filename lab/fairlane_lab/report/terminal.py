@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result table for the terminal: points as rows, main metrics as columns, the paper's value in brackets; 80 columns wide."""
+"""The result table for the terminal: points as rows, main metrics as columns, the paper's value in brackets; 80 columns wide. And where each run
+drew its own link, the runs that are farthest from what is expected."""
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +27,8 @@ HEAD_WIDTH = 10
 WIDEST = 1000
 POINT_WIDTH = 12
 """The names of the points get that much at least."""
+WORST = 10
+"""Of what most runs have to reach, so many of the worst runs are shown."""
 
 
 def result_table(summary: Mapping[str, Any], folder: Path = Path(), width: int = 80) -> Table:
@@ -80,6 +84,29 @@ def _table(run: RunFolder, instead_of_ranges: str = "") -> Table:
     if not run.complete:
         table.caption = "not complete: some runs are missing"
     return table
+
+
+def worst_tables(summary: Mapping[str, Any], folder: Path) -> Iterator[Table]:
+    """For each expectation of most runs those that are farthest from its bound, with what was drawn for them."""
+    run = RunFolder(folder, summary)
+    drawn = list(itertools.chain(*((name, *how["split"]) for name, how in run.definition.get("drawn", {}).items())))
+    for asked in run.definition.get("expect", ()) if drawn else ():
+        points = [point.name for point in run.select(asked["where"])]
+        if asked["statistic"] != "most" or not points:
+            continue
+        metric = asked["metric"]
+        rows = run.runs[run.runs["point"].isin(points)].sort_values(metric, ascending=asked["min"] is not None)
+        names = {name: labels.name_of(name) for name in (*drawn, metric)}
+        title = f"farthest from: {asked['text']}"
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        table.add_column("run", justify="right")
+        for name in names.values():
+            head = (*textwrap.wrap(name.label, POINT_WIDTH), *textwrap.wrap(name.unit, POINT_WIDTH))
+            table.add_column("\n".join(head), justify="right")
+        for row in rows.head(WORST).to_dict("records"):
+            cells = [labels.number(row[name] * about.scale) for name, about in names.items() if name != metric]
+            table.add_row(str(row["repeat"]), *cells, labels.format_metric(metric, row[metric]))
+        yield table
 
 
 def main_metrics(run: RunFolder) -> list[str]:

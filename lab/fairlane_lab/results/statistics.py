@@ -143,6 +143,36 @@ def p_most(there: int, count: int) -> float:
     return float(stats.binom.sf(there - 1, count, 0.5)) if count else 1.0
 
 
+@dataclass(frozen=True)
+class OfMost:
+    """What `share` of all runs reach at least (`is_low`) or at most, and how likely the runs are if that is not within a bound, and if it is."""
+
+    value: float
+    lo: float
+    hi: float
+    """Exact 95 % interval of that quantile; NaN where the number of runs gives none."""
+    p_within: float
+    p_beyond: float
+
+
+def of_most(values: Sequence[float], share: float, bound: float, *, is_low: bool) -> OfMost:
+    """The quantile that `share` of the runs are on the good side of, beside a bound. Raises ValueError without values."""
+    from scipy import stats
+
+    ordered = sorted(values, reverse=is_low)
+    value = ordered[math.ceil(round(share * len(ordered), 9)) - 1]
+
+    def test(alternative: Literal["less", "greater"]) -> Any:
+        return stats.quantile_test(ordered, q=bound, p=1 - share if is_low else share, alternative=alternative)
+
+    within, beyond = ("greater", "less") if is_low else ("less", "greater")
+    two_sided = stats.quantile_test(ordered, q=bound, p=1 - share if is_low else share)
+    interval = two_sided.confidence_interval(CONFIDENCE)
+    return OfMost(
+        value, float(interval.low), float(interval.high), float(test(within).pvalue), float(test(beyond).pvalue)
+    )
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p values of a family, each made larger so that the chance of any wrong claim is that of one (Holm 1979)."""
     return list(_holm(tuple(p_values)))

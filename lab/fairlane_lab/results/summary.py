@@ -74,7 +74,9 @@ def group_points(rows: Sequence[Row]) -> list[PointRuns]:
         params = {
             column: param_value(column, group[0][column])
             for column in PARAMETERS
-            if column not in PER_RUN_PARAMETERS and group[0].get(column) is not None
+            if column not in PER_RUN_PARAMETERS
+            and group[0].get(column) is not None
+            and all(row[column] == group[0][column] for row in group)
         }
         found.append(PointRuns(name, params, group))
     return found

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Any, Literal
 
 from fairlane_lab.definition.judging import Expectation, Relative
@@ -26,10 +26,12 @@ from fairlane_lab.results.statistics import (
     LEVEL,
     MIDDLES,
     Aggregate,
+    OfMost,
     Statistic,
     aggregate,
     aggregate_ratio,
     holm,
+    of_most,
     p_most,
     runs_needed,
 )
@@ -113,7 +115,19 @@ class _Sample:
         return aggregate(self.values, statistic)
 
     @cached_property
+    def of_most(self) -> OfMost | None:
+        """With `statistic` most: what that share of the runs reach."""
+        asked = self.expectation
+        if asked.statistic != "most" or not self.values:
+            return None
+        if asked.min is not None:
+            return of_most([*self.values, *[-math.inf] * self.missing], asked.share, asked.min, is_low=True)
+        return of_most([*self.values, *[math.inf] * self.missing], asked.share, asked.max or 0.0, is_low=False)
+
+    @cached_property
     def value(self) -> float | None:
+        if self.of_most is not None:
+            return self.of_most.value
         if self._is_of_all and self.values and not self.missing:
             return _STATISTICS[self.expectation.statistic](self._each)
         return None if self.aggregate is None else self.aggregate.value
@@ -141,6 +155,8 @@ class _Sample:
         """How likely the sample is while its middle is outside of the bound, and while it is within."""
         if self.runs < LEAST_RUNS or (self.value is None and not self.missing):
             return 1.0, 1.0
+        if self.of_most is not None:
+            return self.of_most.p_within, self.of_most.p_beyond
         margins, runs = self.inside(), self.runs
         outside = [sum(each < 0 for each in margin) + self.missing for margin in margins]
         if self._is_of_all:
@@ -165,14 +181,22 @@ class _Sample:
         """The least that `p` can be with so many runs: all agree."""
         if self.runs < LEAST_RUNS:
             return 1.0, 1.0
+        share = self.expectation.share
+        if self.expectation.statistic == "most":
+            return share**self.runs, (1 - share) ** self.runs
         if self._is_of_all:
-            return self.expectation.share**self.runs, 0.0
+            return share**self.runs, 0.0
         return p_most(self.runs, self.runs), min(1.0, len(self.inside()) * p_most(self.runs, self.runs))
 
     def needed(self, level: float, too_few: bool) -> int | None:
         """Runs that would decide it, for the nearer bound, at a one-sided level."""
-        if self._is_of_all:
-            least = math.ceil(math.log(level) / math.log(self.expectation.share))
+        share = self.expectation.share
+        if self._is_of_all or (too_few and self.expectation.statistic == "most"):
+            least = math.ceil(math.log(level) / math.log(share))
+        elif self.expectation.statistic == "most":
+            within = sum(each >= 0 for each in self.inside()[0]) / self.runs
+            spread = share * (1 - share) * NormalDist().inv_cdf(1 - level) ** 2
+            least = None if within == share else max(self.runs + 1, math.ceil(spread / (within - share) ** 2))
         elif too_few:
             least = max(LEAST_RUNS, math.ceil(math.log2(1 / level)))
         else:
@@ -183,7 +207,7 @@ class _Sample:
     def same(self, fixed: str) -> str:
         """Why an interval has no width; empty where it has one. `fixed`: why nothing is drawn, as the experiment says."""
         found = self.aggregate
-        if found is None or self.runs < 2 or found.lo < found.hi or self._is_of_all:
+        if found is None or self.runs < 2 or found.lo < found.hi or self._is_of_all or self.of_most:
             return ""
         each = self._each
         of = (
@@ -469,7 +493,7 @@ def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
         [each for each in claim.samples if min(each.p) > level] if state in ("undecided", "too few by design") else []
     )
     needed = [each.needed(level / len(claim.samples), state == "too few by design") for each in open_ones]
-    middle = None if expectation.statistic in ("min", "max") else worst.aggregate
+    middle = None if expectation.statistic in ("min", "max") else worst.of_most or worst.aggregate
     return replace(
         verdict,
         value=worst.value,
