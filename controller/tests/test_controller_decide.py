@@ -152,3 +152,14 @@ def test_a_decision_explains_itself() -> None:
     assert data["reason"] == "changed from 4 to 8"
     assert math.isclose(data["plan"]["qthresh_exact_packets"], 8.0)
     assert data["plan"]["rate_bps"] == 2e6
+
+
+@pytest.mark.parametrize(
+    ("lanes", "capacity_packets", "packets"), [(0, 100, 100), (2048, 100, 14), (2048, 10, 4), (2048, 10_000, 296)]
+)
+def test_in_lanes_the_port_s_room_is_divided_by_the_flows(lanes: int, capacity_packets: int, packets: int) -> None:
+    """Seven flows on a path of 1,049 packets, for which (9) is 296 each; four packets are the least."""
+    port = replace(measured(4.196), n_c=Estimate(7.0, 9, 0.1, 0.0))
+    decider = ThresholdDecider(DecideOptions(samples=1))
+    decision = decider.evaluate(0.0, port, weight=1.0, k=1.95, capacity_packets=capacity_packets, lanes=lanes)
+    assert decision.qthresh_packets == packets

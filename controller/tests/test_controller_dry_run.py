@@ -16,9 +16,9 @@ from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.follower import DryFollower
+from fairlane_controller.programs.qthresh.law import FlowCount, LawOptions
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
-from fairlane_controller.programs.qthresh.shares import FlowCount, ShareOptions
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
@@ -118,7 +118,7 @@ async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveS
 
 
 async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(switch: LiveSwitch) -> None:
-    topology = QthreshTopology(options=QthreshOptions(shares=ShareOptions(period_s=0.05)))
+    topology = QthreshTopology(options=QthreshOptions(law=LawOptions(period_s=0.05)))
     agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), topology, EventLog(None))
     control = agent.control
     assert isinstance(control, QthreshControl)

@@ -7,11 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_controller.measure.estimators import Estimate
-from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh.changes import Ports, plan_policies
 from fairlane_controller.programs.qthresh.control import answer_json
-from fairlane_controller.programs.qthresh.decide import capacity_of_flow
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey, FlowTable
 from fairlane_controller.programs.qthresh.policies import Lanes, Policy, PortLimit, Scheme, fitted, lanes_of
 from fairlane_controller.programs.qthresh.program import Qthresh
@@ -104,14 +101,6 @@ def test_lanes_follow_the_port_s_queues_and_scheduler() -> None:
     current = {f"{one.port}/{one.traffic_class}": one.entry for one in (held, *others)}
     for port, lanes in ((DRR, Lanes(2048, 1024)), (STRICT, Lanes())):
         assert [*Qthresh().entries_for_queues(port, current)] == [replace(held, lanes=lanes).entry]
-
-
-def test_in_lanes_the_port_s_room_is_divided_by_the_flows() -> None:
-    known = PortMeasurement(None, None, None, Estimate(7.0, 9, 0.1, 0.0))
-    assert capacity_of_flow(0, 100, known) == 100
-    assert capacity_of_flow(2048, 100, known) == 14
-    assert capacity_of_flow(2048, 10, known) == 2
-    assert capacity_of_flow(2048, 100, PortMeasurement(None, None, None, None)) == 100
 
 
 def test_few_flows_have_small_slots() -> None:

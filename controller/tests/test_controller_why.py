@@ -8,7 +8,7 @@ from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.gfr.control import explain_activity
 from fairlane_controller.programs.qthresh import why
 from fairlane_controller.programs.qthresh.decide import DecideOptions, ThresholdDecider
-from fairlane_controller.programs.qthresh.shares import Share
+from fairlane_controller.programs.qthresh.law import Decision, Law, Why
 
 KNOWN = "BW 2 Mbit/s, T_res 6.8 ms, L_D 1014 B, N_C 2"
 
@@ -51,10 +51,14 @@ def test_bounds_of_the_configuration_hold_and_are_named() -> None:
 
 
 def test_tuning_names_the_flow_farthest_from_its_share() -> None:
-    shares = {"a": Share(0.9e6, -0.1, 5.0, 5), "b": Share(1.3e6, 0.3, 7.0, 7)}
-    assert why.explain_tuning(shares, 1, 5.94, 0.987) == (
-        "1 of 2 flows' thresholds moved about the 5.9 packets of (9): b has 1.3 Mbit/s, 30 % above the fair share; the line is 99 % used"
+    law = Law[str](utilisation=0.987)
+    law.last = {"a": Decision(Why.TUNED, 0.9e6, -0.1, 5.0, 5), "b": Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7)}
+    farthest = "b has 1.3 Mbit/s, 30 % above the fair share; the line is 99 % used"
+    assert (
+        why.explain_tuning(law, 1, 5.94) == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
     )
+    law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3, tap=True)}
+    assert why.explain_tuning(law, 1, 5.94) == f"b loses a packet: {farthest}"
 
 
 def test_activity_of_vcs() -> None:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.loop_state import LoopState, read_loop_state
 from fairlane_controller.programs.qthresh.policies import Scheme, read_limits, read_policies, why_no_lanes
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 
@@ -53,3 +55,13 @@ async def _thresholds(endpoint: Endpoint, state: LoopState, switch: SwitchState 
                 }
             )  # fmt: skip
     return rows
+
+
+async def explain_flows(targets: Targets, switches: Sequence[str], port: int) -> list[Row]:
+    """Why each flow of a port has what it has, as the running loop says; nothing without a loop."""
+    folder = targets.loop_folder
+    if folder is None:
+        return []
+    asked = ({"op": "explain", "switch": switch, "port": port} for switch in dict.fromkeys(switches))
+    answers = await asyncio.gather(*(ask(folder, one) for one in asked))
+    return [row for rows in answers for row in rows]

@@ -21,7 +21,7 @@ from fairlane_controller.cli.targets import (
 )
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.programs.qthresh.cli_plan import plan_command
-from fairlane_controller.programs.qthresh.cli_reads import read_thresholds
+from fairlane_controller.programs.qthresh.cli_reads import explain_flows, read_thresholds
 from fairlane_controller.programs.qthresh.cli_writes import change_all, dry_all
 from fairlane_controller.programs.qthresh.model import DEFAULT_K
 from fairlane_controller.programs.qthresh.policies import Scheme
@@ -42,14 +42,21 @@ def _packets(text: str) -> int:
 
 
 @app.command("show")
-def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    """Show the threshold, weight and mode of every managed port and class.
+def show(
+    port: PortOption = None, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False
+) -> None:
+    """Show the threshold, weight and mode of every managed port and class; of one port also why each flow has what it has.
 
-    Examples: `fairlane threshold show`, `fairlane threshold show -s s1 --json`
+    Examples: `fairlane threshold show`, `fairlane threshold show -p s1:3`, `fairlane threshold show -s s1 --json`
     """
-    rows = asyncio.run(read_thresholds(resolve(state, switch)))
+    targets = resolve(state, switch)
+    rows = asyncio.run(read_thresholds(targets))
+    flows: list[dict[str, Any]] = []
+    if port is not None:
+        rows = [row for row in rows if row["port"] == port]
+        flows = asyncio.run(explain_flows(targets, [row["switch"] for row in rows], port))
     if as_json:
-        print_json(rows)
+        print_json(rows if port is None else {"policies": rows, "flows": flows})
         return
     columns = ("switch", "port", "class", "scheme", "Qthresh", "weight", "effective", "mode", "capacity")
     print_table(
@@ -59,10 +66,14 @@ def show(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOp
             (r["switch"], r["port"], r["class"], r["scheme"], r["qthresh_packets"], r["weight"], r["effective_packets"], r["mode"], r["capacity_packets"])
             for r in rows
         ],
-        empty="no port is managed",
+        empty="no port is managed" if port is None else f"port {port} is not managed",
     )  # fmt: skip
     for row in rows:
         _tell_no_lanes(row)
+    for flow in flows:
+        print(f"{flow['flow']} {flow['sentence']}")
+    if port is not None and rows and not flows:
+        print("no flow has a threshold of its own")
 
 
 @app.command("set")

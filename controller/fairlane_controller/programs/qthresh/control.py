@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,13 @@ from fairlane_controller.program.control import Session, SwitchControl, enable_d
 from fairlane_controller.program.registry import runs_program
 from fairlane_controller.programs.qthresh import changes, why
 from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, capacity_of_flow, measured_for
+from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, measured_for
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.hash_key import give_hash_key
+from fairlane_controller.programs.qthresh.law import FlowCount, Law, Port
 from fairlane_controller.programs.qthresh.loop_state import Mode
+from fairlane_controller.programs.qthresh.model import packets_in_flight
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import (
     Policy,
@@ -37,7 +39,6 @@ from fairlane_controller.programs.qthresh.policies import (
     why_no_lanes,
 )
 from fairlane_controller.programs.qthresh.setup import set_up_entries
-from fairlane_controller.programs.qthresh.shares import FlowCount, ShareTuner
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
@@ -63,7 +64,10 @@ class QthreshControl(SwitchControl):
         self._outcomes: dict[tuple[int, int], Outcome] = {}
         self._planned: dict[tuple[int, int], float] = {}
         "(9) of each policy in packets, not rounded."
-        self._tuners: dict[tuple[int, int], ShareTuner[FlowKey]] = {}
+        self._laws: dict[int, Law[FlowKey]] = {}
+        "By port."
+        self._others: dict[int, tuple[float, dict[FlowKey, int]]] = {}
+        "When flows of a port that are not tuned were counted, and their bytes."
         self._tuned_s: dict[tuple[int, int], float] = {}
         "When the flows' weights of a policy were last written."
         self._waiting: set[tuple[int, int]] = set()
@@ -189,77 +193,120 @@ class QthreshControl(SwitchControl):
 
     async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
-            await asyncio.sleep(self._options.shares.period_s)
-            keys = [key for key in sorted(self._deciders) if self._tunes(key) and key in self._planned]
-            if not keys or not 2 <= len(self._flows.table) <= self._options.shares.max_flows:
+            await asyncio.sleep(self._options.law.period_s)
+            ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port)})
+            if not ports:
+                continue
+            if len(self._flows.table) > self._options.law.max_flows:
+                for port in ports:
+                    await self._end_tuning(client, port)
                 continue
             counts = await self._flows.counts(client)
             async with self.session.writes:
-                for key in keys:
-                    if self._tunes(key):  # still: somebody may have set it by hand while the counters were read
-                        await self._tune(client, key, counts)
+                for port in ports:
+                    if self._tuned_keys(port):  # still: somebody may have set it by hand while the counters were read
+                        await self._tune(client, port, counts)
 
-    async def _tune(self, client: SwitchClient, key: tuple[int, int], counts: dict[FlowKey, FlowCount]) -> None:
-        """Per-flow thresholds of one policy: in the switch they are weights beside the class's threshold."""
-        decider, limit = self._deciders.get(key), self._limits.get(key[0])
-        if decider is None or decider.in_force_packets is None or limit is None:
+    def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
+        """The policies of a port whose flows the law decides about."""
+        keys = [key for key in sorted(self._deciders) if key[0] == port and key in self._planned and self._tunes(key)]
+        return [key for key in keys if self._deciders[key].in_force_packets is not None]
+
+    async def _tune(self, client: SwitchClient, port: int, counts: Mapping[FlowKey, FlowCount]) -> None:
+        """The flows' own thresholds of one port, in the switch weights beside their class's threshold, and taps."""
+        keys, limit, line = self._tuned_keys(port), self._limits.get(port), self._line(port, counts)
+        if not keys or limit is None or line is None:
             return
-        if key in self._waiting or not decider.may_write(_now_s()):
-            return  # one write a second and port: the threshold's comes first, and the tuner counts on from its last reading
-        tuner = self._tuners.setdefault(key, ShareTuner(self._options.shares))
-        of_class = self._policies[key].weight
-        mine = {
-            flow: replace(counts[flow], weight=self._flows.own_weight(flow) or of_class)
-            for flow in self._flows_of(key)
-            if flow in counts
-        }
-        in_force, model = decider.in_force_packets, self._planned[key]
-        tuned = self._flows.tuned(mine, in_force)
-        line = self.measurement(key[0]).bw_bps
-        wanted = tuner.observe(
-            _now_s(), mine, model, limit.max_packets, tuned, line_bps=None if line is None else line.value
-        )
-        if wanted is None:
+        if any(key in self._waiting or not self._deciders[key].may_write(_now_s()) for key in keys):
+            return  # one write a second and port: the threshold's comes first, and the law counts on from its last look
+        mine: dict[FlowKey, FlowCount] = {}
+        model: dict[FlowKey, float] = {}
+        in_force: dict[FlowKey, int] = {}
+        bounds: dict[FlowKey, tuple[float, float]] = {}
+        tuned: dict[FlowKey, int] = {}
+        for key in keys:
+            settings = self._store.policy(self._name, *key)
+            packets = self._deciders[key].in_force_packets or 0
+            of_key = [flow for flow in self._flows_of(key) if flow in counts]
+            tuned |= self._flows.tuned(of_key, packets)
+            for flow in of_key:
+                weight = self._flows.own_weight(flow) or self._policies[key].weight
+                mine[flow] = replace(counts[flow], weight=weight)
+                model[flow] = self._planned[key] * weight
+                in_force[flow] = packets
+                low, high = settings.min_packets or 1, settings.max_packets or limit.max_packets
+                bounds[flow] = low * weight, high * weight
+        law = self._laws.setdefault(port, Law(self._options.law))
+        decided = law.look(_now_s(), mine, line, model, tuned)
+        if decided is None:
             return
-        settings = self._store.policy(self._name, *key)
-        low, high = settings.min_packets or 1, settings.max_packets or limit.max_packets
         wanted = {
-            flow: round(min(max(packets, low * mine[flow].weight), high * mine[flow].weight))
-            for flow, packets in wanted.items()
+            flow: round(min(max(one.qthresh_packets, bounds[flow][0]), bounds[flow][1]))
+            for flow, one in decided.items()
+            if one.qthresh_packets is not None
         }
         await self._flows.untune(client, mine.keys() - wanted.keys())
-        weights = {flow: program.weight_for(packets, in_force) for flow, packets in wanted.items()}
+        weights = {flow: program.weight_for(packets, in_force[flow]) for flow, packets in wanted.items()}
         written = await self._flows.tune(client, weights)
+        written += await self._flows.tap(client, [flow for flow, one in decided.items() if one.tap])
         if written:
-            self._tuned_s[key] = _now_s()
-            self._policy_event(
-                "tuned",
-                key,
-                why=why.explain_tuning(tuner.last, written, model, tuner.utilisation),
-                written=written,
-                planned_packets=round(self._planned[key], 2),
-                utilisation=None if tuner.utilisation is None else round(tuner.utilisation, 4),
-                common_factor=round(math.exp(tuner.log_common), 3),
-                flows={
-                    str(flow): {
-                        "qthresh_packets": share.qthresh_packets,
-                        "exact_packets": round(share.exact_packets, 2),
-                        "error": round(share.error, 3),
-                        "rate_bps": round(share.rate_bps),
-                    }
-                    for flow, share in tuner.last.items()
-                },
-            )
+            for key in keys:
+                self._tuned_s[key] = _now_s()
+            self._tell_tuning(keys[0], law, written)
+
+    def _line(self, port: int, counts: Mapping[FlowKey, FlowCount]) -> Port | None:
+        """What the law has to know of a port; None while something is not measured."""
+        measured = self.measurement(port)
+        bw, t_res, l_d = measured.bw_bps, measured.t_res_s, measured.l_d_bytes
+        if bw is None or t_res is None or l_d is None:
+            return None
+        return Port(
+            line_bps=bw.value,
+            path_packets=packets_in_flight(bw.value, t_res.value, l_d.value) + 1.0,
+            t_res_s=t_res.value,
+            capacity_packets=self._limits[port].max_packets,
+            waiting_packets=float(measured.waiting_packets or 0),
+            other_bps=self._other_bps(port, counts),
+        )
+
+    def _other_bps(self, port: int, counts: Mapping[FlowKey, FlowCount]) -> float:
+        """What flows of the port take that belong to policies which are not tuned."""
+        tuned = set(self._tuned_keys(port))
+        places = self._flows.places
+        octets = {
+            flow: count.carried_bytes
+            for flow, count in counts.items()
+            if (place := places.get(flow)) is not None and place[0] == port and place not in tuned
+        }
+        before, self._others[port] = self._others.get(port), (_now_s(), octets)
+        if before is None or _now_s() <= before[0]:
+            return 0.0
+        grown = sum(max(0, now - before[1].get(flow, 0)) for flow, now in octets.items())
+        return 8 * grown / (_now_s() - before[0])
+
+    def _tell_tuning(self, key: tuple[int, int], law: Law[FlowKey], written: int) -> None:
+        self._policy_event(
+            "tuned",
+            key,
+            why=why.explain_tuning(law, written, self._planned[key]),
+            written=written,
+            planned_packets=round(self._planned[key], 2),
+            utilisation=None if law.utilisation is None else round(law.utilisation, 4),
+            common_factor=round(math.exp(law.log_common), 3),
+            is_long=law.is_long,
+            flows={str(flow): one.to_json() for flow, one in law.last.items()},
+        )
 
     def _flows_of(self, key: tuple[int, int]) -> list[FlowKey]:
-        """The flows of a policy; adopted ones, whose place is not known, belong to it when it is the only one."""
+        """The flows of a policy; one whose place is not known belongs to it when it is the only one."""
         only = key if len(self._deciders) == 1 else None
         return [flow for flow, _ in self._flows.table.items() if self._flows.places.get(flow, only) == key]
 
-    async def _end_tuning(self, client: SwitchClient, key: tuple[int, int]) -> None:
-        """Somebody else decides from now on: every flow has its own or its class's weight again."""
-        self._tuners.pop(key, None)
-        await self._flows.untune(client, self._flows_of(key))
+    async def _end_tuning(self, client: SwitchClient, port: int) -> None:
+        """The law ends here: flows of policies that it does not tune have their own or their class's weight again."""
+        self._laws.pop(port, None)
+        keys = [key for key in self._policies if key[0] == port]
+        await self._flows.untune(client, [flow for key in keys for flow in self._flows_of(key)])
 
     def _tunes(self, key: tuple[int, int]) -> bool:
         settings = self._store.policy(self._name, *key)
@@ -279,9 +326,10 @@ class QthreshControl(SwitchControl):
             measured,
             weight=policy.weight,
             k=settings.k,
-            capacity_packets=capacity_of_flow(policy.lanes.own, limit.max_packets, measured),
+            capacity_packets=limit.max_packets,
             min_packets=settings.min_packets,
             max_packets=settings.max_packets,
+            lanes=policy.lanes.own,
         )
         if decision.exact_packets is not None:
             self._planned[key] = decision.exact_packets
@@ -291,7 +339,7 @@ class QthreshControl(SwitchControl):
         self._waiting.discard(key)
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:
             new = replace(policy, qthresh_packets=decision.qthresh_packets)
-            if policy.lanes.own and measured.t_res_s is not None:
+            if new.lanes.own and measured.t_res_s is not None:
                 new = replace(new, spacing_us=round(SPACING_TRIPS * 1e6 * measured.t_res_s.value))
             if not await self._put_threshold(client, new):
                 return
@@ -348,7 +396,7 @@ class QthreshControl(SwitchControl):
         self._policies[new.key] = new
         self._store.remember(self._name, self._policies.values())
         if not self._tunes(new.key):
-            await self._end_tuning(self.session.connected(), new.key)
+            await self._end_tuning(self.session.connected(), new.port)
         if new.is_limited:
             decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
             decider.in_force_packets = new.qthresh_packets
@@ -369,17 +417,28 @@ class QthreshControl(SwitchControl):
             if policy.is_limited:
                 decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide))
                 decider.in_force_packets = policy.qthresh_packets
-        for key in [key for key in self._tuners if key not in self._deciders or not self._tunes(key)]:
-            await self._end_tuning(client, key)
+        for port in [port for port in self._laws if not self._tuned_keys(port)]:
+            await self._end_tuning(client, port)
 
     def use_options(self) -> None:
         """Flows that have an entry keep its idle time and weight."""
         self._flows.weight_of_new = self._options.flow_weight
         for decider in self._deciders.values():
             decider.options = self._options.decide
-        for tuner in self._tuners.values():
-            tuner.options = self._options.shares
+        for law in self._laws.values():
+            law.options = self._options.law
         self._flows.use_idle_timeout(self._options.flow_idle_timeout_s)
+
+    def explain(self, port: int) -> list[dict[str, Any]]:
+        """Why each flow of a port has what it has; nothing where no flow is tuned."""
+        law = self._laws.get(port)
+        planned = next((self._planned[key] for key in self._tuned_keys(port)), None)
+        if law is None or planned is None:
+            return []
+        return [
+            {"flow": str(flow), **one.to_json(), "sentence": why.explain_flow(one, one.qthresh_packets or planned)}
+            for flow, one in law.last.items()
+        ]
 
     def status(self) -> dict[str, Any]:
         """Flows and policies."""

@@ -10,6 +10,9 @@ from typing import Any
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh import model as qthresh
 
+LANE_MIN_PACKETS = 4
+"""A lane holds at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""
+
 
 @dataclass(frozen=True)
 class DecideOptions:
@@ -83,8 +86,10 @@ class ThresholdDecider:
         capacity_packets: int,
         min_packets: int | None = None,
         max_packets: int | None = None,
+        lanes: int = 0,
     ) -> Decision:
-        """Decide at `now_s` by (9), within `min_packets` and `max_packets` where they are given and the port's capacity.
+        """Decide at `now_s` by (9), within `min_packets` and `max_packets` where they are given and the port's capacity; with `lanes`
+        within a flow's part of that.
 
         The caller writes when the outcome is WRITE and then calls `written`.
         """
@@ -96,6 +101,9 @@ class ThresholdDecider:
         assert measured.t_res_s is not None
         assert measured.l_d_bytes is not None
         assert measured.n_c is not None
+        if lanes:
+            capacity_packets = max(LANE_MIN_PACKETS, int(capacity_packets / max(1.0, measured.n_c.value)))
+            min_packets = LANE_MIN_PACKETS if min_packets is None else min_packets
         capacity = bounded_capacity(capacity_packets, weight)
         plan = qthresh.plan(
             measured.bw_bps.value,
@@ -172,16 +180,6 @@ def measured_for(lanes: int, measured: PortMeasurement) -> PortMeasurement:
     if not lanes or known[0] is None or known[1] is None or known[1].value <= known[0].value:
         return measured
     return replace(measured, t_res_s=replace(known[0], value=known[1].value, uncertainty=known[1].uncertainty))
-
-
-def capacity_of_flow(lanes: int, capacity_packets: int, measured: PortMeasurement) -> int:
-    """The most packets that may wait of one flow: what the port holds, in `lanes` divided by the flows that there are.
-
-    Where all share one queue, thresholds above that are no harm: what waits together is bounded by the port.
-    """
-    if not lanes or measured.n_c is None:
-        return capacity_packets
-    return max(qthresh.QTHRESH_MIN_PACKETS, int(capacity_packets / max(1.0, measured.n_c.value)))
 
 
 def bounded_capacity(capacity_packets: int, weight: float) -> int:

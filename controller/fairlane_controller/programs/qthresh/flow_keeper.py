@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -14,8 +14,8 @@ from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, 
 
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
+from fairlane_controller.programs.qthresh.law import FlowCount
 from fairlane_controller.programs.qthresh.new_flows import FlowEvents, FlowPauses, MissedFlows, NewFlowCounts
-from fairlane_controller.programs.qthresh.shares import FlowCount
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.faults import Refusal
@@ -91,6 +91,8 @@ class FlowKeeper:
         "The flows' own weights; the others have their class's."
         self._tuned: dict[FlowKey, int] = {}
         "Weights in 1/256 that tuning put into the switch."
+        self._taps = 0
+        "The newest number of a tap."
         self._waiting: deque[dict[str, Any]] = deque()
         self._inserting = 0
         "Flows of the request that is on its way."
@@ -235,6 +237,21 @@ class FlowKeeper:
             again_s=pause_s,
             why=f"the switch refused the entry of {key}, which is tried again after {pause_s:g} s at the earliest: {refusal}",
         )
+
+    async def tap(self, client: SwitchClient, keys: Collection[FlowKey]) -> int:
+        """Have each of these flows lose one packet; one batch. Their weights are their own or their class's. Returns how many were written."""
+        tapped = [key for key in keys if key in self.table]
+        if not tapped:
+            return 0
+        self._taps = self._taps % program.TAPS + 1
+        entries = [
+            key.entry(self.table.slot(key), self._idle_timeout_s, self._own.get(key), self._taps) for key in tapped
+        ]
+        for key, entry in zip(tapped, entries, strict=True):
+            entry.metadata = metadata_of(self.places.get(key))
+            self._tuned.pop(key, None)
+        failed = await client.write_each([~entry for entry in entries])
+        return len(tapped) - len(failed)
 
     async def tune(self, client: SwitchClient, weights: Mapping[FlowKey, int]) -> int:
         """Put these weights (1/256) into the flows' entries, one batch of those that differ; returns how many were written."""

@@ -73,19 +73,22 @@ class FlowKey:
         )
 
     def entry(
-        self, flow_id: int | None = None, idle_timeout_s: float = 0.0, weight: float | None = None
+        self, flow_id: int | None = None, idle_timeout_s: float = 0.0, weight: float | None = None, tap: int = 0
     ) -> P4TableEntry:
         """The entry that gives the flow its slot, and its own weight instead of its class's where one is given.
 
-        Without `flow_id` the key alone, for deletes. Raises OUT_OF_RANGE for a weight outside 1/256..255.
+        With a new number `tap` (1 to `names.TAPS`) the flow loses one packet. Without `flow_id` the key alone, for deletes.
+        Raises OUT_OF_RANGE for a weight outside 1/256..255.
         """
+        fixed = 0 if weight is None else program.encode_weight(weight)
         if flow_id is None:
             action = None
-        elif weight is None:
-            action = P4TableAction(program.ACTION_SET_FLOW, flow_id=flow_id)
-        else:
-            fixed = program.encode_weight(weight)
+        elif tap:
+            action = P4TableAction(program.ACTION_SET_FLOW_TAPPED, flow_id=flow_id, weight=fixed, tap=tap)
+        elif fixed:
             action = P4TableAction(program.ACTION_SET_FLOW_WEIGHTED, flow_id=flow_id, weight=fixed)
+        else:
+            action = P4TableAction(program.ACTION_SET_FLOW, flow_id=flow_id)
         return P4TableEntry(self.table, match=self.match, action=action, idle_timeout_ns=int(idle_timeout_s * 1e9))
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh import why
-from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, capacity_of_flow, measured_for
+from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, measured_for
 from fairlane_controller.programs.qthresh.loop_state import Mode
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Scheme
@@ -65,9 +65,10 @@ class DryFollower:
             measured,
             weight=float(policy["weight"]),
             k=settings.k,
-            capacity_packets=capacity_of_flow(policy.get("lanes", 0), self._capacity(key[0], key[1]), measured),
+            capacity_packets=self._capacity(key[0], key[1]),
             min_packets=settings.min_packets,
             max_packets=settings.max_packets,
+            lanes=policy.get("lanes", 0),
         )
         told = "threshold" if decision.outcome is Outcome.WRITE else "decision"
         if decision.outcome is Outcome.WRITE and decision.qthresh_packets is not None:

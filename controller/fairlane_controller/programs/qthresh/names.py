@@ -12,6 +12,8 @@ from fairlane_controller.switch.shared import COUNTER_ADMITTED
 
 CLASSES = 8
 FLOW_SLOTS = 65_536
+TAPS = 255
+"Numbers of taps: 1 to so many, and from 1 again."
 WEIGHT_ONE = 256
 
 TABLE_POLICY = "policy"
@@ -26,6 +28,7 @@ SCHEMES = {ACTION_SET_QTHRESH: "qthresh", ACTION_SET_QTHRESH_SPACED: "qthresh", 
 "Actions of policies with thresholds, and the scheme that each is."
 ACTION_SET_FLOW = "set_flow"
 ACTION_SET_FLOW_WEIGHTED = "set_flow_weighted"
+ACTION_SET_FLOW_TAPPED = "set_flow_tapped"
 DIGEST_NEW_FLOW = "new_flow_t"
 COUNTER_FLOW_DROPS = "flow_drops"
 COUNTER_COLLISIONS = "collisions"

@@ -11,7 +11,7 @@ from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import DecideOptions
 from fairlane_controller.programs.qthresh.flow_keeper import FlowWeight
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
-from fairlane_controller.programs.qthresh.shares import ShareOptions
+from fairlane_controller.programs.qthresh.law import LawOptions
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class QthreshOptions:
     decide: DecideOptions = field(default_factory=DecideOptions)
     measure: MeasureOptions = field(default_factory=MeasureOptions)
     evaluate_period_s: float = 0.25
-    shares: ShareOptions = field(default_factory=ShareOptions)
+    law: LawOptions = field(default_factory=LawOptions)
     sweep_period_s: float = 30.0
     "Flow entries whose idle notification was lost are found in this time."
     flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
@@ -49,7 +49,7 @@ class QthreshOptions:
             self,
             decide=decide,
             evaluate_period_s=loop.evaluate_period,
-            shares=replace(self.shares, period_s=loop.tune_period),
+            law=replace(self.law, period_s=loop.tune_period),
             flow_idle_timeout_s=loop.flow_idle,
             flow_weight=WeightRules.parse(rules) if rules else self.flow_weight,
         )

@@ -46,6 +46,12 @@ class _Policies(Request):
     every: bool = False
 
 
+class _Explain(SwitchRequest):
+    """Why each flow of a port has what it has."""
+
+    port: int
+
+
 class _FlowWeights(Request):
     rules: Annotated[list[Plain], Field(max_length=MAX_RULES)]
 
@@ -55,6 +61,7 @@ REQUESTS: dict[str, type[Request]] = {
     "threshold_auto": _ThresholdAuto,
     "scheme_set": _SchemeSet,
     "policies": _Policies,
+    "explain": _Explain,
     "table_write": TableWrite,
     "flow_weights": _FlowWeights,
 }

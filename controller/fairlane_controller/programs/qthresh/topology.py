@@ -65,6 +65,8 @@ class QthreshTopology(TopologyControl):
             for agent in agents.values():
                 agent.control.use_options()
             return {"rules": len(rules.rules)}
+        if request["op"] == "explain":
+            return _control(find_by_name("switch", str(request["switch"]), agents)).explain(request["port"])
         if request["op"] == "policies":
             return await change_policies(agents, self.run, self.store, request)
         if request["op"] in TopologyControl.requests:

@@ -8,7 +8,8 @@ from typing import Any
 
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh.decide import Decision, Outcome
-from fairlane_controller.programs.qthresh.shares import Share
+from fairlane_controller.programs.qthresh.law import Decision as FlowDecision
+from fairlane_controller.programs.qthresh.law import Law, Why
 from fairlane_controller.units import format_rate, format_size, format_time
 
 
@@ -57,16 +58,42 @@ def _equation(decision: Decision, measured: PortMeasurement, k: float) -> str:
     return f"{says} with k {k:g} and {explain_measurement(measured)}"
 
 
-def explain_tuning(shares: Mapping[Any, Share], written: int, planned_packets: float, utilisation: float | None) -> str:
+def explain_tuning(law: Law[Any], written: int, planned_packets: float) -> str:
     """Of `tuned`: who is farthest from its share, and how full the line is."""
-    line = "" if utilisation is None else f"; the line is {100 * min(utilisation, 1.0):.0f} % used"
-    text = f"{written} of {len(shares)} flows' thresholds moved about the {planned_packets:.1f} packets of (9)"
-    if not shares:
+    line = "" if law.utilisation is None else f"; the line is {100 * min(law.utilisation, 1.0):.0f} % used"
+    tapped = [str(flow) for flow, one in law.last.items() if one.tap]
+    if tapped:
+        text = f"{' and '.join(tapped)} {'loses' if len(tapped) == 1 else 'lose'} a packet"
+    else:
+        text = f"{written} of {len(law.last)} flows' thresholds moved about the {planned_packets:.1f} packets of (9)"
+    if not law.last:
         return text + line
-    flow, share = max(shares.items(), key=lambda item: abs(item[1].error))
-    side = "above" if share.error > 0 else "below"
-    farthest = f"{flow} has {format_rate(share.rate_bps)}, {abs(share.error):.0%} {side} the fair share"
+    flow, one = max(law.last.items(), key=lambda item: abs(item[1].error))
+    side = "above" if one.error > 0 else "below"
+    farthest = f"{flow} has {format_rate(one.rate_bps)}, {abs(one.error):.0%} {side} the fair share"
     return f"{text}: {farthest.replace('%', ' %')}{line}"
+
+
+_OF_FLOW = {
+    Why.YOUNG: "it is new and may be short",
+    Why.IDLE: "it sends nothing",
+    Why.CONTENT: "it does not grow on an idle line, so it has what it asks for",
+    Why.ALONE: "no other flow wants a share",
+    Why.TUNED: "its threshold follows its share",
+    Why.FREE: "it keeps to its share of a long path",
+    Why.TAPPED: "it has had its share of a long path since its last loss, so it loses one packet",
+    Why.HELD: "it does not slow down when it loses packets, so its threshold follows its share",
+}
+
+
+def explain_flow(one: FlowDecision, packets: float) -> str:
+    """Of `threshold show`: what a flow gets, what it may have waiting (`packets`, by (9) where it has no threshold of its own), and why."""
+    share = ""
+    if one.why in (Why.TUNED, Why.FREE, Why.TAPPED, Why.HELD):
+        side = "above" if one.error > 0 else "below"
+        share = f", {100 * abs(one.error):.0f} % {side} the fair share"
+    bound = f"{packets:g} packets" if one.qthresh_packets is not None else f"{packets:.1f} packets, by (9)"
+    return f"gets {format_rate(one.rate_bps)}{share}; {bound}: {_OF_FLOW[one.why]}"
 
 
 def explain_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ def thresholds(
         if (event.get("switch"), event.get("port")) != port:
             continue
         if event["event"] == "tuned" and event["flows"]:
-            flows = [flow["qthresh_packets"] for flow in event["flows"].values()]
+            flows = [flow["qthresh_packets"] or event["planned_packets"] for flow in event["flows"].values()]
             steps.append((event["t_s"], sum(flows) / len(flows)))
             tuned = True
         elif event["event"] == "threshold":

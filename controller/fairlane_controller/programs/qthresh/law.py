@@ -1,0 +1,520 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The law of the thresholds: what each flow of a port may have waiting, from what it got, the line and the path; pure, in virtual time.
+
+Once a period dt the counters of all flows of a port are read (`Law.look`). x_i is the rate of flow i per unit of its weight, f the mean
+of those that want more, e_i = x_i/f - 1.
+
+**Who wants more.** A flow that does not grow while the line idles has what it asks for, until it grows, or loses it on a full line. A
+small rate alone says nothing: beside a greedy flow it may be all that is left.
+
+**Short paths**, whose saw-tooth lasts a few periods. The threshold of a flow moves around eq. (9), an integral controller on its share:
+
+    z_i <- z_i - k_i * e_i * dt - k_c * mean(z) * dt
+    c   <- c + k_u * (U - u) * dt  while the line idles and packets are refused, else c falls back to 0
+    Qthresh_i = Qthresh_(9) * w_i * exp(z_i + c - k_p * e_i)
+
+What all z_i have in common goes to 0 by itself, unless a flow has far less than its share: so (9) stays the measure of the whole queue,
+and gives way where one of the flows needs a shorter one. c lifts it where it is too small for the line (u used, U wanted). No z_i falls
+while the line idles. Thresholds are whole packets: what rounding cuts off is carried to the next period.
+
+**Long paths.** There a saw-tooth lasts many periods: a threshold would sweep over its whole range within one, and a window that was
+halved too early is missing for the rest of it. So (9) alone bounds what waits, and one flow at a time loses one packet, a tap. Its
+account says whether it is due: a_i' = x_i/f - 1 since its last tap, so that a saw-tooth ends when its mean has reached the mean of all,
+whatever its shape: nothing has to be known of a sender. A flow is tapped
+
+- while the line is full, when it is above f, does not give way itself, and its account has reached 0 and another flow gives way to it (its
+  rate falls without a loss), or its account has become so large that it cannot be the other half of flows that halve in turn;
+- when so many packets wait that the queue would soon refuse by itself: whose account is largest.
+
+A flow whose window several taps did not make smaller (BBR; no congestion control) is held by a threshold as on a short path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+Flow = TypeVar("Flow", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class FlowCount:
+    """Counters of one flow so far, in packets and bytes; `weight` is its share (QoS)."""
+
+    arrived_packets: int
+    arrived_bytes: int
+    dropped_packets: int
+    dropped_bytes: int
+    weight: float = 1.0
+
+    @property
+    def carried_bytes(self) -> int:
+        """Bytes that were admitted."""
+        return self.arrived_bytes - self.dropped_bytes
+
+
+@dataclass(frozen=True)
+class Port:
+    """What is known of a port at a look."""
+
+    line_bps: float
+    "BW."
+    path_packets: float
+    "T_res · BW/(8·L_D) + 1: what the path holds."
+    t_res_s: float
+    capacity_packets: int
+    waiting_packets: float
+    other_bps: float = 0.0
+    "What flows take that are not tuned."
+
+
+class Why(str, Enum):
+    """Why a flow has what it has."""
+
+    YOUNG = "young"
+    "Taken for a short one."
+    IDLE = "idle"
+    "Sends nothing."
+    CONTENT = "content"
+    "It does not grow on an idle line."
+    ALONE = "alone"
+    "No other flow wants a share."
+    TUNED = "tuned"
+    "A short path: its threshold follows its share."
+    FREE = "free"
+    "A long path: (9) bounds it, and it is not above its share."
+    TAPPED = "tapped"
+    "A long path: it loses a packet now."
+    HELD = "held"
+    "It does not slow down when it loses packets."
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One flow at a look."""
+
+    why: Why
+    rate_bps: float
+    "Per unit of weight."
+    error: float
+    "e_i."
+    exact_packets: float | None = None
+    "The threshold as a real number; None: (9)."
+    qthresh_packets: int | None = None
+    tap: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """For the event log."""
+        exact = self.exact_packets
+        return {
+            "why": self.why.value,
+            "rate_bps": round(self.rate_bps),
+            "error": round(self.error, 3),
+            "exact_packets": None if exact is None else round(exact, 2),
+            "qthresh_packets": self.qthresh_packets,
+        }
+
+
+@dataclass(frozen=True)
+class LawOptions:
+    """The constants, each with its unit and its reason."""
+
+    period_s: float = 1.0
+    "dt: between two looks. A write a second and port is what a switch takes beside its traffic."
+    active_s: float = 2.0
+    "A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
+    young_s: float = 2.0
+    "So long is a new flow taken for a short one."
+    max_flows: int = 256
+    "With more flows than this (9) alone decides: their entries could not be read and written in a period."
+    full: float = 0.97
+    "Of the line, in one period: above it the line is full. Below 1 by what a look cuts off at both ends."
+    content_looks: int = 5
+    "So many looks on an idle line without growth, and half a saw-tooth, show that a flow has what it asks for: CUBIC stands still in the middle of one."
+    content_growth: float = 0.03
+    "And this is growth, in all of them: Reno's on a path of 300 packets is 1 % of its rate a second."
+    squeezed: float = 0.8
+    "A flow that has less than this part of what it asked for, on a full line, wants it back."
+    long_looks: float = 5.0
+    "A path is long when its saw-tooth takes more looks: with fewer, a mean over it says nothing."
+    account_teeth: float = 3.0
+    "T_a in saw-teeth."
+    settled_trips: float = 4.0
+    "Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a look must be mostly of that."
+    deep: float = 0.6
+    "Of what (9) or the port lets wait: with more the queue would soon refuse by itself, several packets of whoever comes."
+    far: float = 0.03
+    "In saw-teeth at the fair rate: the account from which on a flow is tapped although nobody yields to it. Flows that halve in turn never have it."
+    steady: float = 0.02
+    "A rate that falls by less than this in a look does not yield."
+    tap_error: float = 0.02
+    "e_i from which on a flow is tapped: less is within what a look cuts off."
+    tap_takes: float = 0.5
+    "A tap takes at most this part of a window. One flow may always be tapped; more of them when the packets that wait make up for what they lose."
+    slowed: float = 0.9
+    "A flow whose window was never below this part of it after a tap did not slow down: CUBIC's falls to 0.7."
+    deaf_taps: int = 2
+    "So many such taps, without one that brought it to its share between them, show that taps do not reach it: BBR's window falls by itself every 10 s, but not for long."
+    integral_per_s: float = 0.5
+    "k_i: how fast the logarithm of the threshold moves for a flow that gets twice its share."
+    proportional: float = 0.2
+    "k_p."
+    common_per_s: float = 0.1
+    "k_c;"
+    starved: float = 0.1
+    "0 while a flow has less than its share by more than this: the others' thresholds may all have to fall, so that it finds room."
+    high_factor: float = 4.0
+    "A tuned threshold is at most this multiple of (9), and at least two packets."
+    utilisation: float = 0.98
+    "U."
+    utilisation_per_s: float = 2.0
+    "k_u."
+    utilisation_missing_max: float = 0.03
+    "No more than this of one period's idleness counts: a host that stood still says nothing of thresholds."
+    idle_utilisation: float = 0.9
+    "Below this u no z_i falls."
+    idle_per_s: float = 0.7
+    "and that of a flow below its share rises at least so fast: a doubling a second."
+    utilisation_over_s: float = 3.0
+    "u is a mean over about this time: the queue's own movement is no idle line."
+    max_common_factor: float = 1.5
+    "exp(c) at most."
+
+
+@dataclass
+class _State:
+    born_s: float
+    log_factor: float = 0.0
+    "z_i."
+    log_lowest: float = -math.inf
+    "z_i of two packets."
+    carry: float = 0.0
+    "What rounding cut off so far, in packets."
+    moved_s: float = -math.inf
+    "When its counters last grew."
+    refused_s: float = -math.inf
+    "When it last lost a packet,"
+    refused_looks: int = 0
+    "and in how many looks in a row it has."
+    last: FlowCount | None = None
+    rate_bps: float = 0.0
+    before_bps: float = 0.0
+    "x_i at this look and at the one before."
+    idle_bps: list[float] = field(default_factory=list[float])
+    "Its rates in the looks in a row in which the line idled and nothing was refused."
+    content_bps: float | None = None
+    "It has what it asks for up to this rate."
+    account_s: float = 0.0
+    "a_i, in seconds of the fair rate."
+    tapped_s: float = -math.inf
+    tapped_packets: float = 0.0
+    "When it last lost a packet for its account, and its window then;"
+    lowest_packets: float = math.inf
+    "its smallest window since."
+    awaits_tap: bool = False
+    "It has not lost that packet yet: too few were waiting at the port."
+    deaf: int = 0
+    "Taps that did not slow it down since one that brought it to its share."
+
+    def forget_path(self) -> None:
+        """The path has become short or long."""
+        self.account_s = 0.0
+        self.deaf = 0
+
+
+@dataclass
+class Law(Generic[Flow]):
+    """The flows of one port between looks."""
+
+    options: LawOptions = field(default_factory=LawOptions)
+    last: dict[Flow, Decision] = field(default_factory=lambda: {})
+    "The newest decision."
+    log_common: float = 0.0
+    "c."
+    utilisation: float | None = None
+    "u; None before the first look."
+    is_long: bool = False
+    _states: dict[Flow, _State] = field(default_factory=lambda: {})
+    _at_s: float | None = None
+    _queue_packets: float = 0.0
+    "What waits, smoothed over some looks."
+    _tooth_s: float = 1.0
+    "A saw-tooth of a sender with delayed ACKs."
+    _full_looks: int = 0
+    "So many looks in a row the line was full."
+
+    def look(
+        self,
+        now_s: float,
+        counts: Mapping[Flow, FlowCount],
+        port: Port,
+        model_packets: Mapping[Flow, float],
+        in_force_packets: Mapping[Flow, int] | None = None,
+    ) -> dict[Flow, Decision] | None:
+        """What each flow should have from now on, by counters read at `now_s`; None at the first look.
+
+        `model_packets` is (9) for each flow, with its weight. A decision without `qthresh_packets` means what (9) says. So all of them do where fewer than two flows want a share, or there
+        are more than `max_flows`. A flow that is new here goes on from `in_force_packets`, if it is there.
+        """
+        options, before_s, self._at_s = self.options, self._at_s, now_s
+        elapsed_s = 0.0 if before_s is None else now_s - before_s
+        self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
+        carried_bps, refused = self._rates(now_s, counts, elapsed_s)
+        if elapsed_s <= 0:
+            return None
+        used = (carried_bps + port.other_bps) / port.line_bps
+        self._watch_line(used, refused, elapsed_s)
+        self._watch_path(port, elapsed_s)
+        active = {
+            f: s for f, s in self._states.items() if now_s - s.moved_s <= options.active_s and counts[f].weight > 0
+        }
+        if active and carried_bps <= 0:  # an outage: nothing to learn, what is in force stays
+            return self.last
+        for state in active.values():
+            self._look_for_content(state, used, refused_now=state.refused_s >= now_s)
+        wanting = {
+            flow: state
+            for flow, state in active.items()
+            if state.content_bps is None and now_s - state.born_s > options.young_s
+        }
+        if not 2 <= len(wanting) <= options.max_flows:
+            self.last = {
+                f: Decision(self._why_not(now_s, f, wanting), s.rate_bps, 0.0) for f, s in self._states.items()
+            }
+            for state in self._states.values():
+                state.forget_path()
+            return self.last
+        fair_bps = sum(state.rate_bps for state in wanting.values()) / len(wanting)
+        errors = {flow: state.rate_bps / fair_bps - 1.0 for flow, state in wanting.items()}
+        rtt_s = port.t_res_s + self._queue_packets * port.t_res_s / max(1.0, port.path_packets - 1.0)
+        if self.is_long:
+            taps = self._tap(now_s, elapsed_s, counts, wanting, errors, used, rtt_s, port, model_packets)
+            held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= options.deaf_taps}
+        else:
+            taps, held = set[Flow](), errors
+        self._integrate(held, elapsed_s, rtt_s)
+        decided: dict[Flow, Decision] = {}
+        for flow, state in self._states.items():
+            if flow in held:
+                decided[flow] = self._hold(state, errors[flow], model_packets[flow], port.capacity_packets)
+            elif flow in wanting:
+                why = Why.TAPPED if flow in taps else Why.FREE
+                decided[flow] = Decision(why, state.rate_bps, errors[flow], tap=flow in taps)
+            else:
+                decided[flow] = Decision(self._why_not(now_s, flow, wanting), state.rate_bps, 0.0)
+        self.last = decided
+        return decided
+
+    def _meet(self, now_s: float, model: Mapping[Flow, float], in_force: Mapping[Flow, int], *, first: bool) -> None:
+        """Flows that are new here, and those that are gone."""
+        for flow in [flow for flow in model if flow not in self._states]:
+            packets = in_force.get(flow)
+            factor = 1.0 if packets is None else packets / model[flow]
+            # What was tuned already is no short flow.
+            born_s = now_s if packets is None and not first else -math.inf
+            self._states[flow] = _State(born_s, log_factor=math.log(max(factor, 1e-3)))
+        self._states = {flow: self._states[flow] for flow in model}
+
+    def _rates(self, now_s: float, counts: Mapping[Flow, FlowCount], elapsed_s: float) -> tuple[float, int]:
+        """Take the flows' counters: what they carried in bit/s, and how many packets they lost."""
+        carried = refused = 0
+        for flow, count in counts.items():
+            state = self._states[flow]
+            before, state.last = state.last, count
+            if before is None or count.arrived_packets < before.arrived_packets:
+                state.moved_s = now_s
+                state.rate_bps = 0.0
+                before = FlowCount(0, 0, 0, 0)  # a new flow's counters began at 0
+                carried += count.carried_bytes
+                refused += count.dropped_packets
+                continue
+            got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
+            carried, refused = carried + got, refused + lost
+            if count.arrived_packets > before.arrived_packets:
+                state.moved_s = now_s
+            state.refused_looks = state.refused_looks + 1 if lost > 0 else 0
+            if lost > 0:
+                state.refused_s, state.awaits_tap = now_s, False
+            if elapsed_s > 0 and count.weight > 0:
+                state.before_bps, state.rate_bps = state.rate_bps, 8 * got / elapsed_s / count.weight
+        return (8 * carried / elapsed_s if elapsed_s > 0 else 0.0), refused
+
+    def _watch_line(self, used: float, refused: int, elapsed_s: float) -> None:
+        """u, and c after it."""
+        options = self.options
+        part = 1.0 - math.exp(-elapsed_s / options.utilisation_over_s)
+        usual = 1.0 if self.utilisation is None else self.utilisation
+        self.utilisation = usual + part * (
+            used - usual
+        )  # `used` is above 1 while the queue grows: the mean has to be right
+        missing = options.utilisation - self.utilisation
+        if missing <= 0 or self.is_long:
+            self.log_common -= options.common_per_s * self.log_common * elapsed_s
+        elif refused:
+            self.log_common += options.utilisation_per_s * min(missing, options.utilisation_missing_max) * elapsed_s
+        self.log_common = min(max(self.log_common, 0.0), math.log(options.max_common_factor))
+
+    def _watch_path(self, port: Port, elapsed_s: float) -> None:
+        """How long a saw-tooth lasts: a round trip for each packet of a window, since half of it grows by half a packet each (delayed ACKs)."""
+        part = 1.0 - math.exp(-elapsed_s / self.options.utilisation_over_s)
+        self._queue_packets += part * (port.waiting_packets - self._queue_packets)
+        flows = max(1, sum(1 for state in self._states.values() if state.rate_bps > 0))
+        per_packet_s = port.t_res_s / max(1.0, port.path_packets - 1.0)
+        held = port.path_packets + self._queue_packets
+        tooth_s = held / flows * held * per_packet_s
+        limit_s = self.options.long_looks * self.options.period_s * (0.8 if self.is_long else 1.0)
+        if (tooth_s > limit_s) != self.is_long:
+            self.is_long = not self.is_long
+            for state in self._states.values():
+                state.forget_path()
+        self._tooth_s = max(tooth_s, self.options.period_s)
+
+    def _look_for_content(self, state: _State, used: float, *, refused_now: bool) -> None:
+        """Whether the flow has what it asks for."""
+        options = self.options
+        if state.content_bps is not None:
+            grows = state.rate_bps > state.content_bps
+            if grows or (used >= options.full and state.rate_bps < options.squeezed * state.content_bps):
+                state.content_bps = None
+        if used >= options.full or refused_now:
+            state.idle_bps.clear()
+            return
+        state.idle_bps.append(state.rate_bps)
+        if len(state.idle_bps) <= max(options.content_looks, self._tooth_s / 2 / options.period_s):
+            return
+        first = state.idle_bps.pop(0)
+        if state.rate_bps <= first * (1.0 + options.content_growth):
+            state.content_bps = max(first, state.rate_bps) * (1.0 + 2 * options.content_growth)
+
+    def _why_not(self, now_s: float, flow: Flow, wanting: Mapping[Flow, _State]) -> Why:
+        state = self._states[flow]
+        if flow in wanting:
+            return Why.ALONE
+        if now_s - state.moved_s > self.options.active_s:
+            return Why.IDLE
+        return Why.CONTENT if state.content_bps is not None else Why.YOUNG
+
+    def _tap(
+        self,
+        now_s: float,
+        elapsed_s: float,
+        counts: Mapping[Flow, FlowCount],
+        wanting: Mapping[Flow, _State],
+        errors: Mapping[Flow, float],
+        used: float,
+        rtt_s: float,
+        port: Port,
+        model_packets: Mapping[Flow, float],
+    ) -> set[Flow]:
+        """The flows that lose a packet now; accounts, and who does not listen."""
+        options = self.options
+        over_s = max(options.account_teeth * self._tooth_s, 10 * options.period_s)
+        settled_s = max(elapsed_s, options.settled_trips * rtt_s) - 1e-6
+
+        def window(flow: Flow) -> float:
+            """In packets: its share of the line, of what the path and the queue hold."""
+            return (
+                wanting[flow].rate_bps
+                * counts[flow].weight
+                / port.line_bps
+                * (port.path_packets + port.waiting_packets)
+            )
+
+        for flow, state in wanting.items():
+            state.account_s += errors[flow] * elapsed_s - state.account_s * elapsed_s / over_s
+            if not state.awaits_tap and now_s > state.tapped_s > -math.inf:
+                state.lowest_packets = min(state.lowest_packets, window(flow))
+            slowed = state.lowest_packets <= options.slowed * state.tapped_packets
+            if state.deaf < options.deaf_taps and slowed and errors[flow] <= options.tap_error:
+                state.deaf = 0
+            elif state.deaf >= options.deaf_taps and now_s - state.tapped_s > over_s:
+                # So long it was held: the next packet that it loses shows whether it still has to be.
+                state.deaf = options.deaf_taps - 1
+        self._full_looks = self._full_looks + 1 if used >= options.full else 0
+        if not self._full_looks:
+            return set()
+        most = min(sum(model_packets[flow] for flow in wanting), float(port.capacity_packets))
+        if port.waiting_packets >= options.deep * most:
+            usual_s = sum(state.account_s for state in wanting.values()) / len(wanting)
+            due = {flow for flow, state in wanting.items() if state.account_s >= usual_s}
+        else:
+            due = self._due(now_s, wanting, errors, settled_s + elapsed_s)
+        ready = [
+            flow
+            for flow, state in wanting.items()
+            if flow in due
+            and state.deaf < options.deaf_taps
+            and not state.awaits_tap
+            and (now_s - max(state.tapped_s, state.refused_s) >= settled_s or state.refused_looks > options.deaf_taps)
+        ]
+        chosen: set[Flow] = set()
+        missing = 0.0
+        for flow in sorted(ready, key=lambda one: -wanting[one].account_s):
+            state, packets = wanting[flow], window(flow)
+            missing += options.tap_takes * packets
+            if chosen and missing > port.waiting_packets:
+                break
+            if options.slowed * state.tapped_packets < state.lowest_packets < math.inf:
+                state.deaf += 1
+            state.tapped_s, state.tapped_packets, state.lowest_packets = now_s, packets, math.inf
+            state.account_s = 0.0
+            if state.deaf == options.deaf_taps:
+                waits = port.waiting_packets * packets / (port.path_packets + port.waiting_packets)
+                state.log_factor = math.log(max(2.0, waits) / model_packets[flow])
+            if state.deaf < options.deaf_taps and state.refused_s < now_s:  # else it has just lost one
+                chosen.add(flow)
+                state.awaits_tap = True
+        return chosen
+
+    def _due(
+        self, now_s: float, wanting: Mapping[Flow, _State], errors: Mapping[Flow, float], quiet_s: float
+    ) -> set[Flow]:
+        """The flows whose saw-tooth may end, while there is room for more packets to wait."""
+        options = self.options
+        gives_way = {
+            flow for flow, state in wanting.items() if state.rate_bps < (1.0 - options.steady) * state.before_bps
+        }
+        some_do = any(now_s - wanting[flow].refused_s > quiet_s for flow in gives_way)
+        least_s = 0.0 if some_do else options.far * self._tooth_s
+        return {
+            flow
+            for flow, state in wanting.items()
+            if errors[flow] > options.tap_error
+            and state.account_s >= least_s
+            and flow not in gives_way
+            # In the first full look every rate has just grown: a flow that gives way by itself cannot be told yet.
+            and (self._full_looks > 1 or now_s - state.refused_s <= 2 * self._tooth_s)
+        }
+
+    def _integrate(self, errors: Mapping[Flow, float], elapsed_s: float, rtt_s: float) -> None:
+        """z of all flows; one that is not held goes back to (9)."""
+        options = self.options
+        high = math.log(options.high_factor)
+        common = 0.0
+        if errors and not self.is_long and min(errors.values()) > -options.starved:
+            common = sum(self._states[flow].log_factor for flow in errors) / len(errors)
+        idles = self.utilisation is not None and self.utilisation < options.idle_utilisation
+        slower = min(1.0, 0.2 * options.period_s / rtt_s) if rtt_s > 0 else 1.0
+        for flow, state in self._states.items():
+            error = errors.get(flow)
+            if error is None:
+                step = -options.common_per_s * state.log_factor
+            else:
+                step = -options.integral_per_s * slower * min(max(error, -1.0), 1.0) - options.common_per_s * common
+                if idles:
+                    step = max(step, options.idle_per_s if self.is_long and error < 0.0 else 0.0)
+            state.log_factor = min(max(state.log_factor + step * elapsed_s, state.log_lowest), high)
+
+    def _hold(self, state: _State, error: float, model_packets: float, capacity_packets: int) -> Decision:
+        """The threshold as a real number and in whole packets; `model_packets` is (9) with the flow's weight."""
+        options = self.options
+        shift = state.log_factor + self.log_common - options.proportional * min(max(error, -1.0), 1.0)
+        factor = math.exp(min(shift, math.log(options.high_factor)))
+        state.log_lowest = math.log(2.0 / model_packets)
+        exact = min(max(model_packets * factor, 2.0), float(capacity_packets))
+        packets = max(2, min(math.floor(exact + state.carry + 0.5), capacity_packets))
+        state.carry = min(max(state.carry + exact - packets, -1.0), 1.0)
+        return Decision(Why.HELD if self.is_long else Why.TUNED, state.rate_bps, error, exact, packets)
