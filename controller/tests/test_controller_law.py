@@ -92,6 +92,7 @@ def test_weights_are_shares() -> None:
 
 
 def test_a_flow_that_has_next_to_nothing_of_a_full_line_wants_more() -> None:
+    decided: dict[str, Decision] = {}
     law = Law[str]()
     for second in range(40):
         decided = look(law, second, {"greedy": counted(245 * second), "starved": counted(5 * second)})
@@ -102,6 +103,7 @@ def test_a_flow_that_has_next_to_nothing_of_a_full_line_wants_more() -> None:
 
 
 def test_a_flow_that_does_not_grow_on_an_idle_line_has_what_it_asks_for() -> None:
+    decided: dict[str, Decision] = {}
     law = Law[str]()
     for second in range(20):
         decided = look(law, second, {"a": counted(100 * second), "b": counted(30 * second)})
@@ -111,6 +113,7 @@ def test_a_flow_that_does_not_grow_on_an_idle_line_has_what_it_asks_for() -> Non
 
 
 def test_a_content_flow_that_loses_it_on_a_full_line_wants_it_back() -> None:
+    decided: dict[str, Decision] = {}
     law, sent = Law[str](), {"web": 0.0, "bulk": 0.0}
     for second in range(30):
         rates = {"web": 60.0, "bulk": 10.0 * second} if second < 15 else {"web": 5.0, "bulk": 245.0}
@@ -123,6 +126,7 @@ def test_a_content_flow_that_loses_it_on_a_full_line_wants_it_back() -> None:
 
 
 def test_a_short_transfer_is_no_rival() -> None:
+    decided: dict[str, Decision] = {}
     law = Law[str]()
     for second in range(12):
         counts = {"a": counted(125 * second), "b": counted(125 * second)}
@@ -134,6 +138,7 @@ def test_a_short_transfer_is_no_rival() -> None:
 
 
 def test_an_idle_flow_has_no_share() -> None:
+    decided: dict[str, Decision] = {}
     law = Law[str]()
     for second in range(6):
         decided = look(law, second, {"a": counted(130 * second), "b": counted(120 * second), "idle": counted(100)})
@@ -143,6 +148,7 @@ def test_an_idle_flow_has_no_share() -> None:
 
 def test_what_other_classes_take_counts_for_the_line() -> None:
     """Half the line is another class's: what is left is full, so the greedy flow's threshold falls (law.md, section 1)."""
+    decided: dict[str, Decision] = {}
     for other_bps, falls in ((LINK_BPS / 2, True), (0.0, False)):
         law = Law[str]()
         port = Port(LINK_BPS, 3.0, 0.008, 50, 3.0, other_bps)
@@ -162,6 +168,7 @@ def test_a_restarted_loop_goes_on_from_what_is_in_force() -> None:
 
 
 def test_nothing_to_compare() -> None:
+    decided: dict[str, Decision] = {}
     law = Law[str](LawOptions(max_flows=3))
     assert law.look(0.0, {"a": counted(10)}, SHORT, {"a": MODEL}) is None
     assert look(law, 1.0, {"a": counted(20)})["a"].why is Why.ALONE
@@ -172,6 +179,7 @@ def test_nothing_to_compare() -> None:
 
 
 def test_an_outage_teaches_nothing() -> None:
+    before: dict[str, Decision] = {}
     law = Law[str]()
     for second in range(5):
         before = look(law, second, {"a": counted(170 * second), "b": counted(80 * second)})
@@ -196,6 +204,7 @@ def test_thresholds_that_leave_the_line_idle_are_lifted_and_come_back() -> None:
 
 
 def test_what_all_have_in_common_fades() -> None:
+    decided: dict[str, Decision] = {}
     law, start = Law[str](), {"a": counted(0), "b": counted(0)}
     law.look(0.0, start, SHORT, model_of(start), {"a": 2, "b": 2})
     for second in range(1, 61):
@@ -262,6 +271,7 @@ def test_one_tap_at_a_time_and_none_before_it_shows() -> None:
 
 
 def test_a_flow_that_taps_do_not_reach_is_held() -> None:
+    decided: dict[str, Decision] = {}
     law, sent, lost = Law[str](), {"deaf": 0.0, "other": 0.0}, 0
     for second in range(30):
         sent = {"deaf": sent["deaf"] + 3000, "other": sent["other"] + 750 - 5 * second}
@@ -297,7 +307,8 @@ def decisions(
     weights: Mapping[str, float] | None = None,
 ) -> list[dict[str, Decision]]:
     """What the law decides over such a history, `scale` times as fast."""
-    law, sums, found = Law[str](), dict.fromkeys(rows[0], (0.0, 0)), list[dict[str, Decision]]()
+    law, found = Law[str](), list[dict[str, Decision]]()
+    sums: dict[str, tuple[float, int]] = dict.fromkeys(rows[0], (0.0, 0))
     for second, row in enumerate(rows):
         counts: dict[str, FlowCount] = {}
         for flow, (packets, lost) in row.items():

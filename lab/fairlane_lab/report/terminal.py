@@ -18,6 +18,7 @@ from rich.table import Table
 from fairlane_lab.definition.names import Name, find_name
 from fairlane_lab.report import labels
 from fairlane_lab.report.run_folder import Point, RunFolder, Spread
+from fairlane_lab.results.summary import read_rows
 
 MAX_COLUMNS = 5
 """With more, which the experiment's file has to name, other numbers stand in rows below a point's."""
@@ -95,7 +96,10 @@ def worst_tables(summary: Mapping[str, Any], folder: Path) -> Iterator[Table]:
         if asked["statistic"] != "most" or not points:
             continue
         metric = asked["metric"]
-        rows = run.runs[run.runs["point"].isin(points)].sort_values(metric, ascending=asked["min"] is not None)
+        rows = [
+            row for row in read_rows(run.path / "runs.parquet") if row["point"] in points and row[metric] is not None
+        ]
+        rows.sort(key=lambda row: row[metric], reverse=asked["min"] is None)
         names = {name: labels.name_of(name) for name in (*drawn, metric)}
         title = f"farthest from: {asked['text']}"
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
@@ -103,7 +107,7 @@ def worst_tables(summary: Mapping[str, Any], folder: Path) -> Iterator[Table]:
         for name in names.values():
             head = (*textwrap.wrap(name.label, POINT_WIDTH), *textwrap.wrap(name.unit, POINT_WIDTH))
             table.add_column("\n".join(head), justify="right")
-        for row in rows.head(WORST).to_dict("records"):
+        for row in rows[:WORST]:
             cells = [labels.number(row[name] * about.scale) for name, about in names.items() if name != metric]
             table.add_row(str(row["repeat"]), *cells, labels.format_metric(metric, row[metric]))
         yield table

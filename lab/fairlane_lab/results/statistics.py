@@ -162,15 +162,13 @@ def of_most(values: Sequence[float], share: float, bound: float, *, is_low: bool
     ordered = sorted(values, reverse=is_low)
     value = ordered[math.ceil(round(share * len(ordered), 9)) - 1]
 
-    def test(alternative: Literal["less", "greater"]) -> Any:
-        return stats.quantile_test(ordered, q=bound, p=1 - share if is_low else share, alternative=alternative)
+    def test(alternative: Literal["two-sided", "less", "greater"]) -> Any:
+        return stats.quantile_test(ordered, q=bound, p=1 - share if is_low else share, alternative=alternative)  # pyright: ignore[reportArgumentType]
 
-    within, beyond = ("greater", "less") if is_low else ("less", "greater")
-    two_sided = stats.quantile_test(ordered, q=bound, p=1 - share if is_low else share)
-    interval = two_sided.confidence_interval(CONFIDENCE)
-    return OfMost(
-        value, float(interval.low), float(interval.high), float(test(within).pvalue), float(test(beyond).pvalue)
-    )
+    within, beyond = (test("greater"), test("less")) if is_low else (test("less"), test("greater"))
+    found = test("two-sided").confidence_interval(CONFIDENCE)
+    lo, hi = (float(found.low), float(found.high)) if math.isfinite(found.low + found.high) else (math.nan, math.nan)
+    return OfMost(value, lo, hi, float(within.pvalue), float(beyond.pvalue))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
