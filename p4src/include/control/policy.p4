@@ -75,7 +75,8 @@ control Policy(inout metadata_t meta) {
 
     /// A queue for each flow, at most Qthresh_i packets long; its share of the line is its weight. A flow with an entry is in
     /// one of the queues 1 .. lanes of the port, any other in one of the lanes_by_hash queues behind them; both are powers of two.
-    /// The port's scheduler must serve its queues by weight (drr or wrr). Its last place is for a flow of which nothing waits.
+    /// The port's scheduler must serve its queues by weight (drr or wrr). A flow may have one packet waiting, and four more for each
+    /// place of the port that is still free.
     /// spacing_us: as in set_qthresh_spaced; 0: none.
     action set_lanes(bit<16> qthresh, bit<16> weight, bit<32> spacing_us, bit<16> lanes, bit<16> lanes_by_hash) {
         meta.limited = 1;

@@ -68,8 +68,8 @@ class ThresholdInLanes(LanesTest):
         self.assert_no_occupancy(1, 2)
 
 
-class LastPlace(LanesTest):
-    """The last place of a port in lanes is for a flow of which nothing waits."""
+class FreePlaces(LanesTest):
+    """Four packets of a flow may wait for each place that is still free, and one besides: the port's last place is for a flow of which nothing waits."""
 
     def runTest(self) -> None:
         self.limit_port(packets=4)
