@@ -165,6 +165,16 @@ def test_mininet_has_its_own_repeats_and_points() -> None:
     assert [each.point for each in scenarios] == ["slow/threshold=4", "slow/threshold=6", "fast/threshold=4", "fast/threshold=6"]  # fmt: skip
 
 
+def test_the_kernel_may_run_some_of_the_simulator_s_points_which_changes_no_run() -> None:
+    some = definition(("[mininet]", "[kernel]\nrepeats = 3\nonly = { threshold = [5] }\n[mininet]"))
+    scenarios = expand(some, Selection(runtime="kernel"))
+    assert [each.point for each in scenarios] == ["slow/threshold=5"] * 3 + ["fast/threshold=5"] * 3
+    assert expand(some) == expand(definition())
+    assert some.sha256 == definition().sha256
+    (told,) = problems(("[mininet]", "[kernel]\nduration_s = 3\n[mininet]"))
+    assert "kernel.duration_s" in told
+
+
 def test_what_only_simulated_hosts_are_told_is_not_for_linux() -> None:
     one = definition(("[mininet]", "[sim.tcp]\ntick_s = 0.01\n[mininet]"))
     ticks = {runtime: expand(one, Selection(runtime=runtime))[0].tcp.tick_s for runtime in ("sim", "kernel", "mininet")}

@@ -22,7 +22,7 @@ from fairlane_lab.definition.names import (
 )
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Plot, Series
 from fairlane_lab.definition.points import Point, make_points
-from fairlane_lab.definition.schema import Experiment
+from fairlane_lab.definition.schema import Experiment, Selected
 from fairlane_lab.definition.strict import Between, Steps, Where, matches
 from fairlane_lab.paths import CLAIMS
 from fairlane_lab.problems import Problem, place, unknown
@@ -151,7 +151,8 @@ def _layers(definition: Definition, points: Sequence[Point]) -> Iterable[Problem
     from fairlane_lab.definition.expansion import Selection
 
     experiment = definition.experiment
-    for section, layer in (("sim", experiment.sim), ("mininet", experiment.mininet), ("quick", experiment.quick)):
+    for section in ("sim", "kernel", "mininet", "quick"):
+        layer: Selected = getattr(experiment, section)
         for name in layer.only:
             known = {key for point in points for key in point.params}
             if name not in known:

@@ -24,7 +24,7 @@ from fairlane_lab.definition.draws import Drawn
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, draw_params, make_points
 from fairlane_lab.definition.references import resolve
-from fairlane_lab.definition.schema import Overrides, SimOverrides
+from fairlane_lab.definition.schema import Overrides, Selected, SimOverrides
 from fairlane_lab.definition.strict import Scalar, Strict, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
@@ -107,12 +107,12 @@ def with_drawn(definition: Definition, point: Point, base_seed: int = 1, repeat:
     return replace(point, params=params)
 
 
-def overrides(definition: Definition, selection: Selection) -> list[Overrides]:
+def overrides(definition: Definition, selection: Selection) -> list[Selected]:
     """What holds on top of `[run]`, later ones first to be heeded."""
     experiment = definition.experiment
-    chosen: list[Overrides] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
+    chosen: list[Selected] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
     if selection.runtime == "kernel":
-        chosen = [experiment.sim.model_copy(update={"tcp": TcpSpec()})]
+        chosen = [experiment.sim.model_copy(update={"tcp": TcpSpec()}), experiment.kernel]
     if selection.quick:
         chosen.append(experiment.quick)
     run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}
@@ -175,7 +175,7 @@ def _is_scalar_axis(definition: Definition, name: str) -> bool:
 
 
 def resolve_point(
-    definition: Definition, point: Point, layers: Sequence[Overrides] = (), used: set[str] | None = None
+    definition: Definition, point: Point, layers: Sequence[Selected] = (), used: set[str] | None = None
 ) -> tuple[Resolution | None, list[Problem]]:
     """Fill a point's parameters in and check everything that it names. Returns the problems instead of raising them."""
     problems: list[Problem] = []
@@ -187,7 +187,7 @@ def resolve_point(
             document[section] = resolve(raw, point.params, (section,), problems, used)
     for layer in layers:
         for name in ("repeats", *RUN_PARAMETERS):
-            value = getattr(layer, name)
+            value = getattr(layer, name, None)
             if value is not None and isinstance(document.get("run"), dict):
                 document["run"] = {**document["run"], name: value}
         if isinstance(layer, SimOverrides) and isinstance(document.get("tcp", {}), dict):

@@ -26,7 +26,7 @@ from fairlane_lab.definition.names import part_of
 from fairlane_lab.definition.papers import numbers_of
 from fairlane_lab.definition.plots import Bars, Cdf, Heat, Lines, Series
 from fairlane_lab.definition.points import make_points
-from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, SimOverrides
+from fairlane_lab.definition.schema import Experiment, MininetOverrides, Overrides, Selected, SimOverrides
 from fairlane_lab.definition.strict import Steps
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems, unknown
@@ -38,6 +38,7 @@ _PARTS: dict[str, type[BaseModel]] = {
     "expect": Expectation,
     "notes": Note,
     "sim": SimOverrides,
+    "kernel": Selected,
     "quick": Overrides,
     "mininet": MininetOverrides,
     "sweep": Steps,
@@ -105,6 +106,7 @@ _JUDGES = frozenset(
         "notes",
         "main_metrics",
         "statistic",
+        "kernel",
     }
 )
 

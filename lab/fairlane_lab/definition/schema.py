@@ -23,18 +23,23 @@ Axis = Steps | Annotated[list[Scalar | Params], Field(min_length=1)]
 """Values of the parameter after which it is called; or tables of parameters that go together (then its name is only a name)."""
 
 
-class Overrides(Strict):
-    """What is different in one runtime, or with `--quick`."""
+class Selected(Strict):
+    """Which points are run in one runtime, and how often."""
 
     repeats: Annotated[int, Field(ge=1)] | None = None
-    duration_s: Annotated[float, Field(gt=0)] | None = None
-    warmup_s: Annotated[float, Field(ge=0)] | None = None
     only: Where = Field(default_factory=dict)
     """Parameter → the values of it that are run (`case` → labels)."""
 
 
+class Overrides(Selected):
+    """What is different in one runtime, or with `--quick`."""
+
+    duration_s: Annotated[float, Field(gt=0)] | None = None
+    warmup_s: Annotated[float, Field(ge=0)] | None = None
+
+
 class SimOverrides(Overrides):
-    """`[sim]`: also of `kernel`, but for `tcp`."""
+    """`[sim]`: also of the runtime kernel, but for `tcp`."""
 
     tcp: TcpSpec = TcpSpec()
     """What only simulated hosts are told: Linux has a clock of its own."""
@@ -88,6 +93,8 @@ class Experiment(Strict):
     run: dict[str, Any]
 
     sim: SimOverrides = SimOverrides()
+    kernel: Selected = Selected()
+    """On top of `sim`."""
     mininet: MininetOverrides = MininetOverrides()
     quick: Overrides = Overrides(repeats=1)
 
