@@ -4,8 +4,8 @@
 Once a period dt the counters of all flows of a port are read (`Law.look`). x_i is the rate of flow i per unit of its weight, f the mean
 of those that want more, e_i = x_i/f - 1.
 
-**Who wants more.** A flow that does not grow while the line idles has what it asks for, until it grows, or loses it on a full line. A
-small rate alone says nothing: beside a greedy flow it may be all that is left.
+**Who wants more.** A flow that does not grow while the line idles has what it asks for, until it grows, or loses it on a full line; so has
+one that sends less than any window and loses nothing. A small share alone says nothing: beside a greedy flow it may be all that is left.
 
 **Short paths**, whose saw-tooth lasts a few periods. The threshold of a flow moves around eq. (9), an integral controller on its share:
 
@@ -13,8 +13,8 @@ small rate alone says nothing: beside a greedy flow it may be all that is left.
     c   <- c + k_u * (U - u) * dt  while the line idles and packets are refused, else c falls back to 0
     Qthresh_i = Qthresh_(9) * w_i * exp(z_i + c - k_p * e_i)
 
-What all z_i have in common goes to 0 by itself, unless a flow has far less than its share: so (9) stays the measure of the whole queue,
-and gives way where one of the flows needs a shorter one. c lifts it where it is too small for the line (u used, U wanted). No z_i falls
+What all z_i have in common goes to 0 by itself, unless a flow has far less than its share of a full line: so (9) stays the measure of the
+whole queue, and gives way where one of the flows needs a shorter one. c lifts it where it is too small for the line (u used, U wanted). No z_i falls
 while the line idles. Thresholds are whole packets: what rounding cuts off is carried to the next period.
 
 **Long paths.** There a saw-tooth lasts many periods: a threshold would sweep over its whole range within one, and a window that was
@@ -77,7 +77,7 @@ class Why(str, Enum):
     YOUNG = "young"
     "Taken for a short one."
     IDLE = "idle"
-    "Sends nothing."
+    "Sends nothing, or less than any window."
     CONTENT = "content"
     "It does not grow on an idle line."
     ALONE = "alone"
@@ -128,6 +128,8 @@ class LawOptions:
     "A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
     young_s: float = 2.0
     "So long is a new flow taken for a short one."
+    least_packets: float = 0.5
+    "In a round trip: a sender whose window is full has one on its way at least. One that sends fewer, and lost none in a saw-tooth, asks for no more."
     max_flows: int = 256
     "With more flows than this (9) alone decides: their entries could not be read and written in a period."
     full: float = 0.97
@@ -165,7 +167,7 @@ class LawOptions:
     common_per_s: float = 0.1
     "k_c;"
     starved: float = 0.1
-    "0 while a flow has less than its share by more than this: the others' thresholds may all have to fall, so that it finds room."
+    "0 while a flow has less than its share of a full line by more than this: the others' thresholds may all have to fall, so that it finds room."
     high_factor: float = 4.0
     "A tuned threshold is at most this multiple of (9), and at least two packets."
     utilisation: float = 0.98
@@ -194,7 +196,9 @@ class _State:
     carry: float = 0.0
     "What rounding cut off so far, in packets."
     moved_s: float = -math.inf
-    "When its counters last grew."
+    "When its counters last grew,"
+    sent_packets: int = 0
+    "and by how many packets in this look."
     refused_s: float = -math.inf
     "When it last lost a packet,"
     refused_looks: int = 0
@@ -275,10 +279,14 @@ class Law(Generic[Flow]):
             return self.last
         for state in active.values():
             self._look_for_content(state, used, refused_now=state.refused_s >= now_s)
+        rtt_s = port.t_res_s + self._queue_packets * port.t_res_s / max(1.0, port.path_packets - 1.0)
+        least = options.least_packets * elapsed_s / rtt_s
         wanting = {
             flow: state
             for flow, state in active.items()
-            if state.content_bps is None and now_s - state.born_s > options.young_s
+            if state.content_bps is None
+            and now_s - state.born_s > options.young_s
+            and (state.sent_packets >= least or now_s - state.refused_s <= self._tooth_s)
         }
         if not 2 <= len(wanting) <= options.max_flows:
             self.last = {
@@ -289,7 +297,6 @@ class Law(Generic[Flow]):
             return self.last
         fair_bps = sum(state.rate_bps for state in wanting.values()) / len(wanting)
         errors = {flow: state.rate_bps / fair_bps - 1.0 for flow, state in wanting.items()}
-        rtt_s = port.t_res_s + self._queue_packets * port.t_res_s / max(1.0, port.path_packets - 1.0)
         if self.is_long:
             taps = self._tap(now_s, elapsed_s, counts, wanting, errors, used, rtt_s, port, model_packets)
             held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= options.deaf_taps}
@@ -326,14 +333,15 @@ class Law(Generic[Flow]):
             before, state.last = state.last, count
             if before is None or count.arrived_packets < before.arrived_packets:
                 state.moved_s = now_s
-                state.rate_bps = 0.0
+                state.rate_bps, state.sent_packets = 0.0, count.arrived_packets
                 before = FlowCount(0, 0, 0, 0)  # a new flow's counters began at 0
                 carried += count.carried_bytes
                 refused += count.dropped_packets
                 continue
             got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
             carried, refused = carried + got, refused + lost
-            if count.arrived_packets > before.arrived_packets:
+            state.sent_packets = count.arrived_packets - before.arrived_packets
+            if state.sent_packets:
                 state.moved_s = now_s
             state.refused_looks = state.refused_looks + 1 if lost > 0 else 0
             if lost > 0:
@@ -494,7 +502,8 @@ class Law(Generic[Flow]):
         options = self.options
         high = math.log(options.high_factor)
         common = 0.0
-        if errors and not self.is_long and min(errors.values()) > -options.starved:
+        fits = self.utilisation is not None and self.utilisation < options.utilisation
+        if errors and not self.is_long and (fits or min(errors.values()) > -options.starved):
             common = sum(self._states[flow].log_factor for flow in errors) / len(errors)
         idles = self.utilisation is not None and self.utilisation < options.idle_utilisation
         slower = min(1.0, 0.2 * options.period_s / rtt_s) if rtt_s > 0 else 1.0
