@@ -46,6 +46,7 @@ VC = {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port":
 GOOD: tuple[dict[str, Any], ...] = (
     {"op": "status"},
     {"op": "measure"},
+    {"op": "explain", "switch": "s1", "port": 3},
     {"op": "threshold_set", **PLACE, "packets": 9, "weight": 1.5},
     {"op": "threshold_auto", **PLACE, "k": 1.95, "weight": 1.0, "self_tuning": True},
     {"op": "scheme_set", **PLACE, "scheme": "drop_tail"},
