@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 from fairlane_lab.cli.stopping import stoppable
+from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import kernel, sim
@@ -89,6 +90,15 @@ def digest(result: RunResult) -> str:
     text = json.dumps(asdict(replace(result, wall_s=0.0, about={})), sort_keys=True)
     text = re.sub(r"-?\d+\.\d+(e-?\d+)?", lambda number: f"{float(number[0]):.9g}", text)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@built
+def test_frames_end_no_wait_while_interrupts_are_off() -> None:
+    """At 5.169 s of this run a second frame comes before the kernel has taken the interrupt of the first: it hung."""
+    found = expand(load("gfr-table2"), Selection(runtime="kernel", repeats=8))
+    run = next(each for each in found if each.repeat == 7 and each.point == "proposed WRR")
+    result = kernel.run(replace(run, warmup_s=1.0, duration_s=6.0))
+    assert all(flow.goodput_bps > 0 for flow in result.flows)
 
 
 @built
