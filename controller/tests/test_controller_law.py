@@ -148,6 +148,15 @@ def test_what_sends_less_than_any_window_has_no_share_until_it_loses_a_packet() 
     assert look(law, 8, flows)["messages"].why is Why.TUNED
 
 
+def test_pure_acks_have_no_share() -> None:
+    decided: dict[str, Decision] = {}
+    law = Law[str]()
+    for second in range(8):
+        acks = FlowCount(200 * second, 54 * 200 * second, second, 54 * second)
+        decided = look(law, second, {"a": counted(130 * second), "b": counted(110 * second), "acks": acks})
+    assert [flow for flow, one in decided.items() if one.why is Why.TUNED] == ["a", "b"]
+
+
 def test_an_idle_flow_has_no_share() -> None:
     decided: dict[str, Decision] = {}
     law = Law[str]()

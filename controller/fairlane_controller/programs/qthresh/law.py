@@ -5,7 +5,7 @@ Once a period dt the counters of all flows of a port are read (`Law.look`). x_i 
 of those that want more, e_i = x_i/f - 1.
 
 **Who wants more.** A flow that does not grow while the line idles has what it asks for, until it grows, or loses it on a full line; so has
-one that sends less than any window and loses nothing. A small share alone says nothing: beside a greedy flow it may be all that is left.
+one that sends less than any window and loses nothing, or pure ACKs. A small share alone says nothing: beside a greedy flow it may be all that is left.
 
 **Short paths**, whose saw-tooth lasts a few periods. The threshold of a flow moves around eq. (9), an integral controller on its share:
 
@@ -77,7 +77,7 @@ class Why(str, Enum):
     YOUNG = "young"
     "Taken for a short one."
     IDLE = "idle"
-    "Sends nothing, or less than any window."
+    "Sends nothing, less than any window, or no data."
     CONTENT = "content"
     "It does not grow on an idle line."
     ALONE = "alone"
@@ -130,6 +130,8 @@ class LawOptions:
     "So long is a new flow taken for a short one."
     least_packets: float = 0.5
     "In a round trip: a sender whose window is full has one on its way at least. One that sends fewer, and lost none in a saw-tooth, asks for no more."
+    least_length: float = 0.25
+    "Of the longest packets of any flow: one whose packets are shorter, such as pure ACKs, has no data that wait for a share."
     max_flows: int = 256
     "With more flows than this (9) alone decides: their entries could not be read and written in a period."
     full: float = 0.97
@@ -198,7 +200,9 @@ class _State:
     moved_s: float = -math.inf
     "When its counters last grew,"
     sent_packets: int = 0
-    "and by how many packets in this look."
+    "by how many packets in this look,"
+    packet_bytes: float = 0.0
+    "and how long they were."
     refused_s: float = -math.inf
     "When it last lost a packet,"
     refused_looks: int = 0
@@ -281,12 +285,14 @@ class Law(Generic[Flow]):
             self._look_for_content(state, used, refused_now=state.refused_s >= now_s)
         rtt_s = port.t_res_s + self._queue_packets * port.t_res_s / max(1.0, port.path_packets - 1.0)
         least = options.least_packets * elapsed_s / rtt_s
+        shortest = options.least_length * max((state.packet_bytes for state in active.values()), default=0.0)
         wanting = {
             flow: state
             for flow, state in active.items()
             if state.content_bps is None
             and now_s - state.born_s > options.young_s
             and (state.sent_packets >= least or now_s - state.refused_s <= self._tooth_s)
+            and state.packet_bytes >= shortest
         }
         if not 2 <= len(wanting) <= options.max_flows:
             self.last = {
@@ -343,6 +349,7 @@ class Law(Generic[Flow]):
             state.sent_packets = count.arrived_packets - before.arrived_packets
             if state.sent_packets:
                 state.moved_s = now_s
+                state.packet_bytes = (count.arrived_bytes - before.arrived_bytes) / state.sent_packets
             state.refused_looks = state.refused_looks + 1 if lost > 0 else 0
             if lost > 0:
                 state.refused_s, state.awaits_tap = now_s, False
