@@ -140,7 +140,7 @@ def run(
         now_s += step_s
         if now_s >= look_s and there:
             look_s += 1.0
-            port = Port(rate_bps, path + 1, rtt_s, buffer_packets, queue)
+            port = Port(rate_bps, per_packet_s, rtt_s, buffer_packets, queue)
             found = law.look(now_s, {n: one.count() for n, one in there.items()}, port, dict.fromkeys(there, model))
             decided = found or {}
             taps |= {number for number, one in decided.items() if one.tap}

@@ -14,9 +14,9 @@ from law_plant import Sender, run
 
 LINK_BPS = 2e6
 MODEL = 5.7
-SHORT = Port(LINK_BPS, 3.0, 0.008, 50, 3.0)
+SHORT = Port(LINK_BPS, 0.004, 0.008, 50, 3.0)
 """A path whose saw-tooth is shorter than a look."""
-LONG = Port(30e6, 376.0, 0.1, 375, 5.0)
+LONG = Port(30e6, 0.1 / 375, 0.1, 375, 5.0)
 
 
 def counted(packets: float, dropped: int = 0, weight: float = 1.0) -> FlowCount:
@@ -148,6 +148,18 @@ def test_what_sends_less_than_any_window_has_no_share_until_it_loses_a_packet() 
     assert look(law, 8, flows)["messages"].why is Why.TUNED
 
 
+@pytest.mark.parametrize("t_res_s", [0.0, 0.005])
+def test_on_a_path_shorter_than_a_packet_flows_want_their_share(t_res_s: float) -> None:
+    """256 kbit/s: a packet takes 31 ms, a round trip five packets that wait."""
+    decided: dict[str, Decision] = {}
+    law = Law[str]()
+    for second in range(8):
+        decided = look(
+            law, second, {"a": counted(20 * second), "b": counted(12 * second)}, Port(256e3, 0.031, t_res_s, 50, 5.0)
+        )
+    assert {one.why for one in decided.values()} == {Why.TUNED}
+
+
 def test_pure_acks_have_no_share() -> None:
     decided: dict[str, Decision] = {}
     law = Law[str]()
@@ -155,6 +167,7 @@ def test_pure_acks_have_no_share() -> None:
         acks = FlowCount(200 * second, 54 * 200 * second, second, 54 * second)
         decided = look(law, second, {"a": counted(130 * second), "b": counted(110 * second), "acks": acks})
     assert [flow for flow, one in decided.items() if one.why is Why.TUNED] == ["a", "b"]
+    assert decided["acks"].why is Why.IDLE
 
 
 def test_an_idle_flow_has_no_share() -> None:
@@ -171,7 +184,7 @@ def test_what_other_classes_take_counts_for_the_line() -> None:
     decided: dict[str, Decision] = {}
     for other_bps, falls in ((LINK_BPS / 2, True), (0.0, False)):
         law = Law[str]()
-        port = Port(LINK_BPS, 3.0, 0.008, 50, 3.0, other_bps)
+        port = Port(LINK_BPS, 0.004, 0.008, 50, 3.0, other_bps)
         for second in range(20):
             counts = {"a": counted(85 * second), "b": counted(40 * second)}
             decided = law.look(second, counts, port, model_of(counts)) or {}
@@ -359,7 +372,7 @@ def thresholds(found: list[dict[str, Decision]]) -> list[dict[str, tuple[Why, in
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("path", [(3.0, 0.008), (376.0, 1.5)])
+@pytest.mark.parametrize("path", [(0.004, 0.008), (0.004, 1.5)])
 def test_only_shares_and_packets_count(seed: int, path: tuple[float, float]) -> None:
     """A line 16 times as fast with packets 16 times as long, the same packets a second: the same decisions. A power of two, so that nothing is rounded."""
     rows = history(seed, 4)

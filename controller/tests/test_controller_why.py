@@ -57,7 +57,7 @@ def test_tuning_names_the_flow_farthest_from_its_share() -> None:
     assert (
         why.explain_tuning(law, 1, 5.94) == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
     )
-    law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3, tap=True)}
+    law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3)}
     assert why.explain_tuning(law, 1, 5.94) == f"b loses a packet: {farthest}"
 
 

@@ -28,7 +28,7 @@ from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.hash_key import give_hash_key
 from fairlane_controller.programs.qthresh.law import FlowCount, Law, Port
 from fairlane_controller.programs.qthresh.loop_state import Mode
-from fairlane_controller.programs.qthresh.model import packets_in_flight
+from fairlane_controller.programs.qthresh.model import transmission_time_s
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import (
     Policy,
@@ -262,7 +262,7 @@ class QthreshControl(SwitchControl):
             return None
         return Port(
             line_bps=bw.value,
-            path_packets=packets_in_flight(bw.value, t_res.value, l_d.value) + 1.0,
+            packet_s=transmission_time_s(bw.value, l_d.value),
             t_res_s=t_res.value,
             capacity_packets=self._limits[port].max_packets,
             waiting_packets=float(measured.waiting_packets or 0),

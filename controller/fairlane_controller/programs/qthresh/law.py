@@ -62,13 +62,18 @@ class Port:
 
     line_bps: float
     "BW."
-    path_packets: float
-    "T_res · BW/(8·L_D) + 1: what the path holds."
+    packet_s: float
+    "T_D, above 0."
     t_res_s: float
     capacity_packets: int
     waiting_packets: float
     other_bps: float = 0.0
     "What flows take that are not tuned."
+
+    @property
+    def path_packets(self) -> float:
+        """T_res / T_D + 1: what the path holds, (7)."""
+        return self.t_res_s / self.packet_s + 1.0
 
 
 class Why(str, Enum):
@@ -104,7 +109,11 @@ class Decision:
     exact_packets: float | None = None
     "The threshold as a real number; None: (9)."
     qthresh_packets: int | None = None
-    tap: bool = False
+
+    @property
+    def tap(self) -> bool:
+        """Whether it loses a packet now."""
+        return self.why is Why.TAPPED
 
     def to_json(self) -> dict[str, Any]:
         """For the event log."""
@@ -145,7 +154,7 @@ class LawOptions:
     long_looks: float = 5.0
     "A path is long when its saw-tooth takes more looks: with fewer, a mean over it says nothing."
     account_teeth: float = 3.0
-    "T_a in saw-teeth."
+    "An account forgets in so many saw-teeth, in ten looks at least."
     settled_trips: float = 4.0
     "Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a look must be mostly of that."
     deep: float = 0.6
@@ -262,10 +271,18 @@ class Law(Generic[Flow]):
         model_packets: Mapping[Flow, float],
         in_force_packets: Mapping[Flow, int] | None = None,
     ) -> dict[Flow, Decision] | None:
-        """What each flow should have from now on, by counters read at `now_s`; None at the first look.
+        """What each flow should have from now on.
 
-        `model_packets` is (9) for each flow, with its weight. A decision without `qthresh_packets` means what (9) says. So all of them do where fewer than two flows want a share, or there
-        are more than `max_flows`. A flow that is new here goes on from `in_force_packets`, if it is there.
+        Args:
+            now_s: when the counters were read.
+            counts: the counters of all flows so far.
+            port: what is known of it.
+            model_packets: (9) for each flow, with its weight.
+            in_force_packets: the tuned thresholds; a flow that is new here goes on from its one.
+
+        Returns:
+            A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
+            `max_flows`. None at the first look.
         """
         options, before_s, self._at_s = self.options, self._at_s, now_s
         elapsed_s = 0.0 if before_s is None else now_s - before_s
@@ -283,15 +300,15 @@ class Law(Generic[Flow]):
             return self.last
         for state in active.values():
             self._look_for_content(state, used, refused_now=state.refused_s >= now_s)
-        rtt_s = port.t_res_s + self._queue_packets * port.t_res_s / max(1.0, port.path_packets - 1.0)
-        least = options.least_packets * elapsed_s / rtt_s
+        rtt_s = port.t_res_s + self._queue_packets * port.packet_s
+        trips = elapsed_s / max(rtt_s, port.packet_s)
         shortest = options.least_length * max((state.packet_bytes for state in active.values()), default=0.0)
         wanting = {
             flow: state
             for flow, state in active.items()
             if state.content_bps is None
             and now_s - state.born_s > options.young_s
-            and (state.sent_packets >= least or now_s - state.refused_s <= self._tooth_s)
+            and (state.sent_packets >= options.least_packets * trips or now_s - state.refused_s <= self._tooth_s)
             and state.packet_bytes >= shortest
         }
         if not 2 <= len(wanting) <= options.max_flows:
@@ -315,7 +332,7 @@ class Law(Generic[Flow]):
                 decided[flow] = self._hold(state, errors[flow], model_packets[flow], port.capacity_packets)
             elif flow in wanting:
                 why = Why.TAPPED if flow in taps else Why.FREE
-                decided[flow] = Decision(why, state.rate_bps, errors[flow], tap=flow in taps)
+                decided[flow] = Decision(why, state.rate_bps, errors[flow])
             else:
                 decided[flow] = Decision(self._why_not(now_s, flow, wanting), state.rate_bps, 0.0)
         self.last = decided
@@ -362,9 +379,8 @@ class Law(Generic[Flow]):
         options = self.options
         part = 1.0 - math.exp(-elapsed_s / options.utilisation_over_s)
         usual = 1.0 if self.utilisation is None else self.utilisation
-        self.utilisation = usual + part * (
-            used - usual
-        )  # `used` is above 1 while the queue grows: the mean has to be right
+        # `used` is above 1 while the queue grows: the mean has to be right.
+        self.utilisation = usual + part * (used - usual)
         missing = options.utilisation - self.utilisation
         if missing <= 0 or self.is_long:
             self.log_common -= options.common_per_s * self.log_common * elapsed_s
@@ -377,9 +393,8 @@ class Law(Generic[Flow]):
         part = 1.0 - math.exp(-elapsed_s / self.options.utilisation_over_s)
         self._queue_packets += part * (port.waiting_packets - self._queue_packets)
         flows = max(1, sum(1 for state in self._states.values() if state.rate_bps > 0))
-        per_packet_s = port.t_res_s / max(1.0, port.path_packets - 1.0)
         held = port.path_packets + self._queue_packets
-        tooth_s = held / flows * held * per_packet_s
+        tooth_s = held / flows * held * port.packet_s
         limit_s = self.options.long_looks * self.options.period_s * (0.8 if self.is_long else 1.0)
         if (tooth_s > limit_s) != self.is_long:
             self.is_long = not self.is_long
@@ -408,9 +423,9 @@ class Law(Generic[Flow]):
         state = self._states[flow]
         if flow in wanting:
             return Why.ALONE
-        if now_s - state.moved_s > self.options.active_s:
-            return Why.IDLE
-        return Why.CONTENT if state.content_bps is not None else Why.YOUNG
+        if state.content_bps is not None and now_s - state.moved_s <= self.options.active_s:
+            return Why.CONTENT
+        return Why.YOUNG if now_s - state.born_s <= self.options.young_s else Why.IDLE
 
     def _tap(
         self,
@@ -513,7 +528,7 @@ class Law(Generic[Flow]):
         if errors and not self.is_long and (fits or min(errors.values()) > -options.starved):
             common = sum(self._states[flow].log_factor for flow in errors) / len(errors)
         idles = self.utilisation is not None and self.utilisation < options.idle_utilisation
-        slower = min(1.0, 0.2 * options.period_s / rtt_s) if rtt_s > 0 else 1.0
+        slower = min(1.0, 0.2 * options.period_s / max(rtt_s, 1e-9))
         for flow, state in self._states.items():
             error = errors.get(flow)
             if error is None:

@@ -76,7 +76,7 @@ def explain_tuning(law: Law[Any], written: int, planned_packets: float) -> str:
 
 _OF_FLOW = {
     Why.YOUNG: "it is new and may be short",
-    Why.IDLE: "it sends next to nothing",
+    Why.IDLE: "it sends next to nothing, or no data",
     Why.CONTENT: "it does not grow on an idle line, so it has what it asks for",
     Why.ALONE: "no other flow wants a share",
     Why.TUNED: "its threshold follows its share",
