@@ -7,6 +7,7 @@ transaction, all or nothing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,8 +51,13 @@ class Ports:
     "What the run state says of the switch."
 
 
-async def read_ports(client: SwitchClient, run: RunState | None) -> Ports:
-    """One read, beside what the run state says now; WRONG_PROGRAM when the switch runs another program."""
+async def read_ports(clients: Mapping[str, SwitchClient], run: RunState | None) -> dict[str, Ports]:
+    """One read of each switch, beside what the run state says now; WRONG_PROGRAM when one runs another program."""
+    found = await asyncio.gather(*(_read_ports(client, run) for client in clients.values()))
+    return dict(zip(clients, found, strict=True))
+
+
+async def _read_ports(client: SwitchClient, run: RunState | None) -> Ports:
     check_program("qthresh", client.table_names())
     entries = await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY))
     limits = [PortLimit.from_entry(entry) for entry in entries if entry.table_id == program.TABLE_PORT_LIMIT]

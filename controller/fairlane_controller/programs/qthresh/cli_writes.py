@@ -8,7 +8,6 @@ checks and writes nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -53,7 +52,7 @@ async def _directly(targets: Targets, request: dict[str, Any], made: history.Cha
         writers: dict[str, SwitchClient] = {}
         clients = {name: SwitchClient(one, write=len(endpoints) == 1) for name, one in endpoints.items()}
         await asyncio.gather(*(stack.enter_async_context(client) for client in clients.values()))
-        current = await _read_all(targets, clients)
+        current = await changes.read_ports(clients, targets.run)
         plan = changes.plan_policies(current, store, request, lambda name: endpoints[name])
         for name in plan.change.entries:
             several = len(endpoints) > 1
@@ -72,11 +71,6 @@ async def _directly(targets: Targets, request: dict[str, Any], made: history.Cha
     ]
 
 
-async def _read_all(targets: Targets, clients: Mapping[str, SwitchClient]) -> dict[str, changes.Ports]:
-    found = await asyncio.gather(*(changes.read_ports(client, targets.run) for client in clients.values()))
-    return dict(zip(clients, found, strict=True))
-
-
 def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool) -> list[DryResult]:
     """What `change_all` would write, with the same checks."""
 
@@ -86,7 +80,7 @@ def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, ever
         async with AsyncExitStack() as stack:
             for client in clients.values():
                 await stack.enter_async_context(client)
-            current = await _read_all(targets, clients)
+            current = await changes.read_ports(clients, targets.run)
             asked = {**request, "port": port, "every": every}
             plan = changes.plan_policies(current, store, asked, lambda name: clients[name].endpoint)
             await changes.make(plan, clients, store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -197,25 +197,29 @@ class QthreshControl(SwitchControl):
             ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port)})
             if not ports:
                 continue
-            if len(self._flows.table) > self._options.law.max_flows:
-                for port in ports:
-                    await self._end_tuning(client, port)
-                continue
-            counts = await self._flows.counts(client)
+            is_many = len(self._flows.table) > self._options.law.max_flows
+            counts = {} if is_many else await self._flows.counts(client)
             async with self.session.writes:
                 for port in ports:
-                    if self._tuned_keys(port):  # still: somebody may have set it by hand while the counters were read
-                        await self._tune(client, port, counts)
+                    keys = self._tuned_keys(
+                        port
+                    )  # still: somebody may have set it by hand while the counters were read
+                    if is_many:
+                        await self._end_tuning(client, port)
+                    elif keys:
+                        await self._tune(client, port, keys, counts)
 
     def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
         """The policies of a port whose flows the law decides about."""
         keys = [key for key in sorted(self._deciders) if key[0] == port and key in self._planned and self._tunes(key)]
         return [key for key in keys if self._deciders[key].in_force_packets is not None]
 
-    async def _tune(self, client: SwitchClient, port: int, counts: Mapping[FlowKey, FlowCount]) -> None:
-        """The flows' own thresholds of one port, in the switch weights beside their class's threshold, and taps."""
-        keys, limit, line = self._tuned_keys(port), self._limits.get(port), self._line(port, counts)
-        if not keys or limit is None or line is None:
+    async def _tune(
+        self, client: SwitchClient, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]
+    ) -> None:
+        """The flows' own thresholds of one port with the policies `keys`: in the switch weights beside their class's threshold, and taps."""
+        limit, line = self._limits.get(port), self._line(port, keys, counts)
+        if limit is None or line is None:
             return
         if any(key in self._waiting or not self._deciders[key].may_write(_now_s()) for key in keys):
             return  # one write a second and port: the threshold's comes first, and the law counts on from its last look
@@ -230,7 +234,7 @@ class QthreshControl(SwitchControl):
             of_key = [flow for flow in self._flows_of(key) if flow in counts]
             tuned |= self._flows.tuned(of_key, packets)
             for flow in of_key:
-                weight = self._flows.own_weight(flow) or self._policies[key].weight
+                weight = self._weight_of(key, flow)
                 mine[flow] = replace(counts[flow], weight=weight)
                 model[flow] = self._planned[key] * weight
                 in_force[flow] = packets
@@ -254,7 +258,11 @@ class QthreshControl(SwitchControl):
                 self._tuned_s[key] = _now_s()
             self._tell_tuning(keys[0], law, written)
 
-    def _line(self, port: int, counts: Mapping[FlowKey, FlowCount]) -> Port | None:
+    def _weight_of(self, key: tuple[int, int], flow: FlowKey) -> float:
+        """A flow's own weight, or its class's."""
+        return self._flows.own_weight(flow) or self._policies[key].weight
+
+    def _line(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> Port | None:
         """What the law has to know of a port; None while something is not measured."""
         measured = self.measurement(port)
         bw, t_res, l_d = measured.bw_bps, measured.t_res_s, measured.l_d_bytes
@@ -266,23 +274,22 @@ class QthreshControl(SwitchControl):
             t_res_s=t_res.value,
             capacity_packets=self._limits[port].max_packets,
             waiting_packets=float(measured.waiting_packets or 0),
-            other_bps=self._other_bps(port, counts),
+            other_bps=self._other_bps(port, keys, counts),
         )
 
-    def _other_bps(self, port: int, counts: Mapping[FlowKey, FlowCount]) -> float:
-        """What flows of the port take that belong to policies which are not tuned."""
-        tuned = set(self._tuned_keys(port))
-        places = self._flows.places
+    def _other_bps(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> float:
+        """What flows of the port take that belong to other policies than `keys`."""
+        now_s, places = _now_s(), self._flows.places
         octets = {
             flow: count.carried_bytes
             for flow, count in counts.items()
-            if (place := places.get(flow)) is not None and place[0] == port and place not in tuned
+            if (place := places.get(flow)) is not None and place[0] == port and place not in keys
         }
-        before, self._others[port] = self._others.get(port), (_now_s(), octets)
-        if before is None or _now_s() <= before[0]:
+        before, self._others[port] = self._others.get(port), (now_s, octets)
+        if before is None or now_s <= before[0]:
             return 0.0
         grown = sum(max(0, now - before[1].get(flow, 0)) for flow, now in octets.items())
-        return 8 * grown / (_now_s() - before[0])
+        return 8 * grown / (now_s - before[0])
 
     def _tell_tuning(self, key: tuple[int, int], law: Law[FlowKey], written: int) -> None:
         self._policy_event(
@@ -384,7 +391,7 @@ class QthreshControl(SwitchControl):
         client = self.session.connected()
         name = self._name
         async with self.session.writes:
-            current = {name: await changes.read_ports(client, self.topology.run)}
+            current = await changes.read_ports({name: client}, self.topology.run)
             plan = changes.plan_policies(current, self._store, request, lambda _: self.session.endpoint)
             await changes.make(plan, {name: client}, self._store)
             ((_, new),) = plan.policies
@@ -432,12 +439,21 @@ class QthreshControl(SwitchControl):
     def explain(self, port: int) -> list[dict[str, Any]]:
         """Why each flow of a port has what it has; nothing where no flow is tuned."""
         law = self._laws.get(port)
-        planned = next((self._planned[key] for key in self._tuned_keys(port)), None)
-        if law is None or planned is None:
+        if law is None:
             return []
+        planned = {
+            flow: self._planned[key] * self._weight_of(key, flow)
+            for key in self._tuned_keys(port)
+            for flow in self._flows_of(key)
+        }
         return [
-            {"flow": str(flow), **one.to_json(), "sentence": why.explain_flow(one, one.qthresh_packets or planned)}
+            {
+                "flow": str(flow),
+                **one.to_json(),
+                "sentence": why.explain_flow(one, one.qthresh_packets or planned[flow]),
+            }
             for flow, one in law.last.items()
+            if flow in planned
         ]
 
     def status(self) -> dict[str, Any]:

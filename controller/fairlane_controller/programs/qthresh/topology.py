@@ -6,7 +6,6 @@ Requests that take changes back, or write single entries, answer with what takes
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -103,8 +102,7 @@ async def change_policies(
         for agent in chosen.values():
             await stack.enter_async_context(agent.writes)
         clients = {name: agent.connected() for name, agent in chosen.items()}
-        found = await asyncio.gather(*(changes.read_ports(client, run) for client in clients.values()))
-        current = dict(zip(clients, found, strict=True))
+        current = await changes.read_ports(clients, run)
         plan = changes.plan_policies(current, store, asked, lambda name: chosen[name].endpoint)
         intent = making.get()
 

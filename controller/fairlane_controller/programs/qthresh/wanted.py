@@ -15,6 +15,7 @@ from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, fitted
 from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort
+from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.difference import Entries
@@ -60,8 +61,8 @@ def policy_of(wanted: PolicyConfig, current: Policy | None, limit: PortLimit | N
         low, high = max(wanted.min_packets or 1, QTHRESH_MIN_PACKETS), min(wanted.max_packets or most, most)
         start = current.qthresh_packets if current is not None else None
         packets = max(1, min(max(START_QTHRESH_PACKETS if start is None else start, low), high))
-    spacing_us = current.spacing_us if current is not None and wanted.scheme is Scheme.LANES else 0
-    return Policy(wanted.port, wanted.traffic_class, wanted.scheme, packets, wanted.weight, spacing_us=spacing_us)
+    new = policy_for(wanted.scheme, wanted.port, wanted.traffic_class, current, weight=wanted.weight, packets=packets)
+    return replace(new, qthresh_packets=packets, weight=wanted.weight)
 
 
 def settings_of(wanted: PolicyConfig, before: PolicyState) -> PolicyState | None:
