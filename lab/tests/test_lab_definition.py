@@ -224,6 +224,7 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (('base = "dumbbell"', 'base = "dumbell"'), "small.toml: topology.base: there is no topology 'dumbell'. Did you mean 'dumbbell'?"),
         (('"$rate_bps", delay', '"$rate", delay'), "small.toml: topology.links.s1-s2.rate_bps: got '$rate'; there is no parameter 'rate'. Did you mean 'rate_bps'? There are: buffer_packets, case, rate_bps, threshold"),
         (("= 8_000_000 / $rate_bps", "= open('x')"), "small.toml: topology.links.s1-s2.delay_ms: got \"= open('x')\"; not a sum of numbers and $parameters with + - * /, brackets, min, max and round"),
+        (("= 8_000_000 / $rate_bps", "= round($rate_bps, ndigits=1)"), "small.toml: topology.links.s1-s2.delay_ms: got '= round($rate_bps, ndigits=1)'; not a sum of numbers and $parameters with + - * /, brackets, min, max and round"),
         (("= 8_000_000 / $rate_bps", "= 1 / ($rate_bps - 4_000_000)"), "got '= 1 / ($rate_bps - 4_000_000)'; divides by zero (at fast/threshold=4)"),
         (("warmup_s = 5", "warmup_s = 25"), "small.toml: run: warmup_s 25 leaves nothing of duration_s 20 to measure"),
         (("repeats = 2", "repeat = 2"), "small.toml: run.repeat: there is no key 'repeat'. Did you mean 'repeats'? There are: duration_s, warmup_s, repeats, starts, draws, sample_s, series_repeats"),

@@ -71,7 +71,7 @@ def draw_params(drawn: Mapping[str, Spread], given: Mapping[str, Any], seed_of: 
         if spread.split:
             shares = chance.choices(spread.split, k=found[name])
             found |= {part: shares.count(part) for part in spread.split}
-    return found | {**given}
+    return {**found, **given}
 
 
 class Swept(Protocol):

@@ -25,7 +25,8 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 }
 
 
-_FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max, "round": round}
+_FUNCTIONS: dict[tuple[str, int], Callable[..., float]] = {("min", 2): min, ("max", 2): max, ("round", 1): round}
+"""By name and number of arguments."""
 
 
 class _BadReferenceError(ValueError):
@@ -85,13 +86,10 @@ def _evaluate(node: ast.expr, look_up: Callable[[str], Any]) -> float:
         return _OPERATORS[type(node.op)](_evaluate(node.left, look_up), _evaluate(node.right, look_up))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_evaluate(node.operand, look_up)
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in _FUNCTIONS
-        and len(node.args) == (1 if node.func.id == "round" else 2)
-    ):
-        return _FUNCTIONS[node.func.id](*(_evaluate(argument, look_up) for argument in node.args))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        function = _FUNCTIONS.get((node.func.id, len(node.args)))
+        if function is not None:
+            return function(*(_evaluate(argument, look_up) for argument in node.args))
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         return node.value
     if isinstance(node, ast.Name):
