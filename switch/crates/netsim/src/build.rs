@@ -12,7 +12,7 @@ use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use crate::switch::Switch;
 use apps::AppState;
-use device::{Device, DeviceConfig};
+use device::{Device, DeviceConfig, QueueLimits};
 use std::collections::BTreeMap;
 use tcp::Addr;
 use traffic::derived_seed;
@@ -98,6 +98,7 @@ fn switches(config: &Config, fabric: &mut Fabric) -> Result<Vec<Switch>, ConfigE
         let mut device = Device::new(DeviceConfig {
             cpu_port: switch.cpu_port,
             seed: derived_seed(config.seed, &format!("switch/{}", switch.name)),
+            buffer: buffer(switch),
             ..DeviceConfig::default()
         });
         add_ports(&mut device, switch)
@@ -115,6 +116,22 @@ fn switches(config: &Config, fabric: &mut Fabric) -> Result<Vec<Switch>, ConfigE
         switches.push(Switch::new(&switch.name, device, entity));
     }
     Ok(switches)
+}
+
+/// Room for one full queue at each port: an experiment's queue of 40,000 packets is not cut short by the device's usual memory.
+fn buffer(switch: &SwitchConfig) -> QueueLimits {
+    let usual = DeviceConfig::default().buffer;
+    let asked = switch
+        .ports
+        .iter()
+        .map(|port| port.to_device().queue_limits.packets)
+        .fold(0, u64::saturating_add);
+    let times = asked.div_ceil(usual.packets).max(1);
+    QueueLimits {
+        packets: usual.packets.saturating_mul(times),
+        bytes: usual.bytes.saturating_mul(times),
+        cells: usual.cells,
+    }
 }
 
 fn read_program(config: &Config, name: &str) -> Result<Vec<u8>, ConfigError> {
