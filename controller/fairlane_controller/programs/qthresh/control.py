@@ -22,11 +22,11 @@ from fairlane_controller.program.control import Session, SwitchControl, enable_d
 from fairlane_controller.program.registry import runs_program
 from fairlane_controller.programs.qthresh import changes, why
 from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, measured_for
+from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, lane_room, measured_for
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.hash_key import give_hash_key
-from fairlane_controller.programs.qthresh.law import FlowCount, Law, Port
+from fairlane_controller.programs.qthresh.law import FlowCount, LaneLength, Law, Port
 from fairlane_controller.programs.qthresh.loop_state import Mode
 from fairlane_controller.programs.qthresh.model import transmission_time_s
 from fairlane_controller.programs.qthresh.options import QthreshOptions
@@ -64,7 +64,10 @@ class QthreshControl(SwitchControl):
         self._outcomes: dict[tuple[int, int], Outcome] = {}
         self._planned: dict[tuple[int, int], float] = {}
         "(9) of each policy in packets, not rounded."
+        self._longest: dict[tuple[int, int], float] = {}
+        "A flow's part of what the port of a policy holds, in multiples of (9)."
         self._laws: dict[int, Law[FlowKey]] = {}
+        self._lanes: dict[int, LaneLength[FlowKey]] = {}
         "By port."
         self._others: dict[int, tuple[float, dict[FlowKey, int]]] = {}
         "When flows of a port that are not tuned were counted, and their bytes."
@@ -194,25 +197,47 @@ class QthreshControl(SwitchControl):
     async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
             await asyncio.sleep(self._options.law.period_s)
-            ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port)})
+            ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port) or self._lane_keys(port)})
             if not ports:
                 continue
             is_many = len(self._flows.table) > self._options.law.max_flows
             counts = {} if is_many else await self._flows.counts(client)
             async with self.session.writes:
-                for port in ports:
-                    keys = self._tuned_keys(
-                        port
-                    )  # still: somebody may have set it by hand while the counters were read
+                for port in ports:  # as they are now: somebody may have set one by hand while the counters were read
+                    keys, lanes = self._tuned_keys(port), self._lane_keys(port)
                     if is_many:
                         await self._end_tuning(client, port)
                     elif keys:
                         await self._tune(client, port, keys, counts)
+                    if lanes and not is_many:
+                        self._look_at_lanes(port, lanes, counts)
 
     def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
         """The policies of a port whose flows the law decides about."""
         keys = [key for key in sorted(self._deciders) if key[0] == port and key in self._planned and self._tunes(key)]
         return [key for key in keys if self._deciders[key].in_force_packets is not None]
+
+    def _lane_keys(self, port: int) -> list[tuple[int, int]]:
+        """The policies of a port whose lanes may have to be longer than (9)."""
+        return [
+            key
+            for key in sorted(self._deciders)
+            if key[0] == port and key in self._planned and self._policies[key].lanes.own and self._is_tuning(key)
+        ]
+
+    def _look_at_lanes(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> None:
+        flows = {
+            flow: replace(counts[flow], weight=self._weight_of(key, flow))
+            for key in keys
+            for flow in self._flows_of(key)
+            if flow in counts
+        }
+        lanes = self._lanes.setdefault(port, LaneLength(self._options.law))
+        longest = max(self._longest.get(key, 1.0) for key in keys)
+        before, after = lanes.factor, lanes.look(_now_s(), flows, longest)
+        if after > before:
+            why_longer = why.explain_longer(after)
+            self._policy_event("lanes", keys[0], why=why_longer, factor=round(after, 3), longest=round(longest, 3))
 
     async def _tune(
         self, client: SwitchClient, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]
@@ -316,8 +341,11 @@ class QthreshControl(SwitchControl):
         await self._flows.untune(client, [flow for key in keys for flow in self._flows_of(key)])
 
     def _tunes(self, key: tuple[int, int]) -> bool:
+        return self._policies[key].is_shared and self._is_tuning(key)
+
+    def _is_tuning(self, key: tuple[int, int]) -> bool:
         settings = self._store.policy(self._name, *key)
-        return settings.mode is Mode.AUTO and settings.self_tuning and self._policies[key].is_shared
+        return settings.mode is Mode.AUTO and settings.self_tuning
 
     async def _evaluate(self, client: SwitchClient, key: tuple[int, int]) -> None:
         port, traffic_class = key
@@ -328,18 +356,24 @@ class QthreshControl(SwitchControl):
             return
         now = _now_s()
         measured = measured_for(policy.lanes.own, self.measurement(port, now))
+        lanes = self._lanes.get(port) if key in self._lane_keys(port) else None
+        longer, mean_weight = (lanes.factor, lanes.mean_weight) if lanes is not None else (1.0, 1.0)
         decision = decider.evaluate(
             now,
             measured,
             weight=policy.weight,
-            k=settings.k,
+            k=settings.k * longer,
             capacity_packets=limit.max_packets,
             min_packets=settings.min_packets,
             max_packets=settings.max_packets,
             lanes=policy.lanes.own,
+            mean_weight=mean_weight,
         )
         if decision.exact_packets is not None:
             self._planned[key] = decision.exact_packets
+        if decision.plan is not None:
+            room = lane_room(limit.max_packets, decision.plan.connections, mean_weight)
+            self._longest[key] = room / (settings.k * decision.plan.w_best_packets)
         if decision.outcome is Outcome.WRITE and self._has_just_tuned(key, now):
             self._waiting.add(key)
             return
@@ -358,7 +392,7 @@ class QthreshControl(SwitchControl):
         else:
             told = None
         if told is not None:
-            text = why.explain_decision(decision, measured, settings.k)
+            text = why.explain_decision(decision, measured, settings.k, longer)
             self._policy_event(told, key, why=text, **decision.to_json(), measured=measured.to_json())
         self._outcomes[key] = decision.outcome
 
@@ -432,7 +466,7 @@ class QthreshControl(SwitchControl):
         self._flows.weight_of_new = self._options.flow_weight
         for decider in self._deciders.values():
             decider.options = self._options.decide
-        for law in self._laws.values():
+        for law in [*self._laws.values(), *self._lanes.values()]:
             law.options = self._options.law
         self._flows.use_idle_timeout(self._options.flow_idle_timeout_s)
 

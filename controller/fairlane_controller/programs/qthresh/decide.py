@@ -87,9 +87,10 @@ class ThresholdDecider:
         min_packets: int | None = None,
         max_packets: int | None = None,
         lanes: int = 0,
+        mean_weight: float = 1.0,
     ) -> Decision:
         """Decide at `now_s` by (9), within `min_packets` and `max_packets` where they are given and the port's capacity; with `lanes`
-        within a flow's part of that.
+        within a flow's part of that, where the flows' weights have that mean.
 
         The caller writes when the outcome is WRITE and then calls `written`.
         """
@@ -102,7 +103,7 @@ class ThresholdDecider:
         assert measured.l_d_bytes is not None
         assert measured.n_c is not None
         if lanes:
-            capacity_packets = max(LANE_MIN_PACKETS, int(capacity_packets / max(1.0, measured.n_c.value)))
+            capacity_packets = max(LANE_MIN_PACKETS, int(lane_room(capacity_packets, measured.n_c.value, mean_weight)))
             min_packets = LANE_MIN_PACKETS if min_packets is None else min_packets
         capacity = bounded_capacity(capacity_packets, weight)
         plan = qthresh.plan(
@@ -172,6 +173,11 @@ class ThresholdDecider:
         if not self.may_write(now_s):
             return say(Outcome.HOLD, "written less than the minimum interval ago")
         return say(Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}")
+
+
+def lane_room(capacity_packets: int, connections: float, mean_weight: float) -> float:
+    """The part of a port's `capacity_packets` of one flow per unit of its weight."""
+    return capacity_packets / (max(1.0, connections) * mean_weight)
 
 
 def measured_for(lanes: int, measured: PortMeasurement) -> PortMeasurement:

@@ -27,6 +27,9 @@ whatever its shape: nothing has to be known of a sender. A flow is tapped
 - when so many packets wait that the queue would soon refuse by itself: whose account is largest.
 
 A flow whose window several taps did not make smaller (BBR; no congestion control) is held by a threshold as on a short path.
+
+**Lanes** need no law for the shares, but one for their length (`LaneLength`): T_res is what lies behind the switch, and a flow fills its lane
+again after a loss only if it is as long as the whole path, the sender's side too.
 """
 
 from __future__ import annotations
@@ -195,6 +198,12 @@ class LawOptions:
     "u is a mean over about this time: the queue's own movement is no idle line."
     max_common_factor: float = 1.5
     "exp(c) at most."
+    lane_looks: int = 3
+    "A saw-tooth in a lane counts when it, or several together, lasted so many looks."
+    lane_step: float = 1.5
+    "By so much the lanes become longer at once: in four steps five times as long."
+    lane_forget_per_s: float = 0.005
+    "and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
 
 
 @dataclass
@@ -549,3 +558,86 @@ class Law(Generic[Flow]):
         packets = max(2, min(math.floor(exact + state.carry + 0.5), capacity_packets))
         state.carry = min(max(state.carry + exact - packets, -1.0), 1.0)
         return Decision(Why.HELD if self.is_long else Why.TUNED, state.rate_bps, error, exact, packets)
+
+
+@dataclass
+class _Tooth:
+    """A flow's time from one loss to the next."""
+
+    last: FlowCount
+    fair_bytes: float | None = None
+    "The mean of all flows by its beginning; None: no loss yet, or it was interrupted."
+    began: FlowCount | None = None
+    looks: int = 0
+
+
+@dataclass
+class LaneLength(Generic[Flow]):
+    """How many times as long as (9) the lanes of a port are: once, and longer where a flow loses packets and still has less than its share.
+
+    A flow that has its lane for itself and loses packets of it has no other reason to have less than the others: after each loss its window does not
+    fill the path before the lane has run empty. So each saw-tooth is looked at, from one loss of a flow to its next: one in which it had less than
+    the mean of all shows that the lanes are too short.
+    """
+
+    options: LawOptions = field(default_factory=LawOptions)
+    factor: float = 1.0
+    mean_weight: float = 1.0
+    "Of the flows that send."
+    _teeth: dict[Flow, _Tooth] = field(default_factory=lambda: {})
+    _fair_bytes: float = 0.0
+    "What a flow with exactly the mean would have got so far, per unit of weight."
+    _at_s: float | None = None
+
+    def look(self, now_s: float, counts: Mapping[Flow, FlowCount], longest: float = math.inf) -> float:
+        """`factor` from now on.
+
+        Args:
+            now_s: when the counters were read.
+            counts: the counters of all flows of the port so far.
+            longest: the port has no room for more, in multiples of (9).
+        """
+        options = self.options
+        elapsed_s, self._at_s = 0.0 if self._at_s is None else now_s - self._at_s, now_s
+        self.factor *= 1.0 - options.lane_forget_per_s * elapsed_s
+        got: dict[Flow, float] = {}
+        losing: list[_Tooth] = []
+        for flow, count in counts.items():
+            tooth = self._teeth.get(flow)
+            if tooth is None or count.arrived_packets < tooth.last.arrived_packets or count.weight <= 0:
+                self._teeth[flow] = _Tooth(count)
+                continue
+            taken = (count.carried_bytes - tooth.last.carried_bytes) / count.weight
+            if taken > 0:
+                got[flow] = taken
+                tooth.looks += 1
+            else:
+                tooth.began = None
+            if count.dropped_packets > tooth.last.dropped_packets:
+                losing.append(tooth)
+            tooth.last = count
+        self._teeth = {flow: tooth for flow, tooth in self._teeth.items() if flow in counts}
+        if len(got) < 2:
+            for tooth in self._teeth.values():
+                tooth.began = None
+        else:
+            self.mean_weight = sum(counts[flow].weight for flow in got) / len(got)
+            self._fair_bytes += sum(got.values()) / len(got)
+            short = [tooth for tooth in losing if self._falls_short(tooth)]
+            if short:
+                self.factor *= options.lane_step
+                for tooth in self._teeth.values():
+                    tooth.began = None  # what began in shorter lanes says nothing of these
+        self.factor = max(1.0, min(self.factor, longest))
+        return self.factor
+
+    def _falls_short(self, tooth: _Tooth) -> bool:
+        """Whether the saw-tooth that ends here gave its flow less than the mean; the next one begins."""
+        options, began, fair_bytes = self.options, tooth.began, tooth.fair_bytes
+        if began is not None and tooth.looks < options.lane_looks:
+            return False
+        tooth.began, tooth.fair_bytes, tooth.looks = tooth.last, self._fair_bytes, 0
+        if began is None or fair_bytes is None:
+            return False
+        carried = (tooth.last.carried_bytes - began.carried_bytes) / tooth.last.weight
+        return carried < (1.0 - options.tap_error) * (self._fair_bytes - fair_bytes)

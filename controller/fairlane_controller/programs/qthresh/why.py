@@ -34,25 +34,27 @@ def _source(measured: PortMeasurement) -> str:
     return f" ({two_tau} + T_ACK {_millis(measured.t_ack_s.value)})"
 
 
-def explain_decision(decision: Decision, measured: PortMeasurement, k: float) -> str:
-    """Of `threshold` and `decision`."""
+def explain_decision(decision: Decision, measured: PortMeasurement, k: float, longer: float = 1.0) -> str:
+    """Of `threshold` and `decision`; `longer`: how many times as long as (9) the port's lanes are."""
     if decision.outcome is Outcome.WRITE:
         begin = (
             f"the first threshold is {decision.qthresh_packets} packets"
             if decision.previous_packets is None
             else f"the threshold goes from {decision.previous_packets} to {decision.qthresh_packets} packets"
         )
-        return f"{begin}: {_equation(decision, measured, k)}"
+        return f"{begin}: {_equation(decision, measured, k, longer)}"
     held = "no threshold" if decision.previous_packets is None else f"the threshold {decision.previous_packets}"
     if decision.plan is None:
         known = explain_measurement(measured)
         return f"{held} stays: {decision.reason}{f' (known: {known})' if known else ''}"
-    return f"{held} stays: {decision.reason}; {_equation(decision, measured, k)}"
+    return f"{held} stays: {decision.reason}; {_equation(decision, measured, k, longer)}"
 
 
-def _equation(decision: Decision, measured: PortMeasurement, k: float) -> str:
+def _equation(decision: Decision, measured: PortMeasurement, k: float, longer: float) -> str:
     exact = decision.exact_packets
     says = "" if exact is None else f"(9) says {exact:.1f}"
+    if longer > 1.0 and exact is not None:
+        says = f"{longer:.2f} times (9) is {exact:.1f}"
     if decision.bound:
         says += f", bounded by {decision.bound}"
     return f"{says} with k {k:g} and {explain_measurement(measured)}"
@@ -72,6 +74,14 @@ def explain_tuning(law: Law[Any], written: int, planned_packets: float) -> str:
     side = "above" if one.error > 0 else "below"
     farthest = f"{flow} has {format_rate(one.rate_bps)}, {abs(one.error):.0%} {side} the fair share"
     return f"{text}: {farthest.replace('%', ' %')}{line}"
+
+
+def explain_longer(factor: float) -> str:
+    """Of `lanes`."""
+    return (
+        f"lanes are {factor:.2f} times as long as (9) says: a flow lost packets of its lane and had less than its share, as one does "
+        "whose way between the sender and the switch is longer than T_res tells"
+    )
 
 
 _OF_FLOW = {
