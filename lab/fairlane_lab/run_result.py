@@ -150,6 +150,8 @@ class RunResult:
     """What the runner knows of itself: kernel, offloads, versions, variants by host, resolved options."""
     values: dict[str, float] = field(default_factory=dict[str, float])
     """Metrics of the program (`programs/part.py`)."""
+    sharing: dict[str, float] = field(default_factory=dict[str, float])
+    """How the flows share the line as time goes on (`sim/sharing.py`); empty in Mininet."""
     vcs: list[VcResult] = field(default_factory=list[VcResult])
     """In the scenario's order, without those that never count."""
     cut_s: float | None = None

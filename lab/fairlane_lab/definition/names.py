@@ -22,12 +22,15 @@ PARAMETERS: dict[str, Name] = {
     "variant_1": Name("first variant", kind=str),
     "variant_2": Name("second variant", kind=str),
     "variant_3": Name("third variant", kind=str),
+    "variant_4": Name("fourth variant", kind=str),
     "rate_bps": Name("rate", "Mbit/s", 1e-6, kind=int),
-    "rate_after_bps": Name("rate after the spike", "Mbit/s", 1e-6, kind=int),
+    "rate_after_bps": Name("rate after the change", "Mbit/s", 1e-6, kind=int),
     "delay_ms": Name("one-way delay", "ms"),
+    "delay_after_ms": Name("one-way delay after the change", "ms"),
     "delay_1_ms": Name("first group's delay", "ms"),
     "delay_2_ms": Name("second group's delay", "ms"),
     "buffer_packets": Name("buffer", "packets", kind=int),
+    "buffer_share": Name("share of the buffer for each queue"),
     "queues": Name("queues that share the buffer", kind=int),
     "buffer_bdp": Name("buffer", "bandwidth-delay products"),
     "distribution": Name("distribution of the sizes", kind=str),
@@ -71,6 +74,7 @@ PARAMETERS: dict[str, Name] = {
     "spare_retransmissions": Name("retransmissions spared"),
     "receiver_program": Name("receiver has the sender's program"),
     "start_s": Name("start", "s"),
+    "stop_s": Name("stop", "s"),
     "duration_s": Name("duration", "s"),
     "warmup_s": Name("warm-up", "s"),
     **{name: about for part in known_parts() for name, about in part.parameters.items()},
@@ -86,6 +90,12 @@ RUN_METRICS: dict[str, Name] = {
     "utilisation": Name("utilisation", "%", 100, head="util.", most=1),
     "fairness": Name("fairness (min/max)", "%", 100, most=1),
     "jain": Name("Jain index", most=1),
+    "jain_100ms": Name("Jain index over 0.1 s, mean", most=1),
+    "jain_1s": Name("Jain index over 1 s, mean", most=1),
+    "jain_10s": Name("Jain index over 10 s, mean", most=1),
+    "fair_after_s": Name("from a change to a second that is shared fairly (Jain index 0.95)", "s", head="fair after"),
+    "worst_5s_use": Name("utilisation of the worst 5 s", "%", 100, most=1),
+    "delay_p99_ms": Name("99 % of the RTTs, above a flow's smallest", "ms"),
     "least_share": Name("smallest flow, of its fair share", "%", 100, most=1),
     "cut_s": Name("warm-up that was cut", "s"),
     "unsteady": Name("runs without a steady state", "%", 100, most=1),
@@ -189,7 +199,7 @@ OTHER_COLUMNS: dict[str, type] = {
 """Columns of the tables that are no parameter and no metric, and no number with a fraction."""
 
 
-SWITCH_PARAMETERS = {"control", "program"}.union(
+SWITCH_PARAMETERS = {"control", "program", "scheduler", "queues", "buffer_share"}.union(
     *(part.switch_parameters | part.control_model.model_fields.keys() for part in known_parts())
 )
 """What the switch does: a run's seed does not depend on it."""

@@ -21,6 +21,7 @@ from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
 from fairlane_lab.sim.measure import PortKey, Snapshot
 from fairlane_lab.sim.senders import tcp_object
+from fairlane_lab.sim.sharing import sharing
 from fairlane_lab.sim.steady import steady_s
 from fairlane_lab.sim.world import SimWorld
 
@@ -64,6 +65,7 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
         packets=sum(row["received"] for row in switches),
         about=_about(world),
         values=world.part.values(seen),
+        sharing=sharing(world.config, columns, seen.before.t_s, seen.after.t_s),
         vcs=world.part.vcs(seen),
         cut_s=scenario.warmup_s,
         steady=steady,

@@ -14,6 +14,7 @@ from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
 from pydantic import BeforeValidator
 
 from fairlane_controller.program.settings import Section
+from fairlane_controller.programs.qthresh.settings import ClassConfig
 
 if TYPE_CHECKING:
     from fairlane_lab.sim.config import SimConfig
@@ -52,11 +53,23 @@ class Control(Section):
     probes: bool = False
     ecn: bool = False
     """Managed ports mark what says ECT (`tcp.ecn`) above its flow's threshold."""
+    classes: tuple[ClassConfig, ...] = ()
+    """Rules as in `[[classes]]` of a configuration; other packets are in class 0. Every class has the scheme and the threshold of `[control]`."""
 
 
 def marks(control: scenario.Control) -> bool:
     """Whether the managed ports mark."""
-    return control.settings is not None
+    return isinstance(control.settings, Control) and control.settings.ecn
+
+
+def class_rules(control: scenario.Control) -> tuple[ClassConfig, ...]:
+    """What puts packets into a class that is not 0."""
+    return control.settings.classes if isinstance(control.settings, Control) else ()
+
+
+def classes_of(control: scenario.Control) -> list[int]:
+    """All classes that packets may be in."""
+    return sorted({0, *(rule.traffic_class for rule in class_rules(control))})
 
 
 _MEASURED: Mapping[str, Name] = {
@@ -96,9 +109,9 @@ class Part(LabPart):
     colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "lanes": 3, "auto": 2, "fixed": 5, "model": 4}
 
     def control(self, settings: Any) -> scenario.Control:
-        # Settings only where they say more than the fields: what was archived before there were marks keeps its configuration.
-        fields = settings.model_dump(exclude={"ecn"})
-        return scenario.Control(**fields, settings=settings if settings.ecn else None)
+        # Settings only where they say more than the fields: what was archived before there were marks and classes keeps its configuration.
+        fields = settings.model_dump(exclude={"ecn", "classes"})
+        return scenario.Control(**fields, settings=settings if settings.ecn or settings.classes else None)
 
     def columns(self, control: scenario.Control) -> dict[str, Any]:
         return {"scheme": control.scheme, "threshold": control.threshold if control.scheme != "drop_tail" else None}

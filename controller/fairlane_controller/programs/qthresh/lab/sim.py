@@ -19,7 +19,7 @@ from fairlane_lab.sim.world import SimWorld
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, marks
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
@@ -28,10 +28,9 @@ from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS,
 from fairlane_controller.programs.qthresh.setup import SetupPlan, limit_of
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.programs.qthresh.wanted import class_entries
 from fairlane_controller.state.events import EventLog
 
-TRAFFIC_CLASS = 0
-"""All flows of an experiment are in the class that a packet is in when nothing says another."""
 LOOK_PERIOD_S = 1.0
 """Between two looks at what the controller has measured."""
 
@@ -57,8 +56,13 @@ class QthreshInSim(SimPart):
                 scheme = Scheme(self._control.scheme)
                 if scheme is not Scheme.DROP_TAIL:
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
-                    policies = [fitted(Policy(p.port, TRAFFIC_CLASS, scheme, packets[p.port]), p) for p in ports]
+                    policies = [
+                        fitted(Policy(port.port, traffic_class, scheme, packets[port.port]), port)
+                        for port in ports
+                        for traffic_class in classes_of(self._control)
+                    ]
                     await client.put_entries([policy.entry for policy in policies])
+                await client.put_entries(class_entries(class_rules(self._control), state.name))
                 if ports and not self._control.needs_loop:
                     await client.write([+entry for entry in self._flow_entries()])
 
@@ -92,7 +96,8 @@ class QthreshInSim(SimPart):
             mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,
             self_tuning=control.threshold == "auto",
         )
-        store.put({(switch, port, TRAFFIC_CLASS): settings for switch, port in world.config.managed})
+        classes = classes_of(control)
+        store.put({(*port, traffic_class): settings for port in world.config.managed for traffic_class in classes})
         topology = QthreshTopology(options=options, store=store)
         for switch in world.managed_switches():
             self.agents.append(SwitchAgent(world.endpoint(switch), topology, log, client_factory=world.client))

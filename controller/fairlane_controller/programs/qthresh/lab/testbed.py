@@ -27,9 +27,11 @@ from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, marks
+from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
+from fairlane_controller.programs.qthresh.settings import ClassConfig
 from fairlane_controller.programs.qthresh.setup import limit_of
+from fairlane_controller.programs.qthresh.wanted import class_entries
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import SwitchClient
@@ -49,11 +51,19 @@ class QthreshInMininet(MininetPart):
 
     marking = False
     "Whether the managed ports mark now."
+    rules: tuple[ClassConfig, ...] = ()
+    "What is in the switches' tables of classes now."
 
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
-        if marks(scenario.control) != self.marking:
+        control = scenario.control
+        if marks(control) != self.marking:
             self._mark(not self.marking)
-        thresholds = {(port.switch, port.port): self._use(scenario.control, port) for port in self.bed.ports}
+        if class_rules(control) != self.rules:
+            self._classify(class_rules(control))
+        thresholds: dict[tuple[str, int], int | None] = {}
+        for port in self.bed.ports:
+            in_force = [self._use(control, port, traffic_class) for traffic_class in classes_of(control)]
+            thresholds[port.switch, port.port] = in_force[0]
         self.bed.ask({"op": "flow_weights", "rules": weight_rules(plan)})
         return thresholds
 
@@ -66,9 +76,19 @@ class QthreshInMininet(MininetPart):
                 self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
         self.marking = ecn
 
-    def _use(self, control: Control, port: ManagedPort) -> int | None:
-        """Put a scheme in force at a managed port, as after a fresh start; returns the threshold then in force."""
-        place = {"switch": port.switch, "port": port.port, "class": 0}
+    def _classify(self, rules: tuple[ClassConfig, ...]) -> None:
+        """Have these rules in the tables of classes, and no others."""
+        for state in read_run_state(self.bed.state).switches:
+            gone, new = (class_entries(some, state.name) for some in (self.rules, rules))
+            updates = [{"update": "delete", **plain_entry(entry)} for entry in gone]
+            updates += [{"update": "insert", **plain_entry(entry)} for entry in new]
+            if updates:
+                self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
+        self.rules = rules
+
+    def _use(self, control: Control, port: ManagedPort, traffic_class: int) -> int | None:
+        """Put a scheme in force for a class of a managed port, as after a fresh start; returns the threshold then in force."""
+        place = {"switch": port.switch, "port": port.port, "class": traffic_class}
         # Drop-tail first: the loop forgets what it had decided for the run before.
         policy = self.bed.ask({"op": "scheme_set", "scheme": "drop_tail", **place})
         if control.scheme != "drop_tail":

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the greedy flows of a run in virtual time share the line as time goes on: Jain's index over short windows, how soon after a change
+it is fair again, the least used seconds, and how long packets wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.sim.columns import Columns, Values
+from fairlane_lab.sim.config import TCP, SimConfig, SimFlow, rate_steps
+
+WINDOWS_S = {"jain_100ms": 0.1, "jain_1s": 1.0, "jain_10s": 10.0}
+FAIR = 0.95
+"""Jain's index over one second from which on the line counts as shared fairly."""
+WORST_S = 5.0
+"""Length of the window of `worst_5s_use`."""
+
+
+def sharing(config: SimConfig, columns: Columns, start_s: float, end_s: float) -> dict[str, float]:
+    """Metrics of a run over [`start_s`, `end_s`]; each is left out where there is nothing to measure it by."""
+    flows = [each for each in config.flows if each.key.protocol == TCP and each.flow.app.kind == "greedy"]
+    received = {each.name: columns.flow(each.name, "received_bytes") for each in flows}
+    known = [(each, values) for each in flows if (values := received[each.name]) is not None]
+    found: dict[str, float] = {}
+    if len(known) > 1:
+        step_s = float(np.median(np.diff(columns.t_s))) if len(columns.t_s) > 1 else np.inf
+        for name, window_s in WINDOWS_S.items():
+            count = int((end_s - start_s) / window_s + 1e-6)
+            if count and step_s <= window_s * (1 + 1e-6):
+                edges = (end_s - window_s * np.arange(count, -1, -1)).astype(np.float64)
+                jains = _jains(known, columns.t_s, edges[:-1], edges[1:])
+                if not np.isnan(jains).all():
+                    found[name] = float(np.nanmean(jains))
+        if (fair_s := _fair_after_s(config.scenario, known, columns.t_s)) is not None:
+            found["fair_after_s"] = fair_s
+    if (used := _worst_use(config, columns, start_s, end_s)) is not None:
+        found["worst_5s_use"] = used
+    waits = [_waits_ms(columns, each, start_s, end_s) for each in flows]
+    if waits and (all_ms := np.concatenate(waits)).size:
+        found["delay_p99_ms"] = float(np.quantile(all_ms, 0.99))
+    return found
+
+
+def _jains(known: list[tuple[SimFlow, Values]], t_s: Values, begins: Values, ends: Values) -> Values:
+    """Jain's index of the flows that run in each window; NaN where there are fewer than two."""
+    count, total, squares = np.zeros(len(ends)), np.zeros(len(ends)), np.zeros(len(ends))
+    for each, got in known:
+        stop_s = np.inf if each.flow.stop_s is None else each.flow.stop_s
+        runs = (each.flow.start_s <= begins + 1e-9) & (ends <= stop_s + 1e-9)
+        rates = runs * (np.interp(ends, t_s, got) - np.interp(begins, t_s, got)) / each.flow.weight
+        count, total, squares = count + runs, total + rates, squares + rates**2
+    jains = np.divide(total**2, count * squares, out=np.zeros(len(ends)), where=squares > 0)
+    return np.where(count > 1, jains, np.nan)
+
+
+def _fair_after_s(scenario: Scenario, known: list[tuple[SimFlow, Values]], t_s: Values) -> float | None:
+    """The longest time from a change (of a link, or a flow that starts or stops) to the end of the first second that is shared fairly;
+    where that does not come before the next change, the time to that one. Only the changes of the measured window count, or the last one before it."""
+    end_s = scenario.duration_s
+    times = {change.at_s for change in scenario.changes if change.every_s is None}
+    times |= {each.flow.start_s for each, _ in known} | {each.flow.stop_s or end_s for each, _ in known}
+    ordered = [at_s for at_s in sorted(times) if at_s <= end_s - 1.0]
+    changes = [at_s for at_s in ordered if at_s >= scenario.warmup_s] or ordered[-1:]
+    took: list[float] = []
+    for at_s, next_s in zip(changes, [*changes[1:], end_s], strict=True):
+        ends = np.arange(at_s + 1.0, next_s + 1e-9, 0.1)
+        if not ends.size:
+            continue
+        jains = _jains(known, t_s, ends - 1.0, ends)
+        if np.isnan(jains).all():
+            continue  # one flow, or none
+        fair = np.flatnonzero(jains >= FAIR)
+        took.append(float(ends[fair[0]] - at_s) if fair.size else next_s - at_s)
+    return max(took, default=None)
+
+
+def _worst_use(config: SimConfig, columns: Columns, start_s: float, end_s: float) -> float | None:
+    """The smallest part of the first managed port's rate that was used in any `WORST_S` of the window."""
+    if not config.managed or end_s - start_s < WORST_S:
+        return None
+    port = config.managed[0]
+    sent = columns.port(*port, "tx_bytes")
+    if sent is None:
+        return None
+    ends = np.arange(start_s + WORST_S, end_s + 1e-9, 0.1)
+    steps = rate_steps(config, *port)
+    times = np.array([at_s for at_s, _ in steps] + [end_s])
+    could = np.concatenate(([0.0], np.cumsum([rate for _, rate in steps] * np.diff(times))))
+    possible = np.interp(ends, times, could) - np.interp(ends - WORST_S, times, could)
+    carried = 8 * (np.interp(ends, columns.t_s, sent) - np.interp(ends - WORST_S, columns.t_s, sent))
+    usable = possible > 0
+    return float((carried[usable] / possible[usable]).min()) if usable.any() else None
+
+
+def _waits_ms(columns: Columns, each: SimFlow, start_s: float, end_s: float) -> Values:
+    """The sender's round-trip times beyond the smallest that it had in the window, ms."""
+    srtt_ns = columns.flow(each.name, "srtt_ns")
+    if srtt_ns is None:
+        return np.empty(0)
+    seen = srtt_ns[columns.window(start_s, end_s)]
+    seen = seen[seen > 0]
+    return (seen - seen.min()) / 1e6 if seen.size else seen
