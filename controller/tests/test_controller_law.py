@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
-from fairlane_controller.programs.qthresh.law import Decision, FlowCount, Law, LawOptions, Port, Why
+from fairlane_controller.programs.qthresh.law import Decision, FlowCount, LaneLength, Law, LawOptions, Port, Why
 from fairlane_controller.programs.qthresh.names import weight_for
 from law_plant import Sender, run
 
@@ -412,3 +412,73 @@ def test_a_heavier_flow_may_have_more_waiting(seed: int) -> None:
     light = decisions(rows, SHORT)[-1]["f0"].exact_packets
     heavy = decisions(rows, SHORT, weights={"f0": 2.0})[-1]["f0"].exact_packets
     assert light is None or heavy is None or heavy >= light
+
+
+# ---- how long lanes are --------------------------------------------------------------------------------------------------
+
+
+def look_at_lanes(
+    lanes: LaneLength[str], seconds: int, far_share: float, tooth_looks: int = 5, *, longest: float = 9.0
+) -> list[float]:
+    """`near` gets 100 packets a second and loses none; `far` gets a part of that and loses one in so many looks."""
+    factors: list[float] = []
+    for second in range(seconds + 1):
+        counts = {
+            "near": counted(100 * second),
+            "far": counted(100 * far_share * second, dropped=second // tooth_looks),
+        }
+        factors.append(lanes.look(float(second), counts, longest))
+    return factors
+
+
+def test_lanes_grow_while_a_flow_loses_packets_below_its_share() -> None:
+    factors = look_at_lanes(LaneLength[str](), 40, 0.8)
+    steps = [second for second in range(1, 41) if factors[second] > factors[second - 1]]
+    assert factors[:10] == [1.0] * 10  # its first loss begins a saw-tooth, its second ends one
+    assert steps == [10, 20, 30, 40]  # what began in shorter lanes counts no more
+    assert factors[10] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("far_share", "tooth_looks"), [(0.98, 5), (1.0, 1), (0.8, 99), (1.3, 5)])
+def test_lanes_stay_where_all_have_their_share_or_lose_nothing(far_share: float, tooth_looks: int) -> None:
+    assert look_at_lanes(LaneLength[str](), 40, far_share, tooth_looks)[-1] == 1.0
+
+
+def test_lanes_are_no_longer_than_the_port_has_room_for_and_forget() -> None:
+    lanes = LaneLength[str]()
+    assert max(look_at_lanes(lanes, 60, 0.5, longest=2.0)) == 2.0
+    later = [lanes.look(60.0 + second, {"near": counted(6000 + 100 * second)}, 2.0) for second in range(1, 200)]
+    assert later == sorted(later, reverse=True)
+    assert later[-1] == 1.0
+
+
+def test_a_weight_is_a_share_of_the_lanes_too() -> None:
+    lanes = LaneLength[str]()
+    for second in range(41):
+        heavy, light = (
+            FlowCount(rate * second, 1000 * rate * second, second // 5, 0, weight)
+            for rate, weight in ((100, 2.0), (50, 1.0))
+        )
+        lanes.look(float(second), {"heavy": heavy, "light": light}, 9.0)
+    assert (lanes.factor, lanes.mean_weight) == (1.0, 1.5)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_the_counters_say_lanes_are_between_once_and_the_port_s_room(seed: int) -> None:
+    chance, lanes, now_s = random.Random(seed), LaneLength[int](), 0.0
+    for _ in range(100):
+        now_s += chance.choice([0.0, 0.1, 1.0, 30.0])
+        flows = chance.sample(range(6), chance.randint(0, 6))
+        counts = {
+            flow: FlowCount(
+                arrived := chance.randint(0, 10**6),
+                1000 * arrived,
+                dropped,
+                1000 * dropped,
+                chance.choice([0.0, 1.0, 3.0]),
+            )
+            for flow in flows
+            for dropped in [chance.randint(0, 1000)]
+        }
+        longest = chance.choice([0.5, 1.0, 7.0])
+        assert 1.0 <= lanes.look(now_s, counts, longest) <= max(1.0, longest)

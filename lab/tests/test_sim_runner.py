@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
+from fairlane_controller.programs.qthresh.lab import Control as QthreshControl
+from fairlane_controller.programs.qthresh.settings import ClassConfig
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Change, Control, Flow
@@ -54,6 +56,12 @@ def test_a_weight_is_a_share(loop: bool) -> None:
     control = replace(fixed(6), measure=loop)
     result = run(scenario(replace(FAST, weight=2.0), replace(SLOW, weight=1.0), control=control))
     assert shares(result)["fast"] == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_every_class_has_the_threshold() -> None:
+    rule = ClassConfig.model_validate({"class": 1, "switch": "s1", "ingress_port": 1})  # h1, which sends too much
+    control = replace(fixed(6), settings=QthreshControl(scheme="qthresh", threshold=6, classes=(rule,)))
+    assert shares(run(scenario(FAST, SLOW, control=control)))["fast"] == pytest.approx(0.5, abs=0.02)
 
 
 @pytest.mark.parametrize("threshold", [6, "auto"])

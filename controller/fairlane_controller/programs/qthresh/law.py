@@ -599,7 +599,7 @@ class LaneLength(Generic[Flow]):
         """
         options = self.options
         elapsed_s, self._at_s = 0.0 if self._at_s is None else now_s - self._at_s, now_s
-        self.factor *= 1.0 - options.lane_forget_per_s * elapsed_s
+        self.factor = max(1.0, self.factor * (1.0 - options.lane_forget_per_s * elapsed_s))
         got: dict[Flow, float] = {}
         losing: list[_Tooth] = []
         for flow, count in counts.items():

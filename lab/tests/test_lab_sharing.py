@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How flows share the line as time goes on, from samples whose answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from fairlane_lab.scenario import Change
+from fairlane_lab.sim.columns import Columns
+from fairlane_lab.sim.config import SimConfig, resolve
+from fairlane_lab.sim.sharing import sharing
+from sim_scenarios import RATE_BPS, RENO, VEGAS, fixed, scenario
+
+END_S = 20.0
+T_S = np.arange(0, END_S + 1e-9, 0.1)
+
+
+def columns(**series: Any) -> Columns:
+    """Samples 0.1 s apart; names as `reno/received_bytes`."""
+    encoded: Mapping[str, bytes] = {
+        name: np.asarray(values).round().astype("<u8").tobytes()
+        for name, values in {"t_ns": 1e9 * T_S, **series}.items()
+    }
+    return Columns.of(encoded)
+
+
+def config(**changes: Any) -> SimConfig:
+    return resolve(scenario(RENO, VEGAS, control=fixed(6), duration_s=END_S, **changes), 100_000_000)
+
+
+def flow_bytes(rates: Any) -> Any:
+    """Bytes so far, of bytes/s at each sample."""
+    return np.cumsum(np.asarray(rates) * 0.1)
+
+
+def test_flows_that_take_turns_are_fair_over_a_long_window_only() -> None:
+    turn = (T_S % 2 < 0.999).astype(float) * 2e5
+    seen = columns(
+        **{"flow/reno/received_bytes": flow_bytes(turn), "flow/vegas/received_bytes": flow_bytes(2e5 - turn)}
+    )
+    found = sharing(config(), seen, 10.0, END_S)
+    assert found["jain_100ms"] == pytest.approx(0.5, abs=0.02)
+    assert found["jain_1s"] < 0.65
+    assert found["jain_10s"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_time_from_a_change_to_a_fair_second() -> None:
+    second = np.where((T_S >= 8) & (T_S < 13), 1e4, 1e5)
+    seen = columns(
+        **{"flow/reno/received_bytes": flow_bytes(1e5 + 0 * T_S), "flow/vegas/received_bytes": flow_bytes(second)}
+    )
+    changes = (Change(8.0, "s1-s2", delay_ms=20.0),)
+    # from 12.6 s to 13.6 s the second flow has 64 % of the first one's: Jain's index 0.954
+    assert sharing(config(changes=changes), seen, 5.0, END_S)["fair_after_s"] == pytest.approx(5.6, abs=0.15)
+    never = columns(
+        **{"flow/reno/received_bytes": flow_bytes(1e5 + 0 * T_S), "flow/vegas/received_bytes": flow_bytes(0 * T_S)}
+    )
+    assert sharing(config(changes=changes), never, 5.0, END_S)["fair_after_s"] == pytest.approx(END_S - 8)
+
+
+def test_the_worst_five_seconds_of_a_line_whose_rate_changes() -> None:
+    changes = (Change(10.0, "s1-s2", rate_bps=1_000_000),)
+    rate = np.where(T_S < 10, RATE_BPS, 1_000_000)
+    idle = np.where((T_S > 14) & (T_S <= 16.5), 0.0, rate / 8)
+    used = sharing(config(changes=changes), columns(**{"port/s1/3/tx_bytes": flow_bytes(idle)}), 5.0, END_S)
+    assert used["worst_5s_use"] == pytest.approx(0.5, abs=0.03)
+
+
+def test_what_waits_is_the_round_trip_beyond_the_smallest() -> None:
+    rtt = 10e6 + np.where(np.arange(len(T_S)) % 50 == 0, 30e6, 0)
+    found = sharing(config(), columns(**{"flow/reno/srtt_ns": rtt}), 0.0, END_S)
+    assert found["delay_p99_ms"] == pytest.approx(30.0)
+
+
+def test_nothing_is_said_without_samples() -> None:
+    assert sharing(config(), columns(), 5.0, END_S) == {}
