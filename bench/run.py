@@ -13,6 +13,7 @@ from typing import Any
 import differences
 import forwarding
 import kernel_time
+import loop
 import netsim
 import p4runtime
 import pipeline
@@ -42,6 +43,7 @@ def main() -> None:
         "Linux in virtual time": kernel_time.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
         "P4Runtime": lambda: p4runtime.bench(arguments.rounds),
+        "the control loop": loop.bench,
         "links": lambda: wire.bench(arguments.seconds),
         "what BMv2 does otherwise": lambda: differences.bench(arguments.seconds),
     }

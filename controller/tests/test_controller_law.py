@@ -482,3 +482,17 @@ def test_whatever_the_counters_say_lanes_are_between_once_and_the_port_s_room(se
         }
         longest = chance.choice([0.5, 1.0, 7.0])
         assert 1.0 <= lanes.look(now_s, counts, longest) <= max(1.0, longest)
+
+
+def test_many_flows_are_looked_at_less_often_and_shares_still_meet() -> None:
+    options = LawOptions()
+    assert (options.look_s(2), options.look_s(85), options.look_s(256)) == (1.0, 1.0, pytest.approx(3.01, abs=0.01))
+    plant = Plant({f"vegas {number}": 3.0 for number in range(128)}, held=tuple(f"reno {n}" for n in range(128)))
+    law, decided, before, counts = Law[str](options), dict[str, Decision](), dict[str, float](), dict[str, FlowCount]()
+    port = Port(LINK_BPS, 0.004, 0.008, 1000, 700.0)
+    for step in range(60):
+        before = dict(plant.sent) if step == 30 else before
+        counts = plant.step(3.0, decided)
+        decided = law.look(3.0 * step, counts, port, model_of(counts)) or {}
+    rates = [plant.sent[flow] - before[flow] for flow in plant.sent]
+    assert min(rates) / max(rates) > 0.8  # without the law 0.67

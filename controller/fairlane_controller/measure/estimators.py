@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
@@ -60,6 +60,8 @@ class QuantileWindow:
     shifted_from: float | None = None
     "The estimate before the last shift."
     _samples: deque[_Sample] = field(default_factory=lambda: deque[_Sample]())
+    _ordered: _Ordered | None = None
+    "The samples by value, as long as they are the same."
 
     def add(self, time_s: float, value: float, weight: float = 1.0) -> None:
         """One observation; `weight` > 0 (busy time, packets). Not finite or not positive weights raise ValueError."""
@@ -79,7 +81,7 @@ class QuantileWindow:
         self._expire(now_s)
         if not self._samples:
             return None
-        ordered = _Ordered(self._samples)
+        ordered = self._by_value()
         value, count = ordered.value_at_quantile(self.quantile), len(self._samples)
         # 95 % interval of a quantile from order statistics: ranks n·q ± 1.96·sqrt(n·q·(1-q)).
         spread = 1.96 * math.sqrt(self.quantile * (1.0 - self.quantile) / count)
@@ -89,6 +91,26 @@ class QuantileWindow:
         )
         uncertainty = math.inf if count < 3 else (high - low) / 2.0
         return Estimate(value=value, count=count, age_s=max(0.0, now_s - last), uncertainty=uncertainty)
+
+    def value(self, now_s: float) -> float | None:
+        """The value of `estimate` alone."""
+        self._expire(now_s)
+        return self._by_value().value_at_quantile(self.quantile) if self._samples else None
+
+    @property
+    def count(self) -> int:
+        """Observations that count."""
+        return len(self._samples)
+
+    @property
+    def last_s(self) -> float:
+        """Time of the newest observation; there is one."""
+        return self._samples[-1].time_s
+
+    def _by_value(self) -> _Ordered:
+        if self._ordered is None or not self._ordered.is_of(self._samples):
+            self._ordered = _Ordered(self._samples)
+        return self._ordered
 
     @property
     def since_s(self) -> float | None:
@@ -100,10 +122,12 @@ class QuantileWindow:
 
         None when fewer than three were: nothing to compare with.
         """
-        held = [sample for sample in self._samples if sample.time_s < before_s]
+        held = self._samples
+        if held and held[-1].time_s >= before_s:
+            held = [sample for sample in held if sample.time_s < before_s]
         if len(held) < 3:
             return None
-        ordered = _Ordered(held)
+        ordered = self._by_value() if held is self._samples else _Ordered(held)
         middle, usual = ordered.value_at_quantile(0.5), ordered.value_at_quantile(self.quantile)
         if value > max(middle, usual) * (1.0 + self.shift_ratio):
             return 1
@@ -132,6 +156,10 @@ class QuantileWindow:
             return
         samples = list(self._samples)
         old, new = samples[: -self.shift_count], samples[-self.shift_count :]
+        values = [sample.value for sample in old]
+        lowest, highest = min(sample.value for sample in new), max(sample.value for sample in new)
+        if lowest <= min(values) * (1.0 + self.shift_ratio) and highest >= max(values) * (1.0 - self.shift_ratio):
+            return  # within what was observed; the quantiles need not be known for that
         low, high = self._usual(old)
         beyond = all(s.value > high for s in new) or all(s.value < low for s in new)
         if beyond and self._is_settled(old, new):
@@ -171,8 +199,15 @@ class _Ordered:
     """Samples by value, for quantiles of their weight; at least one."""
 
     def __init__(self, samples: Iterable[_Sample]) -> None:
-        self._samples = sorted(samples, key=itemgetter(1))
+        held = list(samples)
+        self._ends = held[0], held[-1]
+        self._samples = sorted(held, key=itemgetter(1))
         self._reached = list(accumulate(map(itemgetter(2), self._samples)))
+
+    def is_of(self, samples: Sequence[_Sample]) -> bool:
+        """Whether it is of just these."""
+        first, last = self._ends
+        return bool(samples) and samples[0] is first and samples[-1] is last and len(samples) == len(self._samples)
 
     def value_at_quantile(self, quantile: float) -> float:
         """The smallest value below which at least `quantile` of the weight lies."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from fairlane_controller.measure.changes import LinkChange
@@ -290,7 +291,8 @@ class PortMeter:
     def measurement(self, now_s: float) -> PortMeasurement:
         """Everything that is known at `now_s`."""
         self._look_for_shift(now_s)
-        of_acks = self._port_t_res(now_s)
+        flows = self._flows_t_res(now_s)
+        of_acks = _middle(now_s, flows)
         if not self._run:
             self._port_s = None if of_acks is None else of_acks.value
         two_tau_s, t_ack_s = self.link.two_tau_s(now_s), self._t_ack_now(now_s)
@@ -304,7 +306,7 @@ class PortMeter:
             tau_s=None if two_tau_s is None else _half(two_tau_s),
             t_ack_s=t_ack_s,
             t_res_source=source,
-            longest_s=max(self._flows_t_res(now_s), key=lambda e: e.value, default=None),
+            longest_s=max(flows, key=itemgetter(0))[1].estimate(now_s) if flows else None,
         )
 
     def _t_ack_now(self, now_s: float) -> Estimate | None:
@@ -329,30 +331,28 @@ class PortMeter:
                 return two_tau_s, "probes_alone"
         return of_acks, "" if of_acks is None else "acks"
 
-    def _flows_t_res(self, now_s: float) -> list[Estimate]:
-        """Of each flow with three samples or more; of each at all where none has so many."""
-        flows: list[Estimate] = []
+    def _flows_t_res(self, now_s: float) -> list[tuple[float, QuantileWindow]]:
+        """T_res of each flow with three samples or more, and its samples; of each at all where none has so many."""
+        flows: list[tuple[float, QuantileWindow]] = []
         for flow_hash, window in list(self._t_res.items()):
-            estimate = window.estimate(now_s)
-            if estimate is None:
+            value = window.value(now_s)
+            if value is None:
                 del self._t_res[flow_hash]
             else:
-                flows.append(estimate)
-        return [e for e in flows if e.count >= 3] or flows
+                flows.append((value, window))
+        return [flow for flow in flows if flow[1].count >= 3] or flows
 
     def _port_t_res(self, now_s: float) -> Estimate | None:
         """The median of the flows' own values: flows of one port may have different paths behind it."""
-        trusted = self._flows_t_res(now_s)
-        if not trusted:
-            return None
-        ordered = sorted(trusted, key=lambda e: e.value)
-        middle = ordered[(len(ordered) - 1) // 2]
-        return Estimate(
-            value=middle.value,
-            count=sum(e.count for e in trusted),
-            age_s=min(e.age_s for e in trusted),
-            uncertainty=middle.uncertainty,
-        )
+        return _middle(now_s, self._flows_t_res(now_s))
+
+
+def _middle(now_s: float, flows: Sequence[tuple[float, QuantileWindow]]) -> Estimate | None:
+    if not flows:
+        return None
+    middle = sorted(flows, key=itemgetter(0))[(len(flows) - 1) // 2][1].estimate(now_s)
+    count, last_s = sum(window.count for _, window in flows), max(window.last_s for _, window in flows)
+    return None if middle is None else replace(middle, count=count, age_s=max(0.0, now_s - last_s))
 
 
 def _half(two: Estimate) -> Estimate:

@@ -196,7 +196,7 @@ class QthreshControl(SwitchControl):
 
     async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
-            await asyncio.sleep(self._options.law.period_s)
+            await asyncio.sleep(self._options.law.look_s(min(len(self._flows.table), self._options.law.max_flows)))
             ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port) or self._lane_keys(port)})
             if not ports:
                 continue

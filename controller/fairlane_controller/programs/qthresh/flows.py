@@ -7,6 +7,7 @@ import ipaddress
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
@@ -14,6 +15,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from fairlane_controller.programs.qthresh import names as program
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+KEYS_KEPT = 4096
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6"}
 
 
@@ -28,6 +30,13 @@ class FlowKey:
     dst_port: int
     vid: int = 0
     "Of the outer VLAN tag; 0: untagged."
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.src, self.dst, self.protocol, self.src_port, self.dst_port, self.vid))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def table(self) -> str:
@@ -46,31 +55,17 @@ class FlowKey:
             vid=self.vid,
         )
 
-    @classmethod
-    def from_match(cls, table: str, match: P4TableMatch) -> FlowKey:
+    @staticmethod
+    def from_match(table: str, match: P4TableMatch) -> FlowKey:
         """The inverse of `table` and `match`."""
-        address = ipaddress.IPv6Address if table == program.TABLE_FLOW[6] else ipaddress.IPv4Address
-        return cls(
-            address(int(match["src"])),
-            address(int(match["dst"])),
-            int(match["protocol"]),
-            int(match["src_port"]),
-            int(match["dst_port"]),
-            int(match.get("vid") or 0),
-        )
+        numbers = (int(match[name]) for name in ("src", "dst", "protocol", "src_port", "dst_port"))
+        return _key(table == program.TABLE_FLOW[6], *numbers, int(match.get("vid") or 0))
 
-    @classmethod
-    def from_digest(cls, digest: dict[str, Any]) -> FlowKey:
+    @staticmethod
+    def from_digest(digest: dict[str, Any]) -> FlowKey:
         """From a `new_flow_t`; IPv4 addresses are in the low 32 bits."""
-        address = ipaddress.IPv6Address if int(digest["ip_version"]) == 6 else ipaddress.IPv4Address
-        return cls(
-            address(int(digest["src"])),
-            address(int(digest["dst"])),
-            int(digest["protocol"]),
-            int(digest["src_port"]),
-            int(digest["dst_port"]),
-            int(digest.get("vid", 0)),
-        )
+        numbers = (int(digest[name]) for name in ("src", "dst", "protocol", "src_port", "dst_port"))
+        return _key(int(digest["ip_version"]) == 6, *numbers, int(digest.get("vid", 0)))
 
     def entry(
         self, flow_id: int | None = None, idle_timeout_s: float = 0.0, weight: float | None = None, tap: int = 0
@@ -97,6 +92,13 @@ class FlowKey:
         right = f"[{self.dst}]" if self.dst.version == 6 else str(self.dst)
         vlan = f" vlan {self.vid}" if self.vid else ""
         return f"{protocol} {left}:{self.src_port} > {right}:{self.dst_port}{vlan}"
+
+
+@lru_cache(maxsize=KEYS_KEPT)
+def _key(is_v6: bool, src: int, dst: int, protocol: int, src_port: int, dst_port: int, vid: int) -> FlowKey:
+    """The same object for the same numbers: the law reads every flow's counters each second."""
+    address = ipaddress.IPv6Address if is_v6 else ipaddress.IPv4Address
+    return FlowKey(address(src), address(dst), protocol, src_port, dst_port, vid)
 
 
 RESTING_SLOTS = 256

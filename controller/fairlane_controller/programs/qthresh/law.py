@@ -136,6 +136,8 @@ class LawOptions:
 
     period_s: float = 1.0
     "dt: between two looks. A write a second and port is what a switch takes beside its traffic."
+    flows_per_s: float = 85.0
+    "With more flows than this the looks are farther apart: reading, deciding and writing take 0.1 ms a flow, and are to take 1 % of a processor."
     active_s: float = 2.0
     "A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
     young_s: float = 2.0
@@ -205,6 +207,10 @@ class LawOptions:
     lane_forget_per_s: float = 0.005
     "and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
 
+    def look_s(self, flows: int) -> float:
+        """dt with so many flows."""
+        return max(self.period_s, flows / self.flows_per_s)
+
 
 @dataclass
 class _State:
@@ -265,6 +271,8 @@ class Law(Generic[Flow]):
     is_long: bool = False
     _states: dict[Flow, _State] = field(default_factory=lambda: {})
     _at_s: float | None = None
+    _look_s: float = 1.0
+    "dt."
     _queue_packets: float = 0.0
     "What waits, smoothed over some looks."
     _tooth_s: float = 1.0
@@ -294,6 +302,7 @@ class Law(Generic[Flow]):
             `max_flows`. None at the first look.
         """
         options, before_s, self._at_s = self.options, self._at_s, now_s
+        self._look_s = options.look_s(len(counts))
         elapsed_s = 0.0 if before_s is None else now_s - before_s
         self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
         carried_bps, refused = self._rates(now_s, counts, elapsed_s)
@@ -334,7 +343,8 @@ class Law(Generic[Flow]):
             held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= options.deaf_taps}
         else:
             taps, held = set[Flow](), errors
-        self._integrate(held, elapsed_s, rtt_s)
+        # A look moves a threshold by no more when looks are farther apart: what it did shows at the next one only.
+        self._integrate(held, elapsed_s * options.period_s / self._look_s, rtt_s)
         decided: dict[Flow, Decision] = {}
         for flow, state in self._states.items():
             if flow in held:
@@ -404,12 +414,12 @@ class Law(Generic[Flow]):
         flows = max(1, sum(1 for state in self._states.values() if state.rate_bps > 0))
         held = port.path_packets + self._queue_packets
         tooth_s = held / flows * held * port.packet_s
-        limit_s = self.options.long_looks * self.options.period_s * (0.8 if self.is_long else 1.0)
+        limit_s = self.options.long_looks * self._look_s * (0.8 if self.is_long else 1.0)
         if (tooth_s > limit_s) != self.is_long:
             self.is_long = not self.is_long
             for state in self._states.values():
                 state.forget_path()
-        self._tooth_s = max(tooth_s, self.options.period_s)
+        self._tooth_s = max(tooth_s, self._look_s)
 
     def _look_for_content(self, state: _State, used: float, *, refused_now: bool) -> None:
         """Whether the flow has what it asks for."""
@@ -422,7 +432,7 @@ class Law(Generic[Flow]):
             state.idle_bps.clear()
             return
         state.idle_bps.append(state.rate_bps)
-        if len(state.idle_bps) <= max(options.content_looks, self._tooth_s / 2 / options.period_s):
+        if len(state.idle_bps) <= max(options.content_looks, self._tooth_s / 2 / self._look_s):
             return
         first = state.idle_bps.pop(0)
         if state.rate_bps <= first * (1.0 + options.content_growth):
@@ -450,7 +460,7 @@ class Law(Generic[Flow]):
     ) -> set[Flow]:
         """The flows that lose a packet now; accounts, and who does not listen."""
         options = self.options
-        over_s = max(options.account_teeth * self._tooth_s, 10 * options.period_s)
+        over_s = max(options.account_teeth * self._tooth_s, 10 * self._look_s)
         settled_s = max(elapsed_s, options.settled_trips * rtt_s) - 1e-6
 
         def window(flow: Flow) -> float:

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what the control loop takes of a processor while it tunes 256 real flows on one port, beside two flows. Root is needed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairlane_lab.definition import Selection, expand, load
+from fairlane_lab.run_result import RunError, RunResult
+from fairlane_lab.runners import mininet
+from fairlane_lab.scenario import Scenario
+from fairlane_lab.testbed.collect import VoidError
+from summary import row
+
+FLOWS = (2, 256)
+RATE = "20Mbit"
+WARM_UP_S, WINDOW_S, WINDOWS = 15.0, 5.0, 6
+AIM = 0.05
+START_S = 120.0
+"""Starting the network takes no longer."""
+
+
+def scenario(flows: int) -> Scenario:
+    """Half Reno, half Vegas, tuned by the law, on the link of two flows of `qthresh-flows`, ten times as fast."""
+    points = expand(load("qthresh-flows"), Selection(runtime="sim"))
+    chosen = next(point for point in points if point.point == "2 flows/auto")
+    links = [{**link, "bandwidth": RATE} if link["b"] == "s2-p1" else link for link in chosen.topology["links"]]
+    each = tuple(replace(flow, connections=flows // 2) for flow in chosen.flows)
+    seconds = WARM_UP_S + WINDOW_S * (WINDOWS + 1)
+    switches = {
+        **chosen.topology["switches"],
+        "s1": {"ports": {"3": {"queue_packets": 25 * flows, "bottleneck": True}}},
+    }
+    topology = {**chosen.topology, "links": links, "switches": switches}
+    return replace(chosen, topology=topology, flows=each, duration_s=seconds, warmup_s=WARM_UP_S, series=False)
+
+
+def used_s(pid: int) -> float:
+    """Time on a processor that a process has had so far, seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def loop_pid(timeout_s: float = START_S) -> int:
+    """The control loop of the network that this process starts. Raises TimeoutError."""
+    end_s = time.monotonic() + timeout_s
+    while time.monotonic() < end_s:
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (place / "cmdline").read_bytes().split(b"\0")
+                if b"--ready-file" in words and b"run" in words and _is_ours(int(place.name)):
+                    return int(place.name)
+            except OSError:
+                continue  # it has just ended
+        time.sleep(0.2)
+    raise TimeoutError(f"no control loop within {timeout_s:.0f} s")
+
+
+def _is_ours(pid: int) -> bool:
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        if pid == os.getpid():
+            return True
+    return False
+
+
+def shares(flows: int) -> list[float]:
+    """The loop's part of one processor in windows of a run. Raises RuntimeError when the run ends before."""
+    problems: list[str] = []
+
+    def work() -> None:
+        def take(_: Scenario, result: RunResult | RunError) -> None:
+            # A machine that stood still spoils the flows' shares, and not the loop's.
+            if isinstance(result, RunError) and not isinstance(result, VoidError):
+                problems.append(str(result))
+
+        try:
+            mininet.run_many([scenario(flows)], mininet.MininetOptions(), take)
+        except RuntimeError as error:
+            problems.append(str(error))
+
+    running = threading.Thread(target=work)
+    running.start()
+    found: list[float] = []
+    try:
+        pid = loop_pid()
+        time.sleep(WARM_UP_S)  # not for readiness: the flows start, and their thresholds settle
+        for _ in range(WINDOWS):
+            began_s, before_s = time.monotonic(), used_s(pid)
+            time.sleep(WINDOW_S)
+            found.append((used_s(pid) - before_s) / (time.monotonic() - began_s))
+    finally:
+        running.join()
+    if problems:
+        raise RuntimeError(f"the run with {flows} flows failed: {problems[0]}")
+    return found
+
+
+def bench() -> dict[str, Any]:
+    """Rows and raw numbers, as the other parts of `make bench`."""
+    samples = {flows: shares(flows) for flows in FLOWS}
+    rows = [
+        row(
+            "the control loop, of one processor",
+            f"{flows} flows on one port",
+            [100 * share for share in values],
+            "%",
+            at_most=100 * AIM if flows == max(FLOWS) else None,
+        )
+        for flows, values in samples.items()
+    ]
+    return {"rows": rows, "raw": {"loop_share": {str(flows): values for flows, values in samples.items()}}}
