@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import finsy as fy
 
 from base import REASON_PORT_FULL, SLOW_PORT, LaneTest
-from packets import FiveTuple
+from packets import FiveTuple, flow
 
 UNLIMITED = 0xFFFFFFFF
 CLASSES = 8
@@ -24,6 +24,17 @@ REASON_QTHRESH = 11
 def fallback_slot(flow: FiveTuple) -> int:
     """The slot of a flow while the controller has given no key."""
     return FIRST_FALLBACK_SLOT + (flow.hash() + flow.vid) % FALLBACK_SLOTS
+
+
+def colliding_flows(to_port: int = SLOW_PORT) -> tuple[FiveTuple, FiveTuple]:
+    """Two flows that share a fallback slot, and no hash."""
+    seen: dict[int, FiveTuple] = {}
+    for number in range(20000):
+        five_tuple = flow(number, to_port)
+        other = seen.setdefault(fallback_slot(five_tuple), five_tuple)
+        if other is not five_tuple and other.hash() != five_tuple.hash():
+            return other, five_tuple
+    raise AssertionError("no two of 20000 flows share a slot")
 
 
 class QthreshTest(LaneTest):

@@ -163,12 +163,15 @@ control Flow(inout headers_t hdr, inout metadata_t meta) {
     }
 
     // Packets from before the flow's entry may still wait in their lane by hash: the flow stays there until they are gone, so
-    // that none overtakes another.
+    // that none overtakes another. Of two flows with one fallback slot only the one that used it last without an entry does:
+    // together they would keep it from ever being empty, and share one lane for good.
     @hidden action keep_order() {
         bit<32> waiting;
-        bit<32> index = FLOWS + (bit<32>)meta.lane_hash[FALLBACK_BITS-1:0];
-        flow_occupancy.read(waiting, index);
-        meta.slot = (waiting != 0) ? index : meta.slot;
+        bit<32> owner;
+        bit<32> index = (bit<32>)meta.lane_hash[FALLBACK_BITS-1:0];
+        flow_occupancy.read(waiting, FLOWS + index);
+        fallback_owner.read(owner, index);
+        meta.slot = (waiting != 0 && owner == meta.lane_hash) ? FLOWS + index : meta.slot;
     }
 
     // Queue 0 is for what is in no lane.

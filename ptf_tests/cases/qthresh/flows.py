@@ -10,19 +10,8 @@ import finsy as fy
 
 from base import REASON_BAD_CHECKSUM, REASON_TTL, SLOW_PORT
 from client import wait_until
-from packets import FiveTuple, built, changed, flow, flow6, frame
-from qthresh_base import REASON_QTHRESH, QthreshTest, fallback_slot
-
-
-def colliding_flows(to_port: int = SLOW_PORT) -> tuple[FiveTuple, FiveTuple]:
-    """Two flows that share a fallback slot, and no hash."""
-    seen: dict[int, FiveTuple] = {}
-    for number in range(20000):
-        five_tuple = flow(number, to_port)
-        other = seen.setdefault(fallback_slot(five_tuple), five_tuple)
-        if other is not five_tuple and other.hash() != five_tuple.hash():
-            return other, five_tuple
-    raise AssertionError("no two of 20000 flows share a slot")
+from packets import built, changed, flow, flow6, frame
+from qthresh_base import REASON_QTHRESH, QthreshTest, colliding_flows, fallback_slot
 
 
 class FlowCountsArrivals(QthreshTest):

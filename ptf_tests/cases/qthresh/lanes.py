@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from base import REASON_PORT_FULL, SLOW_PORT
 from packets import FiveTuple, flow
-from qthresh_base import REASON_QTHRESH, QthreshTest, fallback_slot
+from qthresh_base import REASON_QTHRESH, QthreshTest, colliding_flows, fallback_slot
 
 LANES, LANES_BY_HASH = 4, 2
 SOURCE_PORT = slice(34, 36)
@@ -100,6 +100,24 @@ class EntryWhileInLane(LanesTest):
             self.assertEqual(self.register("flow_occupancy", 3), 2)
         self.drain(1 + 2)
         self.assert_no_occupancy(3, fallback_slot(flow()))
+
+
+class EntriesOfOneSlot(LanesTest):
+    """Two flows with one fallback slot, both with an entry by now: one of them stays there until it is empty, the other goes to its lane at once."""
+
+    def runTest(self) -> None:
+        self.limit_port()
+        self.set_lanes(8)
+        first, last = colliding_flows()
+        self.bursts((first, 1 + 2), (last, 2))
+        self.add_flow(first, 1)
+        self.add_flow(last, 2)
+        self.bursts((first, 2), (last, 2))
+        if self.is_embedded:
+            waiting = [self.register("flow_occupancy", slot) for slot in (fallback_slot(first), 1, 2)]
+            self.assertEqual(waiting, [2 + 2 + 2, 2, 0])
+        self.drain(1 + 2 + 2 + 2 + 2)
+        self.assert_no_occupancy(1, 2, fallback_slot(first))
 
 
 class LanesChangeLive(LanesTest):
