@@ -471,7 +471,9 @@ class QthreshControl(SwitchControl):
         self._flows.use_idle_timeout(self._options.flow_idle_timeout_s)
 
     def explain(self, port: int) -> list[dict[str, Any]]:
-        """Why each flow of a port has what it has; nothing where no flow is tuned."""
+        """Why each flow of a port has what it has; nothing where no flow is tuned and none has a lane."""
+        if keys := self._lane_keys(port):
+            return self._explain_lanes(port, keys)
         law = self._laws.get(port)
         if law is None:
             return []
@@ -488,6 +490,25 @@ class QthreshControl(SwitchControl):
             }
             for flow, one in law.last.items()
             if flow in planned
+        ]
+
+    def _explain_lanes(self, port: int, keys: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+        lanes = self._lanes.get(port)
+        if lanes is None or not lanes.rates_bps:
+            return []
+        mean_bps = sum(lanes.rates_bps.values()) / len(lanes.rates_bps)
+        return [
+            {
+                "flow": str(flow),
+                "why": "lane",
+                "rate_bps": round(rate_bps),
+                "qthresh_packets": packets,
+                "sentence": why.explain_lane(rate_bps, mean_bps, packets, lanes.factor),
+            }
+            for key in keys
+            for flow in self._flows_of(key)
+            if (rate_bps := lanes.rates_bps.get(flow)) is not None
+            for packets in [int((self._policies[key].qthresh_packets or 0) * self._weight_of(key, flow))]
         ]
 
     def status(self) -> dict[str, Any]:

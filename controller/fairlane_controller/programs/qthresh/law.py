@@ -594,6 +594,8 @@ class LaneLength(Generic[Flow]):
     factor: float = 1.0
     mean_weight: float = 1.0
     "Of the flows that send."
+    rates_bps: dict[Flow, float] = field(default_factory=lambda: {})
+    "What each flow that sends got between the last two looks, per unit of weight."
     _teeth: dict[Flow, _Tooth] = field(default_factory=lambda: {})
     _fair_bytes: float = 0.0
     "What a flow with exactly the mean would have got so far, per unit of weight."
@@ -627,6 +629,8 @@ class LaneLength(Generic[Flow]):
                 losing.append(tooth)
             tooth.last = count
         self._teeth = {flow: tooth for flow, tooth in self._teeth.items() if flow in counts}
+        if elapsed_s > 0:
+            self.rates_bps = {flow: 8 * taken / elapsed_s for flow, taken in got.items()}
         if len(got) < 2:
             for tooth in self._teeth.values():
                 tooth.began = None

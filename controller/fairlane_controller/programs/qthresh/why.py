@@ -106,6 +106,17 @@ def explain_flow(one: FlowDecision, packets: float) -> str:
     return f"gets {format_rate(one.rate_bps)}{share}; {bound}: {_OF_FLOW[one.why]}"
 
 
+def explain_lane(rate_bps: float, mean_bps: float, packets: float, longer: float) -> str:
+    """Of `threshold show`: what a flow in its lane gets per unit of its weight, and what it may have waiting."""
+    error = rate_bps / mean_bps - 1.0 if mean_bps > 0 else 0.0
+    side = "above" if error > 0 else "below"
+    length = "by (9)" if longer < 1.005 else f"{longer:.2f} times (9)"
+    return (
+        f"gets {format_rate(rate_bps)}, {100 * abs(error):.0f} % {side} the mean; {packets:g} packets, {length}: it has a queue of its own, "
+        "as long as all lanes of the port"
+    )
+
+
 def explain_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
     """The text of `changed`: a request of a user."""
     asked = ", ".join(
