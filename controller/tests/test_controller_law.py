@@ -493,6 +493,6 @@ def test_many_flows_are_looked_at_less_often_and_shares_still_meet() -> None:
     for step in range(60):
         before = dict(plant.sent) if step == 30 else before
         counts = plant.step(3.0, decided)
-        decided = law.look(3.0 * step, counts, port, model_of(counts)) or {}
+        decided = law.look(3.0 * step, counts, port, model_of(counts), look_s=3.0) or {}
     rates = [plant.sent[flow] - before[flow] for flow in plant.sent]
     assert min(rates) / max(rates) > 0.8  # without the law 0.67

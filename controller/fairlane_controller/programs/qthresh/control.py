@@ -196,7 +196,8 @@ class QthreshControl(SwitchControl):
 
     async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
-            await asyncio.sleep(self._options.law.look_s(min(len(self._flows.table), self._options.law.max_flows)))
+            look_s = self._options.law.look_s(min(len(self._flows.table), self._options.law.max_flows))
+            await asyncio.sleep(look_s)
             ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port) or self._lane_keys(port)})
             if not ports:
                 continue
@@ -208,7 +209,7 @@ class QthreshControl(SwitchControl):
                     if is_many:
                         await self._end_tuning(client, port)
                     elif keys:
-                        await self._tune(client, port, keys, counts)
+                        await self._tune(client, port, keys, counts, look_s)
                     if lanes and not is_many:
                         self._look_at_lanes(port, lanes, counts)
 
@@ -240,7 +241,12 @@ class QthreshControl(SwitchControl):
             self._policy_event("lanes", keys[0], why=why_longer, factor=round(after, 3), longest=round(longest, 3))
 
     async def _tune(
-        self, client: SwitchClient, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]
+        self,
+        client: SwitchClient,
+        port: int,
+        keys: Sequence[tuple[int, int]],
+        counts: Mapping[FlowKey, FlowCount],
+        look_s: float,
     ) -> None:
         """The flows' own thresholds of one port with the policies `keys`: in the switch weights beside their class's threshold, and taps."""
         limit, line = self._limits.get(port), self._line(port, keys, counts)
@@ -266,7 +272,7 @@ class QthreshControl(SwitchControl):
                 low, high = settings.min_packets or 1, settings.max_packets or limit.max_packets
                 bounds[flow] = low * weight, high * weight
         law = self._laws.setdefault(port, Law(self._options.law))
-        decided = law.look(_now_s(), mine, line, model, tuned)
+        decided = law.look(_now_s(), mine, line, model, tuned, look_s)
         if decided is None:
             return
         wanted = {
@@ -337,6 +343,7 @@ class QthreshControl(SwitchControl):
     async def _end_tuning(self, client: SwitchClient, port: int) -> None:
         """The law ends here: flows of policies that it does not tune have their own or their class's weight again."""
         self._laws.pop(port, None)
+        self._lanes.pop(port, None)
         keys = [key for key in self._policies if key[0] == port]
         await self._flows.untune(client, [flow for key in keys for flow in self._flows_of(key)])
 

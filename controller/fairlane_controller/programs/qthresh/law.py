@@ -287,6 +287,7 @@ class Law(Generic[Flow]):
         port: Port,
         model_packets: Mapping[Flow, float],
         in_force_packets: Mapping[Flow, int] | None = None,
+        look_s: float | None = None,
     ) -> dict[Flow, Decision] | None:
         """What each flow should have from now on.
 
@@ -296,13 +297,14 @@ class Law(Generic[Flow]):
             port: what is known of it.
             model_packets: (9) for each flow, with its weight.
             in_force_packets: the tuned thresholds; a flow that is new here goes on from its one.
+            look_s: how far apart the looks are; None: `period_s`.
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
             `max_flows`. None at the first look.
         """
         options, before_s, self._at_s = self.options, self._at_s, now_s
-        self._look_s = options.look_s(len(counts))
+        self._look_s = look_s or options.period_s
         elapsed_s = 0.0 if before_s is None else now_s - before_s
         self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
         carried_bps, refused = self._rates(now_s, counts, elapsed_s)
