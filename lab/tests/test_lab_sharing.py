@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from fairlane_lab.scenario import Change
-from fairlane_lab.sim.columns import Columns
+from fairlane_lab.sim.columns import Columns, Values
 from fairlane_lab.sim.config import SimConfig, resolve
 from fairlane_lab.sim.sharing import sharing
 from sim_scenarios import RATE_BPS, RENO, VEGAS, fixed, scenario
@@ -18,22 +17,19 @@ END_S = 20.0
 T_S = np.arange(0, END_S + 1e-9, 0.1)
 
 
-def columns(**series: Any) -> Columns:
-    """Samples 0.1 s apart; names as `reno/received_bytes`."""
-    encoded: Mapping[str, bytes] = {
-        name: np.asarray(values).round().astype("<u8").tobytes()
-        for name, values in {"t_ns": 1e9 * T_S, **series}.items()
-    }
-    return Columns.of(encoded)
+def columns(**series: Values) -> Columns:
+    """Samples 0.1 s apart; names as `flow/reno/received_bytes`."""
+    known = {"t_ns": 1e9 * T_S, **series}
+    return Columns.of({name: np.round(values).astype("<u8").tobytes() for name, values in known.items()})
 
 
 def config(**changes: Any) -> SimConfig:
     return resolve(scenario(RENO, VEGAS, control=fixed(6), duration_s=END_S, **changes), 100_000_000)
 
 
-def flow_bytes(rates: Any) -> Any:
+def flow_bytes(rates: Values) -> Values:
     """Bytes so far, of bytes/s at each sample."""
-    return np.cumsum(np.asarray(rates) * 0.1)
+    return np.cumsum(rates * 0.1)
 
 
 def test_flows_that_take_turns_are_fair_over_a_long_window_only() -> None:
