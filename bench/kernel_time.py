@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from fairlane_lab.runners import kernel
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import BUILT
 from summary import row
+from testbed import descendants
 
 RUNS = 5
 TWO_FLOWS_AIM = 40.0
@@ -73,15 +73,6 @@ def measure_memory_mb(scenario: Scenario) -> float:
         done.set()
         watcher.join()
     return max(sizes) - sizes[0]
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Processes that a process has made, and theirs."""
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, path.read_text().split()):
-                yield child
-                yield from descendants(child)
 
 
 def pss_mb(pid: int) -> float:

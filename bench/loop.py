@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fairlane_lab.runners import mininet
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.collect import VoidError
 from summary import row
+from testbed import descendants
 
 FLOWS = (2, 256)
 RATE = "20Mbit"
@@ -50,23 +52,13 @@ def loop_pid(timeout_s: float = START_S) -> int:
     """The control loop of the network that this process starts. Raises TimeoutError."""
     end_s = time.monotonic() + timeout_s
     while time.monotonic() < end_s:
-        for place in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (place / "cmdline").read_bytes().split(b"\0")
-                if b"--ready-file" in words and b"run" in words and _is_ours(int(place.name)):
-                    return int(place.name)
-            except OSError:
-                continue  # it has just ended
+        for pid in descendants(os.getpid()):
+            with suppress(OSError):  # it has just ended
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if b"run" in words and b"--ready-file" in words:
+                    return pid
         time.sleep(0.2)
     raise TimeoutError(f"no control loop within {timeout_s:.0f} s")
-
-
-def _is_ours(pid: int) -> bool:
-    while pid > 1:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        if pid == os.getpid():
-            return True
-    return False
 
 
 def shares(flows: int) -> list[float]:

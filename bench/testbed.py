@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,6 +163,15 @@ def configure(grpc: str, table: list[fy.P4TableEntry], device_id: int = 1, timeo
                 await switch.insert(table[start : start + BATCH])
 
     asyncio.run(asyncio.wait_for(push(), timeout_s))
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Processes that a process has made, and theirs."""
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in map(int, path.read_text().split()):
+                yield child
+                yield from descendants(child)
 
 
 def resident_mb(pid: int) -> float:

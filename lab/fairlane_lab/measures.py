@@ -65,12 +65,6 @@ def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[t
     return series
 
 
-def jain(rates: Sequence[float]) -> float:
-    """The Jain index (Σ x)²/(N·Σ x²); 0 when nothing moved."""
-    squares = math.fsum(rate * rate for rate in rates)
-    return math.fsum(rates) ** 2 / (len(rates) * squares) if squares > 0 else 0.0
-
-
 RECOVERED_SHARE = 0.9
 RECOVERY_WINDOW_S = 1.0
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,6 @@ import numpy as np
 from fairlane_lab.definition.names import column_kind
 from fairlane_lab.inputs import configuration
 from fairlane_lab.known import known_mean, known_sum
-from fairlane_lab.measures import jain
 from fairlane_lab.programs import find_part
 from fairlane_lab.results.senders import (
     FLOW_COLUMNS,
@@ -138,7 +138,7 @@ def run_metrics(
     metrics: Row = {
         "goodput_bps": sum(flow.goodput_bps for flow in flows),
         "fairness": min(greedy) / max(greedy) if len(greedy) > 1 and max(greedy) > 0 else _zero_or_none(greedy),
-        "jain": jain(greedy) if len(greedy) > 1 else None,
+        "jain": _jain(greedy) if len(greedy) > 1 else None,
         "least_share": _least_share(greedy),
         "retransmits": sum(flow.retransmits for flow in flows),
         "timeouts": known_sum(flow.timeouts for flow in flows),
@@ -157,6 +157,12 @@ def run_metrics(
         mine = [each for each in transfers if each.group == group]
         metrics |= {f"{name}[{group}]": value for name, value in _completion(mine).items()} if mine else {}
     return metrics
+
+
+def _jain(rates: Sequence[float]) -> float:
+    """The Jain index (Σ x)²/(N·Σ x²); 0 when nothing moved."""
+    squares = math.fsum(rate * rate for rate in rates)
+    return math.fsum(rates) ** 2 / (len(rates) * squares) if squares > 0 else 0.0
 
 
 def _least_share(greedy: Sequence[float]) -> float | None:

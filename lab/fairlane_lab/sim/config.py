@@ -60,6 +60,11 @@ class SimFlow:
         """Whether all its packets have that key."""
         return self.flow.app.kind != "web" and self.flow.app.times == 1
 
+    @property
+    def is_greedy_tcp(self) -> bool:
+        """Whether it sends over TCP as much as it may."""
+        return self.key.protocol == TCP and self.flow.app.kind == "greedy"
+
 
 @dataclass(frozen=True)
 class SimConfig:

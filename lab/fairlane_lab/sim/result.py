@@ -128,7 +128,7 @@ def _counters(seen: Observed, each: SimFlow) -> dict[str, int]:
 
 def _after_spike(seen: Observed, columns: Columns, each: SimFlow) -> dict[str, Any]:
     """What became of a greedy TCP flow after the run's delay spike; empty without one."""
-    if not seen.spike or each.key.protocol != TCP or each.flow.app.kind != "greedy":
+    if not seen.spike or not each.is_greedy_tcp:
         return {}
     start, end, later = (snapshot.flows[each.name] for snapshot in seen.spike)
     received = columns.flow(each.name, "received_bytes")

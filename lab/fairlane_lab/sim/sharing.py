@@ -8,7 +8,7 @@ import numpy as np
 
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.columns import Columns, Values
-from fairlane_lab.sim.config import TCP, SimConfig, SimFlow, rate_steps
+from fairlane_lab.sim.config import SimConfig, SimFlow, rate_steps
 
 WINDOWS_S = {"jain_100ms": 0.1, "jain_1s": 1.0, "jain_10s": 10.0}
 FAIR = 0.95
@@ -19,9 +19,8 @@ WORST_S = 5.0
 
 def sharing(config: SimConfig, columns: Columns, start_s: float, end_s: float) -> dict[str, float]:
     """Metrics of a run over [`start_s`, `end_s`]; each is left out where there is nothing to measure it by."""
-    flows = [each for each in config.flows if each.key.protocol == TCP and each.flow.app.kind == "greedy"]
-    received = {each.name: columns.flow(each.name, "received_bytes") for each in flows}
-    known = [(each, values) for each in flows if (values := received[each.name]) is not None]
+    flows = [each for each in config.flows if each.is_greedy_tcp]
+    known = [(each, got) for each in flows if (got := columns.flow(each.name, "received_bytes")) is not None]
     found: dict[str, float] = {}
     if len(known) > 1:
         step_s = float(np.median(np.diff(columns.t_s))) if len(columns.t_s) > 1 else np.inf

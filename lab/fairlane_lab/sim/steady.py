@@ -8,7 +8,7 @@ import numpy as np
 from fairlane_lab.measures import mser5
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.columns import Columns
-from fairlane_lab.sim.config import TCP, SimConfig
+from fairlane_lab.sim.config import SimConfig
 
 BINS = 500
 """Goodput is looked at over so many equal parts of the run."""
@@ -30,7 +30,7 @@ def steady_s(config: SimConfig, columns: Columns) -> float | None:
     groups: dict[str, np.ndarray] = {}
     for each in config.flows:
         received = columns.flow(each.name, "received_bytes")
-        if each.key.protocol == TCP and each.flow.app.kind == "greedy" and received is not None:
+        if each.is_greedy_tcp and received is not None:
             grown = np.diff(np.interp(edges, columns.t_s, received))
             groups[each.flow.group] = groups.get(each.flow.group, 0.0) + grown
     cuts = [mser5(grown.tolist()) for grown in groups.values()]

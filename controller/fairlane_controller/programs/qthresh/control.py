@@ -215,16 +215,15 @@ class QthreshControl(SwitchControl):
 
     def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
         """The policies of a port whose flows the law decides about."""
-        keys = [key for key in sorted(self._deciders) if key[0] == port and key in self._planned and self._tunes(key)]
-        return [key for key in keys if self._deciders[key].in_force_packets is not None]
+        return [key for key in self._tuning_keys(port) if self._policies[key].is_shared]
 
     def _lane_keys(self, port: int) -> list[tuple[int, int]]:
         """The policies of a port whose lanes may have to be longer than (9)."""
-        return [
-            key
-            for key in sorted(self._deciders)
-            if key[0] == port and key in self._planned and self._policies[key].lanes.own and self._is_tuning(key)
-        ]
+        return [key for key in self._tuning_keys(port) if self._policies[key].lanes.own]
+
+    def _tuning_keys(self, port: int) -> list[tuple[int, int]]:
+        keys = [key for key in sorted(self._deciders) if key[0] == port and key in self._planned]
+        return [key for key in keys if self._is_tuning(key) and self._deciders[key].in_force_packets is not None]
 
     def _look_at_lanes(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> None:
         flows = {
@@ -363,7 +362,8 @@ class QthreshControl(SwitchControl):
             return
         now = _now_s()
         measured = measured_for(policy.lanes.own, self.measurement(port, now))
-        lanes = self._lanes.get(port) if key in self._lane_keys(port) else None
+        has_length = policy.lanes.own and settings.self_tuning and key in self._planned
+        lanes = self._lanes.get(port) if has_length else None
         longer, mean_weight = (lanes.factor, lanes.mean_weight) if lanes is not None else (1.0, 1.0)
         decision = decider.evaluate(
             now,
