@@ -137,7 +137,7 @@ class LawOptions:
     period_s: float = 1.0
     "dt: between two looks. A write a second and port is what a switch takes beside its traffic."
     flows_per_s: float = 85.0
-    "With more flows than this the looks are farther apart: reading, deciding and writing take 0.1 ms a flow, and are to take 1 % of a processor."
+    "With more flows than this the looks are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
     active_s: float = 2.0
     "A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
     young_s: float = 2.0
