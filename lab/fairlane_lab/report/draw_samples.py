@@ -75,9 +75,9 @@ def draw_series(plot: Series, runs: Sequence[RunFolder], title: str) -> Figure:
                 if row == 0 or entry.title:
                     axis.set_title(heading)
             point = entry.points.get(run.runtime)
-            if point is None or not _draw_run(
-                axis, plot, entry, run, point, names[entry.metric].scale, flow_groups, chosen, legend
-            ):
+            if point is None:
+                empty(axis, "not run here")
+            elif not _draw_run(axis, plot, entry, run, point, names[entry.metric].scale, flow_groups, chosen, legend):
                 empty(axis, "not sampled")
             if column == 0:
                 axis.set_ylabel(labels.axis_label(names[entry.metric]))

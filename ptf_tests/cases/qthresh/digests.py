@@ -58,8 +58,8 @@ class NewFlowAgain(QthreshTest):
                 self.next_digest("new_flow_t")
                 told.append(time.monotonic())
             time.sleep(0.002)
-        self.assertGreater(sent, 20)
         self.assertGreaterEqual(told[2] - started, 0.19)
+        self.assertGreater(sent, len(told), "each packet was told")
 
 
 class NoNewFlowWithEntry(QthreshTest):
