@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from fairlane_controller.measure.port import MeasureOptions
+from fairlane_controller.measure.source import DIGEST_T_RES
 from fairlane_controller.programs.qthresh import flow_keeper, new_flows
 from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh.control import MANY_FLOWS_LIST_S
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from finsy import SwitchOptions
+from finsy import P4DigestEntry, SwitchOptions
 from finsy.p4entity import P4DigestList
 from finsy.proto import p4d, p4r
 from live_switch import COMPILED, LiveSwitch, wait_until
@@ -38,11 +41,12 @@ RSS_GROWTH_MB = 200.0
 
 
 class Flood(threading.Thread):
-    """A datagram of another flow each time, `FLOWS_PER_S` for `FLOOD_S`; what the machine stalled in is made up for."""
+    """A datagram of another of `flows` each time, `FLOWS_PER_S` for `FLOOD_S`; what the machine stalled in is made up for."""
 
-    def __init__(self, switch: LiveSwitch) -> None:
+    def __init__(self, switch: LiveSwitch, flows: int = 65_000) -> None:
         super().__init__(daemon=True)
         self.sent = 0
+        self._flows = flows
         self._interface = switch.interfaces[1] + "x"
         payload = struct.pack("!HHHH", 1, 5001, 20, 0) + bytes(12)
         self._frame = bytearray(ipv4_frame(17, "10.0.1.1", "10.0.3.1", payload))
@@ -53,7 +57,7 @@ class Flood(threading.Thread):
             wire.bind((self._interface, 0))
             while (elapsed := time.monotonic() - started) < FLOOD_S:
                 for _ in range(max(0, min(500, int(elapsed * FLOWS_PER_S) - self.sent))):
-                    self._frame[34:36] = struct.pack("!H", 1 + self.sent % 65_000)  # UDP source port
+                    self._frame[34:36] = struct.pack("!H", 1 + self.sent % self._flows)  # UDP source port
                     wire.send(self._frame)
                     self.sent += 1
                 time.sleep(0.002)
@@ -102,6 +106,30 @@ def test_a_flood_of_new_flows_is_kept_or_counted(wired_switch: LiveSwitch) -> No
         assert len(switch.events("flows_missed")) <= 2
         # The loop is as alive as before.
         assert switch.json("threshold", "set", "9")[0]["via"] == "loop"
+
+
+def samples_wait_s(switch: LiveSwitch) -> float:
+    """How long the switch lets T_res samples wait for their list."""
+
+    async def read() -> float:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+            (entry,) = await client.read_all([P4DigestEntry(DIGEST_T_RES)])
+            return cast("P4DigestEntry", entry).max_timeout_ns / 1e9
+
+    return asyncio.run(read())
+
+
+def test_samples_of_many_flows_come_in_fewer_lists(wired_switch: LiveSwitch) -> None:
+    switch, flows = wired_switch, MeasureOptions().few_flows + 1
+    with controllers(Controller(switch.folder, "run", "--flow-idle", "3s")) as (loop,):
+        loop.wait_ready()
+        switch.fairlane("threshold", "set", "8")
+        flood = Flood(switch, flows)
+        flood.start()
+        wait_until("the entries of all flows", lambda: switch.loop_status()["flows"] == flows)
+        wait_until("the lists of many flows", lambda: samples_wait_s(switch) == MANY_FLOWS_LIST_S)
+        wait_until("the lists of few", lambda: samples_wait_s(switch) == 0.02)
+        flood.join()
 
 
 class FullClient:

@@ -181,6 +181,23 @@ def test_two_samples_are_enough_when_nothing_else_is_heard() -> None:
     assert t_res_ms(meter, start + 1.25) == pytest.approx(203.0, rel=0.01)
 
 
+def test_of_many_flows_fewer_samples_say_as_much() -> None:
+    options = MeasureOptions()
+    (few, _), (many, end_s) = settled(options.few_flows), settled(4 * options.few_flows)
+    seen = [meter.measurement(end_s).t_res_s for meter in (few, many)]
+    assert [got.value if got else None for got in seen] == pytest.approx([0.0069, 0.0069], rel=0.05)
+    counts = [got.count if got else 0 for got in seen]
+    assert counts[0] > 95 * options.few_flows  # all, but those before BW was known
+    assert counts[1] <= 5 * options.t_res_per_s + 4 * options.few_flows  # and one more of each
+
+
+def test_a_longer_path_of_many_flows_shows_within_four_seconds() -> None:
+    meter, start = settled(256)
+    for number in range(1024):  # each twice
+        sample(meter, start + number / 256, number % 256, 203.0)
+    assert t_res_ms(meter, start + 4.0) == pytest.approx(203.0, rel=0.01)
+
+
 def test_a_burst_of_delayed_acks_is_no_longer_path() -> None:
     meter, start = settled()
     for number in range(5):

@@ -63,6 +63,12 @@ class MeasureOptions:
     flow for this time: after a delay has risen, samples come once a round trip, and spurious timeouts spoil many."""
     max_flows: int = 256
     "Flows whose T_res is held apart; the one heard longest ago goes first."
+    few_flows: int = 64
+    "Of so many flows each T_res sample counts;"
+    t_res_per_s: float = 128.0
+    "of more, so many samples a second at most, each flow's as far apart: a sample takes the loop's time, and together they say enough;"
+    t_res_again_s: float = 2.0
+    "and what they say is reckoned again after this time."
     sample_includes_t_d: bool = True
     """Whether a frame's own serialisation is in its T_res sample: yes where the dequeue is the start of the
     transmission (embedded switch), no where a frame is sent at once when it is dequeued (BMv2)."""
@@ -144,6 +150,8 @@ class PortMeter:
     _run: list[float] = field(default_factory=list[float])
     "Times of the last T_res samples that all lay on one side of what their flows had."
     _run_side: int = 0
+    _paths_at: tuple[float, Estimate | None, Estimate | None] = -math.inf, None, None
+    "When `_paths` were last reckoned, and what they were."
     _port_s: float | None = None
     "The port's T_res when it was last looked at, and no run was on."
     _t_ack: QuantileWindow = field(init=False)
@@ -177,6 +185,7 @@ class PortMeter:
         if begins or self._bw.resets != resets:
             # What came before has another T_D and, after a hand-over, another path; what came since is right.
             self._t_res.clear()
+            self._reckon_again()
             after, since_s = self._bw.estimate(now_s), self._bw.since_s or now_s
             before_bps = self._bw.shifted_from
             if before_bps is not None and after is not None and not begins:
@@ -198,8 +207,7 @@ class PortMeter:
         shift = self.link.on_home(now_s, probe, rate_bps)
         if shift is not None:
             # T_res of the old delay says nothing now; until there are samples of the new one, 2τ and T_ACK stand for it.
-            for window in self._t_res.values():
-                window.forget_before(shift.since_s)
+            self._forget_before(shift.since_s)
             while self._recent and self._recent[0][0] < shift.since_s:
                 self._recent.popleft()
             self._end_run(now_s)
@@ -208,7 +216,7 @@ class PortMeter:
             self.tell(LinkChange("delay", shift.before_s / 2, shift.after_s / 2, shift.since_s, count))
             return
         two_tau_s = self.link.two_tau_s(now_s)
-        t_res_s = None if self._run or self._doubt_s is not None else self._port_t_res(now_s)
+        t_res_s = None if self._run or self._doubt_s is not None else self._paths(now_s)[0]
         if t_res_s is None or two_tau_s is None or t_res_s.count < self.options.t_res_min_count:
             return
         self._t_ack.add(now_s, max(0.0, t_res_s.value - two_tau_s.value))
@@ -226,9 +234,18 @@ class PortMeter:
 
     def on_t_res(self, now_s: float, sample: TResSample) -> None:
         """One `t_res_t`. Held back until BW is known where the sample holds the frame's own T_D."""
+        if self._has_said_enough(now_s, sample.flow_hash):
+            return
         self._recent.append((now_s, sample))
         if self._doubt_s is None:
             self._take(now_s, sample)
+
+    def _has_said_enough(self, now_s: float, flow_hash: int) -> bool:
+        """Whether a flow, one of many, has given a sample a short time ago."""
+        flows, window = len(self._t_res), self._t_res.get(flow_hash)
+        if flows <= self.options.few_flows or window is None or not window.count:
+            return False
+        return now_s - window.last_s < flows / self.options.t_res_per_s
 
     def _take(self, now_s: float, sample: TResSample) -> None:
         t_res_s = sample.t_res_us * 1e-6
@@ -276,10 +293,9 @@ class PortMeter:
         if many or now_s - self._usual_s >= options.t_res_shift_s:
             # The first may have been on its way in the change.
             since_s, count, before_s = self._run[1 if len(self._run) > 2 else 0], len(self._run), self._port_s
-            for window in self._t_res.values():
-                window.forget_before(since_s)
+            self._forget_before(since_s)
             self._end_run(now_s)
-            after = self._port_t_res(now_s)
+            after = self._paths(now_s)[0]
             if behind:
                 self._t_ack.clear()
             if (behind or not probed) and before_s is not None and after is not None:
@@ -291,8 +307,7 @@ class PortMeter:
     def measurement(self, now_s: float) -> PortMeasurement:
         """Everything that is known at `now_s`."""
         self._look_for_shift(now_s)
-        flows = self._flows_t_res(now_s)
-        of_acks = _middle(now_s, flows)
+        of_acks, longest_s = self._paths(now_s)
         if not self._run:
             self._port_s = None if of_acks is None else of_acks.value
         two_tau_s, t_ack_s = self.link.two_tau_s(now_s), self._t_ack_now(now_s)
@@ -306,7 +321,7 @@ class PortMeter:
             tau_s=None if two_tau_s is None else _half(two_tau_s),
             t_ack_s=t_ack_s,
             t_res_source=source,
-            longest_s=max(flows, key=itemgetter(0))[1].estimate(now_s) if flows else None,
+            longest_s=longest_s,
         )
 
     def _t_ack_now(self, now_s: float) -> Estimate | None:
@@ -342,9 +357,25 @@ class PortMeter:
                 flows.append((value, window))
         return [flow for flow in flows if flow[1].count >= 3] or flows
 
-    def _port_t_res(self, now_s: float) -> Estimate | None:
-        """The median of the flows' own values: flows of one port may have different paths behind it."""
-        return _middle(now_s, self._flows_t_res(now_s))
+    def _paths(self, now_s: float) -> tuple[Estimate | None, Estimate | None]:
+        """T_res of the port and of the flow whose path is longest. The port's is the median of the flows' own: they may have different
+        paths behind it."""
+        at_s, *known = self._paths_at
+        if len(self._t_res) > self.options.few_flows and now_s - at_s < self.options.t_res_again_s:
+            return known[0], known[1]
+        flows = self._flows_t_res(now_s)
+        middle = _middle(now_s, flows)
+        longest = max(flows, key=itemgetter(0))[1].estimate(now_s) if flows else None
+        self._paths_at = now_s, middle, longest
+        return middle, longest
+
+    def _forget_before(self, time_s: float) -> None:
+        for window in self._t_res.values():
+            window.forget_before(time_s)
+        self._reckon_again()
+
+    def _reckon_again(self) -> None:
+        self._paths_at = -math.inf, None, None
 
 
 def _middle(now_s: float, flows: Sequence[tuple[float, QuantileWindow]]) -> Estimate | None:

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from fairlane_controller.programs.qthresh.topology import QthreshTopology
 
 
+MANY_FLOWS_LIST_S = 0.1
+"""How long T_res samples wait for their list with more flows than `few_flows`: each list takes the loop's time, whatever it holds."""
+
 SPACING_TRIPS = 3.0
 """Between two refusals of a flow in its lane, in T_res: a round trip in which a whole threshold by (9), about two windows, waits."""
 
@@ -73,6 +76,8 @@ class QthreshControl(SwitchControl):
         "When flows of a port that are not tuned were counted, and their bytes."
         self._tuned_s: dict[tuple[int, int], float] = {}
         "When the flows' weights of a policy were last written."
+        self._lists_wait = False
+        "Whether T_res samples come in the lists of many flows."
         self._waiting: set[tuple[int, int]] = set()
         "Policies whose new threshold waits for its turn."
         self._link_changed_s: dict[int, float] = {}
@@ -119,6 +124,7 @@ class QthreshControl(SwitchControl):
                 await self.session.attempt(client, "hash key", give_hash_key)
         for name in digests:
             await self.session.attempt(client, f"digest {name}", partial(enable_digest, name=name))
+        self._lists_wait = False
         if self.session.dry_run:
             self.session.event("took_over", ports=ports, why="there is no other primary: we measure, and write nothing")
             return
@@ -198,6 +204,7 @@ class QthreshControl(SwitchControl):
         while True:
             look_s = self._options.law.look_s(min(len(self._flows.table), self._options.law.max_flows))
             await asyncio.sleep(look_s)
+            await self._space_lists(client)
             ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port) or self._lane_keys(port)})
             if not ports:
                 continue
@@ -212,6 +219,15 @@ class QthreshControl(SwitchControl):
                         await self._tune(client, port, keys, counts, look_s)
                     if lanes and not is_many:
                         self._look_at_lanes(port, lanes, counts)
+
+    async def _space_lists(self, client: SwitchClient) -> None:
+        """With many flows T_res samples come in fewer lists."""
+        wait = len(self._flows.table) > self._options.measure.few_flows
+        if wait == self._lists_wait:
+            return
+        self._lists_wait = wait
+        enable = partial(enable_digest, name=DIGEST_T_RES, **({"max_delay_s": MANY_FLOWS_LIST_S} if wait else {}))
+        await self.session.attempt(client, f"digest {DIGEST_T_RES}", enable)
 
     def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
         """The policies of a port whose flows the law decides about."""
