@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 from fairlane_controller.cli.measuring import print_measured
+from fairlane_controller.program.registry import load_program
 
 
 def estimate(value: float, uncertainty: float | None = None) -> dict[str, Any]:
     return {"value": value, "count": 50, "age_s": 0.123, "uncertainty": uncertainty}
 
 
-def printed(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]) -> list[str]:
+def printed(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any], program: str) -> list[str]:
     """The table's lines, cells apart by a space."""
     lines: list[str] = []
 
@@ -23,7 +24,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]) -> list[str]:
         lines.extend(" ".join(map(str, cells)) for cells in rows)
 
     monkeypatch.setattr("fairlane_controller.cli.measuring.print_table", take)
-    print_measured([row])
+    print_measured([row], {"s1": load_program(program)})
     return lines
 
 
@@ -40,7 +41,7 @@ def test_tau_and_t_ack_have_their_age_and_uncertainty(monkeypatch: pytest.Monkey
         "t_res_source": "probes",
         "waiting_packets": 7,
     }
-    lines = printed(monkeypatch, row)
+    lines = printed(monkeypatch, row, "qthresh")
     assert "s1 3 T_res 6.8 ms 100 us 50 0.1 s probes and ACKs" in lines
     assert "s1 3 τ 2 ms 10 us 50 0.1 s probes" in lines
     assert "s1 3 T_ACK 2.8 ms - 50 0.1 s ACKs and probes" in lines
@@ -50,6 +51,6 @@ def test_tau_and_t_ack_have_their_age_and_uncertainty(monkeypatch: pytest.Monkey
 
 def test_gfr_shows_its_vcs(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"switch": "s1", "port": 6, "bw_bps": None, "tau_s": None, "service_bps": {"gold": estimate(6e6, 1e5)}}
-    lines = printed(monkeypatch, row)
+    lines = printed(monkeypatch, row, "gfr")
     assert "s1 6 service of gold 6 Mbit/s 100 kbit/s 50 0.1 s counters" in lines
     assert not any("T_res" in line for line in lines)

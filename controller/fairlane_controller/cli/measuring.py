@@ -4,146 +4,105 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fairlane_controller.cli.output import console, print_table
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.measure.port import MeasureOptions, PortMeter
-from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
+from fairlane_controller.live.values import text_of
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_program, find_program, load_program
+from fairlane_controller.program.rows import Column
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
-from fairlane_controller.units import format_rate, format_size, format_time
 
-DIGESTS = (DIGEST_T_RES, DIGEST_PORT_REPORT)
-"""What a program's ports are measured by where no loop runs."""
 MIN_LISTEN_S, MAX_LISTEN_S = 0.1, 600.0
 
+Measured = tuple[list[dict[str, Any]], dict[str, Program]]
+"""One row a managed port, and the program of each switch."""
 
-async def measure(targets: Targets, listen_s: float) -> list[dict[str, Any]]:
-    """One row a managed port. Digests go to the primary only: without a loop this is the primary meanwhile, where nobody else is."""
+
+async def measure(targets: Targets, listen_s: float) -> Measured:
+    """What a running loop measures, else what comes in `listen_s` seconds."""
     folder = targets.loop_folder
     if folder is not None:
-        names = {e.name for e in targets.endpoints}
-        return [row for row in await ask(folder, {"op": "measure"}) if row["switch"] in names]
+        program = load_program(targets.need_run().program)
+        names = {e.name: program for e in targets.endpoints}
+        return [row for row in await ask(folder, {"op": "measure"}) if row["switch"] in names], names
     if not MIN_LISTEN_S <= listen_s <= MAX_LISTEN_S:
         raise out_of_range("--for", listen_s, MIN_LISTEN_S, MAX_LISTEN_S, "seconds")
     bmv2 = targets.run is not None and targets.run.target == "bmv2"
-    options = MeasureOptions(sample_includes_t_d=not bmv2)
     states = {state.name: state for state in targets.run.switches} if targets.run else {}
     program = load_program(targets.run.program) if targets.run is not None else None
-    lists = await asyncio.gather(
-        *(_listen(e, options, listen_s, program, states.get(e.name)) for e in targets.endpoints)
+    found = await asyncio.gather(
+        *(_listen(e, listen_s, program, states.get(e.name), includes_t_d=not bmv2) for e in targets.endpoints)
     )
-    return [row for rows in lists for row in rows]
+    return [row for rows, _ in found for row in rows], {
+        e.name: program for e, (_, program) in zip(targets.endpoints, found, strict=True)
+    }
 
 
 async def _listen(
-    endpoint: Endpoint, options: MeasureOptions, listen_s: float, program: Program | None, state: SwitchState | None
-) -> list[dict[str, Any]]:
+    endpoint: Endpoint, listen_s: float, program: Program | None, state: SwitchState | None, *, includes_t_d: bool
+) -> tuple[list[dict[str, Any]], Program]:
     rates = {port.port: float(port.rate_bps) for port in (state.ports if state else ()) if port.rate_bps}
     async with SwitchClient(endpoint, write=True, election_id=LISTENER_ID, require_primary=False) as client:
-        ports = await _measured_ports(client, program)
-        if not client.is_primary:
-            raise FairlaneError(
-                ErrorCode.NOT_PRIMARY,
-                f"{endpoint}: another controller is the primary, and what is measured goes to it alone: nothing was asked of it",
-            )
-        meters = {port: PortMeter(options, line_bps=rates.get(port)) for port in ports}
-        for name in DIGESTS:
-            await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
-        listeners = [
-            asyncio.create_task(listen_reports(client, meters.get)),
-            asyncio.create_task(listen_t_res(client, meters.get)),
-            asyncio.create_task(listen_probes(client, meters.get)),
-            asyncio.create_task(send_probes(client, lambda: meters)),
-        ]
-        try:
-            done, _ = await asyncio.wait(listeners, timeout=listen_s, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            for task in listeners:
-                task.cancel()
-            await asyncio.gather(*listeners, return_exceptions=True)
-        now = asyncio.get_running_loop().time()
-        return [
-            {"switch": endpoint.name, "port": port, **meter.measurement(now).to_json()}
-            for port, meter in sorted(meters.items())
-        ]
+        program = _measuring(client, program)
+        ports = program.ports_of(endpoint.name, await read_entries(client, program.tables))
+        listen = program.load(program.listener)
+        found = await listen(client, ports, rates, listen_s, includes_t_d=includes_t_d)
+    return [{"switch": endpoint.name, "port": port, **one} for port, one in found.items()], program
 
 
-async def _measured_ports(client: SwitchClient, program: Program | None) -> Collection[int]:
-    """The managed ports of a switch; NO_LOOP or WRONG_PROGRAM where its program does not send what is measured by."""
+def _measuring(client: SwitchClient, program: Program | None) -> Program:
+    """The switch's program; NO_LOOP or WRONG_PROGRAM where nobody can measure its ports without a loop."""
     tables = client.table_names()
     if program is not None:
         check_program(program, tables)
     program = program or find_program(tables)
-    if program is not None and {digest.alias for digest in client.switch.p4info.digests} >= {*DIGESTS}:
-        return program.ports_of(client.endpoint.name, await read_entries(client, program.tables)).keys()
-    name = program.name if program is not None else client.program
+    if program is not None and program.listener:
+        return program
     if program is not None and program.control:
         raise FairlaneError(
-            ErrorCode.NO_LOOP, f"ports of {name} are measured by the running loop: start it with `fairlane run`"
+            ErrorCode.NO_LOOP, f"ports of {program.name} are measured by the running loop: start it with `fairlane run`"
         )
-    raise FairlaneError(
-        ErrorCode.WRONG_PROGRAM, f"{client.endpoint} runs the program {name}, which sends no {' and '.join(DIGESTS)}"
-    )
+    name = program.name if program is not None else client.program
+    raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"{client.endpoint} runs the program {name}, which measures nothing")
 
 
-T_RES_SOURCE_TEXTS = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
-"""What `t_res_source` means to people."""
-
-
-_UNKNOWN_TEXT = (
-    "-: not known yet. BW, L_D and N_C need packets that wait at the port, T_res ACKs that come back through the switch, "
-    "τ a switch of ours at the other end"
-)
-
-
-def print_measured(rows: list[dict[str, Any]]) -> None:
+def print_measured(rows: list[dict[str, Any]], programs: Mapping[str, Program]) -> None:
     """One line a value: with how much it may be wrong, how many observations it is of, and how old the last one is."""
     columns = ("switch", "port", "what", "value", "± 95 %", "observations", "age", "by")
-    lines = [line for row in rows for line in _lines(row)]
+    lines = [line for row in rows for line in _lines(row, programs[row["switch"]])]
     print_table("measured", columns, lines, empty="no port is managed")
     if any(line[3] == "-" for line in lines):
-        console.print(_UNKNOWN_TEXT, markup=False, soft_wrap=True)
+        needs = {program.measuring_needs: None for program in programs.values() if program.measuring_needs}
+        console.print(". ".join(["-: not known yet", *needs]), markup=False, soft_wrap=True)
 
 
-def _lines(row: dict[str, Any]) -> Iterator[tuple[object, ...]]:
+def _lines(row: dict[str, Any], program: Program) -> Iterator[tuple[object, ...]]:
     """A port's; what is not known has a dash."""
-    kinds: list[tuple[str, str, Callable[[float | None], str], str]] = [
-        ("BW", "bw_bps", format_rate, "reports"),
-        ("T_res", "t_res_s", _time, T_RES_SOURCE_TEXTS.get(row.get("t_res_source", ""), "-")),
-        ("τ", "tau_s", _time, "probes"),
-        ("T_ACK", "t_ack_s", _time, "ACKs and probes"),
-        ("L_D", "l_d_bytes", format_size, "reports"),
-        ("N_C", "n_c", _number, "reports"),
-    ]
-    for what, key, form, by in kinds:
-        if key in row:
-            yield row["switch"], row["port"], what, *_value(row[key], form), by
+    place = row["switch"], row["port"]
+    for column in program.measured:
+        if column.name not in row:
+            continue
+        value, source = row[column.name], column.source
+        if (said := row.get(f"{column.quantity}_source")) is not None:
+            source = program.meanings.get(said, said) or "-"
+        if isinstance(value, dict) and "value" not in value:
+            for name, one in value.items():  # pyright: ignore[reportUnknownVariableType]
+                yield *place, f"{column.title} of {name}", *_value(column, one), source  # pyright: ignore[reportUnknownArgumentType]
+        else:
+            yield *place, column.title, *_value(column, value), source
     if row.get("waiting_packets") is not None:
-        yield row["switch"], row["port"], "waiting", f"{row['waiting_packets']} packets", "-", "-", "-", "reports"
-    for vc, service in row.get("service_bps", {}).items():
-        yield row["switch"], row["port"], f"service of {vc}", *_value(service, format_rate), "counters"
+        yield *place, "waiting", f"{row['waiting_packets']} packets", "-", "-", "-", "reports"
 
 
-def _value(estimate: dict[str, Any] | None, form: Callable[[float | None], str]) -> tuple[str, str, str, str]:
+def _value(column: Column, estimate: Any) -> tuple[str, str, str, str]:
     if estimate is None:
         return "-", "-", "-", "-"
-    return form(estimate["value"]), form(estimate["uncertainty"]), str(estimate["count"]), f"{estimate['age_s']:.1f} s"
-
-
-def _time(seconds: float | None) -> str:
-    return format_time(None if seconds is None else round(seconds, 6))
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
+    value, uncertainty = text_of(column, estimate["value"]), text_of(column, estimate["uncertainty"])
+    return value, uncertainty, str(estimate["count"]), f"{estimate['age_s']:.1f} s"

@@ -77,15 +77,15 @@ def measure_command(
     duration: Annotated[str, typer.Option("--for", help="Without a loop: listen this long.", metavar="TIME")] = "3s",
     as_json: JsonOption = False,
 ) -> None:
-    """Show BW, T_res, τ, T_ACK, L_D and N_C of each managed port: from the running loop, or by listening for a while.
+    """Show what is measured of each managed port (bandwidth, delay, …): from the running loop, or by listening for a while.
 
     Examples: `fairlane measure`, `fairlane measure --for 5s --json`
     """
-    rows = asyncio.run(measure(resolve(state, switch), parse_time(duration, "--for")))
+    rows, programs = asyncio.run(measure(resolve(state, switch), parse_time(duration, "--for")))
     if as_json:
         print_json(rows)
         return
-    print_measured(rows)
+    print_measured(rows, programs)
 
 
 def table_command(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -20,11 +20,12 @@ from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import Column
 from fairlane_controller.state.ask import ask_backup
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.units import counted, format_rate, format_size, format_time, rounded
+from fairlane_controller.units import counted, format_size, format_time, rounded
 
 MAX_PAIRS = 8
 """Pairs of hosts in a line."""
-_MEASURED_COLUMNS = ("capacity", "BW", "T_res", "age", "sent", "dropped")
+MAX_MEASURED = 2
+"""The first ones of what a program measures."""
 
 
 def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
@@ -118,6 +119,9 @@ def _print_ports(snapshot: Snapshot, program: Program) -> None:
     columns = [
         column for column in (kind.columns if kind is not None else program.columns) if shows_wide() or not column.wide
     ]
+    measured = program.measured[:MAX_MEASURED]
+    ages = ["age"] if measured else []
+    of_ports = ("capacity", *(one.title for one in measured), *ages, "sent", "dropped")
     rows: list[tuple[object, ...]] = []
     for port in snapshot.managed_ports:
         if snapshot.program_of(port.switch) is not program:
@@ -125,15 +129,13 @@ def _print_ports(snapshot: Snapshot, program: Program) -> None:
         objects = snapshot.objects_of(port, kind) if kind is not None else ()
         if not objects:
             key = ("",) if kind is not None else ()
-            rows.append((port.switch, port.port, *key, *_cells(columns, port.values), *_measured_cells(port)))
+            rows.append((port.switch, port.port, *key, *_cells(columns, port.values), *_port_cells(port, measured)))
         for number, one in enumerate(objects):
-            of_port = _measured_cells(port) if number == 0 else ("",) * len(_MEASURED_COLUMNS)
+            of_port = _port_cells(port, measured) if number == 0 else ("",) * len(of_ports)
             rows.append((port.switch, port.port, one.key, *_cells(columns, one.values), *of_port))
     if rows:
         label = (kind.label or kind.name,) if kind is not None else ()
-        print_table(
-            program.ports_title, ("switch", "port", *label, *map(heading_of, columns), *_MEASURED_COLUMNS), rows
-        )
+        print_table(program.ports_title, ("switch", "port", *label, *map(heading_of, columns), *of_ports), rows)
 
 
 def _print_hosts(snapshot: Snapshot, port: PortRow) -> None:
@@ -148,15 +150,14 @@ def _cells(columns: list[Column], values: Mapping[str, Any]) -> list[str]:
     return [text_of(column, values.get(column.name)) for column in columns]
 
 
-def _measured_cells(port: PortRow) -> tuple[object, ...]:
-    measured = port.measured or {}
-    bw, t_res = measured.get("bw_bps"), measured.get("t_res_s")
-    ages = [float(found["age_s"]) for found in (bw, t_res) if found]
+def _port_cells(port: PortRow, measured: Sequence[Column]) -> tuple[object, ...]:
+    """What is of a whole port; the age is that of the oldest measurement that is shown."""
+    estimates = [(port.measured or {}).get(column.name) for column in measured]
+    ages = [float(one["age_s"]) for one in estimates if one]
     return (
         port.capacity_packets,
-        format_rate(rounded(bw["value"], 4)) if bw else None,
-        format_time(rounded(t_res["value"])) if t_res else None,
-        format_time(round(max(ages), 1)) if ages else None,
+        *(text_of(one, estimate and estimate["value"]) for one, estimate in zip(measured, estimates, strict=True)),
+        *([format_time(round(max(ages), 1)) if ages else None] if measured else []),
         format_size(rounded(port.sent_bytes)),
         port.dropped_packets,
     )

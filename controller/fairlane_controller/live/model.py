@@ -79,7 +79,7 @@ class PortRow(_Row):
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     "The program's columns."
     measured: Mapping[str, Any] | None = None
-    """What the loop measures, as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, "t_res_s": …}`."""
+    """What the loop measures (`Program.measured`), as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,7 @@ class Snapshot(_Row):
             name: {
                 "title": program.title,
                 "columns": [column.to_json() for column in program.columns],
+                "measured": [column.to_json() for column in program.measured],
                 "kinds": [kind.to_json() for kind in program.kinds],
             }
             for name, program in self.programs.items()
@@ -213,6 +214,12 @@ class Snapshot(_Row):
     def columns(self) -> tuple[Column, ...]:
         """The columns of ports that its programs have."""
         return tuple({one.name: one for program in self.programs.values() for one in program.columns}.values())
+
+    @property
+    def measured(self) -> tuple[Column, ...]:
+        """What the loops of its programs measure at ports; single estimates, not those of objects."""
+        found = (one for program in self.programs.values() for one in program.measured if one.metric)
+        return tuple({one.name: one for one in found}.values())
 
     def program_of(self, switch: str) -> Program | None:
         """What a switch runs, if it is one with a contract."""

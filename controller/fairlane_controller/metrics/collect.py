@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from fairlane_controller.live.model import PortRow, Snapshot
-from fairlane_controller.metrics.names import QUANTITIES, metrics_of
+from fairlane_controller.metrics.names import metrics_of
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
 
@@ -153,11 +153,10 @@ def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
     yield "fairlane_port_sent_bytes_total", place, port.sent_bytes
     program = snapshot.program_of(port.switch)
     yield from _columns("port", program.columns if program is not None else (), place, port.values)
-    for quantity, name in QUANTITIES.items():
-        got: Any = (port.measured or {}).get(quantity)
-        if isinstance(got, dict) and got.get("value") is not None:  # pyright: ignore[reportUnknownMemberType]
+    for column in program.measured if program is not None else ():
+        got: Any = (port.measured or {}).get(column.name)
+        if column.metric and isinstance(got, dict) and got.get("value") is not None:  # pyright: ignore[reportUnknownMemberType]
             measured: dict[str, Any] = got  # pyright: ignore[reportUnknownVariableType]
-            short = quantity.rsplit("_", 1)[0] if quantity != "n_c" else "n_c"
-            yield name, place, measured["value"]
-            yield "fairlane_measurement_age_seconds", (*place, short), measured.get("age_s")
-            yield "fairlane_measurement_uncertainty", (*place, short), measured.get("uncertainty")
+            yield column.metric, place, measured["value"]
+            yield "fairlane_measurement_age_seconds", (*place, column.quantity), measured.get("age_s")
+            yield "fairlane_measurement_uncertainty", (*place, column.quantity), measured.get("uncertainty")

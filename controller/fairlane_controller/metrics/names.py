@@ -40,12 +40,6 @@ CORE_METRICS: tuple[Metric, ...] = (
     Metric("fairlane_port_sent_packets_total", _PORT, "Packets sent."),
     Metric("fairlane_port_sent_bytes_total", _PORT, "Bytes of frames sent."),
     Metric("fairlane_drops_total", (*_PORT, "reason", "by"), "Packets dropped, by reason and by whom: program, queue, link."),
-    Metric("fairlane_measured_bandwidth_bits_per_second", _PORT, "BW: drain rate while packets waited."),
-    Metric("fairlane_measured_t_res_seconds", _PORT, "T_res: from a packet's departure to the return of its ACK."),
-    Metric("fairlane_measured_tau_seconds", _PORT, "Propagation delay of the link behind the port, by probes."),
-    Metric("fairlane_measured_t_ack_seconds", _PORT, "T_ACK: what of T_res is not the link."),
-    Metric("fairlane_measured_frame_bytes", _PORT, "L_D: mean frame in the queue."),
-    Metric("fairlane_measured_flows", _PORT, "N_C: flows that were active."),
     Metric("fairlane_measurement_age_seconds", (*_PORT, "quantity"), "Since the newest observation of the quantity."),
     Metric("fairlane_measurement_uncertainty", (*_PORT, "quantity"), "95 % half-width, in the quantity's unit."),
     Metric("fairlane_loop_up", (), "1 when a control loop runs for the topology."),
@@ -62,7 +56,7 @@ def metrics_of(programs: Iterable[Program]) -> tuple[Metric, ...]:
     """The core's and those of the programs' columns and kinds."""
     found = {metric.name: metric for metric in CORE_METRICS}
     for program in programs:
-        for column in program.columns:
+        for column in (*program.columns, *program.measured):
             _add(found, column, "port", _PORT)
         for kind in program.kinds:
             labels = (*_PORT, kind.label or kind.name)
@@ -84,14 +78,3 @@ def _add(found: dict[str, Metric], column: Column, kind: str, labels: tuple[str,
                 name, labels, (text[:1] if text[1:2] == "_" else text[:1].upper()) + text[1:].removesuffix(".") + "."
             ),
         )
-
-
-QUANTITIES: dict[str, str] = {
-    "bw_bps": "fairlane_measured_bandwidth_bits_per_second",
-    "t_res_s": "fairlane_measured_t_res_seconds",
-    "tau_s": "fairlane_measured_tau_seconds",
-    "t_ack_s": "fairlane_measured_t_ack_seconds",
-    "l_d_bytes": "fairlane_measured_frame_bytes",
-    "n_c": "fairlane_measured_flows",
-}
-"""What the loop measures, by its own name → the metric of its value."""

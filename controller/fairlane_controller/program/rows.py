@@ -53,6 +53,13 @@ class Column:
     "Its metric's whole name; empty: made of kind and name (none for words and wide columns); None: no metric."
     value_type: type | None = None
     "int, float, bool or str; None: by the unit."
+    source: str = ""
+    "Of a measured value: what it is measured by, where the measurement does not say (`t_res_source` beside `t_res_s`)."
+
+    @property
+    def quantity(self) -> str:
+        """The name without its unit: `t_res` of `t_res_s`."""
+        return self.name.rpartition("_")[0] if self.unit else self.name
 
     @property
     def python_type(self) -> type:

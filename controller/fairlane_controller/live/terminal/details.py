@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -14,29 +14,7 @@ from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.terminal import shapes
 from fairlane_controller.live.values import heading_of, text_of
 from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE, Column, Kind
-from fairlane_controller.units import format_size, format_time
 
-
-def _time(seconds: float) -> str:
-    return format_time(float(f"{seconds:.3g}"))
-
-
-def _plain(value: float) -> str:
-    return f"{value:g}"
-
-
-def _bytes(value: float) -> str:
-    return format_size(round(value))
-
-
-_MEASURED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-    ("bw_bps", "BW", shapes.rate),
-    ("n_c", "N_C", _plain),
-    ("t_res_s", "T_res", _time),
-    ("tau_s", "τ", _time),
-    ("t_ack_s", "T_ACK", _time),
-    ("l_d_bytes", "L_D", _bytes),
-)
 STALE_S = 3.0
 """An older measurement is shown in yellow."""
 BRIEF_LINES = 2
@@ -55,8 +33,8 @@ def describe(snapshot: Snapshot, row: PortRow, width: int) -> list[Text]:
             lines[-1].append(f" · {len(found) - BRIEF_LINES} more {kind.title}", "dim")
     if program is not None and row.values and not lines:
         lines.append(_line("", program.columns, row.values))
-    if row.measured is not None:
-        lines.append(_measured(row.measured, width))
+    if program is not None and row.measured is not None:
+        lines.append(_measured(program.measured, row.measured, width))
     return lines
 
 
@@ -71,19 +49,19 @@ def _value(column: Column, value: Any) -> str:
     return f"{column.title} {text_of(column, value)}{unit}"
 
 
-def _measured(measured: Mapping[str, Any], width: int) -> Text:
+def _measured(columns: Sequence[Column], measured: Mapping[str, Any], width: int) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
-    for key, name, form in _MEASURED:
-        got = measured.get(key)
-        if not isinstance(got, Mapping) or got.get("value") is None:  # pyright: ignore[reportUnknownMemberType]
-            if key in measured and key not in ("tau_s", "t_ack_s"):
-                text.append(" · " if text else "").append(f"{name} -", "dim")
+    for column in columns:
+        value: Any = measured.get(column.name)
+        if value is None and (column.wide or column.name not in measured):
             continue
-        value: Any = got  # pyright: ignore[reportUnknownVariableType]
-        text.append(" · " if text else "").append(f"{name} {form(value['value'])}")
-        old = value.get("age_s")
-        if old is not None and (width >= 100 or float(old) >= 1.0):
-            text.append(f" ({shapes.age(float(old))})", "yellow" if float(old) > STALE_S else "dim")
+        if value is None:
+            text.append(" · " if text else "").append(f"{column.title} -", "dim")
+        elif "value" in value:
+            text.append(" · " if text else "").append(f"{column.title} {_cell(column, value['value'], 100)}")
+            old = value.get("age_s")
+            if old is not None and (width >= 100 or float(old) >= 1.0):
+                text.append(f" ({shapes.age(float(old))})", "yellow" if float(old) > STALE_S else "dim")
     return text
 
 

@@ -53,6 +53,8 @@ class Gfr(Program):
     }
     columns = view.COLUMNS
     kinds = view.KINDS
+    measured = view.MEASURED
+    measuring_needs = view.MEASURING_NEEDS
     frequent_events = ("gfr_active",)
     reasons = {
         12: Reason("port_full", "the port's queue was full", in_queue=True, in_rows=True),

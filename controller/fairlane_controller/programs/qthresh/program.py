@@ -55,6 +55,10 @@ class Qthresh(Program):
     units = {"qthresh": "packets", "weight": "1/256", "lanes": "lanes", "lanes_by_hash": "lanes by hash"}
     columns = view.COLUMNS
     kinds = view.KINDS
+    measured = view.MEASURED
+    measuring_needs = view.MEASURING_NEEDS
+    meanings = view.SOURCES
+    listener = "..measure.listen:listen"
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
         int(names.DropReason.QTHRESH): Reason(

@@ -33,6 +33,17 @@ COLUMNS = (
     Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
     Column("collisions", "collisions", "packets", "packets whose flow shared a slot", names.COUNTER_COLLISIONS, wide=True),
 )  # fmt: skip
+MEASURED = (
+    Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
+    Column("t_res_s", "T_res", "s", "T_res: from a packet's departure to the return of its ACK.", metric="fairlane_measured_t_res_seconds"),
+    Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes", wide=True),
+    Column("t_ack_s", "T_ACK", "s", "T_ACK: what of T_res is not the link.", metric="fairlane_measured_t_ack_seconds", source="ACKs and probes", wide=True),
+    Column("l_d_bytes", "L_D", "bytes", "L_D: mean frame in the queue.", metric="fairlane_measured_frame_bytes", source="reports"),
+    Column("n_c", "N_C", doc="N_C: flows that were active.", metric="fairlane_measured_flows", source="reports", value_type=float),
+)  # fmt: skip
+MEASURING_NEEDS = "BW, L_D and N_C need packets that wait at the port, T_res ACKs that come back through the switch, τ a switch of ours at the other end"
+SOURCES = {"acks": "ACKs", "probes": "probes and ACKs", "probes_alone": "probes"}
+"""What `t_res_source` means to people."""
 POLICY = Kind(
     "policy",
     "classes",

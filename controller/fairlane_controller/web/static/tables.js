@@ -21,15 +21,13 @@ function rows(parent, wanted, create, update) {
 
 function put(element, text) { if (element.textContent !== text) element.textContent = text; }
 
-const bytes = (n) => (n == null ? DASH : `${plain(n)} B`);
-
 // A value of a program's column, by its unit.
 export function valueText(column, value) {
   if (value == null) return DASH;
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object") return JSON.stringify(value);
   if (typeof value !== "number") return String(value);
-  const form = { "bit/s": rate, s: seconds, "/s": perSecond, packets: count, cells: count, bytes: count }[column.unit] ?? plain;
+  const form = { "bit/s": rate, s: seconds, "/s": perSecond, packets: count, cells: count, bytes: (n) => `${count(n)} B` }[column.unit] ?? plain;
   return form(value);
 }
 
@@ -41,7 +39,7 @@ export function named(picture, text) {
 
 export function programOf(picture, row) {
   const name = picture?.switches.find((s) => s.switch === row?.switch)?.program;
-  return picture?.programs[name] ?? { columns: [], kinds: [] };
+  return picture?.programs[name] ?? { columns: [], measured: [], kinds: [] };
 }
 
 export function objectsOf(picture, row, kind) {
@@ -69,10 +67,10 @@ export function drawTiles(parent, row, picture) {
     }
     if (!brief.length) for (const column of program.columns.filter((c) => !c.wide && !["queue", "capacity"].includes(c.plot))) tiles.push([column.title, withUnit(column, row[column.name]), ""]);
     tiles.push(["drops", `${perSecond(row.drops_per_s)} /s`, `${count(row.dropped_packets)} in all`]);
-    for (const [key, name, form] of [["bw_bps", "BW", rate], ["t_res_s", "T_res", seconds], ["tau_s", "τ", seconds], ["t_ack_s", "T_ACK", seconds], ["n_c", "N_C", plain], ["l_d_bytes", "L_D", bytes]]) {
-      const got = about(key);
-      if (got?.value == null) { if (["bw_bps", "t_res_s", "n_c"].includes(key) && row.measured) tiles.push([name, DASH, "not measured"]); continue; }
-      tiles.push([name, form(got.value), got.age_s == null ? "" : `${got.age_s < 10 ? got.age_s.toFixed(1) : Math.round(got.age_s)} s ago`, got.age_s > STALE_S]);
+    for (const column of program.measured) {
+      const got = about(column.name), known = got?.value != null;
+      if (!known && !column.wide && column.name in measured) tiles.push([column.title, DASH, "not measured"]);
+      if (known) tiles.push([column.title, valueText(column, got.value), got.age_s == null ? "" : `${got.age_s < 10 ? got.age_s.toFixed(1) : Math.round(got.age_s)} s ago`, got.age_s > STALE_S]);
     }
   } else if (picture) {
     tiles.push(["ports", "none managed", "run fairlane init"]);
