@@ -8,6 +8,7 @@ import asyncio
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
+from fairlane_controller.program.registry import wrong_program
 
 
 async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, Snapshot | None]:
@@ -28,6 +29,15 @@ def need_switches(snapshot: Snapshot) -> Snapshot:
         if row.program is None:
             text = f"switch {row.switch} at {row.grpc} has no program yet: load it with `fairlane config init`"
             raise FairlaneError(ErrorCode.NO_PIPELINE, text)
+    return snapshot
+
+
+def need_program(snapshot: Snapshot, name: str) -> Snapshot:
+    """As `need_switches`; WRONG_PROGRAM too where a switch runs another program."""
+    for row in need_switches(snapshot).switches:
+        if row.program != name:
+            other = snapshot.program_of(row.switch)
+            raise wrong_program(name, () if other is None else (*other.tables, *other.kept_tables))
     return snapshot
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +21,13 @@ from fairlane_controller.cli.targets import (
     resolve,
 )
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.live.model import ObjectRow, Snapshot
+from fairlane_controller.live.pictures import need_program, take_two
 from fairlane_controller.programs.qthresh.cli_plan import plan_command
-from fairlane_controller.programs.qthresh.cli_reads import explain_flows, read_thresholds
 from fairlane_controller.programs.qthresh.cli_writes import change_all, dry_all
 from fairlane_controller.programs.qthresh.model import DEFAULT_K
 from fairlane_controller.programs.qthresh.policies import Scheme
+from fairlane_controller.state.ask import ask
 from fairlane_controller.units import parse_count
 
 app = typer.Typer(
@@ -50,11 +53,12 @@ def show(
     Examples: `fairlane threshold show`, `fairlane threshold show -p s1:3`, `fairlane threshold show -s s1 --json`
     """
     targets = resolve(state, switch)
-    rows = asyncio.run(read_thresholds(targets))
+    snapshot = need_program(asyncio.run(take_two(targets, 0))[0], "qthresh")
+    rows = [_policy_of(snapshot, one) for one in snapshot.objects_of_kind("policy")]
     flows: list[dict[str, Any]] = []
     if port is not None:
         rows = [row for row in rows if row["port"] == port]
-        flows = asyncio.run(explain_flows(targets, [row["switch"] for row in rows], port))
+        flows = asyncio.run(_explain_flows(targets, [row["switch"] for row in rows], port))
     if as_json:
         print_json(rows if port is None else {"policies": rows, "flows": flows})
         return
@@ -74,6 +78,24 @@ def show(
         print(f"{flow['flow']} {flow['sentence']}")
     if port is not None and rows and not flows:
         print("no flow has a threshold of its own")
+
+
+def _policy_of(snapshot: Snapshot, policy: ObjectRow) -> dict[str, Any]:
+    """A policy as `--json` prints it."""
+    assert policy.port is not None
+    port = snapshot.port(policy.switch, policy.port)
+    keys = ("scheme", "qthresh_packets", "weight", "effective_packets", "mode", "k", "lanes", "why_no_lanes")
+    place = {"switch": policy.switch, "port": policy.port, "class": policy["traffic_class"]}
+    return {**place, **{key: policy[key] for key in keys}, "capacity_packets": port and port.capacity_packets}
+
+
+async def _explain_flows(targets: Targets, switches: Sequence[str], port: int) -> list[dict[str, Any]]:
+    """Why each flow of a port has what it has, as the running loop says; nothing without a loop."""
+    folder = targets.loop_folder
+    if folder is None:
+        return []
+    asked = ({"op": "explain", "switch": switch, "port": port} for switch in dict.fromkeys(switches))
+    return [row for rows in await asyncio.gather(*(ask(folder, one) for one in asked)) for row in rows]
 
 
 @app.command("set")

@@ -116,5 +116,4 @@ class Qthresh(Program):
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports, classes and flows."""
-        del switch
-        return await view.read_rows(reading)
+        return await view.read_rows(reading, switch)

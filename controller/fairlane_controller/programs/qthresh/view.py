@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row
+from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row, SwitchState
 
 from fairlane_controller.programs.qthresh import names
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.flows import PROTOCOLS
 from fairlane_controller.programs.qthresh.loop_state import POLICIES, LoopState, loop_state_of
-from fairlane_controller.programs.qthresh.policies import Policy, PortLimit
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, why_no_lanes
 from fairlane_controller.programs.qthresh.routes import Routes
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
@@ -56,6 +56,8 @@ POLICY = Kind(
         Column("effective_packets", "effective", "packets", "(Qthresh · weight) >> 8: a flow without a weight of its own", wide=True),
         Column("manual", "manual", doc="1 when a person set the threshold, 0 when the loop decides.", value_type=bool, wide=True, metric="fairlane_threshold_manual"),
         Column("traffic_class", "class", value_type=int, wide=True),
+        Column("lanes", "lanes", doc="queues that flows have for themselves, with the scheme lanes", value_type=int, wide=True),
+        Column("why_no_lanes", "why no lanes", doc="why a port with the scheme lanes has one queue", wide=True),
     ),
     plural="policies",
     brief=True,
@@ -89,14 +91,14 @@ FLOW = Kind(
 KINDS = (POLICY, FLOW)
 
 
-async def read_rows(reading: Reading) -> list[Row]:
+async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
     """Managed ports, their classes, and all flows."""
     limits = [PortLimit.from_entry(entry) for entry in await reading.table(names.TABLE_PORT_LIMIT)]
     policies = [p for p in map(Policy.from_entry, await reading.table(names.TABLE_POLICY)) if p is not None]
     policies.sort(key=lambda policy: policy.key)
     ports = await _read_ports(reading, sorted(limits, key=lambda limit: limit.port))
     state = _read_loop_state(reading)
-    classes = [_class_row(reading.switch, policy, state) for policy in policies]
+    classes = [_class_row(reading.switch, policy, state, switch) for policy in policies]
     for row in classes:
         if row.port in ports:
             shown = {column.name: row.values.get(column.name) for column in COLUMNS if column.name in row.values}
@@ -136,25 +138,28 @@ async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | N
     return found
 
 
-def _class_row(switch: str, policy: Policy, state: LoopState | None) -> Row:
+def _class_row(name: str, policy: Policy, state: LoopState | None, switch: SwitchState | None) -> Row:
     qthresh = policy.qthresh_packets if policy.is_limited else None
-    settings = state.policy(switch, policy.port, policy.traffic_class) if state is not None else None
+    settings = (state or LoopState()).policy(name, policy.port, policy.traffic_class)
+    shares_queue = policy.scheme is Scheme.LANES and not policy.lanes.own
     effective = None
     if qthresh is not None:
         try:
             effective = qthresh * names.encode_weight(policy.weight) >> 8
         except FairlaneError:
             effective = None  # others may have written any weight
-    mode = settings.mode.value if settings is not None and qthresh is not None else None
+    mode = settings.mode.value if state is not None and qthresh is not None else None
     values = {
         "traffic_class": policy.traffic_class,
         "scheme": policy.scheme.value,
         "qthresh_packets": qthresh,
-        "weight": settings.weight if settings is not None and qthresh is None else policy.weight,
+        "weight": settings.weight if qthresh is None else policy.weight,
         "effective_packets": effective,
         "mode": mode,
         "manual": None if mode is None else mode == "manual",
-        "k": settings.k if settings is not None else None,
+        "k": settings.k,
+        "lanes": policy.lanes.own if policy.scheme is Scheme.LANES else None,
+        "why_no_lanes": why_no_lanes(switch.port(policy.port) if switch else None) if shares_queue else None,
     }
     return Row(policy.port, values, "policy", str(policy.traffic_class))
 
