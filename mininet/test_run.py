@@ -95,14 +95,14 @@ def test_gfr_runs_with_the_configuration_beside_its_topology(tmp_path: Path) -> 
     assert "5 packets transmitted, 5 received, 0% packet loss" in said, said
     shown = json.loads(said[said.index("{\n") : said.rindex("}") + 1])
     vcs = {vc["vc"]: vc for vc in shown["vcs"]}
-    assert {name: vc["accepted_frames"] for name, vc in vcs.items()} == {
+    assert {name: vc["accepted_packets"] for name, vc in vcs.items()} == {
         "vc1": 0,
         "vc2": 0,
         "vc3": 5,
         "vc4": 0,
         "vc5": 0,
     }
-    assert vcs["vc3"]["refused_frames"] == 0
+    assert vcs["vc3"]["refused_packets"] == 0
     assert (shown["port"], shown["scheme"], shown["qt_cells"]) == (6, "proposed", 0)
 
 

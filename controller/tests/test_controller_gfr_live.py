@@ -89,11 +89,11 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     assert result["via"] == "direct"
     assert result["written"]["s1"] == 1 + 2 + 3 + 3 + 9
     (port,) = switch.json("gfr", "show")
-    assert (port["scheme"], port["queues"], port["n"], port["lbo_cells"]) == ("proposed", "fifo", 2, 1000)
+    assert (port["scheme"], port["queues"], port["active_vcs"], port["lbo_cells"]) == ("proposed", "fifo", 2, 1000)
     one, two = port["vcs"]
     assert (one["vc"], one["mcr_bps"], one["w_bps"], one["slot"]) == ("vc1", 2e6, 24_920_000, 0)
-    assert (two["vc"], two["accepted_frames"], two["verdicts"]) == ("vc2", 0, {})
-    registers = (port["qt_cells"], one["q_cells"], one["r_bps"])
+    assert (two["vc"], two["accepted_packets"], two["verdicts"]) == ("vc2", 0, {})
+    registers = (port["waiting_cells"], one["waiting_cells"], one["rate_bps"])
     assert registers == ((None, None, None) if switch.target == "bmv2" else (0, 0, 0.0))
     assert "QT" in switch.fairlane("gfr", "show")
     assert switch.json("gfr", "apply", file_of(switch))["written"] == {"s1": 0}
@@ -117,7 +117,7 @@ def test_vcs_are_added_changed_and_removed(switch: LiveSwitch) -> None:
     )
     (port,) = switch.json("gfr", "show")
     assert [vc["vc"] for vc in port["vcs"]] == ["vc1", "vc2", "gold"]
-    assert port["n"] == 3
+    assert port["active_vcs"] == 3
     assert (
         switch.json("gfr", "vc", "set", "gold", "--mcr", "7Mbit")["written"]["s1"] == 4
     )  # three shares and gold's meter
@@ -207,7 +207,7 @@ def test_the_loop_keeps_n_and_takes_changes(switch: LiveSwitch) -> None:
         assert port["active"] == ["vc1", "vc2"]
         wait_until("both VCs to be found silent", lambda: switch.loop_status()["ports"][0]["active"] == [])
         (port,) = switch.json("gfr", "show")
-        assert (port["n"], [vc["active"] for vc in port["vcs"]]) == (1, [False, False])
+        assert (port["active_vcs"], [vc["active"] for vc in port["vcs"]]) == (1, [False, False])
         result = switch.json("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
         assert result["via"] == "loop"
         assert result["written"]["s1"] >= 3

@@ -13,14 +13,11 @@ from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.live.pictures import need_program, take_two
 from fairlane_controller.programs.gfr.cli_vc import vc_app
 from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateAt, RateForm, read_config
-from fairlane_controller.programs.gfr.reads import read_active, read_ports
 from fairlane_controller.programs.gfr.store import GfrStore
-from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.units import counted, format_rate, parse_count
 
 app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
@@ -109,25 +106,26 @@ def show(
     Examples: `fairlane gfr show`, `fairlane gfr show --config`
     """
     targets = gfr_topology(state)
-    run = targets.need_run()
     if config:
-        print_json(GfrStore(run.folder).state.config.model_dump(mode="json"))
+        print_json(GfrStore(targets.folder).state.config.model_dump(mode="json"))
         return
-    rows = asyncio.run(_read(run, targets.loop_folder))
+    snapshot = need_program(asyncio.run(take_two(targets, 0))[0], "gfr")
+    ports: list[dict[str, Any]] = [
+        {**row.to_json(), "vcs": [one.to_json() for one in snapshot.objects if (one.switch, one.port) == (row.switch, row.port)]}
+        for row in snapshot.managed_ports
+    ]  # fmt: skip
     if as_json:
-        print_json(rows)
+        print_json(ports)
         return
-    if not rows:
+    if not ports:
         console.print("no port is managed: give ports and VCs with `fairlane gfr apply FILE`", markup=False)
-    for row in rows:
-        bounds = ", ".join(f"{n.upper()} {row[f'{n}_cells']}" for n in ("lbo", "hbo", "qmax") if row[f"{n}_cells"])
-        active = "" if row["n"] is None else f", N {row['n']}"
-        title = f"{row['switch']}:{row['port']}: {row['scheme']} ({row['queues']}), QT {_cell(row['qt_cells'])} cells of {bounds}{active}"
+    for row in ports:
+        bounds = ", ".join(f"{title} {row[key]}" for key, title in _BOUNDS.items() if row[key])
+        title = f"{row['switch']}:{row['port']}: {row['scheme']} ({row['queues']}), QT {_cell(row['waiting_cells'])} cells of {bounds}, N {_cell(row['active_vcs'])}"
         print_table(title, _COLUMNS, [_line(vc) for vc in row["vcs"]], empty="no VC")
-        if row["no_vc"]["verdicts"]:
-            console.print(f"frames of no VC: {_verdicts(row['no_vc'])}", markup=False)
 
 
+_BOUNDS = {"lbo_cells": "LBO", "hbo_cells": "HBO", "capacity_cells": "QMAX"}
 _COLUMNS = ("VC", "active", "slot", "MCR", "w_i", "r_i", "Q_i", "arrived", "accepted", "refused", "verdicts (CLP 0+1)")
 
 
@@ -136,42 +134,16 @@ def _line(vc: dict[str, Any]) -> tuple[object, ...]:
         vc["vc"],
         {None: "-", True: "yes", False: "no"}[vc["active"]],
         vc["slot"],
-        format_rate(vc.get("mcr_bps")),
+        format_rate(vc["mcr_bps"]),
         format_rate(vc["w_bps"]),
-        format_rate(vc["r_bps"]),
-        _cell(vc["q_cells"]),
-        vc["arrived_frames"],
-        vc["accepted_frames"],
-        vc["refused_frames"],
-        _verdicts(vc),
+        format_rate(vc["rate_bps"]),
+        _cell(vc["waiting_cells"]),
+        vc["arrived_packets"],
+        vc["accepted_packets"],
+        vc["refused_packets"],
+        ", ".join(f"{name} {v.get('clp0', 0)}+{v.get('clp1', 0)}" for name, v in vc["verdicts"].items()) or "-",
     )
-
-
-def _verdicts(row: dict[str, Any]) -> str:
-    verdicts: dict[str, dict[str, int]] = row["verdicts"]
-    return ", ".join(f"{name} {v.get('clp0', 0)}+{v.get('clp1', 0)}" for name, v in verdicts.items()) or "-"
 
 
 def _cell(value: int | None) -> str:
     return "-" if value is None else str(value)
-
-
-async def _read(run: RunState, loop_folder: Path | None) -> list[dict[str, Any]]:
-    """What every switch with a managed port says now, and which VCs a running loop holds to be active (None without one)."""
-    force = GfrStore(run.folder).state
-    said = {
-        seat.key: {"mcr_bps": vc.mcr} for seat in force.allocation.seats if (vc := force.config.vc(seat.vc)) is not None
-    }
-
-    async def read_switch(name: str) -> list[dict[str, Any]]:
-        async with SwitchClient(endpoint_of(run.switch(name))) as client:
-            return await read_ports(client, force.allocation, said)
-
-    names = [switch.name for switch in run.switches]
-    active = await read_active(loop_folder) or {}
-    rows = [row for rows in await asyncio.gather(*(read_switch(name) for name in names)) for row in rows]
-    for row in rows:
-        known = active.get((row["switch"], row["port"]))
-        for vc in row["vcs"]:
-            vc["active"] = None if known is None else vc["vc"] in known
-    return rows

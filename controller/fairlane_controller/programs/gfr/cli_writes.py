@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from fairlane_controller import history
@@ -14,8 +15,9 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.change import change_config, config_before, plan_of
 from fairlane_controller.programs.gfr.deploy import apply_plan
 from fairlane_controller.programs.gfr.names import PROGRAM
-from fairlane_controller.programs.gfr.reads import read_active
+from fairlane_controller.programs.gfr.paths import Place
 from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.setup import endpoint_of
@@ -58,10 +60,18 @@ def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
     return asyncio.run(work())
 
 
+async def _read_active(loop_folder: Path | None) -> dict[Place, list[str]] | None:
+    """Names of the active VCs of each managed port, as a running loop holds them; None without one: all of them are."""
+    if loop_folder is None:
+        return None
+    status = await ask(loop_folder, {"op": "status"})
+    return {(agent["switch"], port["port"]): port["active"] for agent in status for port in agent["ports"]}
+
+
 async def _dry(targets: Targets, request: dict[str, Any]) -> list[DryResult]:
     run: RunState = targets.need_run()
     plan = plan_of(run, GfrStore(run.folder), request)
-    active = await read_active(targets.loop_folder)
+    active = await _read_active(targets.loop_folder)
 
     async def try_switch(name: str) -> DryResult:
         async with DryClient(endpoint_of(run.switch(name))) as client:

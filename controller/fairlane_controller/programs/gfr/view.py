@@ -20,6 +20,7 @@ CELL_OVERHEAD = 53 / 48
 
 COLUMNS = (
     Column("scheme", "scheme"),
+    Column("queues", "queues", doc="wrr: a queue a VC; fifo: one", wide=True),
     Column("waiting_cells", "QT", "cells", "Cells that wait at the port (QT).", plot="queue", metric="fairlane_queue_cells"),
     Column("lbo_cells", "LBO", "cells", "low buffer occupancy", plot="control"),
     Column("hbo_cells", "HBO", "cells", "high buffer occupancy", plot="control"),
@@ -95,6 +96,7 @@ async def read_rows(reading: Reading) -> list[Row]:
         scheme, args = (action.name, action.args) if isinstance(action, P4TableAction) else (None, {})
         values = {
             "scheme": scheme,
+            "queues": "wrr" if args.get("per_vc_queue") else "fifo",
             "waiting_cells": port_cells[port] if port_cells is not None else None,
             "lbo_cells": args.get("lbo"),
             "hbo_cells": args.get("hbo"),
