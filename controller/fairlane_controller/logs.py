@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Generator
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from enum import Enum
@@ -31,6 +33,8 @@ _WARNINGS = (
     "config_waits",
 )
 _FIELDS = "fields_of_the_event"
+WARN_EVERY_S = 10.0
+"""Of a warning that repeats."""
 
 
 class LogFormat(str, Enum):
@@ -67,6 +71,26 @@ def warn(text: str) -> None:
         print(f"fairlane: warning: {text}", file=sys.stderr)
 
 
+class RateLimitedLog:
+    """Warns in `log`; a warning that repeats comes at most every `WARN_EVERY_S`, with the number of repetitions that were left out."""
+
+    def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._clock = clock
+        self._last_s: dict[str, float] = {}
+        self._left_out: Counter[str] = Counter()
+
+    def __call__(self, kind: str, text: str) -> None:
+        """Warn of `text`, which repeats what was said of the same `kind`."""
+        now_s = self._clock()
+        if now_s - self._last_s.get(kind, -WARN_EVERY_S) < WARN_EVERY_S:
+            self._left_out[kind] += 1
+            return
+        self._last_s[kind] = now_s
+        left_out = self._left_out.pop(kind, 0)
+        self._log.warning("%s%s", text, f" ({left_out} more since the last line)" if left_out else "")
+
+
 @contextmanager
 def printed(
     form: LogFormat = LogFormat.TEXT, level: LogLevel = LogLevel.WARNING, stream: TextIO | None = None
@@ -87,27 +111,27 @@ def printed(
 
 
 def _parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    time = (
+    timestamp = (
         datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
     )
     fields = cast("dict[str, Any]", getattr(record, _FIELDS, {}))
     shown = {key: value for key, value in fields.items() if key not in ("why", "message")}
     if record.exc_info and record.exc_info[1] is not None:
         shown["error"] = repr(record.exc_info[1])
-    return time, shown
+    return timestamp, shown
 
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        time, fields = _parts(record)
+        timestamp, fields = _parts(record)
         shown = "".join(f" {key}={json.dumps(value, default=str)}" for key, value in fields.items())
-        return f"{time} {record.levelname:>7} {record.name}: {record.getMessage()}{shown}"
+        return f"{timestamp} {record.levelname:>7} {record.name}: {record.getMessage()}{shown}"
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        time, fields = _parts(record)
-        own = {"timestamp": time, "level": record.levelname, "target": record.name, "message": record.getMessage()}
+        timestamp, fields = _parts(record)
+        own = {"timestamp": timestamp, "level": record.levelname, "target": record.name, "message": record.getMessage()}
         # Fields that have the name of one of those keep theirs with a mark behind it.
         more = {f"{key}_" if key in own else key: value for key, value in fields.items()}
         return json.dumps({**own, **more}, default=str)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from fairlane_controller.web.connections import Limits
 from fuzz_tools import BYTES, changed, explore
 from hypothesis import strategies as st
 from test_controller_web_connections import MALFORMED, closed, connect, get, server
@@ -24,7 +23,7 @@ def explore_web(examples: int, seed: int) -> None:
     """One connection an input, on one server."""
 
     async def work() -> None:
-        async with server(Limits(idle_s=2.0)) as port:
+        async with server(idle_s=2.0) as port:
             await asyncio.to_thread(explore, lambda given: one(port, given), inputs, examples, seed)
 
     loop: list[asyncio.AbstractEventLoop] = []

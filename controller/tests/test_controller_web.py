@@ -183,6 +183,35 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+async def test_a_viewer_who_takes_nothing_is_let_go(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane_controller.web.server.WRITE_TIMEOUT_S", 0.2)
+    async with page_of(switch) as (_, url, hub):
+        plain = hub.feed
+
+        async def feed(name: str | None) -> Any:
+            given = await plain(name)
+            monkeypatch.setattr(given, "messages", much)
+            return given
+
+        async def much() -> AsyncGenerator[tuple[str, str]]:
+            while True:
+                yield "frame", "x" * 1_000_000
+
+        monkeypatch.setattr(hub, "feed", feed)
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]), limit=1)
+        writer.write(b"GET /api/stream?topology=lab HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        end = asyncio.get_running_loop().time() + TIMEOUT_S
+        while not hub.viewers:
+            await asyncio.sleep(0.01)
+        while hub.viewers:
+            assert asyncio.get_running_loop().time() < end
+            await asyncio.sleep(0.02)
+        answer = await asyncio.wait_for(reader.read(), TIMEOUT_S)
+        assert not answer.endswith(b"0\r\n\r\n"), "its connection was ended, not its answer"
+        writer.close()
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
     async with page_of(switch) as (session, url, _):
         stream = await session.get(f"{url}/api/stream?topology=lab")

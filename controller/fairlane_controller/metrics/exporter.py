@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -17,9 +18,9 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
+from fairlane_controller.logs import ROOT, RateLimitedLog
 from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.web.connections import RateLimitedLog
 from fairlane_controller.web.listen import Listen
 from fairlane_controller.web.server import guard, served
 
@@ -71,7 +72,7 @@ class Exporter:
         self._find = find
         self._event_log = event_log
         self._listen = listen
-        self._say = RateLimitedLog()
+        self._warn = RateLimitedLog(logging.getLogger(f"{ROOT}.metrics"))
         self._topologies: dict[str, _Topology] = {}
 
     def app(self) -> web.Application:
@@ -112,7 +113,7 @@ class Exporter:
         pictures = list(await asyncio.gather(*(topology.picture() for topology in chosen)))
         for topology in chosen:
             if topology.problem is not None:
-                self._say(topology.name, f"topology {topology.name}: {topology.problem.message}")
+                self._warn(topology.name, f"topology {topology.name}: {topology.problem.message}")
         return pictures
 
     async def close(self) -> None:

@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler, Middleware
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.web.connections import Connections, HttpLog, Limits
+from fairlane_controller.logs import ROOT, RateLimitedLog
 from fairlane_controller.web.hub import Hub
 from fairlane_controller.web.listen import Listen
 
 STATIC = Path(__file__).parent / "static"
 WRITE_TIMEOUT_S = 10.0
 """A viewer who takes nothing for so long is let go."""
+IDLE_S = 20.0
+"""A connection without a request for so long is closed."""
+HANDSHAKE_S = 5.0
+"""What a TLS handshake may take."""
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 HEADERS: Mapping[str, str] = {
@@ -115,37 +121,56 @@ class PageServer:
             async for event, data in messages:
                 text = f"event: {event}\ndata: {data}\n\n"
                 await asyncio.wait_for(answer.write(text.encode()), WRITE_TIMEOUT_S)
-        except (ConnectionError, TimeoutError, asyncio.TimeoutError):
-            pass  # it went away, or takes nothing
+        except ConnectionError:
+            pass  # it went away
+        except (TimeoutError, asyncio.TimeoutError):
+            if request.transport is not None:  # it takes nothing, so it would not take the end of the answer either
+                request.transport.abort()
         finally:
             feed.viewers -= 1
             await messages.aclose()
         return answer
 
 
+class _HttpLog(logging.LoggerAdapter[logging.Logger]):
+    """What aiohttp logs: a request that is no HTTP is one line of warning, not a fault of ours with a traceback."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.getLogger(f"{ROOT}.web"), {})
+        self._warn = RateLimitedLog(self.logger)
+
+    def exception(self, msg: object, *args: object, **kwargs: Any) -> None:  # type: ignore[override]
+        problem = kwargs.get("exc_info")
+        if isinstance(problem, HttpProcessingError):
+            words = " ".join(str(problem.message).split())[:200]
+            self._warn("request", f"a client's request was refused: {problem.code} {words}")
+        else:
+            self.error(msg, *args, exc_info=problem)
+
+
 @contextlib.asynccontextmanager
-async def served(app: web.Application, listen: Listen, limits: Limits | None = None) -> AsyncGenerator[int]:
+async def served(app: web.Application, listen: Listen) -> AsyncGenerator[int]:
     """The application while inside; gives the port. Raises BAD_INPUT when the address cannot be had."""
-    runner: web.AppRunner
-
-    def protocol() -> asyncio.Protocol:
-        assert runner.server is not None
-        return runner.server()
-
-    connections = Connections(protocol, listen.tls, limits or Limits())
-    app.middlewares.insert(0, connections.middleware())
-    logger: Any = HttpLog(connections.say)  # aiohttp calls three methods of it
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, logger=logger)
+    logger: Any = _HttpLog()  # aiohttp calls three methods of it
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_S, logger=logger)
     await runner.setup()
+    assert runner.server is not None
     try:
-        try:
-            port = await connections.start(listen.host, listen.port)
+        try:  # not web.TCPSite, which knows no time limit of the handshake
+            server = await asyncio.get_running_loop().create_server(
+                runner.server,
+                listen.host,
+                listen.port,
+                ssl=listen.tls,
+                ssl_handshake_timeout=HANDSHAKE_S if listen.tls else None,
+            )
         except OSError as ex:
             raise FairlaneError(
                 ErrorCode.BAD_INPUT, f"cannot listen on {listen.host}:{listen.port}: {ex.strerror or ex}"
             ) from None
-        yield port
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
     finally:
-        await connections.close()
         await runner.cleanup()
-        connections.abort()
