@@ -1,16 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""finsy's switch connection with bounded memory: what comes faster than it is handled is counted and let go, undecoded."""
+"""finsy's switch connection with bounded memory: what comes faster than it is handled is counted and let go, undecoded.
+
+All that we override in finsy, or reach into, is here, so its version is pinned (controller/pyproject.toml). A new version is looked
+through for these names:
+
+| of finsy | why |
+|---|---|
+| `Switch`, which is final | there is no other place for the overrides |
+| `Switch._stream_digest_message` (overridden), `_digest_queues` | finsy decodes each digest list first and then drops it without a count where its queue is full |
+| `Switch._start_gnmi` (overridden) | finsy subscribes to every port with each connection |
+| `Switch._p4client` | requests that finsy has no method for: the cookie, a ping with a time limit |
+| `P4Client._stub`, `Switch._arbitrator` | a read with a time limit, whose answer may be of any size and is decoded in pieces |
+| `GRPCOptions.to_native` (overridden) | finsy takes messages of 4 MB at most |
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any, cast
 
 import grpc
 from finsy import GRPCStatusCode, P4ClientError, P4Schema, Switch
 from finsy.grpcutil import GRPCOptions, grpc_channel
+from finsy.p4client import P4Client
 from finsy.p4entity import P4DigestList, P4Entity, decode_entity, encode_entities
 from finsy.p4schema import P4BitsType, P4StructType
 from finsy.proto import p4r, p4r_grpc
@@ -93,10 +107,7 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         """All that a read finds. The answers are taken in first and decoded then, a piece at a time: so a table of 65,536
         entries neither holds up the rest of the loop nor runs into the deadline while we are at work; `on_progress` is called
         with each piece that came, or was decoded. Raises P4ClientError."""
-        client = self._p4client
-        stub = client._stub if client is not None else None  # pyright: ignore[reportPrivateUsage]
-        if stub is None:
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {self.name} is not connected")
+        stub = connected(self)._stub  # pyright: ignore[reportPrivateUsage]
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self.p4info))
         self._arbitrator.complete_request(request)
         try:
@@ -127,18 +138,21 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
 
     async def ping(self, timeout_s: float) -> None:
         """One small request; raises SWITCH_UNREACHABLE (TimeoutError's sentence) or P4ClientError when it is not answered."""
-        client = self._p4client
-        if client is None:
-            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {self.name} is not connected")
         try:
-            await asyncio.wait_for(
-                cast("Awaitable[Any]", client.request(cast("Any", p4r.CapabilitiesRequest()))), timeout_s
-            )
+            await asyncio.wait_for(connected(self).request(p4r.CapabilitiesRequest()), timeout_s)
         except (TimeoutError, asyncio.TimeoutError):
             raise FairlaneError(
                 ErrorCode.SWITCH_UNREACHABLE,
                 f"switch {self.name} at {self.address} does not answer within {timeout_s:g} s: the connection is silent",
             ) from None
+
+
+def connected(switch: Switch) -> P4Client:
+    """finsy's client of an open connection, for requests that its switch has no method for; raises SWITCH_UNREACHABLE without one."""
+    client = switch._p4client  # pyright: ignore[reportPrivateUsage]
+    if client is None or client._stub is None:  # pyright: ignore[reportPrivateUsage]
+        raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {switch.name} is not connected")
+    return client
 
 
 def plain_members(schema: P4Schema, name: str) -> list[str] | None:

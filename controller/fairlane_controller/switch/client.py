@@ -36,7 +36,7 @@ from finsy.proto import p4r
 from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.switch.bounded import BoundedSwitch
+from fairlane_controller.switch.bounded import BoundedSwitch, connected
 from fairlane_controller.switch.faults import Refusal, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles, check_handshake, speaks_tls
 
@@ -364,10 +364,8 @@ class SwitchClient:
         request = p4r.GetForwardingPipelineConfigRequest(
             device_id=self.endpoint.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
         )
-        client = self.switch._p4client  # pyright: ignore[reportPrivateUsage]
-        assert client is not None
         try:
-            config = (await client.request(request)).config
+            config = (await connected(self.switch).request(request)).config
         except P4ClientError as ex:
             if ex.is_pipeline_missing:
                 return None
