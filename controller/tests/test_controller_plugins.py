@@ -76,7 +76,7 @@ print(len(known_parts()), find_part("red").program.name)
 
 
 def forget() -> None:
-    for cached in (installed_programs, loaded_programs, config_model, loop_model):
+    for cached in (installed_programs, load_program.__globals__["_usable"], loaded_programs, config_model, loop_model):
         cached.cache_clear()
 
 
@@ -118,6 +118,36 @@ def test_a_broken_one_breaks_itself_only(install: Install, text: str, capsys: py
     with pytest.raises(FairlaneError, match=r"program 'stranger'.*strange_module:Stranger") as told:
         load_program("stranger")
     assert told.value.code is ErrorCode.BAD_FILE
+
+
+LOADED_FOR = """
+import sys
+from fairlane_controller.program.registry import find_program
+found = find_program({tables!r}, {named!r})
+print(found and found.name, *(name for name in sys.modules if name.startswith("fairlane_controller.programs.") and name.endswith(".program")))
+"""
+
+
+def test_of_a_topology_that_names_its_program_no_other_one_is_loaded(install: Install) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(install(BROKEN["ends the process"]))}
+    code = LOADED_FOR.format(tables=load_program("red").tables, named="red")
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("red fairlane_controller.programs.red.program\n", "")
+
+
+def test_a_topology_s_own_program_that_cannot_be_loaded_is_left_out(
+    install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(BROKEN["is not there"])
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "program.py").write_text("import nothing_of_that_name\n")
+    for named in (str(folder), "stranger"):
+        assert find_program(["strange"], named) is None
+        assert find_program(load_program("red").tables, named) is load_program("red"), "another one runs there"
+    warnings = capsys.readouterr().err.splitlines()
+    assert [text.endswith("; it is left out") for text in warnings] == [True, True], warnings
+    assert find_program(["strange"], "of nobody") is None
 
 
 def test_one_that_is_well_is_known_like_ours(install: Install, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -48,15 +48,19 @@ def load_program(name: str) -> Program:
 
 
 @cache
+def _usable(name: str) -> Program | None:
+    """The program of a name or in a folder; None, after one warning, where it cannot be loaded: it breaks nothing but itself."""
+    try:
+        return load_program(name)
+    except FairlaneError as ex:
+        warn(f"{ex.message}; it is left out")
+        return None
+
+
+@cache
 def loaded_programs() -> tuple[Program, ...]:
-    """The programs that have names. One that another package brings and that cannot be loaded is left out, with a warning."""
-    found: list[Program] = []
-    for name in program_names():
-        try:
-            found.append(load_program(name))
-        except FairlaneError as ex:
-            warn(f"{ex.message}; it is left out")
-    return tuple(found)
+    """The programs that have names, but for those that cannot be loaded."""
+    return tuple(one for name in program_names() if (one := _usable(name)) is not None)
 
 
 def folder_program(name: str) -> tuple[Program, ...]:
@@ -133,11 +137,18 @@ def _made(found: type[Program], where: str) -> Program:
 def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     """The program that a switch with these tables runs, by the tables of its contract; None: none of ours.
 
-    `named` is what its topology names, which may be a folder.
+    `named` is what its topology names, which may be a folder. It is looked at first, and no other one is loaded when it is that.
     """
     names = set(tables)
-    programs = [*folder_program(named), *loaded_programs()]
-    return next((one for one in programs if one.tables and one.missing_table(names) is None), None)
+    programs = (_usable(name) for name in _names_from(named))
+    return next((one for one in programs if one is not None and one.tables and one.missing_table(names) is None), None)
+
+
+def _names_from(named: str) -> Iterator[str]:
+    """The names of all programs, `named` first where it is a program's."""
+    if is_folder(named) or named in built_in_names() or named in installed_programs():
+        yield named
+    yield from program_names()
 
 
 def runs_program(name: str, tables: Iterable[str]) -> bool:

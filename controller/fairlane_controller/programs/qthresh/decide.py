@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh import model as qthresh
+
+if TYPE_CHECKING:  # `status` decides nothing
+    from fairlane_controller.measure.port import PortMeasurement
 
 LANE_MIN_PACKETS = 4
 """A lane holds at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""
