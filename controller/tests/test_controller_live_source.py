@@ -120,19 +120,24 @@ async def test_a_flow_is_at_its_new_port_after_its_route_has_changed(
         )
 
 
-async def test_one_request_a_snapshot(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_few_requests_in_the_first_snapshot_and_one_in_those_after_the_second(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First the tables, the program's cells, the columns' cells, those of all programs; then all at once."""
     await put_flows(switch, [flow_entry("10.0.1.1", 0)])
+    reads: list[int] = []
+    plain = SwitchClient.read_all
+
+    async def counted(self: SwitchClient, entities: Any, on_progress: Callable[[], None] = lambda: None) -> Any:
+        reads.append(len(entities))
+        return await plain(self, entities, on_progress)
+
+    monkeypatch.setattr(SwitchClient, "read_all", counted)
     async with source_of(switch) as source:
-        for _ in range(2):
-            await source.snapshot()
-        reads: list[int] = []
-        plain = SwitchClient.read_all
-
-        async def counted(self: SwitchClient, entities: Any, on_progress: Callable[[], None] = lambda: None) -> Any:
-            reads.append(len(entities))
-            return await plain(self, entities, on_progress)
-
-        monkeypatch.setattr(SwitchClient, "read_all", counted)
+        await source.snapshot()
+        assert len(reads) <= (4 if switch.target == "embedded" else 5), reads  # BMv2 refuses registers once
+        await source.snapshot()
+        del reads[:]
         for _ in range(3):
             await source.snapshot()
     assert len(reads) == 3, reads

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +53,11 @@ async def read_sample(program: Program | None, reading: BatchReading, place: Pla
     own = {row.port: row.values for row in rows if not row.kind and row.port is not None}
     states = {port.port: port for port in place.state.ports} if place.state else {}
     ports = sorted({*states, *own})
-    drops = await _drops(program, reading, place.name, ports) if COUNTER_DROPS in counters else []
+    drops, sent = await asyncio.gather(
+        _drops(program, reading, place.name, ports if COUNTER_DROPS in counters else []),
+        reading.counters(COUNTER_PASSED, ports if COUNTER_PASSED in counters else []),
+    )
     drops += [_object_drop(place.name, row, reading) for row in rows if row.kind == DROP_KIND and row.values["packets"]]
-    sent = await reading.counters(COUNTER_PASSED, ports) if COUNTER_PASSED in counters else {}
     knows_drops = any(reason.in_queue for reason in reasons_of(program).values())
     found: list[PortRow] = []
     for port in ports:

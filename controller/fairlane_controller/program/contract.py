@@ -12,6 +12,7 @@ is the inverse: what is in force, as a `Config`.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import inspect
 from abc import ABC, abstractmethod
@@ -295,5 +296,6 @@ class Program:
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """The values of ports and objects of a switch; `columns` with a `counter` or `reason` are filled by the core."""
         del switch
-        current = {entry_key(entry): entry for table in self.tables for entry in await reading.table(table)}
+        tables = await asyncio.gather(*map(reading.table, self.tables))
+        current = {entry_key(entry): entry for table in tables for entry in table}
         return [Row(port) for port in sorted(self.ports_of(reading.switch, current))]

@@ -6,6 +6,7 @@ The distributions are those of SP-PIFO's evaluation (Alcoz et al., NSDI 2020, se
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -116,7 +117,8 @@ class RankProgram(PortProgram):
         numbers = [row.port for row in ports if row.port is not None]
         cells = [port * RANKS_SHOWN + rank for port in numbers for rank in range(RANKS_SHOWN)]
         names = {"arrivals": "rank_arrivals", "drops": "rank_drops", "inversions": "rank_inversions"}
-        read = {name: await reading.counters(counter, cells) for name, counter in names.items()}
+        found = await asyncio.gather(*(reading.counters(counter, cells) for counter in names.values()))
+        read = dict(zip(names, found, strict=True))
         for cell in cells:
             if read["arrivals"][cell].packet_count:
                 values = {name: read[name][cell].packet_count for name in names}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a switch again and again with few requests: what the last reading asked for is read at once; registers only where the
-target reads them."""
+"""Reading a switch again and again with few requests: what the last reading asked for is read at once, and so is what is asked for at
+once; registers only where the target reads them."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
@@ -41,6 +42,10 @@ class BatchReading:
         self._asked: dict[_Key, P4Entity] = {}
         self._read: dict[_Key, Any] = {}
         self._kept: dict[str, tuple[float, list[P4TableEntry]]] = {}
+        self._next: dict[_Key, P4Entity] = {}
+        "What the next request asks for."
+        self._requesting: asyncio.Task[None] | None = None
+        "The request that is about to be sent."
 
     @property
     def switch(self) -> str:
@@ -77,41 +82,61 @@ class BatchReading:
 
     async def _cells(self, kind: Any, name: str, indices: Iterable[int]) -> dict[int, Any]:
         keys: dict[int, _Key] = {index: (kind, name, index) for index in indices}
-        await self._need({key: kind(name, index=index) for index, key in keys.items() if key not in self._asked})
+        await self._need(
+            {
+                key: kind(name, index=index)
+                for index, key in keys.items()
+                if not (key in self._asked and key in self._read)
+            }
+        )
         return {index: self._read[key] for index, key in keys.items() if key in self._read}
 
     async def _need(self, wanted: Mapping[_Key, P4Entity], *, again: bool = True) -> None:
         if again:
             self._asked.update(wanted)
-        await self._request({key: entity for key, entity in wanted.items() if key not in self._read})
+        new = {key: entity for key, entity in wanted.items() if key not in self._read}
+        if not new:
+            return
+        self._next.update(new)
+        if self._requesting is None or self._requesting.done():
+            self._requesting = asyncio.get_running_loop().create_task(self._request_next())
+        await self._requesting
+
+    async def _request_next(self) -> None:
+        """One request for all who ask in the same turn of the event loop."""
+        await asyncio.sleep(0)
+        wanted, self._next, self._requesting = self._next, {}, None
+        await self._request(wanted)
 
     async def _request(self, wanted: Mapping[_Key, P4Entity]) -> None:
         if not self.reads_registers:
             wanted = {key: entity for key, entity in wanted.items() if key[0] is not P4RegisterEntry}
-        for kind, name, index in wanted:
-            empty: Any = [] if index < 0 else P4CounterData() if kind is P4CounterEntry else 0
-            self._read[(kind, name, index)] = empty
+        read: dict[_Key, Any] = {
+            key: [] if key[2] < 0 else P4CounterData() if key[0] is P4CounterEntry else 0 for key in wanted
+        }
         entities = list(wanted.values())
         try:
             for start in range(0, len(entities), CELLS_A_READ):
                 for entity in await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress):
-                    self._take(entity)
+                    _take(entity, read)
         except P4ClientError as ex:
             has_registers = any(key[0] is P4RegisterEntry for key in wanted)
             if ex.code != GRPCStatusCode.UNIMPLEMENTED or not has_registers:
                 raise translate(ex, str(self._client.endpoint)) from None
             self.reads_registers = False
             await self._request(wanted)
-
-    def _take(self, entity: Any) -> None:
-        if isinstance(entity, P4TableEntry):
-            self._read.setdefault((P4TableEntry, entity.table_id, -1), []).append(entity)
-        elif isinstance(entity, P4CounterEntry):
-            self._read[(P4CounterEntry, str(entity.counter_id), int(entity.index or 0))] = (
-                entity.data or P4CounterData()
-            )
-        elif isinstance(entity, P4RegisterEntry):
-            self._read[(P4RegisterEntry, str(entity.register_id), int(entity.index or 0))] = int(entity.data or 0)  # type: ignore[arg-type]
+            return
+        self._read |= read
 
     def _on_progress(self) -> None:
         self.progress += 1
+
+
+def _take(entity: Any, read: dict[_Key, Any]) -> None:
+    """Put what was answered where it belongs."""
+    if isinstance(entity, P4TableEntry):
+        read.setdefault((P4TableEntry, entity.table_id, -1), []).append(entity)
+    elif isinstance(entity, P4CounterEntry):
+        read[(P4CounterEntry, str(entity.counter_id), int(entity.index or 0))] = entity.data or P4CounterData()
+    elif isinstance(entity, P4RegisterEntry):
+        read[(P4RegisterEntry, str(entity.register_id), int(entity.index or 0))] = int(entity.data or 0)  # type: ignore[arg-type]

@@ -160,7 +160,8 @@ class Row:
 
 class Reading(Protocol):
     """One reading of one switch, as `Program.rows` gets it. What was asked for in the reading before is read at once, before `rows`
-    is called: ask for the same cells each time, and a reading is one request."""
+    is called: ask for the same cells each time, and a reading is one request. In the first reading what is asked for at the same time
+    (`asyncio.gather`) is one request."""
 
     @property
     def switch(self) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from fairlane_controller.program.contract import Plan, Program
 from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import check_program
-from fairlane_controller.program.rows import Reading, Row
+from fairlane_controller.program.rows import Column, Reading, Row
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.changeset import Applied, apply_entries
 from fairlane_controller.switch.client import SwitchClient
@@ -48,26 +49,34 @@ async def complete_rows(program: Program, reading: Reading, state: SwitchState |
     """`Program.rows`, and the columns of ports that the core reads or computes."""
     rows = list(await program.rows(reading, state))
     ports = [row.port for row in rows if not row.kind and row.port is not None]
-    found: dict[int, dict[str, Any]] = {port: {} for port in ports}
-    for column in program.columns:
-        if column.counter:
-            cells = await reading.counters(column.counter, ports)
-        elif column.reason is not None:
-            indices = {drops_index(port, column.reason): port for port in ports}
-            read = await reading.counters(COUNTER_DROPS, indices)
-            cells = {indices[index]: cell for index, cell in read.items()}
-        else:
-            if column.register:
-                for port, value in (await reading.registers(column.register, ports) or {}).items():
-                    found[port][column.name] = value if column.scale == 1 else value * column.scale
-            continue
-        for port, cell in cells.items():
-            found[port][column.name] = cell.byte_count if column.unit == "bytes" else cell.packet_count
+    columns = dict(
+        zip(
+            program.columns,
+            await asyncio.gather(*(_values(reading, ports, one) for one in program.columns)),
+            strict=True,
+        )
+    )
+    found = {
+        port: {column.name: values[port] for column, values in columns.items() if port in values} for port in ports
+    }
     of_ports = [
         replace(row, values={**found[row.port], **row.values}) if not row.kind and row.port is not None else row
         for row in rows
     ]
     return [_with_ratios(program, reading, row) for row in of_ports]
+
+
+async def _values(reading: Reading, ports: list[int], column: Column) -> dict[int, Any]:
+    """A column by port, where the core reads it."""
+    if column.counter:
+        cells = await reading.counters(column.counter, ports)
+    elif column.reason is not None:
+        indices = {drops_index(port, column.reason): port for port in ports}
+        cells = {indices[index]: cell for index, cell in (await reading.counters(COUNTER_DROPS, indices)).items()}
+    else:
+        values = await reading.registers(column.register, ports) if column.register else None
+        return {port: value if column.scale == 1 else value * column.scale for port, value in (values or {}).items()}
+    return {port: cell.byte_count if column.unit == "bytes" else cell.packet_count for port, cell in cells.items()}
 
 
 def _with_ratios(program: Program, reading: Reading, row: Row) -> Row:

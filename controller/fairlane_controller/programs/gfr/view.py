@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,16 +59,21 @@ KINDS = (VC,)
 
 async def read_rows(reading: Reading) -> list[Row]:
     """Managed ports, their VCs, and what each VC lost by which verdict."""
-    schemes = {int(entry["egress_port"]): entry for entry in await reading.table(names.TABLE_PORT_SCHEME)}
-    table = await reading.table(names.TABLE_VC_SHARE, counters=True)
+    of_ports, table = await asyncio.gather(
+        reading.table(names.TABLE_PORT_SCHEME), reading.table(names.TABLE_VC_SHARE, counters=True)
+    )
+    schemes = {int(entry["egress_port"]): entry for entry in of_ports}
     shares = sorted(((slot, e) for e in table if (slot := _slot(e)) is not None), key=lambda share: share[0])
     slots = [slot for slot, _ in shares] + [names.NO_VC_SLOT + port for port in schemes]
     indices = [names.verdict_index(slot, clp, verdict) for slot in slots for clp in (0, 1) for verdict in names.Verdict]
-    counted = await reading.counters(names.COUNTER_VERDICTS, indices)
-    cells = await reading.registers(names.REGISTER_VC_CELLS, slots)
-    rates = await reading.registers(names.REGISTER_VC_RATE, slots)
-    port_cells = await reading.registers(names.REGISTER_PORT_CELLS, schemes)
-    passed, admitted = [await reading.counters(name, schemes) for name in (COUNTER_PASSED, COUNTER_ADMITTED)]
+    counted, cells, rates, port_cells, passed, admitted = await asyncio.gather(
+        reading.counters(names.COUNTER_VERDICTS, indices),
+        reading.registers(names.REGISTER_VC_CELLS, slots),
+        reading.registers(names.REGISTER_VC_RATE, slots),
+        reading.registers(names.REGISTER_PORT_CELLS, schemes),
+        reading.counters(COUNTER_PASSED, schemes),
+        reading.counters(COUNTER_ADMITTED, schemes),
+    )
     in_force = _state(reading)
     by_id = {number: name for name, number in in_force.allocation.vc_ids.items()}
     active = {int(one["port"]): one.get("active") or () for one in (reading.loop or {}).get("ports") or ()}

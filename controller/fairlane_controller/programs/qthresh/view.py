@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, R
 
 from fairlane_controller.programs.qthresh import names
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
-from fairlane_controller.programs.qthresh.flows import PROTOCOLS
+from fairlane_controller.programs.qthresh.flows import PROTOCOLS, FlowKey
 from fairlane_controller.programs.qthresh.loop_state import POLICIES, LoopState, loop_state_of
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, why_no_lanes
 from fairlane_controller.programs.qthresh.routes import Routes
@@ -93,17 +94,22 @@ KINDS = (POLICY, FLOW)
 
 async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
     """Managed ports, their classes, and all flows."""
-    limits = [PortLimit.from_entry(entry) for entry in await reading.table(names.TABLE_PORT_LIMIT)]
-    policies = [p for p in map(Policy.from_entry, await reading.table(names.TABLE_POLICY)) if p is not None]
-    policies.sort(key=lambda policy: policy.key)
-    ports = await _read_ports(reading, sorted(limits, key=lambda limit: limit.port))
+    table, found, flows, routes = await asyncio.gather(
+        reading.table(names.TABLE_PORT_LIMIT),
+        reading.table(names.TABLE_POLICY),
+        _read_flow_entries(reading),
+        _read_routes(reading, ROUTES_AGE_S),
+    )
+    limits = sorted(map(PortLimit.from_entry, table), key=lambda limit: limit.port)
+    policies = sorted((p for p in map(Policy.from_entry, found) if p is not None), key=lambda policy: policy.key)
+    ports, of_flows = await asyncio.gather(_read_ports(reading, limits), _read_flows(reading, policies, flows, routes))
     state = _read_loop_state(reading)
     classes = [_class_row(reading.switch, policy, state, switch) for policy in policies]
     for row in classes:
         if row.port in ports:
             shown = {column.name: row.values.get(column.name) for column in COLUMNS if column.name in row.values}
             ports[row.port] = {**shown, **ports[row.port]}
-    return [*(Row(port, values) for port, values in ports.items()), *classes, *await _read_flows(reading, policies)]
+    return [*(Row(port, values) for port, values in ports.items()), *classes, *of_flows]
 
 
 def _read_loop_state(reading: Reading) -> LoopState | None:
@@ -120,9 +126,12 @@ def _read_loop_state(reading: Reading) -> LoopState | None:
 async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | None, dict[str, Any]]:
     ports = [limit.port for limit in limits]
     indices = [names.admitted_index(port, one) for port in ports for one in range(names.CLASSES)]
-    passed, admitted = await reading.counters(COUNTER_PASSED, ports), await reading.counters(COUNTER_ADMITTED, indices)
-    waiting = await reading.registers(REGISTER_PORT, ports)
-    waiting_bytes = await reading.registers(REGISTER_PORT_BYTES, ports)
+    passed, admitted, waiting, waiting_bytes = await asyncio.gather(
+        reading.counters(COUNTER_PASSED, ports),
+        reading.counters(COUNTER_ADMITTED, indices),
+        reading.registers(REGISTER_PORT, ports),
+        reading.registers(REGISTER_PORT_BYTES, ports),
+    )
     found: dict[int | None, dict[str, Any]] = {}
     for limit in limits:
         port = limit.port
@@ -173,21 +182,31 @@ class _RouteMemory:
 async def _read_routes(reading: Reading, max_age_s: float) -> Routes:
     """The routes, made anew when other entries were read."""
     memory: _RouteMemory = reading.memory.setdefault("routes", _RouteMemory())
-    entries = [await reading.table(name, max_age_s=max_age_s) for name in TABLE_ROUTE.values()]
+    entries = await asyncio.gather(*(reading.table(name, max_age_s=max_age_s) for name in TABLE_ROUTE.values()))
     if len(entries) != len(memory.entries) or any(a is not b for a, b in zip(entries, memory.entries, strict=True)):
         memory.entries, memory.routes = entries, Routes(entry for table in entries for entry in table)
     return memory.routes
 
 
-async def _read_flows(reading: Reading, policies: Iterable[Policy]) -> list[Row]:
-    tables = [await reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values()]
-    flows = sorted(((entry, *flow_of(entry)) for table in tables for entry in table), key=lambda flow: flow[2])
+_FlowEntries = list[tuple[P4TableEntry, FlowKey, int]]
+"""With their keys and slots."""
+
+
+async def _read_flow_entries(reading: Reading) -> _FlowEntries:
+    """By slot."""
+    tables = await asyncio.gather(
+        *(reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values())
+    )
+    return sorted(((entry, *flow_of(entry)) for table in tables for entry in table), key=lambda flow: flow[2])
+
+
+async def _read_flows(reading: Reading, policies: Iterable[Policy], flows: _FlowEntries, routes: Routes) -> list[Row]:
     slots = [slot for _, _, slot in flows if slot >= 0]
-    routes = await _read_routes(reading, ROUTES_AGE_S)
     if any(routes.port(key.dst) is None for _, key, _ in flows):
         routes = await _read_routes(reading, 0.0)  # they may have come since
-    drops = await reading.counters(names.COUNTER_FLOW_DROPS, slots)
-    waiting = await reading.registers(REGISTER_FLOW, slots)
+    drops, waiting = await asyncio.gather(
+        reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(REGISTER_FLOW, slots)
+    )
     by_port: dict[int, list[Policy]] = {}
     for policy in policies:
         by_port.setdefault(policy.port, []).append(policy)
