@@ -15,10 +15,10 @@ from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.loop_view import read_loop
 from fairlane_controller.live.queues import with_queues
-from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.sampler import Pace
 from fairlane_controller.live.view import Sample
 from fairlane_controller.loop.control import ControlServer
+from fairlane_controller.program.rates import RateBook
 from fairlane_controller.programs.qthresh.routes import Routes
 from fairlane_controller.state.ask import SOCKET_FILE
 from finsy import P4TableAction, P4TableEntry, P4TableMatch

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fairlane_controller.config.read import read_text
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.live.rates import RateBook
 from fairlane_controller.program.port_program import PortProgram
+from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_topology, write_topology

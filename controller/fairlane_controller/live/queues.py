@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fairlane_controller.live.model import DropRow, PortRow
-from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.view import Sample
+from fairlane_controller.program.rates import RateBook
 
 if TYPE_CHECKING:  # with it comes all of gNMI
     from fairlane_controller.gnmi.ports import PortInfo

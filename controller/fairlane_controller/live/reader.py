@@ -15,9 +15,9 @@ from finsy import P4ClientError
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import SwitchRow
 from fairlane_controller.live.queues import with_queues
-from fairlane_controller.live.rates import RateBook
 from fairlane_controller.live.view import Place, Sample, read_sample
 from fairlane_controller.program.contract import Program
+from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch.client import Endpoint, SwitchClient

@@ -17,7 +17,7 @@ import importlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
+from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.changeset import write_plain
 from fairlane_controller.switch.client import PipelineFiles, SwitchClient, entry_key
@@ -111,11 +112,17 @@ class PortPlan(Plan):
     program: Program
     config: Config
     run: RunState | None = None
+    keeps: tuple[str, ...] = ()
+    "Keys of settings that stay as a port has them: a running loop decides them."
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
         """The entries of the switch's ports."""
-        known = {} if self.config.exact else self.program.ports_of(switch, current)
-        known |= {place[1]: chosen for place, chosen in (self.config.ports or {}).items() if place[0] == switch}
+        held = self.program.ports_of(switch, current)
+        known = {} if self.config.exact else dict(held)
+        for place, chosen in (self.config.ports or {}).items():
+            if place[0] == switch:
+                kept = {key: getattr(held[place[1]], key) for key in self.keeps if place[1] in held}
+                known[place[1]] = chosen.model_copy(update=kept)
         states = {one.name: one for one in self.run.switches} if self.run is not None else {}
         state = states.get(switch)
         entries: list[P4TableEntry] = []
@@ -168,6 +175,10 @@ class Program:
     "What its ports are called."
     control: ClassVar[str] = ""
     "What it does at run time: `module:class` of its `TopologyControl`, the module relative to the program's own; empty: it needs no loop."
+    decided: ClassVar[tuple[str, ...]] = ()
+    "Keys of `Settings` that a running loop decides by `decide`: what a configuration gives is where the loop begins, and no difference later."
+    decide_every_s: ClassVar[float] = 1.0
+    "Seconds between two decisions."
     first_commands: ClassVar[tuple[str, ...]] = ()
     "Commands that a launcher names to people who begin: `mine show`."
     undo_requests: ClassVar[Mapping[str, str]] = {}
@@ -187,7 +198,27 @@ class Program:
 
     def topology_control(self) -> type[TopologyControl] | None:
         """The class of what it does at run time, imported only when it is needed; None: it needs no loop."""
-        return self.load(self.control) if self.control else None
+        if self.control:
+            return self.load(self.control)
+        from fairlane_controller.program.decide import DecidingTopology  # which imports this module
+
+        return DecidingTopology if self.decided else None
+
+    def decide(self, port: PortState, settings: Any, seen: Mapping[str, Any], loop: Any) -> Any:
+        """What a managed port is to have from now on: the law of a program of one's own. Pure.
+
+        Args:
+            port: the port, as the topology says it.
+            settings: what it has, as `ports_of` says it.
+            seen: its row now: the values of `columns`, `sent_packets`, `sent_bytes`, and of each total how fast it grew since the reading
+                before (`sent_packets_per_s`); what is not known is left out or None.
+            loop: `LoopSettings`, as `[loop]` of the configuration gives them.
+
+        Returns:
+            `Settings`; only the keys that `decided` names may differ from `settings`, and nothing is written where none does.
+        """
+        del port, seen, loop
+        return settings
 
     def load(self, target: str) -> Any:
         """`module:name`, the module relative to the program's own."""
@@ -237,7 +268,10 @@ class Program:
 
     async def plan_beside_loop(self, config: Config, run: RunState) -> Plan | None:
         """As `plan`, with what a running loop has decided meanwhile; None when the configuration says nothing of the program."""
-        return self.plan(config, run) if config.ports or config.sections is not None else None
+        if not config.ports and config.sections is None:
+            return None
+        plan = self.plan(config, run)
+        return replace(plan, keeps=self.decided) if isinstance(plan, PortPlan) and loop_runs(run.folder) else plan
 
     def initial_config(self, run: RunState) -> Config:
         """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in the run state)."""
@@ -294,8 +328,11 @@ class Program:
         return ()
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
-        """The values of ports and objects of a switch; `columns` with a `counter` or `reason` are filled by the core."""
+        """The values of ports and objects of a switch: by default of each port the settings that `columns` name. Those with a `counter`, a
+        `register` or a `reason` are filled by the core."""
         del switch
         tables = await asyncio.gather(*map(reading.table, self.tables))
         current = {entry_key(entry): entry for table in tables for entry in table}
-        return [Row(port) for port in sorted(self.ports_of(reading.switch, current))]
+        shown = [column.name for column in self.columns if column.name in self.Settings.model_fields]
+        ports = self.ports_of(reading.switch, current)
+        return [Row(port, {name: getattr(one, name) for name in shown}) for port, one in sorted(ports.items())]

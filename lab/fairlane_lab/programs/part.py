@@ -9,12 +9,14 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program import contract
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import Column
 from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program, share
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 from pydantic import BaseModel
 
@@ -74,8 +76,8 @@ class LabPart:
     """Parameters that say what the switch does, beside those of `Control`: a run's seed does not depend on them."""
     has_vcs: ClassVar[bool] = False
     """Whether an experiment has `[[vcs]]`."""
-    has_loop: ClassVar[bool] = False
-    """Whether a control loop belongs to its switches."""
+    has_loop: bool = False
+    """Whether a control loop belongs to its switches; so it is where the program has a law (`Program.decided`)."""
 
     shows_columns: ClassVar[bool] = True
     """Whether the program's columns are metrics; False: the part has its own."""
@@ -85,6 +87,7 @@ class LabPart:
         columns = program.columns if self.shows_columns else ()
         self.measured: Sequence[Column] = [each for each in columns if each.is_total or each.unit]
         "Numbers that it shows of a port, as metrics of a run: what totals grew by, what else was read last; summed over ports."
+        self.has_loop = self.has_loop or bool(program.decided)
 
     @property
     def name(self) -> str:
@@ -214,9 +217,18 @@ class SimPart:
                 await set_up_program(client, program, plan, state)
 
     def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
-        """What runs beside the simulation, until it is cancelled."""
-        del log
-        return ()
+        """What runs beside the simulation, until it is cancelled: the loop of a program with a law (`Program.decided`)."""
+        control = self.part.program.topology_control()
+        if not self.part.program.decided or control is None:
+            return ()
+        world = self.world
+        topology = control(world.run_state)
+        states = {state.name: state for state in world.run_state.switches}
+        self.agents = [
+            SwitchAgent(world.endpoint(name), topology, log, state=states[name], client_factory=world.client)
+            for name in world.managed_switches()
+        ]
+        return [agent.run() for agent in self.agents]
 
     async def snapshot(self) -> Any:
         """What it reads at both ends of the measured window: the values of its managed ports."""
@@ -274,12 +286,20 @@ class MininetPart:
         return {}
 
     async def _apply(self, scenario: Scenario) -> None:
-        program = self.part.program
+        """Where a loop runs it writes; it decides on from there."""
+        program, decides = self.part.program, bool(self.part.program.decided)
         run = read_run_state(self.bed.state)
         plan = make_program_plan(program, run, scenario, [(port.switch, port.port) for port in self.bed.ports])
         for state in run.switches:
-            async with SwitchClient(self.bed.endpoint(state.name), write=True) as client:
-                await apply_plan(client, program, plan)
+            async with SwitchClient(self.bed.endpoint(state.name), write=not decides) as client:
+                if not decides:
+                    await apply_plan(client, program, plan)
+                    continue
+                current = await read_entries(client, program.tables)
+                wanted = entries_by_key(client, plan.wanted(state.name, current).entries)
+                changes = [one.to_json() for one in difference(current, wanted, program.tables)]
+            if changes:
+                self.bed.ask({"op": "table_write", "switch": state.name, "updates": changes})
 
     def watch(self) -> type[PortWatch] | None:
         """What samples its ports; None: their queues are watched, and nothing else."""
