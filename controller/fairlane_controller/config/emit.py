@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-import tomli_w
+import tomlkit
 
 from fairlane_controller.config.model import FairlaneConfig
 
@@ -15,7 +15,7 @@ _RATES = ("rate", "capacity", "mcr", "pcr")
 
 def to_toml(config: FairlaneConfig, header: Sequence[str] = ()) -> str:
     """The text; `header` are comment lines above it."""
-    return "".join(f"# {line}\n" for line in header) + tomli_w.dumps(_with_units(config.plain()))
+    return "".join(f"# {line}\n" for line in header) + tomlkit.dumps(_with_units(config.plain()))
 
 
 def _with_units(value: Any, key: str = "") -> Any:
