@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from fairlane_controller.cli.main import COMMANDS, MOVED, PLUGIN_SUMMARIES, main, make_app, renamed
+from fairlane_controller.cli.main import COMMANDS, PLUGIN_SUMMARIES, main, make_app
 from fairlane_controller.program.names import command_groups
 from test_controller_state import good_state, write_state
 from typer.testing import CliRunner
@@ -75,16 +75,6 @@ def test_every_command_has_help(command: str) -> None:
 def test_few_words_and_those_of_programs_are_at_the_top() -> None:
     words = {command.name for command in COMMANDS} | PLUGIN_SUMMARIES.keys()
     assert len(words - command_groups().keys()) <= 22
-    assert not words & MOVED.keys()
-
-
-@pytest.mark.parametrize(("old", "new"), MOVED.items())
-def test_old_names_are_said_and_work(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert renamed(["--tls-ca", "init", *old.split(), "x"]) == ["--tls-ca", "init", *new.split(), "x"]
-    note = f"fairlane: `fairlane {old}` is `fairlane {new}` now; the old name goes with the next version\n"
-    assert capsys.readouterr() == ("", note)
-    result = CliRunner().invoke(make_app(), [*new.split(), "--help"])
-    assert (result.exit_code, "Usage" in result.output) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +137,8 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("flows",), ("threshold", "show"), ("threshold", "set", "5", "-p", "3"), ("table",), ("measure",)]
+    "arguments",
+    [("flows",), ("threshold", "show"), ("threshold", "set", "5", "-p", "3"), ("p4", "table"), ("measure",)],
 )
 def test_a_dead_switch_is_named(
     arguments: tuple[str, ...], closed_port: int, capsys: pytest.CaptureFixture[str]

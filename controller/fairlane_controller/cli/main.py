@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import __version__
-from fairlane_controller.cli import p4
 from fairlane_controller.cli.complete import whole_words
 from fairlane_controller.cli.conventions import adopt
 from fairlane_controller.cli.lazy import (
@@ -24,7 +23,7 @@ from fairlane_controller.cli.lazy import (
 )
 from fairlane_controller.cli.output import print_error, use_form
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.names import command_groups, moved_commands
+from fairlane_controller.program.names import command_groups
 from fairlane_controller.typed import remember
 
 COMMANDS_GROUP = "fairlane.commands"
@@ -59,16 +58,6 @@ COMMANDS = [
     LazyCommand("setup", f"{_HERE}.doctor:setup_command", "Install what Mininet needs (Debian, Ubuntu).", OPERATE),
     LazyCommand("p4", f"{_HERE}.p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs.", OPERATE),
 ]  # fmt: skip
-
-MOVED = {
-    "init": "config init",
-    "diff": "config diff",
-    "lab demo": "lab run demo --runtime mininet",
-    **moved_commands(),
-    **{command.name: f"p4 {command.name}" for command in p4.COMMANDS},
-}
-"""Commands of the version before and what they are called now: they work for one version more, with a note."""
-_ROOT_VALUES = ("--tls-ca", "--tls-cert", "--tls-key")
 
 PLUGIN_SUMMARIES = {
     "hosts": "TCP variants of the hosts: list, check, show, use.",
@@ -159,23 +148,9 @@ def _summary(point: EntryPoint) -> str:
     return (text or "").strip().split("\n", 1)[0] if isinstance(text, str) else ""
 
 
-def renamed(arguments: list[str]) -> list[str]:
-    """A command line with today's names; a note on standard error where it had an old one."""
-    start = 0
-    while start < len(arguments) and arguments[start].startswith("-"):
-        start += 2 if arguments[start] in _ROOT_VALUES else 1
-    for old, new in MOVED.items():
-        end = start + len(old.split())
-        if arguments[start:end] == old.split():
-            note = f"fairlane: `fairlane {old}` is `fairlane {new}` now; the old name goes with the next version"
-            print(note, file=sys.stderr)
-            return [*arguments[:start], *new.split(), *arguments[end:]]
-    return arguments
-
-
 def main(argv: list[str] | None = None) -> None:
     """Run the command; ends the process with a documented exit code."""
-    arguments = renamed(sys.argv[1:] if argv is None else argv)
+    arguments = sys.argv[1:] if argv is None else argv
     remember(arguments)
     use_form("table")
     try:
