@@ -138,7 +138,7 @@ def closed_port() -> int:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("flows",), ("threshold", "show"), ("threshold", "set", "5", "-p", "3"), ("p4", "table"), ("measure",)],
+    [("flows",), ("threshold", "show"), ("threshold", "set", "3", "5"), ("p4", "table"), ("measure",)],
 )
 def test_a_dead_switch_is_named(
     arguments: tuple[str, ...], closed_port: int, capsys: pytest.CaptureFixture[str]

@@ -130,14 +130,14 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
     switch.fairlane("gfr", "apply", file_of(switch))
     held, file = tables(switch), documents(switch.folder)
     for code, arguments, words in (
-        (2, ("vc", "add", "big", "--mcr", "46Mbit", "-m", "s1,ingress_port=3"), "vc add: s1:6: capacity: the MCRs of 3 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
-        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match[0]: x matches the same packets as vc1 at switch s1"),
-        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
-        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "-e", "s1"), "--edge 's1': must be SWITCH:PORT"),
-        (2, ("vc", "set", "vc1", "--weight", "0"), "vc set: VC vc1: weight: 0.0 is out of range: must be greater than 0"),
-        (2, ("vc", "set", "vc1", "--mfs", "9000"), "VC vc1: mfs_bytes: 9000 is above the MTU of s1:6"),
-        (2, ("vc", "set", "vc1"), "vc set needs at least one option"),
-        (3, ("vc", "del", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
+        (2, ("gfr", "vc", "add", "big", "--mcr", "46Mbit", "-m", "s1,ingress_port=3"), "vc add: s1:6: capacity: the MCRs of 3 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
+        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match[0]: x matches the same packets as vc1 at switch s1"),
+        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
+        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "-e", "s1"), "--edge 's1': must be SWITCH:PORT"),
+        (2, ("gfr", "vc", "set", "vc1", "--weight", "0"), "vc set: VC vc1: weight: 0.0 is out of range: must be greater than 0"),
+        (2, ("gfr", "vc", "set", "vc1", "--mfs", "9000"), "VC vc1: mfs_bytes: 9000 is above the MTU of s1:6"),
+        (2, ("gfr", "vc", "set", "vc1"), "vc set needs at least one option"),
+        (3, ("gfr", "vc", "del", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
         (2, ("gfr", "set", "--qmax", "4001"), "qmax_cells: 4001 is above the buffer of s1:6 (port_cells 4000 cells)"),
         (3, ("gfr", "set", "--scheme", "wrr"), "unknown scheme 'wrr'"),
         (2, ("gfr", "set"), "gfr set needs at least one option"),

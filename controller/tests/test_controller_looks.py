@@ -32,7 +32,7 @@ def drops_of(switch: LiveSwitch, *options: str) -> dict[str, dict[str, Any]]:
 def test_ports_and_status_say_the_same_of_what_a_port_dropped(wired_switch: LiveSwitch) -> None:
     if wired_switch.target == "bmv2":
         pytest.skip("BMv2 sets a rate in packets/s")
-    wired_switch.fairlane("ports", "set", "s1", "3", "--rate", "10kbps")
+    wired_switch.fairlane("ports", "set", "s1:3", "--rate", "10kbps")
     send(wired_switch, *[udp_frame(1001)] * 80)
 
     def dropped() -> int:
@@ -50,7 +50,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
     switch = wired_switch
     assert "nothing was dropped" in switch.fairlane("drops", "--interval", "0")
     for command in ("drops", "flows"):
-        assert "--port 9: s1 has no port 9; valid: 1, 3" in switch.fairlane(command, "--port", "9", code=3)
+        assert "s1 has no port 9; valid: 1, 3" in switch.fairlane(command, "s1:9", code=3)
     assert "no flow has an entry" in switch.fairlane("flows", "--interval", "0")
     assert "there is no event log yet" in switch.fairlane("log", code=3)
     with switch.loop():
@@ -84,7 +84,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert drops_of(switch, "--interval", "50ms")["ttl"]["per_s"] == 0
         assert "TTL or hop limit used up" in switch.fairlane("drops", "-i", "0")
         assert "nothing is dropped" in switch.fairlane("drops", "-i", "50ms", "--now")
-        assert drops_of(switch, "-p", "3", "-i", "0") == {}
+        assert drops_of(switch, "3", "-i", "0") == {}
 
         status = switch.json("status")
         (row,) = status["switches"]
@@ -96,7 +96,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert "last event" in text
 
         file = switch.folder / "run.csv"
-        done = switch.json("export", str(file), "--for", "0.2s", "--every", "0.1s")
+        done = switch.json("export", str(file), "--for", "0.2s", "--interval", "0.1s")
         assert done == {"snapshots": 2, "ended_early": False, "files": [{"file": str(file), "rows": 4}]}
     rows = list(csv.DictReader(file.open(encoding="utf-8")))
     assert [(r["switch"], r["port"], r["managed"]) for r in rows[:2]] == [("s1", "1", "False"), ("s1", "3", "True")]
@@ -131,7 +131,7 @@ def test_a_followed_log_tells_what_comes(switch: LiveSwitch) -> None:
 
 def test_an_export_that_is_ended_keeps_what_is_there(switch: LiveSwitch) -> None:
     file = switch.folder / "run.jsonl"
-    export = subprocess.Popen(switch.command("export", str(file), "--for", "1h", "--every", "0.1s"), stdout=subprocess.PIPE, text=True)  # fmt: skip
+    export = subprocess.Popen(switch.command("export", str(file), "--for", "1h", "--interval", "0.1s"), stdout=subprocess.PIPE, text=True)  # fmt: skip
     try:
         wait_until("two snapshots", lambda: file.exists() and file.read_bytes().count(b"\n") >= 2)
         export.send_signal(signal.SIGINT)
@@ -152,7 +152,7 @@ def test_an_export_that_is_ended_keeps_what_is_there(switch: LiveSwitch) -> None
 def test_parquet_has_a_file_a_kind_of_rows(switch: LiveSwitch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     file = switch.folder / "run.parquet"
-    options = ("--rows", "ports", "--rows", "drops", "--for", "0.1s", "--every", "0.1s")
+    options = ("--rows", "ports", "--rows", "drops", "--for", "0.1s", "--interval", "0.1s")
     files = switch.json("export", str(file), *options)["files"]
     assert [one["file"] for one in files] == [str(switch.folder / f"run-{kind}.parquet") for kind in ("ports", "drops")]
     table: Any = parquet.read_table(files[0]["file"])

@@ -108,7 +108,7 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     assert 'fairlane_port_named_total{port="3",switch="s1"' in metrics
     assert 'fairlane_lane_depth_packets{lane="fast",port="3",switch="s1"' in metrics
     file = switch.folder / "run.csv"
-    switch.fairlane("export", str(file), "--for", "0.1s", "--every", "0.1s", "--rows", "ports", "--rows", "lanes")
+    switch.fairlane("export", str(file), "--for", "0.1s", "--interval", "0.1s", "--rows", "ports", "--rows", "lanes")
     (row,) = csv.DictReader((switch.folder / "run-lanes.csv").open(encoding="utf-8"))
     assert (row["lane"], row["depth_packets"]) == ("fast", "4")
     (row,) = (r for r in csv.DictReader((switch.folder / "run-ports.csv").open(encoding="utf-8")) if r["port"] == "3")

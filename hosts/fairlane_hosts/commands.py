@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 from fairlane_controller.cli.complete import complete_names, complete_state, run_states
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import find_folder, read_topology
 from rich.console import Console
@@ -25,7 +26,7 @@ from .errors import HostsError
 from .host import Host, attach, host_of
 from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant
 
-app = typer.Typer(name="hosts", help="TCP variants of the hosts: list, check, show, use.", no_args_is_help=True)
+app = App(name="hosts", help="TCP variants of the hosts: list, check, show, use.")
 _out, _err = Console(), Console(stderr=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -111,10 +112,10 @@ def _special_sysctls(variant: Variant) -> str:
 
 
 @app.command("list")
-def list_variants(json_output: Json = False) -> None:
+def list_variants(as_json: Json = False) -> None:
     """The variants: where each is defined, what it needs of the kernel and of its host, and what it is not."""
     ready = loader.available()
-    if json_output:
+    if as_json:
         _print_json([_row(variant, ready) for variant in VARIANTS.values()])
         return
     table = Table("variant", "what it is, needs, and is not", title="TCP variants", show_lines=True)
@@ -147,13 +148,13 @@ def build_objects(
 
 
 @app.command("show")
-def show(run: Run = None, json_output: Json = False) -> None:
+def show(run: Run = None, as_json: Json = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
     with _reported():
         rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(run).items()}
         loaded, running = loader.status(), _folder(run).name
     programs = _programs_by_host(running, loaded)
-    if json_output:
+    if as_json:
         hosts = [
             {
                 "name": name,
@@ -228,7 +229,7 @@ def use(
             autocompletion=complete_variant,
         ),
     ] = None,
-    json_output: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Make a variant the default of a host, for connections made from now on. All or nothing.
 
@@ -254,7 +255,7 @@ def use(
         )  # with all that applies an undo: only where it is needed
 
         record_elsewhere(_folder(run), f"a host ({host})")
-    if json_output:
+    if as_json:
         _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **dataclasses.asdict(tcp)})
     else:
         why = f" instead of {variant}, which failed its check on this kernel" if chosen.name != variant else ""

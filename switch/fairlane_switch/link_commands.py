@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 from fairlane_controller.cli.complete import complete_names, complete_state, run_states
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.units import format_rate, parse_rate
 from rich.console import Console
@@ -33,9 +34,7 @@ from fairlane_switch.running import RunningError, RunningLink, RunningTopology, 
 from fairlane_switch.units import format_us, parse_share, parse_time_us
 from fairlane_switch.wire import Direction, SpikeBlocks
 
-app = typer.Typer(
-    name="link", help="Links of a running topology: list, show, set, spike, outage.", no_args_is_help=True
-)
+app = App(name="link", help="Links of a running topology: list, show, set, spike, outage.")
 _out, _err = Console(highlight=False), Console(stderr=True, highlight=False)
 if not _out.is_terminal:
     _out = Console(highlight=False, width=160)
@@ -102,13 +101,13 @@ def _find(instance: str | None, name: str, direction: str = "both") -> tuple[Run
 
 
 @app.command("list")
-def list_links(instance: Instance = None, json_output: Json = False) -> None:
+def list_links(instance: Instance = None, as_json: Json = False) -> None:
     """All links, each direction a row, as they are now."""
 
     def work() -> None:
         running = find_running(instance)
         links = read_links(running)
-        if json_output:
+        if as_json:
             print(json.dumps([_as_json(now) for now in links], indent=1))
             return
         table = Table(
@@ -120,7 +119,7 @@ def list_links(instance: Instance = None, json_output: Json = False) -> None:
                 table.add_row(now.link.name if way is now.ways[0] else "", *_row(way))
         _out.print(table)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 def _row(way: WayNow) -> list[str]:
@@ -166,14 +165,14 @@ def _as_json(now: LinkNow) -> dict[str, Any]:
 
 
 @app.command("show")
-def show_link(name: Name, instance: Instance = None, json_output: Json = False) -> None:
+def show_link(name: Name, instance: Instance = None, as_json: Json = False) -> None:
     """One link: all its settings and counts."""
 
     def work() -> None:
         running, link, _ = _find(instance, name)
         now = next(now for now in read_links(running) if now.link.name == name)
         stats = read_stats(running, link)
-        if json_output:
+        if as_json:
             print(json.dumps({**_as_json(now), "stats": None if stats is None else asdict(stats)}, indent=1))
             return
         forth, back = (f"{way.source} to {way.target}" for way in now.ways)
@@ -195,7 +194,7 @@ def show_link(name: Name, instance: Instance = None, json_output: Json = False) 
                     table.add_row(key.replace("_", " "), *(f"{value:,.0f}" for value in values))
         _out.print(table)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 def _of(link: RunningLink) -> str:
@@ -223,7 +222,7 @@ def set_link(
     ge_ber: Annotated[str | None, typer.Option(help="Probability that a bit is flipped in it.")] = None,
     trace: Annotated[str | None, typer.Option(help="File in Mahimahi's format instead of a rate; none: no trace.")] = None,
     instance: Instance = None,
-    json_output: Json = False,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Change a link from now on: what is given, all of it or nothing. Packets on their way are not lost."""
 
@@ -255,9 +254,9 @@ def set_link(
 
         change_link(running, link, way, settings, rate_bps)
         record_elsewhere(running.folder, f"a link ({name})")
-        _print_link(running, name, json_output)
+        _print_link(running, name, as_json)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 def _print_link(running: RunningTopology, name: str, as_json: bool) -> None:
@@ -282,7 +281,7 @@ def spike(
         typer.Option(help="delivery: then all comes at once; line: nothing starts on it, packets wait in its queue."),
     ] = "delivery",
     instance: Instance = None,
-    json_output: Json = False,
+    as_json: Json = False,
 ) -> None:
     """A delay spike: let nothing pass for so long; no packet is lost by it."""
 
@@ -291,9 +290,9 @@ def spike(
         if blocks not in SPIKE_BLOCKS:
             raise RunningError("bad_input", f"blocks {blocks!r} is not known; allowed: {', '.join(SPIKE_BLOCKS)}")
         spike_link(running, link, way, parse_time_us(duration, "duration"), cast(SpikeBlocks, blocks))
-        _print_link(running, name, json_output)
+        _print_link(running, name, as_json)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 @app.command("outage")
@@ -302,13 +301,13 @@ def outage(
     duration: Annotated[str, typer.Argument(help="How long, such as 500ms (at most 600s).")],
     direction: Way = "both",
     instance: Instance = None,
-    json_output: Json = False,
+    as_json: Json = False,
 ) -> None:
     """An outage: lose everything that enters the link for so long."""
 
     def work() -> None:
         running, link, way = _find(instance, name, direction)
         cut_link(running, link, way, parse_time_us(duration, "duration"))
-        _print_link(running, name, json_output)
+        _print_link(running, name, as_json)
 
-    _run(json_output, work)
+    _run(as_json, work)

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import JsonOption
 
-certs_app = typer.Typer(help="Certificates for TLS between controller and switches.", no_args_is_help=True)
+certs_app = App(help="Certificates for TLS between controller and switches.")
 
 
 @certs_app.callback()

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.diff import diff_command
 from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
 from fairlane_controller.cli.init import init_command
@@ -28,9 +29,8 @@ from fairlane_controller.state.run_state import find_folder, read_run_state
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
-config_app = typer.Typer(
+config_app = App(
     help="Set switches up; the configuration file: check, show, diff, apply, reload; set one port.",
-    no_args_is_help=True,
 )
 config_app.command("init")(init_command)
 config_app.command("diff")(diff_command)

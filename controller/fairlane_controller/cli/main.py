@@ -13,14 +13,8 @@ import typer
 
 from fairlane_controller import __version__
 from fairlane_controller.cli.complete import whole_words
-from fairlane_controller.cli.conventions import adopt
-from fairlane_controller.cli.lazy import (
-    CONTEXT_SETTINGS,
-    LazyCommand,
-    LazyGroup,
-    UsageError,
-    usage_message,
-)
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.lazy import LazyCommand, LazyGroup, UsageError, usage_message
 from fairlane_controller.cli.output import print_error, use_form
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.names import command_groups
@@ -76,13 +70,12 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
             super().__init__(*args, **settings)
             self.add_lazy(commands)
 
-    app = typer.Typer(
+    app = App(
         name="fairlane",
         cls=Root,
         help="Look at, tune and run P4 switches that share a slow line fairly, and experiments with them.",
-        no_args_is_help=True,
+        add_completion=True,
         pretty_exceptions_enable=False,
-        context_settings=CONTEXT_SETTINGS,
     )
     app.callback()(_root)
     return app
@@ -155,7 +148,6 @@ def main(argv: list[str] | None = None) -> None:
     use_form("table")
     try:
         command = typer.main.get_command(make_app())
-        adopt(command)
         with whole_words():
             code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.lazy import LazyCommand, LazyGroup
 from fairlane_controller.verbs.catalog import CATALOG
 
@@ -31,9 +30,7 @@ class _Group(LazyGroup):
         self.add_lazy(COMMANDS)
 
 
-p4_app = typer.Typer(
-    cls=_Group, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.", no_args_is_help=True
-)
+p4_app = App(cls=_Group, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.")
 
 
 @p4_app.callback()

@@ -13,11 +13,13 @@ from typing import Annotated, Any, cast
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.complete import complete_port, complete_switch_or_place
+from fairlane_controller.cli.complete import complete_port
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.dry import DryRunOption
-from fairlane_controller.cli.lazy import CONTEXT_SETTINGS
+from fairlane_controller.cli.live_options import RATES_OVER, IntervalOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import JsonOption, PortArgument, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.types import PortRef, number_option, parse_port
 from fairlane_controller.config.port_change import Changed, change_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
@@ -31,12 +33,12 @@ from fairlane_controller.state.intent import taking_back
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
-from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
+from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size
 
-ports_app = typer.Typer(
+ports_app = App(
     help="Ports and queues: rate, scheduler, capacity, what waits, counters, link state.",
     invoke_without_command=True,
-    context_settings=CONTEXT_SETTINGS,
+    no_args_is_help=False,
 )
 _Looked = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
 """A switch, the time between two looks (0: there was one), and each port before and now."""
@@ -45,8 +47,11 @@ _WEIGHT = re.compile(r"^(\d+)=(\d+)$")
 _PPS = re.compile(r"^(\d+)(?:pps|packets/s)$")
 
 QueuesOption = Annotated[bool, typer.Option("--queues", "-q", help="Each queue too.")]
-IntervalOption = Annotated[
-    str | None, typer.Option("--interval", "-i", help="Look twice, so long apart, and show rates.", metavar="TIME")
+EveryPortArgument = Annotated[
+    PortRef | None,
+    typer.Argument(
+        help="Default every port of the switch.", metavar="PORT", parser=parse_port, autocompletion=complete_port
+    ),
 ]
 PacketBytesOption = Annotated[
     int | None,
@@ -58,7 +63,7 @@ PacketBytesOption = Annotated[
 def ports(
     ctx: typer.Context,
     queues: QueuesOption = False,
-    interval: IntervalOption = "1s",
+    interval: IntervalOption = RATES_OVER,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
@@ -74,17 +79,14 @@ def ports(
 @ports_app.command("show")
 def show(
     queues: QueuesOption = False,
-    interval: IntervalOption = "1s",
+    interval: IntervalOption = RATES_OVER,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show every port: link state, rate, scheduler, capacity, what waits, what leaves, what is dropped and why."""
     targets = resolve(state, switch)
-    interval_s = parse_time(interval, "--interval") if interval else 0.0
-    if not 0 <= interval_s <= 3600:
-        raise FairlaneError(ErrorCode.OUT_OF_RANGE, f"--interval {interval}: it must be between 0 and 1 h")
-    found = asyncio.run(_look(targets, queues, interval_s))
+    found = asyncio.run(_look(targets, queues, interval))
     if as_json:
         print_json(
             [
@@ -250,17 +252,43 @@ def _waiting(port: PortInfo) -> str | None:
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
 
+def _limit(name: str, parse: Callable[[str, str], int], metavar: str, help: str, letter: str = "") -> Any:
+    """An option that takes a number, or `none`, which is 0 for the switch."""
+
+    def read(text: str, what: str) -> int:
+        return 0 if text.lower() in _NO_LIMIT else parse(text, what)
+
+    return number_option(name, read, metavar=metavar, help=help, letter=letter)
+
+
+def _packets(text: str, what: str) -> int:
+    return parse_count(text, "packets", what)
+
+
+def _cells(text: str, what: str) -> int:
+    return parse_count(text, "cells", what)
+
+
+def _rate_bps(text: str, what: str) -> int:
+    """With a unit: whoever writes 5 hardly means 5 bit/s. 0 is no limit."""
+    number = text.strip()
+    if number.replace(".", "", 1).isdigit() and float(number):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"{what} {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
+        )
+    return round(parse_rate(text, what))
+
+
 @ports_app.command("set")
 def set_(
-    switch: Annotated[str, typer.Argument(help="Of the topology, or NAME=HOST:PORT; s1:3 names the port too.", autocompletion=complete_switch_or_place)],
-    port: Annotated[str, typer.Argument(help="Its port: a number, or the interface's name.", autocompletion=complete_port)],
-    rate: Annotated[str | None, typer.Option("--rate", "-r", help="Bits on the line: 2Mbps; none is no limit.")] = None,
-    queue_packets: Annotated[str | None, typer.Option("--queue-packets", help="Packets that may wait in each queue.")] = None,
-    queue_bytes: Annotated[str | None, typer.Option("--queue-bytes", help="Bytes that may wait in each queue: 64KB; none.")] = None,
-    queue_cells: Annotated[str | None, typer.Option("--queue-cells", help="Cells that may wait in each queue; none.")] = None,
-    port_packets: Annotated[str | None, typer.Option("--port-packets", help="Packets in all queues together; none.")] = None,
-    port_bytes: Annotated[str | None, typer.Option("--port-bytes", help="Bytes in all queues together; none.")] = None,
-    port_cells: Annotated[str | None, typer.Option("--port-cells", help="Cells in all queues together; none.")] = None,
+    port: PortArgument,
+    rate: Annotated[int | None, _limit("--rate", _rate_bps, "RATE", "Bits on the line: 2Mbps; none is no limit.", "-r")] = None,
+    queue_packets: Annotated[int | None, number_option("--queue-packets", _packets, metavar="PACKETS", help="Packets that may wait in each queue.")] = None,
+    queue_bytes: Annotated[int | None, _limit("--queue-bytes", parse_size, "SIZE", "Bytes that may wait in each queue: 64KB; none.")] = None,
+    queue_cells: Annotated[int | None, _limit("--queue-cells", _cells, "CELLS", "Cells that may wait in each queue; none.")] = None,
+    port_packets: Annotated[int | None, _limit("--port-packets", _packets, "PACKETS", "Packets in all queues together; none.")] = None,
+    port_bytes: Annotated[int | None, _limit("--port-bytes", parse_size, "SIZE", "Bytes in all queues together; none.")] = None,
+    port_cells: Annotated[int | None, _limit("--port-cells", _cells, "CELLS", "Cells in all queues together; none.")] = None,
     queues: Annotated[int | None, typer.Option("--queues", help="Number of queues; it can only grow.")] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help=f"Which queue is served next: {', '.join(SCHEDULERS)}.")] = None,
     link_layer: Annotated[str | None, typer.Option("--link-layer", help=f"What surrounds a packet on the line: {', '.join(LINK_LAYERS)}.")] = None,
@@ -268,22 +296,25 @@ def set_(
     up: Annotated[bool | None, typer.Option("--up/--down", help="Take the port's interface up or down.")] = None,
     packet_bytes: PacketBytesOption = None,
     state: StateOption = None,
+    switch: SwitchOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Change a port while it runs, all or nothing. A managed port's limit in the program follows its queue's capacity.
 
+    PORT may be an interface too: s1:s1-eth3.
+
     Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr -w 1=3`,
     `fairlane ports set s1:3 --down`
     """
     change = PortChange(
-        rate_bps=_limit(rate, _rate_bps),
-        queue_packets=None if queue_packets is None else parse_count(queue_packets, "packets", "--queue-packets"),
-        queue_bytes=_limit(queue_bytes, lambda text: parse_size(text, "--queue-bytes")),
-        queue_cells=_limit(queue_cells, lambda text: parse_count(text, "cells", "--queue-cells")),
-        port_packets=_limit(port_packets, lambda text: parse_count(text, "packets", "--port-packets")),
-        port_bytes=_limit(port_bytes, lambda text: parse_size(text, "--port-bytes")),
-        port_cells=_limit(port_cells, lambda text: parse_count(text, "cells", "--port-cells")),
+        rate_bps=rate,
+        queue_packets=queue_packets,
+        queue_bytes=queue_bytes,
+        queue_cells=queue_cells,
+        port_packets=port_packets,
+        port_bytes=port_bytes,
+        port_cells=port_cells,
         queues=queues,
         scheduler=scheduler,
         link_layer=link_layer,
@@ -294,23 +325,7 @@ def set_(
         raise FairlaneError(
             ErrorCode.BAD_INPUT, "nothing to change: give --rate, --queue-packets, --scheduler, --weight, --down, …"
         )
-    _change(resolve(state, [switch]), port, change, packet_bytes, dry_run, as_json)
-
-
-def _limit(text: str | None, parse: Callable[[str], int]) -> int | None:
-    if text is None:
-        return None
-    return 0 if text.lower() in _NO_LIMIT else parse(text)
-
-
-def _rate_bps(text: str) -> int:
-    """Of `--rate`, with a unit: whoever writes 5 hardly means 5 bit/s. 0 is no limit."""
-    number = text.strip()
-    if number.replace(".", "", 1).isdigit() and float(number):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"--rate {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
-        )
-    return round(parse_rate(text, "--rate"))
+    _change(resolve(state, switch, port), port, change, packet_bytes, dry_run, as_json)
 
 
 def _weights(texts: list[str]) -> dict[int, int]:
@@ -324,15 +339,11 @@ def _weights(texts: list[str]) -> dict[int, int]:
 
 
 def _change(
-    targets: Targets, port: str | None, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
+    targets: Targets, port: PortRef | None, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
 ) -> None:
     """One port, or without one all of the switch."""
-    endpoint = targets.endpoints[0]
-    if len(targets.endpoints) != 1:
-        names = ", ".join(one.name for one in targets.endpoints)
-        which = "all ports" if port is None else f"port {port}"
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{which} of which switch ({names})? Name it with --switch")
-    made = asyncio.run(_make(targets, endpoint, port, change, packet_bytes, dry_run))
+    endpoint = targets.one("all ports are" if port is None else "a port is")
+    made = asyncio.run(_make(targets, endpoint, port.name if port else None, change, packet_bytes, dry_run))
     if as_json:
         rows = [
             {
@@ -441,7 +452,7 @@ async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> in
 
 def set_queue_rate(
     rate: Annotated[str, typer.Argument(help="With a unit: 2Mbit, or 500pps with --packet-bytes.", metavar="RATE")],
-    port: Annotated[str | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    port: EveryPortArgument = None,
     packet_bytes: PacketBytesOption = None,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -467,12 +478,12 @@ def set_queue_rate(
         )
     else:
         rate_bps = round(parse_rate(rate))
-    _change(resolve(state, switch), port, PortChange(rate_bps=rate_bps), packet_bytes, dry_run, as_json)
+    _change(resolve(state, switch, port), port, PortChange(rate_bps=rate_bps), packet_bytes, dry_run, as_json)
 
 
 def set_queue_depth(
     packets: Annotated[str, typer.Argument(help="Packets that may wait: 100.", metavar="PACKETS")],
-    port: Annotated[str | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    port: EveryPortArgument = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     dry_run: DryRunOption = False,
@@ -483,4 +494,4 @@ def set_queue_depth(
     Example: `fairlane p4 set_queue_depth 100 3`
     """
     change = PortChange(queue_packets=parse_count(packets, "packets", "set_queue_depth"))
-    _change(resolve(state, switch), port, change, None, dry_run, as_json)
+    _change(resolve(state, switch, port), port, change, None, dry_run, as_json)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.complete import complete_port, complete_state, complete_switch
+from fairlane_controller.cli.types import PortRef, parse_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
@@ -35,13 +36,16 @@ SwitchOption = Annotated[
 ]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ClassOption = Annotated[int, typer.Option("--class", "-c", help="Traffic class, 0 to 7.", metavar="CLASS")]
-PortOption = Annotated[
-    int | None,
-    typer.Option(
-        "--port",
-        "-p",
-        help="Egress port: 3, or s1:3.",
+_PORT = typer.Argument(
+    help="Its port: s1:3, or 3 with --switch.", metavar="PORT", parser=parse_port, autocompletion=complete_port
+)
+PortArgument = Annotated[PortRef, _PORT]
+OnlyPortArgument = Annotated[
+    PortRef | None,
+    typer.Argument(
+        help="Only this port: s1:3, or 3 on every switch.",
         metavar="PORT",
+        parser=parse_port,
         autocompletion=complete_port,
     ),
 ]
@@ -69,6 +73,13 @@ class Targets:
         folder = self.folder
         return folder if folder is not None and loop_runs(folder) else None
 
+    def one(self, what: str) -> Endpoint:
+        """The only switch that is meant; BAD_INPUT, with the names, where there are several of which `what` would be of one."""
+        if len(self.endpoints) != 1:
+            names = ", ".join(endpoint.name for endpoint in self.endpoints)
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{what} one switch's: name it with --switch (there are {names})")
+        return self.endpoints[0]
+
     def need_run(self) -> RunState:
         """The topology; NO_TOPOLOGY when the switches were named by address alone."""
         if self.run is None:
@@ -91,9 +102,13 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(found["name"], found["grpc"], int(found["id"] or 1), tls_of_environment())
 
 
-def resolve(state: str | None, switches: list[str] | None) -> Targets:
-    """The switches named, or all of the running topology."""
+def resolve(state: str | None, switches: list[str] | None, port: PortRef | None = None) -> Targets:
+    """The switches named, that of a port `s1:3`, or all of the running topology. BAD_INPUT where a switch is named twice."""
     named = switches or []
+    if port is not None and port.switch is not None:
+        if named:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{port.switch}:{port.name} names its switch: leave --switch out")
+        named = [port.switch]
     given = tuple(parse_endpoint(text) for text in named if "=" in text)
     if given and state is None:
         if len(given) != len(named):

@@ -13,7 +13,7 @@ import typer
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
-from fairlane_controller.cli.watch import parse_interval
+from fairlane_controller.cli.watch import PERIOD, PeriodOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.logs import printed
@@ -69,20 +69,19 @@ def web_command(
     ] = "127.0.0.1:8080",
     state: StatesOption = None,
     switch: SwitchOption = None,
-    interval: Annotated[str, typer.Option("--interval", "-i", help="Between two samples.", metavar="TIME")] = "0.5s",
+    interval: PeriodOption = PERIOD,
     tls_cert: ListenTlsCert = None,
     tls_key: ListenTlsKey = None,
     tls_client_ca: ListenTlsClientCa = None,
     name: NameOption = None,
 ) -> None:
     """Serve a live page with queues, thresholds, goodput, drops and decisions over time. Read-only; until Ctrl-C."""
-    interval_s = parse_interval(interval)
     address = parse_listen(
         listen, "--listen", tls_cert=tls_cert, tls_key=tls_key, tls_client_ca=tls_client_ca, names=tuple(name or ())
     )
     if switch and state and len(state) > 1:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: name one --state, or none")
-    hub = Hub(finder(state, switch), HubOptions(period_s=interval_s))
+    hub = Hub(finder(state, switch), HubOptions(period_s=interval))
     with printed():
         asyncio.run(_serve(hub, address))
 

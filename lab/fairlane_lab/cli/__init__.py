@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-from fairlane_controller.cli.lazy import CONTEXT_SETTINGS, LazyCommand, LazyGroup
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.lazy import LazyCommand, LazyGroup
 
 _HERE = "fairlane_lab.cli"
 COMMANDS = [
@@ -34,12 +34,7 @@ class _Lab(LazyGroup):
         self.add_lazy(COMMANDS)
 
 
-app = typer.Typer(
-    cls=_Lab,
-    help="Experiments: run them, show their tables, make their plots.",
-    no_args_is_help=True,
-    context_settings=CONTEXT_SETTINGS,
-)
+app = App(cls=_Lab, help="Experiments: run them, show their tables, make their plots.")
 
 
 @app.callback()

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.dry import DryRunOption
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import JsonOption, StateOption
@@ -18,9 +19,7 @@ from fairlane_controller.programs.gfr.paths import vcs_of
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.units import format_rate
 
-vc_app = typer.Typer(
-    help="VCs: add, change, remove, list. A refused change leaves every switch as it was.", no_args_is_help=True
-)
+vc_app = App(help="VCs: add, change, remove, list. A refused change leaves every switch as it was.")
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the VC.", metavar="NAME")]
 PcrOption = Annotated[
