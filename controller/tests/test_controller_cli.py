@@ -30,7 +30,7 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 def test_plan_of_the_papers_third_link() -> None:
     code, output = run(
-        "threshold", "plan", "--rate", "2Mbit", "--delay", "2ms", "--packet", "1000", "--flows", "2", "--json"
+        "threshold", "plan", "--rate", "2Mbit", "--delay", "2ms", "--packet-bytes", "1000", "--flows", "2", "--json"
     )
     assert code == 0
     plan = json.loads(output)
@@ -81,8 +81,8 @@ def test_few_words_and_those_of_programs_are_at_the_top() -> None:
     ("arguments", "code", "message"),
     [
         (("threshold", "plan", "--rate", "2Zbit"), 2, "unknown unit 'Zbit'; examples: 512kbit"),
-        (("threshold", "plan", "--rate", "0"), 2, "rate_bps 0.0 is out of range"),
-        (("threshold", "plan", "--rate", "2Mbit", "--capacity", "1"), 2, "capacity 1 is out of range: it must be between 2 and 65535 packets"),
+        (("threshold", "plan", "--rate", "0"), 2, "rate_bps 0 is out of range"),
+        (("threshold", "plan", "--rate", "2Mbit", "--queue-packets", "1"), 2, "capacity 1 is out of range: it must be between 2 and 65535 packets"),
         (("threshold", "plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight -1.0 is out of range"),
         (("status", "--switch", "s1:50051"), 3, "unknown switch 's1:50051'; did you mean 's1'?"),
         (("status", "--switch", "s1=127.0.0.1"), 2, "must be NAME=HOST:PORT"),

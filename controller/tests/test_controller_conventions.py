@@ -11,9 +11,9 @@ import pytest
 import typer
 from fairlane_controller.cli import output
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.live_options import IntervalOption
 from fairlane_controller.cli.main import main
-from fairlane_controller.cli.targets import JsonOption, OnlyPortArgument, SwitchOption, resolve
+from fairlane_controller.cli.options import IntervalOption, JsonOption, OnlyPortArgument, SwitchOption
+from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import PortRef, Seconds, parse_port, split_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from test_controller_state import good_state, write_state

@@ -582,7 +582,7 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
     assert "2 Mbit/s" in text
     assert "50 packets a queue" in text
     assert "strict, 8 queues" in text
-    rows = switch.json("ports", "--queues", "--interval", "50ms")
+    rows = switch.json("ports", "--each-queue", "--interval", "50ms")
     assert [row["port"] for row in rows] == [1, 3]
     assert rows[1]["rate_bps"] == RATE_BPS
     assert len(rows[1]["queue_list"]) == 8
@@ -600,7 +600,7 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
         (("ports", "set", "s1:3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
         (("ports", "set", "s1:3", "--scheduler", "fifo"), 2, "allowed: strict, wrr, drr, calendar, fq"),
         (("ports", "set", "s1:3", "--queues", "4"), 2, "queues can only be added"),
-        (("ports", "set", "s1:3", "-w", "9=2"), 2, "there is no queue 9"),
+        (("ports", "set", "s1:3", "--queue-weight", "9=2"), 2, "there is no queue 9"),
         (("p4", "set_queue_rate", "500", "3"), 2, "packets/s or bit/s? Write 500pps (with --packet-bytes) or 500bit"),
         (("p4", "set_queue_rate", "500pps", "3"), 2, "of which frame length?"),
         (("p4", "set_queue_depth", "64KB", "3"), 2, "must be in packets"),
@@ -754,7 +754,7 @@ def test_every_command_of_the_document_runs(switch: LiveSwitch) -> None:
         "s1:3",
         "--scheduler",
         "strict",
-        "-w",
+        "--queue-weight",
         "1=1",
         "--queue-bytes",
         "none",

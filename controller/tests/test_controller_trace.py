@@ -88,7 +88,7 @@ def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:
         "trace",
         "s1:1",
         "--live",
-        "--match",
+        "--filter",
         "src=10.0.1.1,dport=5001",
         "--count",
         "2",
@@ -120,7 +120,7 @@ def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:
 
 
 def test_nothing_that_matches_is_told_after_the_time(embedded: LiveSwitch) -> None:
-    words = ("trace", "--live", "-s", "s1", "--match", "src=192.0.2.1", "--timeout", "1s")
+    words = ("trace", "--live", "-s", "s1", "--filter", "src=192.0.2.1", "--timeout", "1s")
     assert "0 of 1 packet that match came within 1 s" in embedded.fairlane(*words, code=6)
 
 
@@ -136,9 +136,9 @@ def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
         (("s1:1", "--packet", TCP, "--hex", "00"), 2, "name the port and one of"),
         (("s1:999", "--packet", TCP), 2, "between 0 and 510"),
         (("s1:1", "--live", "--packet", TCP), 2, "--live waits for real packets"),
-        (("--live", "--match", "scr=1"), 3, "did you mean 'src'"),
-        (("s1:1", "--live", "--match", "dport=http"), 2, "dport: 'http' is no number"),
-        (("--live", "--match", "src=nobody"), 2, "is no IP address"),
+        (("--live", "--filter", "scr=1"), 3, "did you mean 'src'"),
+        (("s1:1", "--live", "--filter", "dport=http"), 2, "dport: 'http' is no number"),
+        (("--live", "--filter", "src=nobody"), 2, "is no IP address"),
         (("--live", "--count", "0"), 2, "between 1 and 1000"),
     ):
         assert said in wired_switch.fairlane("trace", *words, code=code), words

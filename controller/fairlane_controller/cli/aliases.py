@@ -14,9 +14,9 @@ import typer
 
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_verb_words
-from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_error, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.verb_output import print_outcome
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
@@ -155,7 +155,7 @@ def script_command(
 def cli_command(
     line: Annotated[
         list[str] | None,
-        typer.Option("--command", "-c", help="A line; repeatable. Then nothing is read.", metavar="LINE"),
+        typer.Option("--command", help="A line; repeatable. Then nothing is read.", metavar="LINE"),
     ] = None,
     keep_going: KeepGoingOption = False,
     dry_run: DryRunOption = False,
@@ -165,7 +165,7 @@ def cli_command(
 ) -> None:
     """As simple_switch_CLI: lines from a terminal with a prompt, each done at once, or from standard input as a script.
 
-    Examples: `fairlane p4 cli -s s1`, `fairlane p4 cli < commands.txt`, `fairlane p4 cli -c "table_dump ipv4_lpm" -c show_tables`
+    Examples: `fairlane p4 cli -s s1`, `fairlane p4 cli < commands.txt`, `fairlane p4 cli --command show_tables --command "table_dump ipv4_lpm"`
     """
     targets = resolve(state, switch)
     if line or not sys.stdin.isatty():

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.options import JsonOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption
 
 certs_app = App(help="Certificates for TLS between controller and switches.")
 
@@ -31,7 +31,7 @@ def make(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace files of these names, the CA's key included.")
+        bool, typer.Option("--overwrite", help="Replace files of these names, the CA's key included.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -12,11 +12,11 @@ import typer
 
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.diff import diff_command
-from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
+from fairlane_controller.cli.dry import dry_results, tell_dry
 from fairlane_controller.cli.init import init_command
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.settings import set_command
-from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.config.apply import apply
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare

@@ -92,7 +92,12 @@ def _output_option(forms: tuple[str, ...]) -> Any:
         return text
 
     return typer.Option(
-        "--output", "-o", help="Form of the output.", metavar="|".join(forms), parser=known, show_default=False
+        "--output",
+        "-o",
+        help=f"Form of the output: {', '.join(forms)}.",
+        metavar="FORM",
+        parser=known,
+        show_default=False,
     )
 
 

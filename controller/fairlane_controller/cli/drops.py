@@ -8,9 +8,16 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.live_options import RATES_OVER, IntervalOption, known_port
+from fairlane_controller.cli.options import (
+    RATES_OVER,
+    IntervalOption,
+    JsonOption,
+    OnlyPortArgument,
+    StateOption,
+    SwitchOption,
+)
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, OnlyPortArgument, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import known_port, resolve
 from fairlane_controller.live.drop_list import drop_lines
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.units import format_per_s

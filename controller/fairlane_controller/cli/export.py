@@ -14,9 +14,10 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fairlane_controller.cli.complete import complete_row_kinds
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.export.writers import Writer, check_file, open_writers
 from fairlane_controller.live.model import Snapshot
@@ -33,7 +34,7 @@ def export_command(
     interval: Annotated[Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.05, at_most=3600)] = INTERVAL,
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", "-r", help="Of a CSV or Parquet file: ports, drops, or a kind of the program (flows, vcs, policies); repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
+        typer.Option("--rows", help="Of a CSV or Parquet file: ports, drops, or a kind of the program (flows, vcs, policies); repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     state: StateOption = None,

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
+from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import load_program

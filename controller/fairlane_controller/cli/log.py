@@ -12,8 +12,9 @@ import typer
 from rich.text import Text
 
 from fairlane_controller.cli.complete import complete_event, complete_vc
+from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, error_console, print_json
-from fairlane_controller.cli.targets import JsonOption, OnlyPortArgument, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
@@ -32,7 +33,7 @@ _STYLES = {
 
 def log_command(
     port: OnlyPortArgument = None,
-    last: Annotated[int | None, typer.Option("--last", "-l", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
+    last: Annotated[int | None, typer.Option("--last", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
     since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; 12:03:07 or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT", autocompletion=complete_event)] = None,

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from prometheus_client import CollectorRegistry, generate_latest
 
+from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import SwitchOption
 from fairlane_controller.cli.web import ListenTlsCert, ListenTlsClientCa, ListenTlsKey, NameOption, StatesOption, finder
 from fairlane_controller.logs import printed
 from fairlane_controller.metrics.collect import PictureCollector

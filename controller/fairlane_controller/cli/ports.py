@@ -15,11 +15,27 @@ import typer
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import DryRunOption
-from fairlane_controller.cli.live_options import RATES_OVER, IntervalOption
+from fairlane_controller.cli.options import (
+    RATES_OVER,
+    DryRunOption,
+    IntervalOption,
+    JsonOption,
+    PortArgument,
+    StateOption,
+    SwitchOption,
+)
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, PortArgument, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.cli.types import PortRef, number_option, parse_port
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import (
+    PortRef,
+    cells_of,
+    number_option,
+    packet_bytes_option,
+    packets_of,
+    parse_port,
+    queue_packets_option,
+    rate_bps,
+)
 from fairlane_controller.config.port_change import Changed, change_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
@@ -46,7 +62,7 @@ _NO_LIMIT = ("none", "unlimited")
 _WEIGHT = re.compile(r"^(\d+)=(\d+)$")
 _PPS = re.compile(r"^(\d+)(?:pps|packets/s)$")
 
-QueuesOption = Annotated[bool, typer.Option("--queues", "-q", help="Each queue too.")]
+QueuesOption = Annotated[bool, typer.Option("--each-queue", "-q", help="Each queue too.")]
 EveryPortArgument = Annotated[
     PortRef | None,
     typer.Argument(
@@ -54,8 +70,7 @@ EveryPortArgument = Annotated[
     ),
 ]
 PacketBytesOption = Annotated[
-    int | None,
-    typer.Option("--packet-bytes", help="BMv2: the frame length by which bit/s become packets/s.", min=1, max=65_535),
+    int | None, packet_bytes_option("BMv2: the frame length by which bit/s become packets/s; default as measured.")
 ]
 
 
@@ -70,7 +85,7 @@ def ports(
 ) -> None:
     """Show ports and queues, or change them: rate, scheduler, capacity, link state.
 
-    Examples: `fairlane ports`, `fairlane ports --queues --json`, `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`
+    Examples: `fairlane ports`, `fairlane ports --each-queue --json`, `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`
     """
     if ctx.invoked_subcommand is None:
         show(queues, interval, state, switch, as_json)
@@ -252,47 +267,29 @@ def _waiting(port: PortInfo) -> str | None:
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
 
-def _limit(name: str, parse: Callable[[str, str], int], metavar: str, help: str, letter: str = "") -> Any:
+def _limit(name: str, parse: Callable[[str, str], int], metavar: str, help: str) -> Any:
     """An option that takes a number, or `none`, which is 0 for the switch."""
 
     def read(text: str, what: str) -> int:
         return 0 if text.lower() in _NO_LIMIT else parse(text, what)
 
-    return number_option(name, read, metavar=metavar, help=help, letter=letter)
-
-
-def _packets(text: str, what: str) -> int:
-    return parse_count(text, "packets", what)
-
-
-def _cells(text: str, what: str) -> int:
-    return parse_count(text, "cells", what)
-
-
-def _rate_bps(text: str, what: str) -> int:
-    """With a unit: whoever writes 5 hardly means 5 bit/s. 0 is no limit."""
-    number = text.strip()
-    if number.replace(".", "", 1).isdigit() and float(number):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{what} {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
-        )
-    return round(parse_rate(text, what))
+    return number_option(name, read, metavar=metavar, help=help)
 
 
 @ports_app.command("set")
 def set_(
     port: PortArgument,
-    rate: Annotated[int | None, _limit("--rate", _rate_bps, "RATE", "Bits on the line: 2Mbps; none is no limit.", "-r")] = None,
-    queue_packets: Annotated[int | None, number_option("--queue-packets", _packets, metavar="PACKETS", help="Packets that may wait in each queue.")] = None,
+    rate: Annotated[int | None, _limit("--rate", rate_bps, "RATE", "Bits on the line: 2Mbps; none is no limit.")] = None,
+    queue_packets: Annotated[int | None, queue_packets_option("Packets that may wait in each queue.")] = None,
     queue_bytes: Annotated[int | None, _limit("--queue-bytes", parse_size, "SIZE", "Bytes that may wait in each queue: 64KB; none.")] = None,
-    queue_cells: Annotated[int | None, _limit("--queue-cells", _cells, "CELLS", "Cells that may wait in each queue; none.")] = None,
-    port_packets: Annotated[int | None, _limit("--port-packets", _packets, "PACKETS", "Packets in all queues together; none.")] = None,
+    queue_cells: Annotated[int | None, _limit("--queue-cells", cells_of, "CELLS", "Cells that may wait in each queue; none.")] = None,
+    port_packets: Annotated[int | None, _limit("--port-packets", packets_of, "PACKETS", "Packets in all queues together; none.")] = None,
     port_bytes: Annotated[int | None, _limit("--port-bytes", parse_size, "SIZE", "Bytes in all queues together; none.")] = None,
-    port_cells: Annotated[int | None, _limit("--port-cells", _cells, "CELLS", "Cells in all queues together; none.")] = None,
+    port_cells: Annotated[int | None, _limit("--port-cells", cells_of, "CELLS", "Cells in all queues together; none.")] = None,
     queues: Annotated[int | None, typer.Option("--queues", help="Number of queues; it can only grow.")] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help=f"Which queue is served next: {', '.join(SCHEDULERS)}.")] = None,
     link_layer: Annotated[str | None, typer.Option("--link-layer", help=f"What surrounds a packet on the line: {', '.join(LINK_LAYERS)}.")] = None,
-    weight: Annotated[list[str] | None, typer.Option("--weight", "-w", help="QUEUE=WEIGHT; repeatable.")] = None,
+    weight: Annotated[list[str] | None, typer.Option("--queue-weight", help="QUEUE=WEIGHT; repeatable.", metavar="QUEUE=WEIGHT")] = None,
     up: Annotated[bool | None, typer.Option("--up/--down", help="Take the port's interface up or down.")] = None,
     packet_bytes: PacketBytesOption = None,
     state: StateOption = None,
@@ -304,7 +301,7 @@ def set_(
 
     PORT may be an interface too: s1:s1-eth3.
 
-    Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr -w 1=3`,
+    Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr --queue-weight 1=3`,
     `fairlane ports set s1:3 --down`
     """
     change = PortChange(
@@ -323,7 +320,8 @@ def set_(
     )
     if not change.values_by_name:
         raise FairlaneError(
-            ErrorCode.BAD_INPUT, "nothing to change: give --rate, --queue-packets, --scheduler, --weight, --down, …"
+            ErrorCode.BAD_INPUT,
+            "nothing to change: give --rate, --queue-packets, --scheduler, --queue-weight, --down, …",
         )
     _change(resolve(state, switch, port), port, change, packet_bytes, dry_run, as_json)
 
@@ -333,7 +331,7 @@ def _weights(texts: list[str]) -> dict[int, int]:
     for text in texts:
         found = _WEIGHT.match(text)
         if not found:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--queue-weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
         weights[int(found[1])] = int(found[2])
     return weights
 
@@ -470,15 +468,15 @@ def set_queue_rate(
                 ErrorCode.BAD_INPUT,
                 f"set_queue_rate {rate}: of which frame length? Give --packet-bytes, or the rate in bits: 2Mbit",
             )
-        rate_bps = int(found[1]) * 8 * packet_bytes
+        bps = int(found[1]) * 8 * packet_bytes
     elif rate.replace(".", "", 1).isdigit():
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
             f"set_queue_rate {rate}: packets/s or bit/s? Write {rate}pps (with --packet-bytes) or {rate}bit",
         )
     else:
-        rate_bps = round(parse_rate(rate))
-    _change(resolve(state, switch, port), port, PortChange(rate_bps=rate_bps), packet_bytes, dry_run, as_json)
+        bps = round(parse_rate(rate))
+    _change(resolve(state, switch, port), port, PortChange(rate_bps=bps), packet_bytes, dry_run, as_json)
 
 
 def set_queue_depth(

@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import console
-from fairlane_controller.cli.targets import SwitchOption, resolve
+from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.config.check import check
 from fairlane_controller.config.model import loop_model
@@ -34,7 +35,11 @@ from fairlane_controller.web.listen import parse_listen
 def run_command(
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", help="Running topology; repeat for several in one process; default the one that runs."),
+        typer.Option(
+            "--state",
+            metavar="NAME",
+            help="Running topology; repeat for several in one process; default the one that runs.",
+        ),
     ] = None,
     switch: SwitchOption = None,
     flow_idle: Annotated[

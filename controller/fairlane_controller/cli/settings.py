@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
+from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json
-from fairlane_controller.cli.targets import JsonOption, PortArgument, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import resolve
 from fairlane_controller.config.apply import apply, with_last_applied
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare

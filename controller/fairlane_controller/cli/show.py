@@ -8,10 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.live_options import RATES_OVER, IntervalOption, known_port
 from fairlane_controller.cli.measuring import measure, print_measured
+from fairlane_controller.cli.options import (
+    RATES_OVER,
+    IntervalOption,
+    JsonOption,
+    OnlyPortArgument,
+    StateOption,
+    SwitchOption,
+)
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
-from fairlane_controller.cli.targets import JsonOption, OnlyPortArgument, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import known_port, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_objects, take_two

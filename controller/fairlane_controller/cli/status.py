@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot, SwitchRow

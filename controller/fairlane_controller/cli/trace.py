@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.complete import complete_port
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.trace_tree import tree
 from fairlane_controller.cli.types import PortRef, Seconds, parse_port, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range, unknown_name
@@ -51,7 +52,7 @@ def trace_command(
     pcap: Annotated[str | None, typer.Option("--pcap", help="A frame of a pcap file: FILE#N, N from 1.")] = None,
     live: Annotated[bool, typer.Option("--live", help="The next real packets that match, instead.")] = False,
     match: Annotated[
-        str | None, typer.Option("--match", help=f"With --live: KEY=VALUE,…; keys {', '.join(_MATCH)}.")
+        str | None, typer.Option("--filter", help=f"With --live: KEY=VALUE,…; keys {', '.join(_MATCH)}.")
     ] = None,
     count: Annotated[int, typer.Option("--count", help="With --live: so many packets.")] = 1,
     timeout: Annotated[
@@ -77,7 +78,7 @@ def trace_command(
         asyncio.run(_live(targets, wanted, _count(count), math.ceil(timeout), full=full, as_json=as_json))
         return
     if match is not None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--match goes with --live")
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--filter goes with --live")
     if len(given) != 1 or port is None:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
@@ -134,9 +135,9 @@ def _filter(text: str | None) -> dict[str, str | int]:
     for part in (text or "").split(",") if text else ():
         key, equals, value = part.strip().partition("=")
         if key not in _MATCH:
-            raise unknown_name("key of --match", key, _MATCH)
+            raise unknown_name("key of --filter", key, _MATCH)
         if not equals or not value:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--match: {key} needs a value, e.g. src=10.0.1.1,dport=5001")
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--filter: {key} needs a value, e.g. src=10.0.1.1,dport=5001")
         if key in ("src", "dst"):
             found[key] = value.strip("[]")
         elif key == "protocol" and value in _PROTOCOLS:
@@ -144,5 +145,5 @@ def _filter(text: str | None) -> dict[str, str | int]:
         elif value.isdigit():
             found[key] = int(value)
         else:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--match: {key}: {value!r} is no number")
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--filter: {key}: {value!r} is no number")
     return found

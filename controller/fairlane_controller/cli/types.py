@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import typer
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.units import format_time, parse_time
+from fairlane_controller.units import format_time, parse_count, parse_rate, parse_size, parse_time
 
 T = TypeVar("T")
 
@@ -41,13 +41,50 @@ def time_option(
     return typer.Option(*names, help=help, metavar="TIME", parser=parse)
 
 
-def number_option(name: str, parse: Callable[[str, str], T], *, metavar: str, help: str, letter: str = "") -> Any:
+def number_option(name: str, parse: Callable[[str, str], T], *, metavar: str, help: str) -> Any:
     """An option that takes a number with a unit, which `parse` (of `units`) reads; it gets the option's name for its errors."""
 
     def read(value: Any) -> Any:
         return parse(value, name) if isinstance(value, str) else value  # the default is a number already
 
-    return typer.Option(name, *([letter] if letter else []), help=help, metavar=metavar, parser=read)
+    return typer.Option(name, help=help, metavar=metavar, parser=read)
+
+
+def packets_of(text: str, what: str) -> int:
+    """A number of packets; BAD_INPUT."""
+    return parse_count(text, "packets", what)
+
+
+def cells_of(text: str, what: str) -> int:
+    """A number of cells; BAD_INPUT."""
+    return parse_count(text, "cells", what)
+
+
+def rate_bps(text: str, what: str) -> int:
+    """With a unit: whoever writes 5 hardly means 5 bit/s; 0 needs none. BAD_INPUT."""
+    number = text.strip()
+    if number.replace(".", "", 1).isdigit() and float(number):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"{what} {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
+        )
+    return round(parse_rate(text, what))
+
+
+def queue_packets_option(help: str) -> Any:
+    """`--queue-packets`: how many packets may wait in a queue."""
+    return number_option("--queue-packets", packets_of, metavar="PACKETS", help=help)
+
+
+def packet_bytes_option(help: str) -> Any:
+    """`--packet-bytes`: the length of a packet."""
+    return number_option("--packet-bytes", _packet_bytes, metavar="SIZE", help=help)
+
+
+def _packet_bytes(text: str, what: str) -> int:
+    size = parse_size(text, what)
+    if not 1 <= size <= 65_535:
+        raise out_of_range(what, text, 1, 65_535, "bytes")
+    return size
 
 
 @dataclass(frozen=True)

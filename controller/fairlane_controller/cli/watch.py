@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import PIPE_COLUMNS, error_console
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.source import LiveSource

@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.watch import PERIOD, PeriodOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.source import LiveTargets
@@ -31,7 +32,8 @@ ListenTlsClientCa = Annotated[
     Path | None, typer.Option("--tls-client-ca", help="Only clients with a certificate of this CA (PEM).")
 ]
 StatesOption = Annotated[
-    list[str] | None, typer.Option("--state", help="Running topology; repeat for several; default all that run.")
+    list[str] | None,
+    typer.Option("--state", metavar="NAME", help="Running topology; repeat for several; default all that run."),
 ]
 NameOption = Annotated[
     list[str] | None, typer.Option("--name", help="A host name that clients may call this server by.", metavar="HOST")

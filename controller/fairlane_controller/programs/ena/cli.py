@@ -10,9 +10,10 @@ from fairlane import Config, ErrorCode, FairlaneError, load_program
 
 from fairlane_controller import history
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
+from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
+from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, PortArgument, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.program.setup import apply_plan, read_rows
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.options import DryRunOption, JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.programs.gfr.cli_vc import vc_app
 from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
@@ -53,7 +52,7 @@ def apply(
 def set_(
     port: OnlyPortArgument = None,
     scheme: Annotated[str | None, typer.Option("--scheme", help=f"One of {', '.join(s.value for s in GfrScheme)}.")] = None,
-    queues: Annotated[str | None, typer.Option("--queues", help="wrr (a queue a VC) or fifo.")] = None,
+    queues: Annotated[str | None, typer.Option("--queueing", help="wrr (a queue a VC) or fifo.")] = None,
     lbo: Annotated[int | None, typer.Option("--lbo", help="LBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
     hbo: Annotated[int | None, typer.Option("--hbo", help="HBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
     qmax: Annotated[int | None, typer.Option("--qmax", help="QMAX, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
@@ -105,11 +104,11 @@ def set_(
 def show(
     state: StateOption = None,
     as_json: JsonOption = False,
-    config: Annotated[bool, typer.Option("--config", help="The configuration in force instead, as JSON.")] = False,
+    config: Annotated[bool, typer.Option("--in-force", help="The configuration in force instead, as JSON.")] = False,
 ) -> None:
     """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict.
 
-    Examples: `fairlane gfr show`, `fairlane gfr show --config`
+    Examples: `fairlane gfr show`, `fairlane gfr show --in-force`
     """
     targets = gfr_topology(state)
     run = targets.need_run()

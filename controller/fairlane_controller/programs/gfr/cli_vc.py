@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane gfr vc add|set|del|list`: customers' aggregates with minimum rates."""
+"""`fairlane gfr vc add|set|delete|list`: customers' aggregates with minimum rates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import VcConfig, VcMatch
@@ -38,7 +37,7 @@ MatchOption = Annotated[
     ),
 ]  # fmt: skip
 EdgeOption = Annotated[
-    list[str] | None, typer.Option("--edge", "-e", help="Where it is policed: s1:1 (switch, ingress port); repeatable.")
+    list[str] | None, typer.Option("--edge", help="Where it is policed: s1:1 (switch, ingress port); repeatable.")
 ]
 PathOption = Annotated[
     list[str] | None, typer.Option("--path", help="Managed port that it crosses: s1:3; repeatable; default by routes.")
@@ -97,8 +96,8 @@ def set_(
     make(state, request, f"VC {name} changed", dry_run=dry_run, as_json=as_json)
 
 
-@vc_app.command("del")
-def del_(
+@vc_app.command("delete")
+def delete(
     names: Annotated[list[str], typer.Argument(help="Names of the VCs.", metavar="NAME...")],
     dry_run: DryRunOption = False,
     state: StateOption = None,
@@ -106,7 +105,7 @@ def del_(
 ) -> None:
     """Remove VCs: their frames are of no VC from then on, and the others share their rate.
 
-    Example: `fairlane gfr vc del gold`
+    Example: `fairlane gfr vc delete gold`
     """
     request = {"op": "vc_del", "names": names}
     make(state, request, f"VC {', '.join(names)} removed", dry_run=dry_run, as_json=as_json)

@@ -10,17 +10,17 @@ import typer
 
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import DryRunOption, tell_dry
-from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import (
+from fairlane_controller.cli.dry import tell_dry
+from fairlane_controller.cli.options import (
     ClassOption,
+    DryRunOption,
     JsonOption,
     OnlyPortArgument,
     StateOption,
     SwitchOption,
-    Targets,
-    resolve,
 )
+from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, split_port
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.programs.qthresh.cli_plan import plan_command
