@@ -64,7 +64,7 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane p4 table_add ipv4_lpm ", {"forward", "drop"}),
         ("fairlane p4 counter_read ", {"admitted", "drops"}),
         ("fairlane log --event t", {"threshold", "took_over"}),
-        ("fairlane export x.csv --rows ", {"ports", "flows"}),
+        ("fairlane watch export x.csv --rows ", {"ports", "flows"}),
         ("fairlane lab run ", {"demo", "buffer-grid"}),
         ("fairlane lab sweep buffer-g", {"buffer-grid"}),
         ("fairlane lab show de", {"demo"}),

@@ -96,7 +96,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert "last event" in text
 
         file = switch.folder / "run.csv"
-        done = switch.json("export", str(file), "--for", "0.2s", "--interval", "0.1s")
+        done = switch.json("watch", "export", str(file), "--for", "0.2s", "--interval", "0.1s")
         assert done == {"snapshots": 2, "ended_early": False, "files": [{"file": str(file), "rows": 4}]}
     rows = list(csv.DictReader(file.open(encoding="utf-8")))
     assert [(r["switch"], r["port"], r["managed"]) for r in rows[:2]] == [("s1", "1", "False"), ("s1", "3", "True")]
@@ -131,7 +131,7 @@ def test_a_followed_log_tells_what_comes(switch: LiveSwitch) -> None:
 
 def test_an_export_that_is_ended_keeps_what_is_there(switch: LiveSwitch) -> None:
     file = switch.folder / "run.jsonl"
-    export = subprocess.Popen(switch.command("export", str(file), "--for", "1h", "--interval", "0.1s"), stdout=subprocess.PIPE, text=True)  # fmt: skip
+    export = subprocess.Popen(switch.command("watch", "export", str(file), "--for", "1h", "--interval", "0.1s"), stdout=subprocess.PIPE, text=True)  # fmt: skip
     try:
         wait_until("two snapshots", lambda: file.exists() and file.read_bytes().count(b"\n") >= 2)
         export.send_signal(signal.SIGINT)
@@ -142,18 +142,18 @@ def test_an_export_that_is_ended_keeps_what_is_there(switch: LiveSwitch) -> None
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert f"{len(lines)} rows of {len(lines)} snapshots" in " ".join(printed.split())
     assert lines[0]["switches"][0]["program"] == "qthresh"
-    assert "is there already: another name, or --overwrite" in switch.fairlane("export", str(file), code=2)
+    assert "is there already: another name, or --overwrite" in switch.fairlane("watch", "export", str(file), code=2)
     assert "the suffix says the format: .csv, .parquet, .jsonl, not '.txt'" in switch.fairlane(
-        "export", "run.txt", code=2
+        "watch", "export", "run.txt", code=2
     )
-    assert "did you mean 'flows'?" in switch.fairlane("export", "run.csv", "--rows", "flow", code=3)
+    assert "did you mean 'flows'?" in switch.fairlane("watch", "export", "run.csv", "--rows", "flow", code=3)
 
 
 def test_parquet_has_a_file_a_kind_of_rows(switch: LiveSwitch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     file = switch.folder / "run.parquet"
     options = ("--rows", "ports", "--rows", "drops", "--for", "0.1s", "--interval", "0.1s")
-    files = switch.json("export", str(file), *options)["files"]
+    files = switch.json("watch", "export", str(file), *options)["files"]
     assert [one["file"] for one in files] == [str(switch.folder / f"run-{kind}.parquet") for kind in ("ports", "drops")]
     table: Any = parquet.read_table(files[0]["file"])
     assert table.num_rows == 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane certs make`: a CA and certificates for trying TLS and mutual TLS; not a replacement for an own PKI."""
+"""`fairlane setup certs`: a CA and certificates for trying TLS and mutual TLS; not a replacement for an own PKI."""
 
 from __future__ import annotations
 
@@ -8,20 +8,11 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.options import JsonOption
 from fairlane_controller.cli.output import console, print_json, print_table
 
-certs_app = App(help="Certificates for TLS between controller and switches.")
 
-
-@certs_app.callback()
-def _certs() -> None:
-    """A group, although it has one command."""
-
-
-@certs_app.command("make")
-def make(
+def certs_command(
     folder: Annotated[Path, typer.Argument(help="Folder for the files; it is made when it is not there.")],
     days: Annotated[int, typer.Option("--days", help="Valid for so many days from now.", metavar="DAYS")] = 365,
     host: Annotated[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane export`: a time series of snapshots into a file."""
+"""`fairlane watch export`: a time series of snapshots into a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def export_command(
     CSV and Parquet hold the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
     line is a whole snapshot.
 
-    Examples: `fairlane export run.csv --for 1m`, `fairlane export run.parquet --rows flows --interval 0.1s`, `fairlane export run.jsonl`
+    Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
     """
     targets = resolve(state, switch)
 

@@ -110,6 +110,23 @@ class LazyGroup(Group):
         ctx.fail(f"there is no command {name!r}; {hint}")
 
 
+def lazy_app(commands: list[LazyCommand], **settings: Any) -> App:
+    """A group of commands that are imported when they are called; its own callback may be registered later."""
+
+    class Lazy(LazyGroup):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, **settings)
+            self.add_lazy(commands)
+
+    app = App(cls=Lazy, **settings)
+    app.callback()(_nothing)
+    return app
+
+
+def _nothing() -> None:
+    pass
+
+
 def usage_message(error: Exception) -> str:
     """typer's error in our form: what is wrong, what is near, where the help is."""
     message = cast("Any", error).format_message().strip().rstrip(".")

@@ -13,8 +13,7 @@ import typer
 
 from fairlane_controller import __version__
 from fairlane_controller.cli.complete import whole_words
-from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.lazy import LazyCommand, LazyGroup, UsageError, usage_message
+from fairlane_controller.cli.lazy import LazyCommand, UsageError, lazy_app, usage_message
 from fairlane_controller.cli.output import print_error, use_form
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.names import command_groups
@@ -35,21 +34,15 @@ COMMANDS = [
     LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows, or VCs: what waits, what gets through, what is refused.", LOOK),
     LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
     LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
-    LazyCommand("measure", f"{_HERE}.show:measure_command", "Bandwidth, delay, packet length, connections of managed ports.", LOOK),
-    LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
-    LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", LOOK),
-    LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", LOOK),
+    LazyCommand("watch", f"{_HERE}.watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file.", LOOK),
     LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
     LazyCommand("log", f"{_HERE}.log:log_command", "What changed when, and why: the loop's event log.", LOOK),
-    LazyCommand("export", f"{_HERE}.export:export_command", "A time series of all this, in a file: CSV, Parquet, JSON lines.", LOOK),
     *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
     LazyCommand("new", f"{_HERE}.new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from.", OPERATE),
     LazyCommand("config", f"{_HERE}.config:config_app", "Set switches up; the configuration file: check, diff, apply.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until Ctrl-C.", OPERATE),
-    LazyCommand("certs", f"{_HERE}.certs:certs_app", "Test certificates for TLS: CA, switch, controller, observer.", OPERATE),
-    LazyCommand("doctor", f"{_HERE}.doctor:doctor_command", "What this machine lacks, and how to mend it.", OPERATE),
-    LazyCommand("setup", f"{_HERE}.doctor:setup_command", "Install what Mininet needs (Debian, Ubuntu).", OPERATE),
+    LazyCommand("setup", f"{_HERE}.setup:setup_app", "What this machine lacks: say it, install it; test certificates.", OPERATE),
     LazyCommand("p4", f"{_HERE}.p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs.", OPERATE),
 ]  # fmt: skip
 
@@ -65,14 +58,9 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
     """The whole command line; without the other packages' commands for tests."""
     commands = [*COMMANDS, *(plugins() if with_plugins else ())]
 
-    class Root(LazyGroup):
-        def __init__(self, *args: Any, **settings: Any) -> None:
-            super().__init__(*args, **settings)
-            self.add_lazy(commands)
-
-    app = App(
+    app = lazy_app(
+        commands,
         name="fairlane",
-        cls=Root,
         help="Look at, tune and run P4 switches that share a slow line fairly, and experiments with them.",
         add_completion=True,
         pretty_exceptions_enable=False,

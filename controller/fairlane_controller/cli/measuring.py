@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements for `fairlane measure`: the loop's where one runs, else a listening time of our own; and how they are shown."""
+"""Measurements for `fairlane ports measure`: the loop's where one runs, else a listening time of our own; and how they are shown."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import Annotated, Any
 
-from fairlane_controller.cli.output import console, print_table
-from fairlane_controller.cli.targets import Targets
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
+from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
 from fairlane_controller.measure.prober import listen_probes, send_probes
@@ -23,6 +25,27 @@ from fairlane_controller.units import format_rate, format_size, format_time
 
 DIGESTS = (DIGEST_T_RES, DIGEST_PORT_REPORT)
 """What a program's ports are measured by where no loop runs."""
+
+LISTEN = Seconds(3)
+
+
+def measure_command(
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    duration: Annotated[
+        Seconds, time_option("--for", help="Without a loop: listen this long.", at_least=0.1, at_most=600)
+    ] = LISTEN,
+    as_json: JsonOption = False,
+) -> None:
+    """Show BW, T_res, τ, T_ACK, L_D and N_C of each managed port: from the running loop, or by listening for a while.
+
+    Examples: `fairlane ports measure`, `fairlane ports measure --for 5s --json`
+    """
+    rows = asyncio.run(measure(resolve(state, switch), duration))
+    if as_json:
+        print_json(rows)
+        return
+    print_measured(rows)
 
 
 async def measure(targets: Targets, listen_s: float) -> list[dict[str, Any]]:

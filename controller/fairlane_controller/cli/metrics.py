@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane metrics`: the Prometheus endpoint, in the foreground until Ctrl-C; one scrape with --once."""
+"""`fairlane watch metrics`: the Prometheus endpoint, in the foreground until Ctrl-C; one scrape with --once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def _serve(find: Finder, address: Listen) -> None:
     ended = make_end_event()
     async with served(Exporter(find, address).app(), address) as port:
         console.print(
-            f"fairlane metrics: {address.url(port)}metrics (read by {address.readers}; Ctrl-C ends it)",
+            f"fairlane watch metrics: {address.url(port)}metrics (read by {address.readers}; Ctrl-C ends it)",
             markup=False,
             soft_wrap=True,
         )

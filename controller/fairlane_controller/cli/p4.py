@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.lazy import LazyCommand, LazyGroup
+from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.verbs.catalog import CATALOG
 
 MANY, VERBS = "Programs, tables, and many lines at once", "Verbs of simple_switch_CLI"
@@ -24,15 +21,4 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-class _Group(LazyGroup):
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.add_lazy(COMMANDS)
-
-
-p4_app = App(cls=_Group, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.")
-
-
-@p4_app.callback()
-def _p4() -> None:
-    """A group, although its commands come later."""
+p4_app = lazy_app(COMMANDS, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane ports [show|set|packets]`, and the verbs `set_queue_rate` and `set_queue_depth`."""
+"""`fairlane ports [show|set|measure|packets]`, and the verbs `set_queue_rate` and `set_queue_depth`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.measuring import measure_command
 from fairlane_controller.cli.options import (
     RATES_OVER,
     DryRunOption,
@@ -52,7 +53,6 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size
 
 ports_app = App(
-    help="Ports and queues: rate, scheduler, capacity, what waits, counters, link state.",
     invoke_without_command=True,
     no_args_is_help=False,
 )
@@ -132,6 +132,9 @@ def show(
     print_table("ports", columns, rows, empty="no switch has one")
     if queues:
         _print_queues(found)
+
+
+ports_app.command("measure")(measure_command)
 
 
 @ports_app.command("packets")

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.measuring import measure, print_measured
 from fairlane_controller.cli.options import (
     RATES_OVER,
     IntervalOption,
@@ -19,15 +18,12 @@ from fairlane_controller.cli.options import (
 )
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
 from fairlane_controller.cli.targets import known_port, resolve
-from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_objects, take_two
 from fairlane_controller.live.values import heading_of, text_of
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Kind
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.names import resolve_name
-
-LISTEN = Seconds(3)
 
 
 def flows_command(
@@ -78,25 +74,6 @@ def _print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hid
     print_table(kind.title, ("switch", "port", kind.name, *map(heading_of, columns)), table, empty=empty)
     if len(busy) < len(rows):
         console.print(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)", markup=False)
-
-
-def measure_command(
-    state: StateOption = None,
-    switch: SwitchOption = None,
-    duration: Annotated[
-        Seconds, time_option("--for", help="Without a loop: listen this long.", at_least=0.1, at_most=600)
-    ] = LISTEN,
-    as_json: JsonOption = False,
-) -> None:
-    """Show BW, T_res, τ, T_ACK, L_D and N_C of each managed port: from the running loop, or by listening for a while.
-
-    Examples: `fairlane measure`, `fairlane measure --for 5s --json`
-    """
-    rows = asyncio.run(measure(resolve(state, switch), duration))
-    if as_json:
-        print_json(rows)
-        return
-    print_measured(rows)
 
 
 def table_command(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import typer
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.units import format_time, parse_count, parse_rate, parse_size, parse_time
+from fairlane_controller.units import parse_count, parse_rate, parse_size, parse_time
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class Seconds(float):
     """A time in seconds, which a help shows with its unit."""
 
     def __str__(self) -> str:
-        return format_time(self).replace(" ", "")
+        return f"{float(self):g}s"
 
 
 def time_option(

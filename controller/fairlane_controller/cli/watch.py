@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import PIPE_COLUMNS, error_console
 from fairlane_controller.cli.targets import Targets, resolve
@@ -24,9 +25,24 @@ PeriodOption = Annotated[
     Seconds, time_option("--interval", "-i", help="Between two pictures.", at_least=0.1, at_most=60)
 ]
 PERIOD = Seconds(0.5)
+_HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
 
 
+COMMANDS = [
+    LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
+    LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
+    LazyCommand("export", f"{_HERE}.export:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
+]  # fmt: skip
+watch_app = lazy_app(
+    COMMANDS,
+    invoke_without_command=True,
+    no_args_is_help=False,
+)
+
+
+@watch_app.callback()
 def watch_command(
+    ctx: typer.Context,
     state: StateOption = None,
     switch: SwitchOption = None,
     interval: PeriodOption = PERIOD,
@@ -37,6 +53,8 @@ def watch_command(
 
     Without a terminal it prints one picture. With --json: one snapshot a line, until Ctrl-C, or one with --once.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     targets = resolve(state, switch)
     console = Console(highlight=False)
     if as_json:

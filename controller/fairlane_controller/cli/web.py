@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane web`: the live page, in the foreground until Ctrl-C."""
+"""`fairlane watch web`: the live page, in the foreground until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def _serve(hub: Hub, address: Listen) -> None:
     ended = make_end_event()
     async with served(PageServer(hub, address).app(), address) as port:
         console.print(
-            f"fairlane web: {address.url(port)} (read by {address.readers}; Ctrl-C ends it)",
+            f"fairlane watch web: {address.url(port)} (read by {address.readers}; Ctrl-C ends it)",
             markup=False,
             soft_wrap=True,
         )
