@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
 from typing import Any
@@ -72,6 +76,18 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert flows[0]["qthresh_packets"] == switch.json("threshold", "show")[0]["qthresh_packets"]
         assert "udp 10.0.1.1:1001 > 10.0.3.1:5001" in switch.fairlane("flows", "--all", "-i", "50ms")
         assert "2 more with nothing to send" in switch.fairlane("flows", "-i", "50ms")
+
+        one = switch.json("describe", "s1:3", "-i", "50ms")
+        assert (one["port"]["port"], [row["port"] for row in one["ports"]], len(one["flows"])) == (3, [3], 2)
+        assert one["port"]["rate_bps"] in (RATE_BPS, None)
+        assert {event["port"] for event in one["events"]} <= {3}
+        told = switch.fairlane("describe", "s1:3", "-i", "50ms")
+        views = ("ports", "queues that", "managed ports", "flows", "drops: nothing was dropped")
+        assert [view for line in told.splitlines() for view in views if line.startswith(view)] == [*views], told
+        assert "udp 10.0.1.1:1001 > 10.0.3.1:5001" in told
+        dropped = switch.json("describe", "s1:1", "-i", "0")["drops"]
+        assert {row["reason"] for row in dropped} == {"no_route", "ttl"}
+        assert "s1 has no port 9; valid: 1, 3" in switch.fairlane("describe", "s1:9", code=3)
 
         found = drops_of(switch, "--interval", "0")
         assert (found["ttl"]["packets"], found["ttl"]["port"], found["ttl"]["per_s"], found["ttl"]["by"]) == (
@@ -161,3 +177,39 @@ def test_parquet_has_a_file_a_kind_of_rows(switch: LiveSwitch) -> None:
     assert importlib.import_module("fairlane_controller.export.rows")._DROP.keys() | {"time_s"} == set(
         parquet.read_table(files[1]["file"]).column_names
     )
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_status_looks_again_and_again_until_it_is_ended(switch: LiveSwitch) -> None:
+    for options in ((), ("--json",)):
+        words = switch.command("status", "--watch", "--interval", "0.1s", *options)
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            looks = [next(line for line in process.stdout if "s1" in line) for _ in range(2)]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=30) == 0
+        if options:
+            assert [json.loads(look)["ports"][0]["switch"] for look in looks] == ["s1", "s1"]
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_status_is_drawn_in_the_other_screen_of_a_terminal(switch: LiveSwitch) -> None:
+    master, slave = pty.openpty()
+    words = switch.command("status", "--watch", "--interval", "0.1s")
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    with subprocess.Popen(words, stdin=slave, stdout=slave, env=environment, start_new_session=True) as process:
+        os.close(slave)
+        shown = b""
+
+        def seen(text: bytes) -> bool:
+            nonlocal shown
+            with contextlib.suppress(OSError):  # the other end is closed
+                shown += os.read(master, 65_536) if select.select([master], [], [], 0.1)[0] else b""
+            return text in shown
+
+        wait_until("the other screen", lambda: seen(b"\x1b[?1049h"))
+        wait_until("the managed port", lambda: seen(b"s1:3"))
+        process.send_signal(signal.SIGTERM)
+        wait_until("the screen before", lambda: seen(b"\x1b[?1049l"))
+        assert process.wait(timeout=30) == 0
+    os.close(master)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane config init|check|show|diff|apply|set|reload|schema`: what the switches are to have."""
+"""`fairlane config init|check|show|diff|edit|apply|set|reload|schema`: what the switches are to have."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.diff import diff_command
 from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.edit import edit_command
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, error_console, print_json
@@ -30,10 +31,11 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 config_app = App(
-    help="Set switches up; the configuration file: check, show, diff, apply, reload; set one port.",
+    help="Set switches up; the configuration file: check, show, diff, edit, apply, reload; set one port.",
 )
 config_app.command("init")(init_command)
 config_app.command("diff")(diff_command)
+config_app.command("edit")(edit_command)
 config_app.command("set")(set_command)
 
 FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configuration.md).", metavar="FILE")]

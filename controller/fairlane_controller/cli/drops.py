@@ -18,7 +18,7 @@ from fairlane_controller.cli.options import (
 )
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.cli.targets import known_port, resolve
-from fairlane_controller.live.drop_list import drop_lines
+from fairlane_controller.live.drop_list import DropLine, drop_lines
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.units import format_per_s
 
@@ -47,11 +47,15 @@ def drops_command(
     if as_json:
         print_json([line.to_json() for line in lines])
         return
+    print_drops(lines, "nothing is dropped" if now else "nothing was dropped")
+
+
+def print_drops(lines: list[DropLine], empty: str) -> None:
+    """A line a reason."""
     with_object = any(line.object for line in lines)
     columns = ["switch", "port", *(["of"] if with_object else []), "reason", "packets", "rate", "by", "meaning"]
     rows = [
         [one.switch, one.port, *([one.object] if with_object else []), one.reason, one.packets, format_per_s(one.per_s), one.by, one.meaning]
         for one in lines
     ]  # fmt: skip
-    empty = "nothing is dropped" if now else "nothing was dropped"
     print_table("drops", columns, rows, empty=empty, wrap=True)

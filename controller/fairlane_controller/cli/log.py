@@ -70,7 +70,7 @@ def log_command(
     if as_json and not follow:
         print_json(events)
         return
-    _tell(events, as_json)
+    print_events(events, as_json)
     if not events and not follow:
         error_console.print("no such event", markup=False)
     if follow:
@@ -78,7 +78,7 @@ def log_command(
             asyncio.run(_follow(tail, wanted, events, as_json))
 
 
-def _tell(events: list[dict[str, Any]], as_json: bool) -> None:
+def print_events(events: list[dict[str, Any]], as_json: bool) -> None:
     for event in events:
         if as_json:
             print(json.dumps(event, default=str), flush=True)
@@ -94,6 +94,6 @@ def _tell(events: list[dict[str, Any]], as_json: bool) -> None:
 
 async def _follow(tail: EventTail, wanted: EventFilter, told: list[dict[str, Any]], as_json: bool) -> None:
     while True:
-        _tell([event for event in tail.new() if wanted.takes(event) and event not in told], as_json)
+        print_events([event for event in tail.new() if wanted.takes(event) and event not in told], as_json)
         told = []  # only what came while the file was read can be there twice
         await asyncio.sleep(FOLLOW_PERIOD_S)

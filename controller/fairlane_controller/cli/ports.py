@@ -56,7 +56,7 @@ ports_app = App(
     invoke_without_command=True,
     no_args_is_help=False,
 )
-_Looked = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
+Looked = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
 """A switch, the time between two looks (0: there was one), and each port before and now."""
 _NO_LIMIT = ("none", "unlimited")
 _WEIGHT = re.compile(r"^(\d+)=(\d+)$")
@@ -101,7 +101,7 @@ def show(
 ) -> None:
     """Show every port: link state, rate, scheduler, capacity, what waits, what leaves, what is dropped and why."""
     targets = resolve(state, switch)
-    found = asyncio.run(_look(targets, queues, interval))
+    found = asyncio.run(look_at_ports(targets, queues, interval))
     if as_json:
         print_json(
             [
@@ -111,27 +111,7 @@ def show(
             ]
         )
         return
-    columns = (
-        "switch",
-        "port",
-        "interface",
-        "link",
-        "rate",
-        "scheduler",
-        "capacity",
-        "waiting",
-        "tx",
-        "dropped",
-        "why",
-    )
-    rows = [
-        (name, now.port, now.interface, _link(now), _rate(now), _scheduler(now), _capacity(now), _waiting(now), format_rate(_tx_bps(before, now, elapsed_s)), now.dropped_packets, ", ".join(f"{reason} {count}" for reason, count in now.drops.items()))
-        for name, elapsed_s, pairs in found
-        for before, now in pairs
-    ]  # fmt: skip
-    print_table("ports", columns, rows, empty="no switch has one")
-    if queues:
-        _print_queues(found)
+    print_ports(found, queues=queues)
 
 
 ports_app.command("measure")(measure_command)
@@ -181,7 +161,32 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     )
 
 
-def _print_queues(found: list[_Looked]) -> None:
+def print_ports(found: list[Looked], *, queues: bool) -> None:
+    """A line a port, and with `queues` one a queue that was used."""
+    columns = (
+        "switch",
+        "port",
+        "interface",
+        "link",
+        "rate",
+        "scheduler",
+        "capacity",
+        "waiting",
+        "tx",
+        "dropped",
+        "why",
+    )
+    rows = [
+        (name, now.port, now.interface, _link(now), _rate(now), _scheduler(now), _capacity(now), _waiting(now), format_rate(_tx_bps(before, now, elapsed_s)), now.dropped_packets, ", ".join(f"{reason} {count}" for reason, count in now.drops.items()))
+        for name, elapsed_s, pairs in found
+        for before, now in pairs
+    ]  # fmt: skip
+    print_table("ports", columns, rows, empty="no switch has one")
+    if queues:
+        _print_queues(found)
+
+
+def _print_queues(found: list[Looked]) -> None:
     used = [
         (name, now.port, q.queue, q.weight, q.waiting_packets, format_size(q.waiting_bytes), q.sent_packets, q.dropped_packets)
         for name, _, pairs in found
@@ -193,8 +198,8 @@ def _print_queues(found: list[_Looked]) -> None:
     print_table("queues that had a packet or have a weight", columns, used, empty="none yet")
 
 
-async def _look(targets: Targets, queues: bool, interval_s: float) -> list[_Looked]:
-    async def read_switch(endpoint: Endpoint) -> _Looked:
+async def look_at_ports(targets: Targets, queues: bool, interval_s: float) -> list[Looked]:
+    async def read_switch(endpoint: Endpoint) -> Looked:
         async with open_ports(endpoint, targets.run) as client:
             before, began_s = await client.ports(), time.monotonic()
             if interval_s:

@@ -53,10 +53,10 @@ def flows_command(
         print_json([row.to_json() for kind in kinds for row in rows[kind.name]])
         return
     for kind in kinds:
-        _print_objects(snapshot, kind, rows[kind.name], hides_idle=bool(interval) and not every)
+        print_objects(snapshot, kind, rows[kind.name], hides_idle=bool(interval) and not every)
 
 
-def _print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
+def print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
     """Those of a port that send most first; `hides_idle`: only those that have something to send."""
     busy = rows
     if hides_idle:
