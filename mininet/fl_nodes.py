@@ -108,7 +108,7 @@ class SwitchOptions:
     control: Path
     """Control socket of the embedded switch."""
     tls: Path | None = None
-    """Folder with the files of `fairlane certs make`: P4Runtime and gNMI speak mutual TLS."""
+    """Folder with the files of `fairlane setup certs`: P4Runtime and gNMI speak mutual TLS."""
     seed: int | None = None
     """Of the embedded switch's `random()`, the run's; None: it draws one."""
 

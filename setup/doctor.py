@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make doctor` and `fairlane doctor`: what this machine lacks for fairlane, and how to mend it. Standard library only: it must run before any set-up.
+"""`make doctor` and `fairlane setup doctor`: what this machine lacks for fairlane, and how to mend it. Standard library only: it must run before any set-up.
 
 Exit code 0 when `make demo` and `make test` can work (of an installed wheel: when the simulator and the switch can), 1 otherwise.
 """
@@ -150,7 +150,7 @@ def mininet() -> Finding:
     return Finding(
         imports("mininet.net"),
         "mininet in this Python",
-        "fairlane setup",
+        "fairlane setup install",
     )
 
 

@@ -111,7 +111,7 @@ class Network:
         return Loaded(parse({**program, **configuration}, source), source), run
 
     def command(self, *words: str) -> Any:
-        """Any command of `fairlane` that has `--json`, in a process of its own: `command("threshold", "set", "5", "-p", "s1:3")`.
+        """Any command of `fairlane` that has `--json`, in a process of its own: `command("threshold", "set", "s1:3", "5")`.
 
         Returns:
             Its JSON document.

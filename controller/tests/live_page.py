@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live page in headless Chromium, for tests: `fairlane web`, a browser, what the page shows."""
+"""The live page in headless Chromium, for tests: `fairlane watch web`, a browser, what the page shows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ needs_browser = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def web(command: list[str], **environment: str) -> Generator[str]:
-    """The address of a running `fairlane web`."""
+    """The address of a running `fairlane watch web`."""
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1", **environment}
     )
@@ -45,7 +45,7 @@ def web(command: list[str], **environment: str) -> Generator[str]:
         assert process.stdout is not None
         end, line = time.monotonic() + 60.0, b""
         while b"\n" not in line:
-            assert time.monotonic() < end, "fairlane web did not start"
+            assert time.monotonic() < end, "fairlane watch web did not start"
             if select.select([process.stdout], [], [], 0.2)[0]:
                 line += os.read(process.stdout.fileno(), 4096)
             assert process.poll() is None
@@ -70,7 +70,7 @@ def opened(switch: LiveSwitch, folder: Path) -> Generator[Page]:
     def on_error(error: object) -> None:
         told.append(str(error))
 
-    serve = switch.command("web", "--listen", "127.0.0.1:0", "--interval", "0.2s")
+    serve = switch.command("watch", "web", "--listen", "127.0.0.1:0", "--interval", "0.2s")
     with web(serve) as address, sync_playwright() as playwright:  # pyright: ignore[reportOptionalCall]
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")

@@ -139,7 +139,7 @@ def test_the_loop_of_gfr_has_a_backup_too(tmp_path: Path) -> None:
             alive.append(Controller(tmp_path, "second", "--backup"))
             alive[1].wait_ready()
             # What was reported to the primary after the backup began is not undone by it.
-            topology.fairlane("gfr", "vc", "del", "vc4")
+            topology.fairlane("gfr", "vc", "delete", "vc4")
             before = topology.entries("vc_classify", "vc_edge")
             assert len(before["vc_classify"]) == 4
             alive[0].kill()

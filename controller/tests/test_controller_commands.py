@@ -8,12 +8,13 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
-from fairlane_controller.cli.main import COMMANDS, PLUGIN_SUMMARIES, main, plugins
+from fairlane_controller.cli.main import COMMANDS, PLUGIN_SUMMARIES, main, make_app, plugins
 
 
 @pytest.mark.parametrize("lazy", COMMANDS, ids=lambda lazy: lazy.name)
@@ -79,6 +80,19 @@ def _below(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
     yield words, command
     for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
         yield from _below(command.get_command(None, name), (*words, name))
+
+
+def test_an_option_has_one_name_one_letter_and_one_meaning_over_all_commands() -> None:
+    """Its line of the help up to the sentence: names, letter, and what it takes. Commands of our other packages too."""
+    root = typer.main.get_command(make_app())
+    context: Any = root.make_context("fairlane", [], resilient_parsing=True)
+    meanings: dict[str, dict[str, str]] = defaultdict(dict)
+    for words, command in _below(root, ()):
+        for param in command.params:
+            for name in (*param.opts, *param.secondary_opts) if param.param_type_name == "option" else ():
+                meanings[name].setdefault(param.get_help_record(context)[0], " ".join(words))
+    assert meanings.keys() >= {"--json", "-o", "--rate", "--direction"}
+    assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
 
 
 EXAMPLES = [

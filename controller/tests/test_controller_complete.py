@@ -64,7 +64,7 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane p4 table_add ipv4_lpm ", {"forward", "drop"}),
         ("fairlane p4 counter_read ", {"admitted", "drops"}),
         ("fairlane log --event t", {"threshold", "took_over"}),
-        ("fairlane export x.csv --rows ", {"ports", "flows"}),
+        ("fairlane watch export x.csv --rows ", {"ports", "flows"}),
         ("fairlane lab run ", {"demo", "buffer-grid"}),
         ("fairlane lab sweep buffer-g", {"buffer-grid"}),
         ("fairlane lab show de", {"demo"}),
@@ -76,12 +76,12 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane link show ", {"h1-s1", "s1-s2"}),
         ("fairlane link set s1-s2 --preset ", {"geo", "leo", "wifi", "3g"}),
         ("fairlane link set s1-s2 -d ", {"a_to_b", "b_to_a", "both"}),
-        ("fairlane ports set s", {"s1", "s1:3", "s2"}),
-        ("fairlane ports set s1 ", {"3"}),
-        ("fairlane drops -p s1:", {"s1:3"}),
+        ("fairlane ports set s", {"s1:3"}),
+        ("fairlane ports set ", {"3", "s1:3"}),
+        ("fairlane drops s1:", {"s1:3"}),
         ("fairlane config set s1:", {"s1:3"}),
-        ("fairlane threshold set 5 -p s1:", {"s1:3"}),
-        ("fairlane threshold set 5 -p ", {"3", "s1:3"}),
+        ("fairlane threshold set s1:", {"s1:3"}),
+        ("fairlane threshold scheme ", {"3", "s1:3", "lanes"}),
     ],
 )
 def test_names_are_offered(
@@ -96,7 +96,7 @@ def test_names_are_offered(
     [
         (["ports", "set", "s1", ":"], {"1", "3"}),
         (["ports", "set", "s1", ":", "3"], {"3"}),
-        (["threshold", "set", "5", "-p", "s1", ":"], {"1", "3"}),
+        (["threshold", "set", "s1", ":"], {"1", "3"}),
         (["ports", "set", "s1", ":", "3", "--port-pack"], {"--port-packets"}),
         (["ports", "set", "s1", ":", "3", ""], set[str]()),
     ],
@@ -143,7 +143,7 @@ def test_a_broken_run_state_is_silence(
     text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_text(topology, "topology", text)
-    for line in ("fairlane status -s ", "fairlane threshold set -p ", "fairlane p4 table_dump ", "fairlane log --vc "):
+    for line in ("fairlane status -s ", "fairlane threshold set ", "fairlane p4 table_dump ", "fairlane log --vc "):
         assert offered(line, monkeypatch, capsys) == []
 
 

@@ -104,6 +104,39 @@ def counted_packets(switch: LiveSwitch) -> int:
     return asyncio.run(work())
 
 
+def test_a_file_is_edited_checked_compared_and_applied(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert "no configuration was applied" in switch.fairlane("config", "edit", code=2)
+    file = Path(write(switch, TWO_CLASSES))
+    file.chmod(0o640)
+    switch.fairlane("config", "apply", str(file))
+
+    def edit(editor: str, *words: str, code: int = 0) -> str:
+        monkeypatch.setenv("EDITOR", editor)
+        return " ".join(switch.fairlane("config", "edit", *words, code=code).split())
+
+    before = held(switch)
+    assert f"{file}: not changed" in edit("true")
+    assert "'false' ended with exit code 1; nothing was applied" in edit("false", code=2)
+    assert "'no-such-editor' cannot be started" in edit("no-such-editor", code=2)
+    said = edit("sed -i s/40/fourty/", code=3)
+    assert "line 7, column 1" in said
+    kept = Path(said.rsplit(" ", 1)[-1])
+    assert "limit_packets = fourty" in kept.read_text(encoding="utf-8")
+    assert "dry run: 1 update, nothing is written" in edit("sed -i s/9packets/8packets/", "--dry-run")
+    assert (held(switch), file.read_text(encoding="utf-8")) == (before, TWO_CLASSES)
+
+    said = edit("sed -i s/9packets/7packets/", str(file))
+    assert "2 differences" in said, "the threshold, and the settings of its class"
+    assert said.endswith(f"{file} applied")
+    assert held(switch)["policy"] != before["policy"]
+    assert file.read_text(encoding="utf-8") == TWO_CLASSES.replace("9packets", "7packets")
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert "the switches hold what it says" in switch.fairlane("config", "diff", str(file))
+    switch.fairlane("undo")
+    assert held(switch) == before
+
+
 def test_what_is_in_force_is_a_file_that_changes_nothing(switch: LiveSwitch) -> None:
     switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
     file = write(switch, switch.fairlane("config", "show"), "shown.toml")

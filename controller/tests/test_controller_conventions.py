@@ -1,36 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`s1:3` names a port, and `-o` the form of the output, with any command."""
+"""A port is the first argument, `s1:3`, and `-o` chooses the form of the output, with any command."""
 
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from fairlane_controller.cli import output
-from fairlane_controller.cli.conventions import adopt
-from fairlane_controller.cli.live_options import OnlyPortOption
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.main import main
-from fairlane_controller.cli.targets import JsonOption, SwitchOption
-from fairlane_controller.errors import FairlaneError
+from fairlane_controller.cli.options import IntervalOption, JsonOption, OnlyPortArgument, SwitchOption
+from fairlane_controller.cli.targets import resolve
+from fairlane_controller.cli.types import PortRef, Seconds, parse_port, split_port
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from test_controller_state import good_state, write_state
+
+SECOND = Seconds(1)
 
 
-def by_options(port: OnlyPortOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    seen.append((port, switch, as_json))
-
-
-def by_both(
-    switch: str,
-    port: Annotated[str | None, typer.Argument()] = None,
-    packet: Annotated[str | None, typer.Option("--packet")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
+def by_port(
+    port: OnlyPortArgument = None,
+    interval: IntervalOption = SECOND,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    seen.append((switch, port, packet, dry_run))
-
-
-def by_port(rate: str, port: Annotated[str | None, typer.Argument()] = None, switch: SwitchOption = None) -> None:
-    seen.append((rate, port, switch))
+    seen.append((port, interval, switch, as_json))
 
 
 seen: list[Any] = []
@@ -42,79 +39,104 @@ def table() -> Any:
     output.use_form("table")
 
 
-def call(function: Any, *words: str) -> Any:
-    """What the function gets from the command line. Its form of output stays set."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(function)
-    command = typer.main.get_command(app)
-    adopt(command)
-    command.main(list(words), standalone_mode=False)
+def call(*words: str) -> Any:
+    """What `by_port` gets from the command line. Its form of output stays set."""
+    app = App(cls=None, pretty_exceptions_enable=False)
+    app.command()(by_port)
+    typer.main.get_command(app).main(list(words), standalone_mode=False)
     return seen.pop()
 
 
-@pytest.mark.parametrize("words", [("-p", "s1:3"), ("--port=s1:3",), ("-ps1:3",), ("--port", "3", "-s", "s1")])
-def test_the_option_port_names_a_switch_too(words: tuple[str, ...]) -> None:
-    assert call(by_options, *words) == (3, ["s1"], False)
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [("s1:3", PortRef("s1", "3")), ("3", PortRef(None, "3")), ("s1:s1-eth3", PortRef("s1", "s1-eth3"))],
+)
+def test_a_port_is_an_argument_that_names_its_switch_too(text: str, port: PortRef) -> None:
+    assert call(text)[0] == port
 
 
-def test_arguments_name_a_port_in_one_word_or_in_two() -> None:
-    assert call(by_both, "s1:3") == ("s1", "3", None, False)
-    assert call(by_both, "s1", "3", "--dry-run") == ("s1", "3", None, True)
-    assert call(by_both, "--packet", "tcp:80", "s1:s1-eth3", "--dry-run") == ("s1", "s1-eth3", "tcp:80", True)
-    assert call(by_both, "s1=[::1]:50051", "3") == ("s1=[::1]:50051", "3", None, False)
-    assert call(by_port, "2Mbit", "s1:3") == ("2Mbit", "3", ["s1"])
-    assert call(by_port, "2Mbit", "-s", "s1") == ("2Mbit", None, ["s1"])
+@pytest.mark.parametrize("text", ["", "s1:", ":3", "s1=127.0.0.1:50051", "s1:3:4"])
+def test_what_is_no_port_is_said(text: str) -> None:
+    with pytest.raises(FairlaneError, match=r"must be SWITCH:PORT, e\.g\. s1:3; or 3 with --switch"):
+        call(text)
 
 
-def test_a_switch_is_named_once() -> None:
+def test_only_some_commands_know_a_port_by_its_interface() -> None:
+    assert parse_port("s1:3").number == 3
+    with pytest.raises(FairlaneError, match=r"port 's1-eth3': must be a number here, e\.g\. s1:3"):
+        _ = parse_port("s1:s1-eth3").number
+
+
+def test_a_switch_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    write_state(tmp_path / "0", good_state())
+    assert [one.name for one in resolve(None, None, parse_port("s2:3")).endpoints] == ["s2"]
+    assert [one.name for one in resolve(None, ["s1"], parse_port("3")).endpoints] == ["s1"]
+    assert len(resolve(None, None, parse_port("3")).endpoints) == 2
     with pytest.raises(FairlaneError, match="s1:3 names its switch: leave --switch out"):
-        call(by_options, "-p", "s1:3", "-s", "s2")
-
-
-def by_number(packets: str, port: OnlyPortOption = None, switch: SwitchOption = None) -> None:
-    seen.append((packets, port, switch))
+        resolve(None, ["s2"], parse_port("s1:3"))
 
 
 @pytest.mark.parametrize(
-    ("words", "to_type"),
+    ("words", "port", "rest"),
     [
-        ("threshold set s1:3 5", "threshold set -p s1:3 5"),
-        ("threshold set 5 s1:3 --dry-run -o wide", "threshold set 5 -p s1:3 --dry-run -o wide"),
-        ("threshold set s1:3 5 -s s1", "threshold set -p s1:3 5"),
-        ("--tls-ca 'a file' threshold set s1:s1-eth3 5", "--tls-ca 'a file' threshold set -p s1:s1-eth3 5"),
-        ("threshold scheme s1:3 fifo", "threshold scheme -p s1:3 fifo"),
-        ("flows s1:3", "flows -p s1:3"),
-        ("log s1:3", "log -p s1:3"),
-        ("gfr set s1:3 --cells 100", "gfr set -p s1:3 --cells 100"),
-        ("ports set -p s1:3 --rate 1Mbit", "ports set s1:3 --rate 1Mbit"),
-        ("ena mark --port s1:3 --dry-run", "ena mark s1:3 --dry-run"),
+        ("", None, []),
+        ("5", None, ["5"]),
+        ("s1:3", PortRef("s1", "3"), []),
+        ("s1:3 5", PortRef("s1", "3"), ["5"]),
+        ("3 5", PortRef(None, "3"), ["5"]),
     ],
 )
-def test_a_port_in_the_other_place_is_an_error_with_the_line_to_type(
-    words: str, to_type: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_port_that_may_be_left_out_is_known_by_its_form_or_comes_first(
+    words: str, port: PortRef | None, rest: list[str]
 ) -> None:
-    monkeypatch.setenv("FAIRLANE_TLS_CA", "")  # as it was again at the end: --tls-ca goes there
+    assert split_port(words.split()) == (port, rest)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("threshold set 5 s1:3", "the port s1:3 stands first, before '5'"),
+        ("threshold scheme lanes s1:3 --dry-run", "the port s1:3 stands first, before 'lanes'"),
+        ("threshold set s1:3 5 6", "'6' is one word too many"),
+        ("threshold scheme s1:3", "threshold scheme needs a SCHEME: drop_tail, qthresh, lanes"),
+        ("threshold set -p s1:3 5", "there is no option -p: a port is the first argument, e.g. s1:3"),
+        ("flows --port s1:3", "there is no option --port: a port is the first argument, e.g. s1:3"),
+        ("ports set --rate 1Mbit", "missing argument 'PORT'"),
+    ],
+)
+def test_a_port_in_another_place_is_an_error_that_says_where_it_stands(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(shlex.split(words))
     assert ended.value.code == 2
-    assert capsys.readouterr().err.rstrip().endswith(f": type `fairlane {to_type}`")
+    assert said in capsys.readouterr().err
 
 
-def test_a_port_behind_its_option_or_where_an_option_names_one_is_no_misplaced_port() -> None:
-    assert call(by_number, "5", "-p", "s1:3") == ("5", 3, ["s1"])
-    assert call(by_number, "s1:3", "-p", "s2:4") == ("s1:3", 4, ["s2"])
-    assert call(by_number, "--", "s1:3") == ("s1:3", None, None)
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("500ms", 0.5), ("10m", 600)])
+def test_a_time_has_a_unit(text: str, seconds: float) -> None:
+    assert call("--interval", text)[1] == seconds
+
+
+def test_a_time_without_a_unit_or_beyond_its_limits_is_refused_with_what_is_allowed() -> None:
+    with pytest.raises(FairlaneError, match="--interval '5' has no unit; examples: 200us"):
+        call("-i", "5")
+    with pytest.raises(FairlaneError, match="--interval 11m is out of range: it must be between 0 and 600s") as refused:
+        call("--interval=11m")
+    assert refused.value.code is ErrorCode.OUT_OF_RANGE
+    assert call()[1] == 1
 
 
 @pytest.mark.parametrize("words", [("-o", "json"), ("-ojson",), ("--output=json",), ("--json",)])
 def test_json_is_a_form_of_output(words: tuple[str, ...]) -> None:
-    assert call(by_options, *words) == (None, None, True)
+    assert call(*words)[-1] is True
 
 
 def test_an_unknown_form_is_refused() -> None:
     # csv and wide are of the commands of fairlane_controller: docs/cli.md has them
     with pytest.raises(FairlaneError, match="unknown form of output 'xml'; valid: json, table"):
-        call(by_options, "-o", "xml")
+        call("-o", "xml")
 
 
 def test_a_table_of_ports_is_for_people_or_csv(capsys: pytest.CaptureFixture[str]) -> None:

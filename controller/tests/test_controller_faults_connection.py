@@ -133,7 +133,7 @@ async def test_measuring_takes_the_role_from_nobody(switch: LiveSwitch) -> None:
     endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
     for foreign_id in (1, 2, 2**62):
         async with SwitchClient(endpoint, write=True, election_id=foreign_id) as foreign:
-            text = await asyncio.to_thread(switch.fairlane, "measure", "--for", "0.2s", code=5)
+            text = await asyncio.to_thread(switch.fairlane, "ports", "measure", "--for", "0.2s", code=5)
             assert "another controller is the primary" in " ".join(text.split())
             assert foreign.is_primary
             await foreign.put_entries([Policy(3, 0, Scheme.QTHRESH, 7).entry])

@@ -161,7 +161,7 @@ def test_the_loop_measures_the_link_and_sets_the_threshold(wired_switch: LiveSwi
         try:
             events = wait_until("a threshold of the loop's own", lambda: switch.events("threshold")[told:], 30)
             wait_until("100 answers", lambda: len(traffic.answered_s) > 100)
-            (measured,) = switch.json("measure")
+            (measured,) = switch.json("ports", "measure")
         finally:
             traffic.stop()
     truth_s = sorted(traffic.answered_s)[len(traffic.answered_s) // 4]

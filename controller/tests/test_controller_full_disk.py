@@ -70,10 +70,10 @@ def small_disk(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "scheme": ("scheme", "set", "drop_tail"),
+    "scheme": ("threshold", "scheme", "drop_tail"),
     "threshold": ("threshold", "set", "9", "--weight", "2"),
-    "ports": ("ports", "set", "s1", "3", "--rate", "1Mbit", "--queue-packets", "40"),
-    "verb": ("table_add", "ipv4_lpm", "forward", "10.9.0.0/16", "=>", "08:00:00:00:01:11", "1"),
+    "ports": ("ports", "set", "s1:3", "--rate", "1Mbit", "--queue-packets", "40"),
+    "verb": ("p4", "table_add", "ipv4_lpm", "forward", "10.9.0.0/16", "=>", "08:00:00:00:01:11", "1"),
     "config": ("config", "apply", "{config}"),
     "undo": ("undo",),
 }

@@ -66,7 +66,7 @@ def test_refusals(request_: dict[str, Any], code: ErrorCode, message: str) -> No
     assert caught.value.code is code
 
 
-@pytest.mark.parametrize("command", [("vc",), ("vc", "add"), ("vc", "set"), ("vc", "del"), ("vc", "list"), ("gfr",), ("gfr", "show"), ("gfr", "set"), ("gfr", "apply")])  # fmt: skip
+@pytest.mark.parametrize("command", [("gfr", "vc",), ("gfr", "vc", "add"), ("gfr", "vc", "set"), ("gfr", "vc", "delete"), ("gfr", "vc", "list"), ("gfr",), ("gfr", "show"), ("gfr", "set"), ("gfr", "apply")])  # fmt: skip
 def test_every_command_has_help(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([*command, "--help"])

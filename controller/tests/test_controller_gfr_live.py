@@ -104,7 +104,7 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     assert "QMAX (cells)" in switch.fairlane("status")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())
     assert "the program on the switch is gfr, not qthresh" in said
-    said = " ".join(switch.fairlane("measure", "--for", "0.1s", code=7).split())
+    said = " ".join(switch.fairlane("ports", "measure", "--for", "0.1s", code=7).split())
     assert "ports of gfr are measured by the running loop" in said
     assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
     assert "s1,ingress_port=2,src=10.0.2.0/24,vlan=7,dscp=AF21" in switch.fairlane("gfr", "vc", "list")
@@ -113,7 +113,7 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
 def test_vcs_are_added_changed_and_removed(switch: LiveSwitch) -> None:
     switch.fairlane("gfr", "apply", file_of(switch))
     switch.fairlane(
-        "gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "-e", "s1:3", "--pcr", "20Mbit"
+        "gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "--edge", "s1:3", "--pcr", "20Mbit"
     )
     (port,) = switch.json("gfr", "show")
     assert [vc["vc"] for vc in port["vcs"]] == ["vc1", "vc2", "gold"]
@@ -121,7 +121,7 @@ def test_vcs_are_added_changed_and_removed(switch: LiveSwitch) -> None:
     assert (
         switch.json("gfr", "vc", "set", "gold", "--mcr", "7Mbit")["written"]["s1"] == 4
     )  # three shares and gold's meter
-    switch.fairlane("gfr", "vc", "del", "vc1", "gold")
+    switch.fairlane("gfr", "vc", "delete", "vc1", "gold")
     (port,) = switch.json("gfr", "show")
     assert [(vc["vc"], vc["slot"], vc["w_bps"]) for vc in port["vcs"]] == [("vc2", 1, 51_840_000)]
 
@@ -130,14 +130,14 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
     switch.fairlane("gfr", "apply", file_of(switch))
     held, file = tables(switch), documents(switch.folder)
     for code, arguments, words in (
-        (2, ("vc", "add", "big", "--mcr", "46Mbit", "-m", "s1,ingress_port=3"), "vc add: s1:6: capacity: the MCRs of 3 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
-        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match[0]: x matches the same packets as vc1 at switch s1"),
-        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
-        (2, ("vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "-e", "s1"), "--edge 's1': must be SWITCH:PORT"),
-        (2, ("vc", "set", "vc1", "--weight", "0"), "vc set: VC vc1: weight: 0.0 is out of range: must be greater than 0"),
-        (2, ("vc", "set", "vc1", "--mfs", "9000"), "VC vc1: mfs_bytes: 9000 is above the MTU of s1:6"),
-        (2, ("vc", "set", "vc1"), "vc set needs at least one option"),
-        (3, ("vc", "del", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
+        (2, ("gfr", "vc", "add", "big", "--mcr", "46Mbit", "-m", "s1,ingress_port=3"), "vc add: s1:6: capacity: the MCRs of 3 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
+        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match[0]: x matches the same packets as vc1 at switch s1"),
+        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
+        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "--edge", "s1"), "--edge 's1': must be SWITCH:PORT"),
+        (2, ("gfr", "vc", "set", "vc1", "--weight", "0"), "vc set: VC vc1: weight: 0.0 is out of range: must be greater than 0"),
+        (2, ("gfr", "vc", "set", "vc1", "--mfs", "9000"), "VC vc1: mfs_bytes: 9000 is above the MTU of s1:6"),
+        (2, ("gfr", "vc", "set", "vc1"), "vc set needs at least one option"),
+        (3, ("gfr", "vc", "delete", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
         (2, ("gfr", "set", "--qmax", "4001"), "qmax_cells: 4001 is above the buffer of s1:6 (port_cells 4000 cells)"),
         (3, ("gfr", "set", "--scheme", "wrr"), "unknown scheme 'wrr'"),
         (2, ("gfr", "set"), "gfr set needs at least one option"),
@@ -147,7 +147,7 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
         assert words in said, said
     if switch.target == "bmv2":
         assert "'wrr' is not possible on BMv2" in " ".join(
-            switch.fairlane("gfr", "set", "--queues", "wrr", code=2).split()
+            switch.fairlane("gfr", "set", "--queueing", "wrr", code=2).split()
         )
     assert tables(switch) == held
     assert documents(switch.folder) == file
@@ -181,9 +181,9 @@ def test_every_scheme_live(switch: LiveSwitch) -> None:
     (entry,) = switch.json("p4", "table", "port_scheme")
     assert entry["action"].startswith("pervc_threshold(")
     switch.fairlane("gfr", "set", "--scheme", "proposed", "--lbo", "500", "--rate-form", "alpha", "--rate-alpha", "0.5")
-    assert switch.json("gfr", "show", "--config")["ports"][0]["rate_alpha"] == 0.5
+    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_alpha"] == 0.5
     switch.fairlane("gfr", "set", "--rate-period", "100ms")
-    assert switch.json("gfr", "show", "--config")["ports"][0]["rate_period"] == "100ms"
+    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_period"] == "100ms"
     (entry,) = switch.json("p4", "table", "port_scheme")
     assert "lbo=0x1f4" in entry["action"]
     assert "period_us=0x186a0" in entry["action"]

@@ -34,9 +34,7 @@ def switch(tmp_path: Path) -> Generator[LiveSwitch]:
 
 def test_rate_and_depth_are_set_in_packets_and_the_rest_is_refused(switch: LiveSwitch) -> None:
     wait_until(f"{COMMAND} to be answered", lambda: switch.json("ports", "--interval", "0s"))
-    said = switch.fairlane(
-        "ports", "set", "s1", "3", "--rate", "4Mbit", "--queue-packets", "80", "--packet-bytes", "1000"
-    )
+    said = switch.fairlane("ports", "set", "s1:3", "--rate", "4Mbit", "--queue-packets", "80", "--packet-bytes", "1000")
     assert "4 Mbit/s is 500 packets/s for frames of 1000 bytes (as given)" in said
     assert "port_limit of port 3 = 80 packets" in said
     row = next(row for row in switch.json("ports", "--interval", "0s") if row["port"] == 3)
@@ -44,7 +42,7 @@ def test_rate_and_depth_are_set_in_packets_and_the_rest_is_refused(switch: LiveS
     assert "set_queue_rate 250 3: 2 Mbit/s" in switch.fairlane(
         "p4", "set_queue_rate", "2Mbit", "3", "--packet-bytes", "1000"
     )
-    refused = switch.fairlane("ports", "set", "s1", "3", "--rate", "5Mbit", "--scheduler", "drr", code=5)
+    refused = switch.fairlane("ports", "set", "s1:3", "--rate", "5Mbit", "--scheduler", "drr", code=5)
     assert "is a BMv2: scheduler: it has strict priority only" in refused
     switch.fairlane("undo")
     row = next(row for row in switch.json("ports", "--interval", "0s") if row["port"] == 3)

@@ -548,10 +548,10 @@ def _state_port(switch: LiveSwitch) -> dict[str, Any]:
 
 def test_ports_set_changes_switch_limit_and_state_and_undo_takes_it_back(switch: LiveSwitch) -> None:
     before = port(switch, 3)
-    dry = switch.fairlane("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets", "80", "--dry-run")
+    dry = switch.fairlane("ports", "set", "s1:3", "--rate", "4Mbps", "--queue-packets", "80", "--dry-run")
     assert "would be set" in dry
     assert options([port(switch, 3)]) == options([before])
-    said = switch.fairlane("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets", "80", "--scheduler", "drr")
+    said = switch.fairlane("ports", "set", "s1:3", "--rate", "4Mbps", "--queue-packets", "80", "--scheduler", "drr")
     assert "rate 4 Mbit/s" in said
     assert "port_limit of port 3 = 80 packets" in said
     now = port(switch, 3)
@@ -561,7 +561,7 @@ def test_ports_set_changes_switch_limit_and_state_and_undo_takes_it_back(switch:
         "rate_bps": 4_000_000,
         "queue_packets": 80,
     }
-    assert "ports set s1 3" in switch.fairlane("undo")
+    assert "ports set s1:3" in switch.fairlane("undo")
     back = port(switch, 3)
     assert (back.rate_bps, back.queue_packets, back.scheduler) == (RATE_BPS, QUEUE_PACKETS, "strict")
     assert _limit(switch) == QUEUE_PACKETS
@@ -582,7 +582,7 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
     assert "2 Mbit/s" in text
     assert "50 packets a queue" in text
     assert "strict, 8 queues" in text
-    rows = switch.json("ports", "--queues", "--interval", "50ms")
+    rows = switch.json("ports", "--each-queue", "--interval", "50ms")
     assert [row["port"] for row in rows] == [1, 3]
     assert rows[1]["rate_bps"] == RATE_BPS
     assert len(rows[1]["queue_list"]) == 8
@@ -593,17 +593,17 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "part"),
     [
-        (("ports", "set", "s1", "9", "--rate", "2Mbps"), 3, "has no port 9; it has 1, 3"),
-        (("ports", "set", "s1", "eth9", "--down"), 3, "has no port 'eth9'; it has 1 ("),
-        (("ports", "set", "s1", "3"), 2, "nothing to change"),
-        (("ports", "set", "s1", "3", "--rate", "5"), 2, "--rate '5' has no unit: write 5Mbit, 5kbit or 5bit"),
-        (("ports", "set", "s1", "3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
-        (("ports", "set", "s1", "3", "--scheduler", "fifo"), 2, "allowed: strict, wrr, drr, calendar, fq"),
-        (("ports", "set", "s1", "3", "--queues", "4"), 2, "queues can only be added"),
-        (("ports", "set", "s1", "3", "-w", "9=2"), 2, "there is no queue 9"),
-        (("set_queue_rate", "500", "3"), 2, "packets/s or bit/s? Write 500pps (with --packet-bytes) or 500bit"),
-        (("set_queue_rate", "500pps", "3"), 2, "of which frame length?"),
-        (("set_queue_depth", "64KB", "3"), 2, "must be in packets"),
+        (("ports", "set", "s1:9", "--rate", "2Mbps"), 3, "has no port 9; it has 1, 3"),
+        (("ports", "set", "s1:eth9", "--down"), 3, "has no port 'eth9'; it has 1 ("),
+        (("ports", "set", "s1:3"), 2, "nothing to change"),
+        (("ports", "set", "s1:3", "--rate", "5"), 2, "--rate '5' has no unit: write 5Mbit, 5kbit or 5bit"),
+        (("ports", "set", "s1:3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
+        (("ports", "set", "s1:3", "--scheduler", "fifo"), 2, "allowed: strict, wrr, drr, calendar, fq"),
+        (("ports", "set", "s1:3", "--queues", "4"), 2, "queues can only be added"),
+        (("ports", "set", "s1:3", "--queue-weight", "9=2"), 2, "there is no queue 9"),
+        (("p4", "set_queue_rate", "500", "3"), 2, "packets/s or bit/s? Write 500pps (with --packet-bytes) or 500bit"),
+        (("p4", "set_queue_rate", "500pps", "3"), 2, "of which frame length?"),
+        (("p4", "set_queue_depth", "64KB", "3"), 2, "must be in packets"),
     ],
 )
 def test_what_is_refused_says_what_is_allowed(
@@ -665,7 +665,7 @@ def test_a_run_state_that_cannot_be_written_leaves_the_port_as_it_was_and_a_retr
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, limit, changes = port(switch, 3), _limit(switch), len(switch.json("undo", "--list"))
-    words = ("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets")
+    words = ("ports", "set", "s1:3", "--rate", "4Mbps", "--queue-packets")
     for packets in ("80", "20"):  # the program's limit goes up after the queue, and down before it
         with monkeypatch.context() as patch:
             _full_disk(patch, 0)
@@ -700,13 +700,13 @@ def test_a_port_that_keeps_its_change_is_told_and_can_be_undone(
 def test_the_log_says_who_changed_what_of_a_port(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "ada")
     known = len(switch.events("changed"))
-    switch.fairlane("ports", "set", "s1", "3", "--rate", "4Mbps", "--queue-packets", "80")
+    switch.fairlane("ports", "set", "s1:3", "--rate", "4Mbps", "--queue-packets", "80")
     switch.fairlane("p4", "set_queue_rate", "4Mbit", "3")  # nothing that it had not
     switch.fairlane("undo")
     switch.fairlane("undo")
     made, back = switch.events("changed")[known:]
     assert (made["switch"], made["port"], made["by"]) == ("s1", 3, "ada")
-    assert made["command"].startswith("ports set s1 3 --rate 4Mbps")
+    assert made["command"].startswith("ports set s1:3 --rate 4Mbps")
     assert made["before"] == {"rate_bps": RATE_BPS, "queue_packets": QUEUE_PACKETS}
     assert made["after"] == {"rate_bps": 4_000_000, "queue_packets": 80}
     assert made["why"].startswith(
@@ -714,11 +714,11 @@ def test_the_log_says_who_changed_what_of_a_port(switch: LiveSwitch, monkeypatch
     )
     assert (back["after"], back["before"]) == (made["before"], made["after"])
     assert back["why"].endswith("by `undo --state " + f"{switch.folder}`")
-    assert "ada set rate 4 Mbit/s" in switch.fairlane("log", "-p", "3", "--event", "changed")
+    assert "ada set rate 4 Mbit/s" in switch.fairlane("log", "3", "--event", "changed")
 
 
 def test_a_port_may_be_named_by_its_interface(switch: LiveSwitch) -> None:
-    switch.fairlane("ports", "set", "s1", switch.interfaces[3], "--rate", "3Mbit")
+    switch.fairlane("ports", "set", f"s1:{switch.interfaces[3]}", "--rate", "3Mbit")
     assert port(switch, 3).rate_bps == 3_000_000
     switch.fairlane("undo")
     assert port(switch, 3).rate_bps == RATE_BPS
@@ -751,18 +751,17 @@ def test_every_command_of_the_document_runs(switch: LiveSwitch) -> None:
     switch.fairlane(
         "ports",
         "set",
-        "s1",
-        "3",
+        "s1:3",
         "--scheduler",
         "strict",
-        "-w",
+        "--queue-weight",
         "1=1",
         "--queue-bytes",
         "none",
         "--port-packets",
         "none",
     )
-    switch.fairlane("ports", "set", "s1", "3", "--rate", "2Mbit", "--queue-packets", str(QUEUE_PACKETS))
+    switch.fairlane("ports", "set", "s1:3", "--rate", "2Mbit", "--queue-packets", str(QUEUE_PACKETS))
     after = port(switch, 3)
     assert (after.rate_bps, after.queue_packets, after.scheduler) == (
         before.rate_bps,
@@ -839,19 +838,19 @@ def test_a_subscriber_that_does_not_read_costs_no_memory_and_nobody_else(switch:
 
 def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: queues that were added stay
     with switch.loop():
-        said = switch.fairlane("threshold", "scheme", "lanes", "-p", "s1:3")
+        said = switch.fairlane("threshold", "scheme", "s1:3", "lanes")
         assert "s1:3 class 0: the flows share one queue: the port has" in said
         assert "the flows share one queue" in switch.fairlane("threshold", "show")
-        said = switch.fairlane("ports", "set", "s1", "3", "--scheduler", "drr", "--queues", "64")
+        said = switch.fairlane("ports", "set", "s1:3", "--scheduler", "drr", "--queues", "64")
         assert "policy of port 3 = 32 lanes, 16 lanes by hash" in said
         assert _lanes(switch) == 32
-        assert "32 lanes" in switch.fairlane("threshold", "set", "7", "-p", "s1:3")  # the loop knows the new queues too
-        switch.fairlane("ports", "set", "s1", "3", "--scheduler", "strict")
+        assert "32 lanes" in switch.fairlane("threshold", "set", "s1:3", "7")  # the loop knows the new queues too
+        switch.fairlane("ports", "set", "s1:3", "--scheduler", "strict")
         assert _lanes(switch) == 0
         switch.fairlane("undo")
         assert _lanes(switch) == 32
-        switch.fairlane("threshold", "scheme", "drop_tail", "-p", "s1:3")
-        switch.fairlane("ports", "set", "s1", "3", "--scheduler", "strict")
+        switch.fairlane("threshold", "scheme", "s1:3", "drop_tail")
+        switch.fairlane("ports", "set", "s1:3", "--scheduler", "strict")
 
 
 def _lanes(switch: LiveSwitch) -> int:

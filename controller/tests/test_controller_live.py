@@ -99,10 +99,10 @@ REFUSALS = [
     (("threshold", "set", "5", "-w", "300"), 2, "weight 300.0 is out of range: it must be between 0.00390625 and 255"),
     (("threshold", "set", "5", "-w", "0.1"), 2, "would admit nothing: the weight must be at least 0.2"),
     (("threshold", "set", "5", "-c", "8"), 2, "class 8 is out of range: it must be between 0 and 7"),
-    (("threshold", "set", "5", "-p", "4"), 3, "port 4 is not managed; managed ports: 3"),
-    (("threshold", "set", "5", "-p", "600"), 2, "port 600 is out of range: it must be between 1 and 509"),
+    (("threshold", "set", "4", "5"), 3, "port 4 is not managed; managed ports: 3"),
+    (("threshold", "set", "600", "5"), 2, "port 600 is out of range: it must be between 1 and 509"),
     (("threshold", "auto", "--k", "0"), 2, "k 0 is out of range: it must be between 0.1 and 100"),
-    (("table", "polciy"), 3, "unknown table 'polciy'; did you mean 'policy'?"),
+    (("p4", "table", "polciy"), 3, "unknown table 'polciy'; did you mean 'policy'?"),
 ]
 
 
@@ -144,7 +144,7 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         assert "a control loop runs for" in switch.fairlane("run", code=7)
         assert "stop it before `init`" in switch.fairlane("config", "init", code=7)
     assert [event["policy"]["qthresh_packets"] for event in switch.events("changed")] == [8, None, 8, 8, 9]
-    (measured,) = switch.json("measure", "--for", "0.1s")
+    (measured,) = switch.json("ports", "measure", "--for", "0.1s")
     assert (measured["switch"], measured["port"], measured["bw_bps"]) == ("s1", 3, None)
 
 

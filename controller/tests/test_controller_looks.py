@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
 from typing import Any
@@ -32,7 +36,7 @@ def drops_of(switch: LiveSwitch, *options: str) -> dict[str, dict[str, Any]]:
 def test_ports_and_status_say_the_same_of_what_a_port_dropped(wired_switch: LiveSwitch) -> None:
     if wired_switch.target == "bmv2":
         pytest.skip("BMv2 sets a rate in packets/s")
-    wired_switch.fairlane("ports", "set", "s1", "3", "--rate", "10kbps")
+    wired_switch.fairlane("ports", "set", "s1:3", "--rate", "10kbps")
     send(wired_switch, *[udp_frame(1001)] * 80)
 
     def dropped() -> int:
@@ -50,7 +54,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
     switch = wired_switch
     assert "nothing was dropped" in switch.fairlane("drops", "--interval", "0")
     for command in ("drops", "flows"):
-        assert "--port 9: s1 has no port 9; valid: 1, 3" in switch.fairlane(command, "--port", "9", code=3)
+        assert "s1 has no port 9; valid: 1, 3" in switch.fairlane(command, "s1:9", code=3)
     assert "no flow has an entry" in switch.fairlane("flows", "--interval", "0")
     assert "there is no event log yet" in switch.fairlane("log", code=3)
     with switch.loop():
@@ -73,6 +77,18 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert "udp 10.0.1.1:1001 > 10.0.3.1:5001" in switch.fairlane("flows", "--all", "-i", "50ms")
         assert "2 more with nothing to send" in switch.fairlane("flows", "-i", "50ms")
 
+        one = switch.json("describe", "s1:3", "-i", "50ms")
+        assert (one["port"]["port"], [row["port"] for row in one["ports"]], len(one["flows"])) == (3, [3], 2)
+        assert one["port"]["rate_bps"] in (RATE_BPS, None)
+        assert {event["port"] for event in one["events"]} <= {3}
+        told = switch.fairlane("describe", "s1:3", "-i", "50ms")
+        views = ("ports", "queues that", "managed ports", "flows", "drops: nothing was dropped")
+        assert [view for line in told.splitlines() for view in views if line.startswith(view)] == [*views], told
+        assert "udp 10.0.1.1:1001 > 10.0.3.1:5001" in told
+        dropped = switch.json("describe", "s1:1", "-i", "0")["drops"]
+        assert {row["reason"] for row in dropped} == {"no_route", "ttl"}
+        assert "s1 has no port 9; valid: 1, 3" in switch.fairlane("describe", "s1:9", code=3)
+
         found = drops_of(switch, "--interval", "0")
         assert (found["ttl"]["packets"], found["ttl"]["port"], found["ttl"]["per_s"], found["ttl"]["by"]) == (
             3,
@@ -84,7 +100,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert drops_of(switch, "--interval", "50ms")["ttl"]["per_s"] == 0
         assert "TTL or hop limit used up" in switch.fairlane("drops", "-i", "0")
         assert "nothing is dropped" in switch.fairlane("drops", "-i", "50ms", "--now")
-        assert drops_of(switch, "-p", "3", "-i", "0") == {}
+        assert drops_of(switch, "3", "-i", "0") == {}
 
         status = switch.json("status")
         (row,) = status["switches"]
@@ -96,7 +112,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert "last event" in text
 
         file = switch.folder / "run.csv"
-        done = switch.json("export", str(file), "--for", "0.2s", "--every", "0.1s")
+        done = switch.json("watch", "export", str(file), "--for", "0.2s", "--interval", "0.1s")
         assert done == {"snapshots": 2, "ended_early": False, "files": [{"file": str(file), "rows": 4}]}
     rows = list(csv.DictReader(file.open(encoding="utf-8")))
     assert [(r["switch"], r["port"], r["managed"]) for r in rows[:2]] == [("s1", "1", "False"), ("s1", "3", "True")]
@@ -131,7 +147,7 @@ def test_a_followed_log_tells_what_comes(switch: LiveSwitch) -> None:
 
 def test_an_export_that_is_ended_keeps_what_is_there(switch: LiveSwitch) -> None:
     file = switch.folder / "run.jsonl"
-    export = subprocess.Popen(switch.command("export", str(file), "--for", "1h", "--every", "0.1s"), stdout=subprocess.PIPE, text=True)  # fmt: skip
+    export = subprocess.Popen(switch.command("watch", "export", str(file), "--for", "1h", "--interval", "0.1s"), stdout=subprocess.PIPE, text=True)  # fmt: skip
     try:
         wait_until("two snapshots", lambda: file.exists() and file.read_bytes().count(b"\n") >= 2)
         export.send_signal(signal.SIGINT)
@@ -142,18 +158,18 @@ def test_an_export_that_is_ended_keeps_what_is_there(switch: LiveSwitch) -> None
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert f"{len(lines)} rows of {len(lines)} snapshots" in " ".join(printed.split())
     assert lines[0]["switches"][0]["program"] == "qthresh"
-    assert "is there already: another name, or --overwrite" in switch.fairlane("export", str(file), code=2)
+    assert "is there already: another name, or --overwrite" in switch.fairlane("watch", "export", str(file), code=2)
     assert "the suffix says the format: .csv, .parquet, .jsonl, not '.txt'" in switch.fairlane(
-        "export", "run.txt", code=2
+        "watch", "export", "run.txt", code=2
     )
-    assert "did you mean 'flows'?" in switch.fairlane("export", "run.csv", "--rows", "flow", code=3)
+    assert "did you mean 'flows'?" in switch.fairlane("watch", "export", "run.csv", "--rows", "flow", code=3)
 
 
 def test_parquet_has_a_file_a_kind_of_rows(switch: LiveSwitch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     file = switch.folder / "run.parquet"
-    options = ("--rows", "ports", "--rows", "drops", "--for", "0.1s", "--every", "0.1s")
-    files = switch.json("export", str(file), *options)["files"]
+    options = ("--rows", "ports", "--rows", "drops", "--for", "0.1s", "--interval", "0.1s")
+    files = switch.json("watch", "export", str(file), *options)["files"]
     assert [one["file"] for one in files] == [str(switch.folder / f"run-{kind}.parquet") for kind in ("ports", "drops")]
     table: Any = parquet.read_table(files[0]["file"])
     assert table.num_rows == 2
@@ -161,3 +177,39 @@ def test_parquet_has_a_file_a_kind_of_rows(switch: LiveSwitch) -> None:
     assert importlib.import_module("fairlane_controller.export.rows")._DROP.keys() | {"time_s"} == set(
         parquet.read_table(files[1]["file"]).column_names
     )
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_status_looks_again_and_again_until_it_is_ended(switch: LiveSwitch) -> None:
+    for options in ((), ("--json",)):
+        words = switch.command("status", "--watch", "--interval", "0.1s", *options)
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            looks = [next(line for line in process.stdout if "s1" in line) for _ in range(2)]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=30) == 0
+        if options:
+            assert [json.loads(look)["ports"][0]["switch"] for look in looks] == ["s1", "s1"]
+
+
+@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
+def test_status_is_drawn_in_the_other_screen_of_a_terminal(switch: LiveSwitch) -> None:
+    master, slave = pty.openpty()
+    words = switch.command("status", "--watch", "--interval", "0.1s")
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    with subprocess.Popen(words, stdin=slave, stdout=slave, env=environment, start_new_session=True) as process:
+        os.close(slave)
+        shown = b""
+
+        def seen(text: bytes) -> bool:
+            nonlocal shown
+            with contextlib.suppress(OSError):  # the other end is closed
+                shown += os.read(master, 65_536) if select.select([master], [], [], 0.1)[0] else b""
+            return text in shown
+
+        wait_until("the other screen", lambda: seen(b"\x1b[?1049h"))
+        wait_until("the managed port", lambda: seen(b"s1:3"))
+        process.send_signal(signal.SIGTERM)
+        wait_until("the screen before", lambda: seen(b"\x1b[?1049l"))
+        assert process.wait(timeout=30) == 0
+    os.close(master)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane measure` for people: one line a value, with what may be wrong with it."""
+"""`fairlane ports measure` for people: one line a value, with what may be wrong with it."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
 
 
 def test_a_real_scrape(switch: LiveSwitch) -> None:
-    got = series_of(switch.fairlane("metrics", "--once"))
+    got = series_of(switch.fairlane("watch", "metrics", "--once"))
     lab = {"topology": switch.folder.name}
     assert got[("fairlane_up", tuple(sorted({**lab, "switch": "s1"}.items())))] == 1
     assert names(got) <= set(BY_NAME)

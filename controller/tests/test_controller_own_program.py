@@ -104,11 +104,13 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     assert "level 7" in watched
     assert "fast" in watched
     assert "depth" in switch.fairlane("watch", "--once", "--json", "--interval", "0.1s")
-    metrics = switch.fairlane("metrics", "--once")
+    metrics = switch.fairlane("watch", "metrics", "--once")
     assert 'fairlane_port_named_total{port="3",switch="s1"' in metrics
     assert 'fairlane_lane_depth_packets{lane="fast",port="3",switch="s1"' in metrics
     file = switch.folder / "run.csv"
-    switch.fairlane("export", str(file), "--for", "0.1s", "--every", "0.1s", "--rows", "ports", "--rows", "lanes")
+    switch.fairlane(
+        "watch", "export", str(file), "--for", "0.1s", "--interval", "0.1s", "--rows", "ports", "--rows", "lanes"
+    )
     (row,) = csv.DictReader((switch.folder / "run-lanes.csv").open(encoding="utf-8"))
     assert (row["lane"], row["depth_packets"]) == ("fast", "4")
     (row,) = (r for r in csv.DictReader((switch.folder / "run-ports.csv").open(encoding="utf-8")) if r["port"] == "3")

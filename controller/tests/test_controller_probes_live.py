@@ -51,12 +51,12 @@ def neighbours(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
 @void_when_stalled
 def test_tau_of_a_link_without_any_traffic(neighbours: tuple[LiveSwitch, LiveSwitch]) -> None:
     first, second = neighbours
-    (row,) = first.json("measure", "--for", "3s")
+    (row,) = first.json("ports", "measure", "--for", "3s")
     assert row["tau_s"] is not None, "no probe came back"
     assert 0 <= row["tau_s"]["value"] < 0.1
     assert row["tau_s"]["count"] >= 3
     assert (row["bw_bps"], row["t_res_s"], row["t_ack_s"]) == (None, None, None), "no traffic, so no more than τ"
-    (row,) = second.json("measure", "--for", "0.3s")
+    (row,) = second.json("ports", "measure", "--for", "0.3s")
     assert row["tau_s"] is None, "there is nobody behind its port 3"
 
 
@@ -64,7 +64,7 @@ def test_the_running_loop_measures_tau_all_the_time(neighbours: tuple[LiveSwitch
     first, _ = neighbours
 
     def count() -> int:
-        (row,) = first.json("measure")
+        (row,) = first.json("ports", "measure")
         return row["tau_s"]["count"] if row["tau_s"] else 0
 
     with first.loop():

@@ -239,7 +239,7 @@ def test_a_setting_is_changed_while_the_switch_runs_and_taken_back(switch: LiveS
     assert in_force() == before
     (port,) = (port for port in switch.json("status")["ports"] if port["managed"])
     assert (port["port"], port["aqm_dropped"], port["aqm_marked"]) == (3, 0, 0)
-    assert "fairlane_port_aqm_dropped_total" in switch.fairlane("metrics", "--once")
+    assert "fairlane_port_aqm_dropped_total" in switch.fairlane("watch", "metrics", "--once")
 
 
 @pytest.mark.parametrize(

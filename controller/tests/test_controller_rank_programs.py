@@ -125,4 +125,4 @@ def test_a_switch_is_set_up_and_its_distribution_changed_and_taken_back(switch: 
     assert source() == "exponential"
     (port,) = (port for port in switch.json("status")["ports"] if port["managed"])
     assert (port["port"], port["inversions"], port["refused"]) == (3, 0, 0)
-    assert "fairlane_port_inversions_total" in switch.fairlane("metrics", "--once")
+    assert "fairlane_port_inversions_total" in switch.fairlane("watch", "metrics", "--once")

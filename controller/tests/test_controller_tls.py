@@ -141,7 +141,7 @@ def status(found: grpc.Channel, call: Call) -> tuple[grpc.StatusCode, str]:
     [
         ("mine", None, "mine", "it takes only clients with a certificate: give one with --tls-cert and --tls-key"),
         ("mine", "controller", "other", "was not signed by the CA that it trusts"),
-        ("mine", "controller", "old", "old/controller.pem has expired; make new ones with `fairlane certs make`"),
+        ("mine", "controller", "old", "old/controller.pem has expired; make new ones with `fairlane setup certs`"),
         ("mine", "server", "mine", "it refuses this client"),
     ],
 )

@@ -36,7 +36,7 @@ def steps(trace: dict[str, Any], name: str) -> dict[str, Any]:
 
 def test_a_routed_packet_is_shown_and_changes_nothing(embedded: LiveSwitch) -> None:
     before = embedded.json("status")["ports"]
-    trace = embedded.json("trace", "s1", "1", "--packet", TCP)
+    trace = embedded.json("trace", "s1:1", "--packet", TCP)
     (copy,) = trace["copies"]
     assert (copy["fate"], copy["port"], copy.get("drop")) == ("transmit", 3, None)
     assert copy["queue"]["limit_packets"] == QUEUE_PACKETS
@@ -54,20 +54,20 @@ def test_a_routed_packet_is_shown_and_changes_nothing(embedded: LiveSwitch) -> N
     )
     assert route["source"]["file"].endswith("route.p4")
     for _ in range(3):
-        again = embedded.json("trace", "s1", "1", "--packet", TCP)
+        again = embedded.json("trace", "s1:1", "--packet", TCP)
         assert again["copies"][0]["frame"] == copy["frame"]
     assert embedded.json("status")["ports"] == before
     assert embedded.json("flows", "--interval", "0s") == []
 
 
 def test_a_drop_says_why_and_where(embedded: LiveSwitch) -> None:
-    text = embedded.fairlane("trace", "s1", "1", "--packet", "tcp:10.0.1.1:1>10.99.0.1:2")
+    text = embedded.fairlane("trace", "s1:1", "--packet", "tcp:10.0.1.1:1>10.99.0.1:2")
     assert "dropped by the program: ingress_drop at p4src/qthresh.p4:" in text
     assert "reason no_route: no route to the destination" in text
     assert "table LaneIngress.route.ipv4_lpm hdr.ipv4.dst=10.99.0.1: miss" in text
-    assert "reason ttl" in embedded.fairlane("trace", "s1", "1", "--packet", f"{TCP},ttl=1")
-    full = embedded.fairlane("trace", "s1", "1", "--packet", TCP, "--full")
-    short = embedded.fairlane("trace", "s1", "1", "--packet", TCP)
+    assert "reason ttl" in embedded.fairlane("trace", "s1:1", "--packet", f"{TCP},ttl=1")
+    full = embedded.fairlane("trace", "s1:1", "--packet", TCP, "--full")
+    short = embedded.fairlane("trace", "s1:1", "--packet", TCP)
     assert "leaves by port 3, queue 0, 1014 bytes (unicast)" in short
     assert len(full.splitlines()) > len(short.splitlines())
 
@@ -86,10 +86,10 @@ def test_a_reason_is_explained_by_the_program_that_the_switch_runs(number: int, 
 def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:
     command = embedded.command(
         "trace",
-        "s1",
+        "s1:1",
         "--live",
-        "--match",
-        "src=10.0.1.1,dport=5001,port=1",
+        "--filter",
+        "src=10.0.1.1,dport=5001",
         "--count",
         "2",
         "--timeout",
@@ -120,26 +120,26 @@ def test_real_packets_that_match_are_shown(embedded: LiveSwitch) -> None:
 
 
 def test_nothing_that_matches_is_told_after_the_time(embedded: LiveSwitch) -> None:
-    words = ("trace", "s1", "--live", "--match", "src=192.0.2.1", "--timeout", "1s")
+    words = ("trace", "--live", "-s", "s1", "--filter", "src=192.0.2.1", "--timeout", "1s")
     assert "0 of 1 packet that match came within 1 s" in embedded.fairlane(*words, code=6)
 
 
 def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
     if wired_switch.target == "bmv2":
-        text = wired_switch.fairlane("trace", "s1", "1", "--packet", TCP, code=5)
+        text = wired_switch.fairlane("trace", "s1:1", "--packet", TCP, code=5)
         assert "cannot trace packets: only the embedded switch does" in text
         return
     for words, code, said in (
-        (("s1", "2", "--packet", TCP), 3, "there is no port 2; there are 1, 3, 510"),
-        (("s2", "1", "--packet", TCP), 3, "unknown switch 's2'"),
-        (("s1", "1"), 2, "name the port and one of --packet, --hex, --pcap"),
-        (("s1", "1", "--packet", TCP, "--hex", "00"), 2, "name the port and one of"),
-        (("s1", "999", "--packet", TCP), 2, "between 0 and 510"),
-        (("s1", "1", "--live"), 2, "--live waits for real packets"),
-        (("s1", "--live", "--match", "scr=1"), 3, "did you mean 'src'"),
-        (("s1", "--live", "--match", "dport=http"), 2, "dport: 'http' is no number"),
-        (("s1", "--live", "--match", "src=nobody"), 2, "is no IP address"),
-        (("s1", "--live", "--count", "0"), 2, "between 1 and 1000"),
+        (("s1:2", "--packet", TCP), 3, "there is no port 2; there are 1, 3, 510"),
+        (("s2:1", "--packet", TCP), 3, "unknown switch 's2'"),
+        (("s1:1",), 2, "name the port and one of --packet, --hex, --pcap"),
+        (("s1:1", "--packet", TCP, "--hex", "00"), 2, "name the port and one of"),
+        (("s1:999", "--packet", TCP), 2, "between 0 and 510"),
+        (("s1:1", "--live", "--packet", TCP), 2, "--live waits for real packets"),
+        (("--live", "--filter", "scr=1"), 3, "did you mean 'src'"),
+        (("s1:1", "--live", "--filter", "dport=http"), 2, "dport: 'http' is no number"),
+        (("--live", "--filter", "src=nobody"), 2, "is no IP address"),
+        (("--live", "--count", "0"), 2, "between 1 and 1000"),
     ):
         assert said in wired_switch.fairlane("trace", *words, code=code), words
 

@@ -76,14 +76,14 @@ def test_a_default_action(switch: LiveSwitch) -> None:
 
 def test_mistakes_change_nothing_and_name_what_is_allowed(switch: LiveSwitch) -> None:
     for words, code, message in (
-        (("table_add", "ipv4_lmp", "forward", "10.0.9.0/24", "=>", MAC, "1"), 3, "did you mean 'ipv4_lpm'?"),
-        (("table_add", "ipv4_lpm", "forwrd", "10.0.9.0/24", "=>", MAC, "1"), 3, "did you mean 'forward'?"),
-        (("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "512"), 2, "port 512 is out of range: it must be between 0 and 511"),
-        (("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC), 2, "takes 2 arguments, not 1: dst_mac (48 bits), port (9 bits)"),
-        (("table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "="), 2, "the shell took the > of => for itself"),
-        (("table_add", "ipv4_lpm"), 2, "usage: table_add TABLE ACTION"),
-        (("counter_read", "drops", "8192"), 2, "index of drops 8192 is out of range: it must be between 0 and 8191"),
-        (("counter_read", "admited"), 3, "did you mean 'admitted'?"),
+        (("p4", "table_add", "ipv4_lmp", "forward", "10.0.9.0/24", "=>", MAC, "1"), 3, "did you mean 'ipv4_lpm'?"),
+        (("p4", "table_add", "ipv4_lpm", "forwrd", "10.0.9.0/24", "=>", MAC, "1"), 3, "did you mean 'forward'?"),
+        (("p4", "table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "512"), 2, "port 512 is out of range: it must be between 0 and 511"),
+        (("p4", "table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC), 2, "takes 2 arguments, not 1: dst_mac (48 bits), port (9 bits)"),
+        (("p4", "table_add", "ipv4_lpm", "forward", "10.0.9.0/24", "="), 2, "the shell took the > of => for itself"),
+        (("p4", "table_add", "ipv4_lpm"), 2, "usage: table_add TABLE ACTION"),
+        (("p4", "counter_read", "drops", "8192"), 2, "index of drops 8192 is out of range: it must be between 0 and 8191"),
+        (("p4", "counter_read", "admited"), 3, "did you mean 'admitted'?"),
     ):  # fmt: skip
         assert message in switch.fairlane(*words, code=code)
     assert len(routes(switch)) == 2
@@ -99,7 +99,10 @@ def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
     switch.fairlane("undo")
     assert switch.json("p4", "mirroring_get", "5")["ports"] is None
     if switch.target == "bmv2":
-        for words in (("register_read", "port_occupancy", "3"), ("register_write", "port_occupancy", "3", "7")):
+        for words in (
+            ("p4", "register_read", "port_occupancy", "3"),
+            ("p4", "register_write", "port_occupancy", "3", "7"),
+        ):
             assert "reads and writes no registers over P4Runtime" in switch.fairlane(*words, code=5)
         return
     switch.fairlane("p4", "register_write", "port_occupancy", "3", "7")
@@ -311,8 +314,8 @@ def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> Non
     assert [key["match"] for key in ternary["keys"]] == ["ternary", "range", "optional", "exact"]
     action = ternary["actions"][0]
     arguments = ["1" for _ in action["arguments"]]
-    add = ("table_add", "ternary_table", action["action"], "0x10&&&0xf0", "1->5", "*", "3", "=>", *arguments)
-    assert "needs a priority as the last word" in foreign_switch.fairlane(*add[:8], code=2)
+    add = ("p4", "table_add", "ternary_table", action["action"], "0x10&&&0xf0", "1->5", "*", "3", "=>", *arguments)
+    assert "needs a priority as the last word" in foreign_switch.fairlane(*add[:9], code=2)
     foreign_switch.fairlane(*add, "20")
     foreign_switch.fairlane(*add, "10")
     entries = foreign_switch.json("p4", "table_dump", "ternary_table")["entries"]
@@ -324,8 +327,8 @@ def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> Non
 
 
 def test_the_lowest_priority_wins_as_in_simple_switch_cli(switch: LiveSwitch) -> None:
-    add = ("table_add", "l2", "l2_forward", "1", "08:00:00:00:00:00&&&ff:00:00:00:00:00", "*", "=>", "3")
-    assert "needs a priority as the last word" in switch.fairlane(*add[:7], code=2)
+    add = ("p4", "table_add", "l2", "l2_forward", "1", "08:00:00:00:00:00&&&ff:00:00:00:00:00", "*", "=>", "3")
+    assert "needs a priority as the last word" in switch.fairlane(*add[:8], code=2)
     switch.fairlane(*add, "20")
     switch.fairlane(*add[:-1], "1", "10")
     entries = switch.json("p4", "table_dump", "l2")["entries"]

@@ -318,7 +318,7 @@ async def test_an_address_that_is_taken_is_said() -> None:
 
 async def test_tls_and_only_clients_with_a_certificate(tmp_path: Path) -> None:
     with contextlib.suppress(SystemExit):
-        await asyncio.to_thread(main, ["certs", "make", str(tmp_path / "certs")])
+        await asyncio.to_thread(main, ["setup", "certs", str(tmp_path / "certs")])
     certs = tmp_path / "certs"
     listen = parse_listen(
         "127.0.0.1:0",

@@ -107,7 +107,7 @@ def test_a_page_without_a_topology_asks_at_a_steady_pace(bare_switch: LiveSwitch
     del bare_switch  # the module's tests have one
     (tmp_path / "none").mkdir()
     code = "from fairlane_controller.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "web", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-c", code, "watch", "web", "--listen", "127.0.0.1:0"]
     with web(command, FAIRLANE_STATE_DIR=str(tmp_path / "none")) as address, sync_playwright() as playwright:  # pyright: ignore[reportOptionalCall]
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()

@@ -110,7 +110,7 @@ async def test_a_connection_that_was_served_is_closed_when_it_is_idle_again() ->
 
 async def test_a_tls_handshake_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     with contextlib.suppress(SystemExit):
-        await asyncio.to_thread(main, ["certs", "make", str(tmp_path / "certs")])
+        await asyncio.to_thread(main, ["setup", "certs", str(tmp_path / "certs")])
     certs = tmp_path / "certs"
     listen = parse_listen("127.0.0.1:0", "--listen", tls_cert=certs / "server.pem", tls_key=certs / "server.key")
     known = ssl.create_default_context(cafile=str(certs / "ca.pem"))

@@ -179,7 +179,7 @@ def test_a_change_of_a_port_whose_command_is_killed_is_taken_back(
         write_topology(wired_switch.folder, state)
         before, made = seen(), wired_switch.json("undo", "--list")
         proxy.hold(hold)
-        process = subprocess.Popen(wired_switch.command("ports", "set", "s1", "3", "--queue-packets", str(packets)))
+        process = subprocess.Popen(wired_switch.command("ports", "set", "s1:3", "--queue-packets", str(packets)))
         wait_until("the second half", lambda: proxy.holds.is_set() or process.poll() is not None, WAIT_S)
         assert process.poll() is None
         assert seen() != before

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SENDER_SOURCE = "sender.bpf.c"
 """One file for all senders (`Variant.definitions`)."""
 BUILD_TIMEOUT_S = 120
-MEND = "make setup" if (ROOT.parent / "Makefile").exists() else "fairlane setup"
+MEND = "make setup" if (ROOT.parent / "Makefile").exists() else "fairlane setup install"
 """The command that compiles all: of a clone, of an installed wheel."""
 PACKAGES = "apt install clang libbpf-dev linux-libc-dev"
 SIMULATED_SENDER = ROOT.parent / "switch" / "crates" / "tcp" / "src" / "cc" / "sender.c"

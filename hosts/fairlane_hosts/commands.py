@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from fairlane_controller.cli.complete import complete_names, complete_state, run_states
+from fairlane_controller.cli.complete import complete_names, run_states
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.options import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import find_folder, read_topology
 from rich.console import Console
@@ -25,19 +27,8 @@ from .errors import HostsError
 from .host import Host, attach, host_of
 from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant
 
-app = typer.Typer(name="hosts", help="TCP variants of the hosts: list, check, show, use.", no_args_is_help=True)
+app = App(name="hosts", help="TCP variants of the hosts: list, check, show, use.")
 _out, _err = Console(), Console(stderr=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Run = Annotated[
-    str | None,
-    typer.Option(
-        "--state",
-        "--run",
-        help="Running topology: its name or its run-state folder; default the one that runs.",
-        autocompletion=complete_state,
-    ),
-]
 
 
 @contextlib.contextmanager
@@ -55,28 +46,28 @@ def _print_json(value: object) -> None:
     print(json.dumps(value, indent=1))
 
 
-def _folder(run: str | None) -> Path:
+def _folder(state: str | None) -> Path:
     """The run-state folder, found as all commands find it. Raises HostsError `no_topology` when there is none, or several."""
     try:
-        return find_folder(run)
+        return find_folder(state)
     except FairlaneError as error:
         raise HostsError(error.code.value, error.message) from None
 
 
-def running_hosts(run: str | None = None) -> dict[str, int]:
+def running_hosts(state: str | None = None) -> dict[str, int]:
     """Process id by host name of the running topology. Raises HostsError `no_topology`, or `bad_file` for a state without hosts."""
-    folder = _folder(run)
+    folder = _folder(state)
     try:
-        state = read_topology(folder)
-        return {str(host["name"]): int(host["pid"]) for host in state["hosts"]}
+        topology = read_topology(folder)
+        return {str(host["name"]): int(host["pid"]) for host in topology["hosts"]}
     except FairlaneError as error:
         raise HostsError(error.code.value, error.message) from None
     except (ValueError, KeyError, TypeError) as error:
         raise HostsError("bad_file", f"the state of {folder} is not a run's state: {error!r}") from error
 
 
-def _find_pid(host: str, run: str | None) -> int:
-    hosts = running_hosts(run)
+def _find_pid(host: str, state: str | None) -> int:
+    hosts = running_hosts(state)
     if host not in hosts:
         raise HostsError("namespace", f"no host is called {host!r}; there are {', '.join(hosts)}")
     return hosts[host]
@@ -111,10 +102,10 @@ def _special_sysctls(variant: Variant) -> str:
 
 
 @app.command("list")
-def list_variants(json_output: Json = False) -> None:
+def list_variants(as_json: JsonOption = False) -> None:
     """The variants: where each is defined, what it needs of the kernel and of its host, and what it is not."""
     ready = loader.available()
-    if json_output:
+    if as_json:
         _print_json([_row(variant, ready) for variant in VARIANTS.values()])
         return
     table = Table("variant", "what it is, needs, and is not", title="TCP variants", show_lines=True)
@@ -147,13 +138,13 @@ def build_objects(
 
 
 @app.command("show")
-def show(run: Run = None, json_output: Json = False) -> None:
+def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
     with _reported():
-        rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(run).items()}
-        loaded, running = loader.status(), _folder(run).name
+        rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(state).items()}
+        loaded, running = loader.status(), _folder(state).name
     programs = _programs_by_host(running, loaded)
-    if json_output:
+    if as_json:
         hosts = [
             {
                 "name": name,
@@ -184,7 +175,7 @@ def _programs_by_host(running: str, loaded: loader.Status) -> dict[str, list[str
     return {host: sorted(set(names)) for host, names in found.items()}
 
 
-def _host(name: str, pid: int, run: str | None) -> Host:
+def _host(name: str, pid: int, state: str | None) -> Host:
     """The host as its programs take it: its cgroup below the topology's name, and its first interface."""
     namespace = apply.namespace_of(pid=pid)
     lines = apply.run_in_namespace(namespace, Path("/proc/thread-self/net/dev").read_text).splitlines()[2:]
@@ -192,7 +183,7 @@ def _host(name: str, pid: int, run: str | None) -> Host:
     others = [interface for interface in interfaces if interface != "lo"]
     if not others:
         raise HostsError("namespace", f"host {name} has no interface but lo; there are {', '.join(interfaces)}")
-    return host_of(f"{_folder(run).name}/{name}", namespace, others[0])
+    return host_of(f"{_folder(state).name}/{name}", namespace, others[0])
 
 
 def _choose_variant(name: str, instead: str | None) -> Variant:
@@ -219,7 +210,7 @@ def use(
     variant: Annotated[
         str, typer.Argument(help="Variant, see `fairlane hosts list`.", autocompletion=complete_variant)
     ],
-    run: Run = None,
+    state: StateOption = None,
     instead: Annotated[
         str | None,
         typer.Option(
@@ -228,7 +219,7 @@ def use(
             autocompletion=complete_variant,
         ),
     ] = None,
-    json_output: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a variant the default of a host, for connections made from now on. All or nothing.
 
@@ -236,25 +227,25 @@ def use(
     """
     with _reported():
         chosen = _choose_variant(variant, instead)
-        pid = _find_pid(host, run)
+        pid = _find_pid(host, state)
         namespace = apply.namespace_of(pid=pid)
         if chosen.builtin:
             tcp = apply.use_on_host(chosen, namespace)
         else:
             with loader.acquire() as lease:
                 if chosen.programs:
-                    attach(_host(host, pid, run), chosen.programs, lease)
+                    attach(_host(host, pid, state), chosen.programs, lease)
                 if chosen.receiver_programs:  # every other host may be its receiver
-                    for other, other_pid in running_hosts(run).items():
-                        attach(_host(other, other_pid, run), chosen.receiver_programs, lease)
+                    for other, other_pid in running_hosts(state).items():
+                        attach(_host(other, other_pid, state), chosen.receiver_programs, lease)
                 tcp = apply.use_on_host(chosen, namespace)
                 lease.hold_process(pid)  # until the host's shell ends; what is attached, too
         from fairlane_controller.history import (
             record_elsewhere,
         )  # with all that applies an undo: only where it is needed
 
-        record_elsewhere(_folder(run), f"a host ({host})")
-    if json_output:
+        record_elsewhere(_folder(state), f"a host ({host})")
+    if as_json:
         _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **dataclasses.asdict(tcp)})
     else:
         why = f" instead of {variant}, which failed its check on this kernel" if chosen.name != variant else ""

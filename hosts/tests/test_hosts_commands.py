@@ -102,7 +102,7 @@ def test_with_several_it_asks_which(state: Path) -> None:
     write_state(state, "k", {"h1": 1})
     assert "several topologies are running (0, k): choose one with --state" in call("show", code=3)
     assert "no running topology 'x'" in call("show", "--state", "x", code=3)
-    assert "no running topology 'x'" in call("show", "--run", "x", code=3)
+    assert "no running topology 'x'" in call("show", "--state", "x", code=3)
 
 
 def test_a_broken_state_is_named(state: Path) -> None:

@@ -170,7 +170,7 @@ def test_check_says_which_page_differs(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for archived in (RESULTS_PAGES / "data").glob("gfr-table2.*"):
         shutil.copy(archived, tmp_path / "data")
-    done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path), "--check"])
+    done = CliRunner().invoke(app, ["publish", "--out", str(tmp_path), "--dry-run"])
     assert done.exit_code != 0
     assert "run: fairlane lab publish" in " ".join(done.output.split())
 

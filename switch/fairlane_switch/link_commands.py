@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from fairlane_controller.cli.complete import complete_names, complete_state, run_states
+from fairlane_controller.cli.complete import complete_names, run_states
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.options import JsonOption, StateOption
+from fairlane_controller.cli.types import queue_packets_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.units import format_rate, parse_rate
 from rich.console import Console
@@ -33,23 +36,10 @@ from fairlane_switch.running import RunningError, RunningLink, RunningTopology, 
 from fairlane_switch.units import format_us, parse_share, parse_time_us
 from fairlane_switch.wire import Direction, SpikeBlocks
 
-app = typer.Typer(
-    name="link", help="Links of a running topology: list, show, set, spike, outage.", no_args_is_help=True
-)
+app = App(name="link", help="Links of a running topology: list, show, set, spike, outage.")
 _out, _err = Console(highlight=False), Console(stderr=True, highlight=False)
 if not _out.is_terminal:
     _out = Console(highlight=False, width=160)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Instance = Annotated[
-    str | None,
-    typer.Option(
-        "--state",
-        "--instance",
-        help="Running topology: its name or its run-state folder; default the one that runs.",
-        autocompletion=complete_state,
-    ),
-]
 
 
 def _link_names(ctx: Any) -> list[str]:
@@ -94,21 +84,21 @@ def _fail(error: RunningError, as_json: bool) -> None:
     raise typer.Exit(ErrorCode(error.code).exit_code)
 
 
-def _find(instance: str | None, name: str, direction: str = "both") -> tuple[RunningTopology, RunningLink, Direction]:
+def _find(state: str | None, name: str, direction: str = "both") -> tuple[RunningTopology, RunningLink, Direction]:
     if direction not in DIRECTIONS:
         raise RunningError("bad_input", f"direction {direction!r} is not known; allowed: {', '.join(DIRECTIONS)}")
-    running = find_running(instance)
+    running = find_running(state)
     return running, running.link(name), cast(Direction, direction)
 
 
 @app.command("list")
-def list_links(instance: Instance = None, json_output: Json = False) -> None:
+def list_links(state: StateOption = None, as_json: JsonOption = False) -> None:
     """All links, each direction a row, as they are now."""
 
     def work() -> None:
-        running = find_running(instance)
+        running = find_running(state)
         links = read_links(running)
-        if json_output:
+        if as_json:
             print(json.dumps([_as_json(now) for now in links], indent=1))
             return
         table = Table(
@@ -120,7 +110,7 @@ def list_links(instance: Instance = None, json_output: Json = False) -> None:
                 table.add_row(now.link.name if way is now.ways[0] else "", *_row(way))
         _out.print(table)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 def _row(way: WayNow) -> list[str]:
@@ -166,14 +156,14 @@ def _as_json(now: LinkNow) -> dict[str, Any]:
 
 
 @app.command("show")
-def show_link(name: Name, instance: Instance = None, json_output: Json = False) -> None:
+def show_link(name: Name, state: StateOption = None, as_json: JsonOption = False) -> None:
     """One link: all its settings and counts."""
 
     def work() -> None:
-        running, link, _ = _find(instance, name)
+        running, link, _ = _find(state, name)
         now = next(now for now in read_links(running) if now.link.name == name)
         stats = read_stats(running, link)
-        if json_output:
+        if as_json:
             print(json.dumps({**_as_json(now), "stats": None if stats is None else asdict(stats)}, indent=1))
             return
         forth, back = (f"{way.source} to {way.target}" for way in now.ways)
@@ -195,7 +185,7 @@ def show_link(name: Name, instance: Instance = None, json_output: Json = False) 
                     table.add_row(key.replace("_", " "), *(f"{value:,.0f}" for value in values))
         _out.print(table)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 def _of(link: RunningLink) -> str:
@@ -207,28 +197,28 @@ def set_link(
     name: Name,
     direction: Way = "both",
     preset: Annotated[str | None, _PRESET] = None,
-    delay: Annotated[str | None, typer.Option(help="One way, such as 100ms.")] = None,
-    jitter: Annotated[str | None, typer.Option(help="Of the delay, not above it.")] = None,
+    delay: Annotated[str | None, typer.Option(help="One way, such as 100ms.", metavar="TIME")] = None,
+    jitter: Annotated[str | None, typer.Option(help="Of the delay, not above it.", metavar="TIME")] = None,
     jitter_distribution: Annotated[str | None, typer.Option(help="uniform or normal.")] = None,
     reorder: Annotated[bool | None, typer.Option("--reorder/--keep-order", help="Whether packets may overtake.")] = None,
-    rate: Annotated[str | None, typer.Option(help="Of the switch ports at its ends, and of the wire where a host sends, such as 500kbit.")] = None,
+    rate: Annotated[str | None, typer.Option(help="Of the switch ports at its ends, and of the wire where a host sends, such as 500kbit.", metavar="RATE")] = None,
     loss: Annotated[str | None, typer.Option(help="Probability that a packet is lost: 0.01 or 1%.")] = None,
     ber: Annotated[str | None, typer.Option(help="Probability that a bit is flipped.")] = None,
     errors_in: Annotated[str | None, typer.Option(help="Where bits are flipped: frame or payload.")] = None,
     spare_retransmissions: Annotated[bool | None, typer.Option("--spare-retransmissions/--hit-retransmissions", help="Whether what TCP sends again is never hit.")] = None,
-    queue_packets: Annotated[int | None, typer.Option(help="Of the wire's own rate or trace.")] = None,
+    queue_packets: Annotated[int | None, queue_packets_option("Of the wire's own rate or trace.")] = None,
     ge_enter: Annotated[str | None, typer.Option(help="Bursts: probability per packet that one begins; 0: none.")] = None,
     ge_leave: Annotated[str | None, typer.Option(help="Probability per packet that it ends.")] = None,
     ge_loss: Annotated[str | None, typer.Option(help="Probability that a packet is lost in it.")] = None,
     ge_ber: Annotated[str | None, typer.Option(help="Probability that a bit is flipped in it.")] = None,
     trace: Annotated[str | None, typer.Option(help="File in Mahimahi's format instead of a rate; none: no trace.")] = None,
-    instance: Instance = None,
-    json_output: Json = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Change a link from now on: what is given, all of it or nothing. Packets on their way are not lost."""
 
     def work() -> None:
-        running, link, way = _find(instance, name, direction)
+        running, link, way = _find(state, name, direction)
         settings: dict[str, Any] = {}
         rate_bps: int | None = None
         if preset is not None:
@@ -255,9 +245,9 @@ def set_link(
 
         change_link(running, link, way, settings, rate_bps)
         record_elsewhere(running.folder, f"a link ({name})")
-        _print_link(running, name, json_output)
+        _print_link(running, name, as_json)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 def _print_link(running: RunningTopology, name: str, as_json: bool) -> None:
@@ -281,19 +271,19 @@ def spike(
         str,
         typer.Option(help="delivery: then all comes at once; line: nothing starts on it, packets wait in its queue."),
     ] = "delivery",
-    instance: Instance = None,
-    json_output: Json = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """A delay spike: let nothing pass for so long; no packet is lost by it."""
 
     def work() -> None:
-        running, link, way = _find(instance, name, direction)
+        running, link, way = _find(state, name, direction)
         if blocks not in SPIKE_BLOCKS:
             raise RunningError("bad_input", f"blocks {blocks!r} is not known; allowed: {', '.join(SPIKE_BLOCKS)}")
         spike_link(running, link, way, parse_time_us(duration, "duration"), cast(SpikeBlocks, blocks))
-        _print_link(running, name, json_output)
+        _print_link(running, name, as_json)
 
-    _run(json_output, work)
+    _run(as_json, work)
 
 
 @app.command("outage")
@@ -301,14 +291,14 @@ def outage(
     name: Name,
     duration: Annotated[str, typer.Argument(help="How long, such as 500ms (at most 600s).")],
     direction: Way = "both",
-    instance: Instance = None,
-    json_output: Json = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """An outage: lose everything that enters the link for so long."""
 
     def work() -> None:
-        running, link, way = _find(instance, name, direction)
+        running, link, way = _find(state, name, direction)
         cut_link(running, link, way, parse_time_us(duration, "duration"))
-        _print_link(running, name, json_output)
+        _print_link(running, name, as_json)
 
-    _run(json_output, work)
+    _run(as_json, work)

@@ -14,13 +14,12 @@ import typer
 
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_verb_words
-from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_error, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.verb_output import print_outcome
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
-from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG, Verb
@@ -28,16 +27,6 @@ from fairlane_controller.verbs.script import Line, Outcome, Session, read_lines
 
 MAX_SCRIPT_BYTES = 64 * 1024 * 1024
 PROMPT = "fairlane> "
-
-
-def require_one_endpoint(targets: Targets) -> Endpoint:
-    """The only switch that the command means; BAD_INPUT with the names when there are several."""
-    if len(targets.endpoints) != 1:
-        names = ", ".join(endpoint.name for endpoint in targets.endpoints)
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"a program's tables are one switch's: name it with --switch (there are {names})"
-        )
-    return targets.endpoints[0]
 
 
 async def _run(
@@ -50,7 +39,7 @@ async def _run(
     keep_going: bool = False,
 ) -> list[Outcome]:
     """All lines in one session; recorded as one change when something was written."""
-    endpoint = require_one_endpoint(targets)
+    endpoint = targets.one("a program's tables are")
     writes = any(line.verb in BY_NAME and BY_NAME[line.verb].writes for line in lines) and not dry_run
     async with Session(endpoint, targets.loop_folder if writes else None, single=single) as session:
         if not writes:
@@ -166,7 +155,7 @@ def script_command(
 def cli_command(
     line: Annotated[
         list[str] | None,
-        typer.Option("--command", "-c", help="A line; repeatable. Then nothing is read.", metavar="LINE"),
+        typer.Option("--command", help="A line; repeatable. Then nothing is read.", metavar="LINE"),
     ] = None,
     keep_going: KeepGoingOption = False,
     dry_run: DryRunOption = False,
@@ -176,7 +165,7 @@ def cli_command(
 ) -> None:
     """As simple_switch_CLI: lines from a terminal with a prompt, each done at once, or from standard input as a script.
 
-    Examples: `fairlane p4 cli -s s1`, `fairlane p4 cli < commands.txt`, `fairlane p4 cli -c "table_dump ipv4_lpm" -c show_tables`
+    Examples: `fairlane p4 cli -s s1`, `fairlane p4 cli < commands.txt`, `fairlane p4 cli --command show_tables --command "table_dump ipv4_lpm"`
     """
     targets = resolve(state, switch)
     if line or not sys.stdin.isatty():
@@ -221,7 +210,7 @@ def _run_lines(lines: list[Line], targets: Targets, keep_going: bool, dry_run: b
 
 def _prompt(targets: Targets, dry_run: bool) -> None:
     """Lines of a terminal; a mistake ends nothing. The terminal is read in this thread, between the lines, so that ^C ends it at once."""
-    endpoint = require_one_endpoint(targets)
+    endpoint = targets.one("a program's tables are")
     session = Session(endpoint, targets.loop_folder, single=True)
     with _event_loop() as do:
         do(session.__aenter__())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane certs make`: a CA and certificates for trying TLS and mutual TLS; not a replacement for an own PKI."""
+"""`fairlane setup certs`: a CA and certificates for trying TLS and mutual TLS; not a replacement for an own PKI."""
 
 from __future__ import annotations
 
@@ -8,19 +8,11 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.options import JsonOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption
-
-certs_app = typer.Typer(help="Certificates for TLS between controller and switches.", no_args_is_help=True)
 
 
-@certs_app.callback()
-def _certs() -> None:
-    """A group, although it has one command."""
-
-
-@certs_app.command("make")
-def make(
+def certs_command(
     folder: Annotated[Path, typer.Argument(help="Folder for the files; it is made when it is not there.")],
     days: Annotated[int, typer.Option("--days", help="Valid for so many days from now.", metavar="DAYS")] = 365,
     host: Annotated[
@@ -30,7 +22,7 @@ def make(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace files of these names, the CA's key included.")
+        bool, typer.Option("--overwrite", help="Replace files of these names, the CA's key included.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:

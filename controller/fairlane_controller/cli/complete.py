@@ -82,7 +82,7 @@ def _param_value(ctx: Any, name: str) -> Any:
 
 def run_states(ctx: Any) -> list[State]:
     """The run states that the command line means so far."""
-    chosen = next((found for name in ("state", "run", "instance") if (found := _param_value(ctx, name))), None)
+    chosen = _param_value(ctx, "state")
     return [document for _, document in _documents(chosen)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane config init|check|show|diff|apply|set|reload|schema`: what the switches are to have."""
+"""`fairlane config init|check|show|diff|edit|apply|set|reload|schema`: what the switches are to have."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.diff import diff_command
-from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
+from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.edit import edit_command
 from fairlane_controller.cli.init import init_command
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.settings import set_command
-from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.config.apply import apply
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare
@@ -28,12 +30,12 @@ from fairlane_controller.state.run_state import find_folder, read_run_state
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
-config_app = typer.Typer(
-    help="Set switches up; the configuration file: check, show, diff, apply, reload; set one port.",
-    no_args_is_help=True,
+config_app = App(
+    help="Set switches up; the configuration file: check, show, diff, edit, apply, reload; set one port.",
 )
 config_app.command("init")(init_command)
 config_app.command("diff")(diff_command)
+config_app.command("edit")(edit_command)
 config_app.command("set")(set_command)
 
 FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configuration.md).", metavar="FILE")]

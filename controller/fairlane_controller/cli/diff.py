@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.options import JsonOption, StateOption
 from fairlane_controller.cli.output import console, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.config.apply import last_applied
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Comparison, compare

@@ -8,22 +8,24 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.live_options import (
+from fairlane_controller.cli.options import (
+    RATES_OVER,
     IntervalOption,
-    OnlyPortOption,
-    check_port,
-    parse_interval,
+    JsonOption,
+    OnlyPortArgument,
+    StateOption,
+    SwitchOption,
 )
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
-from fairlane_controller.live.drop_list import drop_lines
+from fairlane_controller.cli.targets import known_port, resolve
+from fairlane_controller.live.drop_list import DropLine, drop_lines
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.units import format_per_s
 
 
 def drops_command(
-    interval: IntervalOption = "1s",
-    port: OnlyPortOption = None,
+    port: OnlyPortArgument = None,
+    interval: IntervalOption = RATES_OVER,
     now: Annotated[bool, typer.Option("--now", help="Only what drops during the interval.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -34,23 +36,26 @@ def drops_command(
     Reasons of the program (an entry, a threshold, a bad packet), of the queue and of the link. A port of a reason 1 to 10 is where
     the packet came in, of the others where it should have gone out.
 
-    Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops -p s1:3 --json`
+    Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops s1:3 --json`
     """
-    interval_s = parse_interval(interval)
-    targets = resolve(state, switch)
-    check_port(targets, port)
-    after, before = asyncio.run(take_two(targets, interval_s))
-    lines = [line for line in drop_lines(need_switches(after), before) if port is None or line.port == port]
+    targets = resolve(state, switch, port)
+    number = known_port(targets, port)
+    after, before = asyncio.run(take_two(targets, interval))
+    lines = [line for line in drop_lines(need_switches(after), before) if number is None or line.port == number]
     if now:
         lines = [line for line in lines if line.per_s]
     if as_json:
         print_json([line.to_json() for line in lines])
         return
+    print_drops(lines, "nothing is dropped" if now else "nothing was dropped")
+
+
+def print_drops(lines: list[DropLine], empty: str) -> None:
+    """A line a reason."""
     with_object = any(line.object for line in lines)
     columns = ["switch", "port", *(["of"] if with_object else []), "reason", "packets", "rate", "by", "meaning"]
     rows = [
         [one.switch, one.port, *([one.object] if with_object else []), one.reason, one.packets, format_per_s(one.per_s), one.by, one.meaning]
         for one in lines
     ]  # fmt: skip
-    empty = "nothing is dropped" if now else "nothing was dropped"
     print_table("drops", columns, rows, empty=empty, wrap=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
 
-import typer
 from finsy import P4Schema
 
 from fairlane_controller.cli.output import console, print_json, print_table
@@ -17,8 +15,6 @@ from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.updates import Plain, update_row
 from fairlane_controller.units import counted
-
-DryRunOption = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be written, and write nothing.")]
 
 
 @dataclass

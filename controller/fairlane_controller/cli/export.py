@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane export`: a time series of snapshots into a file."""
+"""`fairlane watch export`: a time series of snapshots into a file."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fairlane_controller.cli.complete import complete_row_kinds
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.errors import out_of_range
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.export.writers import Writer, check_file, open_writers
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.units import counted, format_time, parse_time
+from fairlane_controller.units import counted, format_time
 
-MIN_PERIOD_S, MAX_PERIOD_S = 0.05, 3600.0
-MAX_DURATION_S = 7 * 86_400.0
+DURATION, INTERVAL = Seconds(10), Seconds(0.5)
 
 
 def export_command(
     file: Annotated[Path, typer.Argument(help="NAME.csv, NAME.parquet or NAME.jsonl.", metavar="FILE")],
-    duration: Annotated[str, typer.Option("--for", help="How long.", metavar="TIME")] = "10s",
-    period: Annotated[str, typer.Option("--every", help="Between two snapshots.", metavar="TIME")] = "0.5s",
+    duration: Annotated[Seconds, time_option("--for", help="How long.")] = DURATION,
+    interval: Annotated[Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.05, at_most=3600)] = INTERVAL,
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", "-r", help="Of a CSV or Parquet file: ports, drops, or a kind of the program (flows, vcs, policies); repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
+        typer.Option("--rows", help="Of a CSV or Parquet file: ports, drops, or a kind of the program (flows, vcs, policies); repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     state: StateOption = None,
@@ -46,20 +46,15 @@ def export_command(
     CSV and Parquet hold the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
     line is a whole snapshot.
 
-    Examples: `fairlane export run.csv --for 1m`, `fairlane export run.parquet --rows flows --every 0.1s`, `fairlane export run.jsonl`
+    Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
     """
-    duration_s, period_s = parse_time(duration, "--for"), parse_time(period, "--every")
-    if not MIN_PERIOD_S <= period_s <= MAX_PERIOD_S:
-        raise out_of_range("--every", period, f"{MIN_PERIOD_S:g}s", f"{MAX_PERIOD_S:g}s")
-    if not 0 <= duration_s <= MAX_DURATION_S:
-        raise out_of_range("--for", duration, "0", f"{MAX_DURATION_S:g}s")
     targets = resolve(state, switch)
 
     def open_files(first: Snapshot) -> list[Writer]:
         return open_writers(file, rows or ["ports"], first, overwrite=overwrite)
 
     check_file(file)
-    taken, ended_early, writers = asyncio.run(_export(targets, duration_s, period_s, open_files))
+    taken, ended_early, writers = asyncio.run(_export(targets, duration, interval, open_files))
     result = [{"file": str(writer.path), "rows": writer.rows} for writer in writers]
     if as_json:
         print_json({"snapshots": taken, "ended_early": ended_early, "files": result})

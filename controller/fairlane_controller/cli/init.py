@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
+from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import resolve
+from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
@@ -23,13 +25,15 @@ from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
+TIMEOUT = Seconds(15)
+
 
 def init_command(
     scheme: Annotated[
         str | None, typer.Option("--scheme", help="Scheme of all managed ports, where the program has schemes; default: as it is.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Load the program anew: every entry and counter is lost.")] = False,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for a switch.", min=0.1, max=600)] = 15.0,
+    timeout: Annotated[Seconds, time_option("--timeout", help="How long to wait for a switch.", at_least=0.1, at_most=600)] = TIMEOUT,
     dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,

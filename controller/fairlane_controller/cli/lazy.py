@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from fairlane_controller.cli.conventions import adopt
+from fairlane_controller.cli.conventions import App, Group
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a command line that it cannot read; it has no public name there."""
 
 _SUGGESTION = re.compile(r"\. Did you mean '([^']+)'.*\?$")
-CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 @dataclass(frozen=True)
@@ -47,20 +46,15 @@ class LazyCommand:
             module, _, attribute = self.target.partition(":")
             found = getattr(importlib.import_module(module), attribute)
         if not isinstance(found, typer.Typer):
-            function = found
-            found = typer.Typer(add_completion=False, context_settings=CONTEXT_SETTINGS)
-            settings: dict[str, Any] = getattr(function, "typer_settings", {})
-            found.command(self.name, **settings)(function)
-        else:
-            found.info.context_settings = found.info.context_settings or CONTEXT_SETTINGS
+            function, found = found, App(cls=None)
+            found.command(self.name)(function)
         found._add_completion = False  # pyright: ignore[reportPrivateUsage]
         made = typer.main.get_command(found)
         made.name = self.name
-        adopt(made)
         return made
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(Group):
     """A group that knows `LazyCommand`s beside its own commands; unknown names get the nearest one."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -116,6 +110,23 @@ class LazyGroup(TyperGroup):
         ctx.fail(f"there is no command {name!r}; {hint}")
 
 
+def lazy_app(commands: list[LazyCommand], **settings: Any) -> App:
+    """A group of commands that are imported when they are called; its own callback may be registered later."""
+
+    class Lazy(LazyGroup):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, **settings)
+            self.add_lazy(commands)
+
+    app = App(cls=Lazy, **settings)
+    app.callback()(_nothing)
+    return app
+
+
+def _nothing() -> None:
+    pass
+
+
 def usage_message(error: Exception) -> str:
     """typer's error in our form: what is wrong, what is near, where the help is."""
     message = cast("Any", error).format_message().strip().rstrip(".")
@@ -125,6 +136,8 @@ def usage_message(error: Exception) -> str:
         "no such option: ", "there is no option "
     )
     message = " ".join(message.split())
+    if message in ("there is no option -p", "there is no option --port"):
+        message += ": a port is the first argument, e.g. s1:3"
     ctx = getattr(error, "ctx", None)
     if ctx is None or "`" in message:
         return message

@@ -12,14 +12,14 @@ import typer
 from rich.text import Text
 
 from fairlane_controller.cli.complete import complete_event, complete_vc
-from fairlane_controller.cli.live_options import OnlyPortOption
+from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, error_console, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption
+from fairlane_controller.cli.targets import resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.state.run_state import find_folder, read_run_state
+from fairlane_controller.state.run_state import find_folder
 
 FOLLOW_PERIOD_S = 0.2
 DEFAULT_LAST = 20
@@ -32,11 +32,11 @@ _STYLES = {
 
 
 def log_command(
-    last: Annotated[int | None, typer.Option("--last", "-l", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
+    port: OnlyPortArgument = None,
+    last: Annotated[int | None, typer.Option("--last", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
     since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; 12:03:07 or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT", autocompletion=complete_event)] = None,
-    port: OnlyPortOption = None,
     vc: Annotated[str | None, typer.Option("--vc", help="Only of this VC.", metavar="VC", autocompletion=complete_vc)] = None,
     switch: SwitchOption = None,
     state: StateOption = None,
@@ -44,17 +44,19 @@ def log_command(
 ) -> None:  # fmt: skip
     """Show the event log: time (UTC), place, event, and why. With --json all inputs; with --follow one JSON object a line.
 
-    Examples: `fairlane log`, `fairlane log --since 5m --event threshold`, `fairlane log -f -p s1:3`
+    Examples: `fairlane log`, `fairlane log --since 5m --event threshold`, `fairlane log s1:3 -f`
     """
     if last is not None and not 1 <= last <= MAX_LAST:
         raise out_of_range("--last", last, 1, MAX_LAST)
     folder = find_folder(state)
-    if switch:
-        run = read_run_state(folder)
-        for name in switch:
-            run.switch(name)
+    if switch or (port and port.switch):
+        switch = [endpoint.name for endpoint in resolve(str(folder), switch, port).endpoints]
     wanted = EventFilter(
-        tuple(event or ()), tuple(switch or ()), port, vc, parse_since(since) if since is not None else None
+        tuple(event or ()),
+        tuple(switch or ()),
+        port.number if port else None,
+        vc,
+        parse_since(since) if since is not None else None,
     )
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
@@ -68,7 +70,7 @@ def log_command(
     if as_json and not follow:
         print_json(events)
         return
-    _tell(events, as_json)
+    print_events(events, as_json)
     if not events and not follow:
         error_console.print("no such event", markup=False)
     if follow:
@@ -76,7 +78,7 @@ def log_command(
             asyncio.run(_follow(tail, wanted, events, as_json))
 
 
-def _tell(events: list[dict[str, Any]], as_json: bool) -> None:
+def print_events(events: list[dict[str, Any]], as_json: bool) -> None:
     for event in events:
         if as_json:
             print(json.dumps(event, default=str), flush=True)
@@ -92,6 +94,6 @@ def _tell(events: list[dict[str, Any]], as_json: bool) -> None:
 
 async def _follow(tail: EventTail, wanted: EventFilter, told: list[dict[str, Any]], as_json: bool) -> None:
     while True:
-        _tell([event for event in tail.new() if wanted.takes(event) and event not in told], as_json)
+        print_events([event for event in tail.new() if wanted.takes(event) and event not in told], as_json)
         told = []  # only what came while the file was read can be there twice
         await asyncio.sleep(FOLLOW_PERIOD_S)

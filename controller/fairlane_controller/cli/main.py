@@ -12,19 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import __version__
-from fairlane_controller.cli import p4
 from fairlane_controller.cli.complete import whole_words
-from fairlane_controller.cli.conventions import adopt
-from fairlane_controller.cli.lazy import (
-    CONTEXT_SETTINGS,
-    LazyCommand,
-    LazyGroup,
-    UsageError,
-    usage_message,
-)
+from fairlane_controller.cli.lazy import LazyCommand, UsageError, lazy_app, usage_message
 from fairlane_controller.cli.output import print_error, use_form
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.names import command_groups, moved_commands
+from fairlane_controller.program.names import command_groups
 from fairlane_controller.typed import remember
 
 COMMANDS_GROUP = "fairlane.commands"
@@ -42,33 +34,18 @@ COMMANDS = [
     LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows, or VCs: what waits, what gets through, what is refused.", LOOK),
     LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
     LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
-    LazyCommand("measure", f"{_HERE}.show:measure_command", "Bandwidth, delay, packet length, connections of managed ports.", LOOK),
-    LazyCommand("watch", f"{_HERE}.watch:watch_command", "Queues, flows, thresholds and decisions, live in the terminal.", LOOK),
-    LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", LOOK),
-    LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", LOOK),
+    LazyCommand("describe", f"{_HERE}.describe:describe_command", "All that is known of one port: describe s1:3.", LOOK),
+    LazyCommand("watch", f"{_HERE}.watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file.", LOOK),
     LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
     LazyCommand("log", f"{_HERE}.log:log_command", "What changed when, and why: the loop's event log.", LOOK),
-    LazyCommand("export", f"{_HERE}.export:export_command", "A time series of all this, in a file: CSV, Parquet, JSON lines.", LOOK),
     *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
     LazyCommand("new", f"{_HERE}.new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from.", OPERATE),
     LazyCommand("config", f"{_HERE}.config:config_app", "Set switches up; the configuration file: check, diff, apply.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until Ctrl-C.", OPERATE),
-    LazyCommand("certs", f"{_HERE}.certs:certs_app", "Test certificates for TLS: CA, switch, controller, observer.", OPERATE),
-    LazyCommand("doctor", f"{_HERE}.doctor:doctor_command", "What this machine lacks, and how to mend it.", OPERATE),
-    LazyCommand("setup", f"{_HERE}.doctor:setup_command", "Install what Mininet needs (Debian, Ubuntu).", OPERATE),
+    LazyCommand("setup", f"{_HERE}.setup:setup_app", "What this machine lacks: say it, install it; test certificates.", OPERATE),
     LazyCommand("p4", f"{_HERE}.p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs.", OPERATE),
 ]  # fmt: skip
-
-MOVED = {
-    "init": "config init",
-    "diff": "config diff",
-    "lab demo": "lab run demo --runtime mininet",
-    **moved_commands(),
-    **{command.name: f"p4 {command.name}" for command in p4.COMMANDS},
-}
-"""Commands of the version before and what they are called now: they work for one version more, with a note."""
-_ROOT_VALUES = ("--tls-ca", "--tls-cert", "--tls-key")
 
 PLUGIN_SUMMARIES = {
     "hosts": "TCP variants of the hosts: list, check, show, use.",
@@ -82,18 +59,12 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
     """The whole command line; without the other packages' commands for tests."""
     commands = [*COMMANDS, *(plugins() if with_plugins else ())]
 
-    class Root(LazyGroup):
-        def __init__(self, *args: Any, **settings: Any) -> None:
-            super().__init__(*args, **settings)
-            self.add_lazy(commands)
-
-    app = typer.Typer(
+    app = lazy_app(
+        commands,
         name="fairlane",
-        cls=Root,
         help="Look at, tune and run P4 switches that share a slow line fairly, and experiments with them.",
-        no_args_is_help=True,
+        add_completion=True,
         pretty_exceptions_enable=False,
-        context_settings=CONTEXT_SETTINGS,
     )
     app.callback()(_root)
     return app
@@ -159,28 +130,13 @@ def _summary(point: EntryPoint) -> str:
     return (text or "").strip().split("\n", 1)[0] if isinstance(text, str) else ""
 
 
-def renamed(arguments: list[str]) -> list[str]:
-    """A command line with today's names; a note on standard error where it had an old one."""
-    start = 0
-    while start < len(arguments) and arguments[start].startswith("-"):
-        start += 2 if arguments[start] in _ROOT_VALUES else 1
-    for old, new in MOVED.items():
-        end = start + len(old.split())
-        if arguments[start:end] == old.split():
-            note = f"fairlane: `fairlane {old}` is `fairlane {new}` now; the old name goes with the next version"
-            print(note, file=sys.stderr)
-            return [*arguments[:start], *new.split(), *arguments[end:]]
-    return arguments
-
-
 def main(argv: list[str] | None = None) -> None:
     """Run the command; ends the process with a documented exit code."""
-    arguments = renamed(sys.argv[1:] if argv is None else argv)
+    arguments = sys.argv[1:] if argv is None else argv
     remember(arguments)
     use_form("table")
     try:
         command = typer.main.get_command(make_app())
-        adopt(command)
         with whole_words():
             code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:

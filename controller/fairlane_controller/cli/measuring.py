@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements for `fairlane measure`: the loop's where one runs, else a listening time of our own; and how they are shown."""
+"""Measurements for `fairlane ports measure`: the loop's where one runs, else a listening time of our own; and how they are shown."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from fairlane_controller.cli.output import console, print_table
-from fairlane_controller.cli.targets import Targets
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
+from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import Seconds, time_option
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.values import text_of
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_program, find_program, load_program
@@ -19,7 +21,27 @@ from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 
-MIN_LISTEN_S, MAX_LISTEN_S = 0.1, 600.0
+LISTEN = Seconds(3)
+
+
+def measure_command(
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    duration: Annotated[
+        Seconds, time_option("--for", help="Without a loop: listen this long.", at_least=0.1, at_most=600)
+    ] = LISTEN,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is measured of each managed port (bandwidth, delay, …): from the running loop, or by listening for a while.
+
+    Examples: `fairlane ports measure`, `fairlane ports measure --for 5s --json`
+    """
+    rows, programs = asyncio.run(measure(resolve(state, switch), duration))
+    if as_json:
+        print_json(rows)
+        return
+    print_measured(rows, programs)
+
 
 Measured = tuple[list[dict[str, Any]], dict[str, Program]]
 """One row a managed port, and the program of each switch."""
@@ -32,8 +54,6 @@ async def measure(targets: Targets, listen_s: float) -> Measured:
         program = load_program(targets.need_run().program)
         names = {e.name: program for e in targets.endpoints}
         return [row for row in await ask(folder, {"op": "measure"}) if row["switch"] in names], names
-    if not MIN_LISTEN_S <= listen_s <= MAX_LISTEN_S:
-        raise out_of_range("--for", listen_s, MIN_LISTEN_S, MAX_LISTEN_S, "seconds")
     bmv2 = targets.run is not None and targets.run.target == "bmv2"
     states = {state.name: state for state in targets.run.switches} if targets.run else {}
     program = load_program(targets.run.program) if targets.run is not None else None

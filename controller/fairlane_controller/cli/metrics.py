@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane metrics`: the Prometheus endpoint, in the foreground until Ctrl-C; one scrape with --once."""
+"""`fairlane watch metrics`: the Prometheus endpoint, in the foreground until Ctrl-C; one scrape with --once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from prometheus_client import CollectorRegistry, generate_latest
 
+from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import SwitchOption
 from fairlane_controller.cli.web import ListenTlsCert, ListenTlsClientCa, ListenTlsKey, NameOption, StatesOption, finder
 from fairlane_controller.logs import printed
 from fairlane_controller.metrics.collect import PictureCollector
@@ -55,7 +55,7 @@ async def _serve(find: Finder, address: Listen) -> None:
     ended = make_end_event()
     async with served(Exporter(find, address).app(), address) as port:
         console.print(
-            f"fairlane metrics: {address.url(port)}metrics (read by {address.readers}; Ctrl-C ends it)",
+            f"fairlane watch metrics: {address.url(port)}metrics (read by {address.readers}; Ctrl-C ends it)",
             markup=False,
             soft_wrap=True,
         )

@@ -3,11 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import typer
-
-from fairlane_controller.cli.lazy import LazyCommand, LazyGroup
+from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.verbs.catalog import CATALOG
 
 MANY, VERBS = "Programs, tables, and many lines at once", "Verbs of simple_switch_CLI"
@@ -17,28 +13,12 @@ COMMANDS = [
     LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one, of all switches.", MANY),
     LazyCommand("cli", f"{_HERE}.aliases:cli_command", "A prompt for the verbs below, or lines from standard input.", MANY),
     LazyCommand("script", f"{_HERE}.aliases:script_command", "Lines of a file in one connection, all checked first.", MANY),
+    LazyCommand("compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
+    LazyCommand("test", f"{_HERE}.ptf:ptf_command", "Test a program packet by packet (PTF).", MANY),
     LazyCommand("set_queue_rate", f"{_HERE}.ports:set_queue_rate", "The rate of a port, with a unit: set_queue_rate 2Mbit 3.", VERBS),
     LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", VERBS),
     *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]  # fmt: skip
-OF_A_FOLDER = [
-    LazyCommand("compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
-    LazyCommand("test", f"{_HERE}.ptf:ptf_command", "Test a program packet by packet (PTF).", MANY),
-]  # fmt: skip
-"""Not among COMMANDS, whose old names at the top still work: they never were there."""
 
 
-class _Group(LazyGroup):
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.add_lazy([*COMMANDS, *OF_A_FOLDER])
-
-
-p4_app = typer.Typer(
-    cls=_Group, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.", no_args_is_help=True
-)
-
-
-@p4_app.callback()
-def _p4() -> None:
-    """A group, although its commands come later."""
+p4_app = lazy_app(COMMANDS, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane ports [show|set|packets]`, and the verbs `set_queue_rate` and `set_queue_depth`."""
+"""`fairlane ports [show|set|measure|packets]`, and the verbs `set_queue_rate` and `set_queue_depth`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,30 @@ from typing import Annotated, Any, cast
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.complete import complete_port, complete_switch_or_place
-from fairlane_controller.cli.dry import DryRunOption
-from fairlane_controller.cli.lazy import CONTEXT_SETTINGS
+from fairlane_controller.cli.complete import complete_port
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.measuring import measure_command
+from fairlane_controller.cli.options import (
+    RATES_OVER,
+    DryRunOption,
+    IntervalOption,
+    JsonOption,
+    PortArgument,
+    StateOption,
+    SwitchOption,
+)
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import (
+    PortRef,
+    cells_of,
+    number_option,
+    packet_bytes_option,
+    packets_of,
+    parse_port,
+    queue_packets_option,
+    rate_bps,
+)
 from fairlane_controller.config.port_change import Changed, change_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
@@ -31,26 +50,27 @@ from fairlane_controller.state.intent import taking_back
 from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
-from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size, parse_time
+from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size
 
-ports_app = typer.Typer(
-    help="Ports and queues: rate, scheduler, capacity, what waits, counters, link state.",
+ports_app = App(
     invoke_without_command=True,
-    context_settings=CONTEXT_SETTINGS,
+    no_args_is_help=False,
 )
-_Looked = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
+Looked = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
 """A switch, the time between two looks (0: there was one), and each port before and now."""
 _NO_LIMIT = ("none", "unlimited")
 _WEIGHT = re.compile(r"^(\d+)=(\d+)$")
 _PPS = re.compile(r"^(\d+)(?:pps|packets/s)$")
 
-QueuesOption = Annotated[bool, typer.Option("--queues", "-q", help="Each queue too.")]
-IntervalOption = Annotated[
-    str | None, typer.Option("--interval", "-i", help="Look twice, so long apart, and show rates.", metavar="TIME")
+QueuesOption = Annotated[bool, typer.Option("--each-queue", "-q", help="Each queue too.")]
+EveryPortArgument = Annotated[
+    PortRef | None,
+    typer.Argument(
+        help="Default every port of the switch.", metavar="PORT", parser=parse_port, autocompletion=complete_port
+    ),
 ]
 PacketBytesOption = Annotated[
-    int | None,
-    typer.Option("--packet-bytes", help="BMv2: the frame length by which bit/s become packets/s.", min=1, max=65_535),
+    int | None, packet_bytes_option("BMv2: the frame length by which bit/s become packets/s; default as measured.")
 ]
 
 
@@ -58,14 +78,14 @@ PacketBytesOption = Annotated[
 def ports(
     ctx: typer.Context,
     queues: QueuesOption = False,
-    interval: IntervalOption = "1s",
+    interval: IntervalOption = RATES_OVER,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show ports and queues, or change them: rate, scheduler, capacity, link state.
 
-    Examples: `fairlane ports`, `fairlane ports --queues --json`, `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`
+    Examples: `fairlane ports`, `fairlane ports --each-queue --json`, `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`
     """
     if ctx.invoked_subcommand is None:
         show(queues, interval, state, switch, as_json)
@@ -74,17 +94,14 @@ def ports(
 @ports_app.command("show")
 def show(
     queues: QueuesOption = False,
-    interval: IntervalOption = "1s",
+    interval: IntervalOption = RATES_OVER,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show every port: link state, rate, scheduler, capacity, what waits, what leaves, what is dropped and why."""
     targets = resolve(state, switch)
-    interval_s = parse_time(interval, "--interval") if interval else 0.0
-    if not 0 <= interval_s <= 3600:
-        raise FairlaneError(ErrorCode.OUT_OF_RANGE, f"--interval {interval}: it must be between 0 and 1 h")
-    found = asyncio.run(_look(targets, queues, interval_s))
+    found = asyncio.run(look_at_ports(targets, queues, interval))
     if as_json:
         print_json(
             [
@@ -94,27 +111,10 @@ def show(
             ]
         )
         return
-    columns = (
-        "switch",
-        "port",
-        "interface",
-        "link",
-        "rate",
-        "scheduler",
-        "capacity",
-        "waiting",
-        "tx",
-        "dropped",
-        "why",
-    )
-    rows = [
-        (name, now.port, now.interface, _link(now), _rate(now), _scheduler(now), _capacity(now), _waiting(now), format_rate(_tx_bps(before, now, elapsed_s)), now.dropped_packets, ", ".join(f"{reason} {count}" for reason, count in now.drops.items()))
-        for name, elapsed_s, pairs in found
-        for before, now in pairs
-    ]  # fmt: skip
-    print_table("ports", columns, rows, empty="no switch has one")
-    if queues:
-        _print_queues(found)
+    print_ports(found, queues=queues)
+
+
+ports_app.command("measure")(measure_command)
 
 
 @ports_app.command("packets")
@@ -161,7 +161,32 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     )
 
 
-def _print_queues(found: list[_Looked]) -> None:
+def print_ports(found: list[Looked], *, queues: bool) -> None:
+    """A line a port, and with `queues` one a queue that was used."""
+    columns = (
+        "switch",
+        "port",
+        "interface",
+        "link",
+        "rate",
+        "scheduler",
+        "capacity",
+        "waiting",
+        "tx",
+        "dropped",
+        "why",
+    )
+    rows = [
+        (name, now.port, now.interface, _link(now), _rate(now), _scheduler(now), _capacity(now), _waiting(now), format_rate(_tx_bps(before, now, elapsed_s)), now.dropped_packets, ", ".join(f"{reason} {count}" for reason, count in now.drops.items()))
+        for name, elapsed_s, pairs in found
+        for before, now in pairs
+    ]  # fmt: skip
+    print_table("ports", columns, rows, empty="no switch has one")
+    if queues:
+        _print_queues(found)
+
+
+def _print_queues(found: list[Looked]) -> None:
     used = [
         (name, now.port, q.queue, q.weight, q.waiting_packets, format_size(q.waiting_bytes), q.sent_packets, q.dropped_packets)
         for name, _, pairs in found
@@ -173,8 +198,8 @@ def _print_queues(found: list[_Looked]) -> None:
     print_table("queues that had a packet or have a weight", columns, used, empty="none yet")
 
 
-async def _look(targets: Targets, queues: bool, interval_s: float) -> list[_Looked]:
-    async def read_switch(endpoint: Endpoint) -> _Looked:
+async def look_at_ports(targets: Targets, queues: bool, interval_s: float) -> list[Looked]:
+    async def read_switch(endpoint: Endpoint) -> Looked:
         async with open_ports(endpoint, targets.run) as client:
             before, began_s = await client.ports(), time.monotonic()
             if interval_s:
@@ -250,40 +275,51 @@ def _waiting(port: PortInfo) -> str | None:
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
 
+def _limit(name: str, parse: Callable[[str, str], int], metavar: str, help: str) -> Any:
+    """An option that takes a number, or `none`, which is 0 for the switch."""
+
+    def read(text: str, what: str) -> int:
+        return 0 if text.lower() in _NO_LIMIT else parse(text, what)
+
+    return number_option(name, read, metavar=metavar, help=help)
+
+
 @ports_app.command("set")
 def set_(
-    switch: Annotated[str, typer.Argument(help="Of the topology, or NAME=HOST:PORT; s1:3 names the port too.", autocompletion=complete_switch_or_place)],
-    port: Annotated[str, typer.Argument(help="Its port: a number, or the interface's name.", autocompletion=complete_port)],
-    rate: Annotated[str | None, typer.Option("--rate", "-r", help="Bits on the line: 2Mbps; none is no limit.")] = None,
-    queue_packets: Annotated[str | None, typer.Option("--queue-packets", help="Packets that may wait in each queue.")] = None,
-    queue_bytes: Annotated[str | None, typer.Option("--queue-bytes", help="Bytes that may wait in each queue: 64KB; none.")] = None,
-    queue_cells: Annotated[str | None, typer.Option("--queue-cells", help="Cells that may wait in each queue; none.")] = None,
-    port_packets: Annotated[str | None, typer.Option("--port-packets", help="Packets in all queues together; none.")] = None,
-    port_bytes: Annotated[str | None, typer.Option("--port-bytes", help="Bytes in all queues together; none.")] = None,
-    port_cells: Annotated[str | None, typer.Option("--port-cells", help="Cells in all queues together; none.")] = None,
+    port: PortArgument,
+    rate: Annotated[int | None, _limit("--rate", rate_bps, "RATE", "Bits on the line: 2Mbps; none is no limit.")] = None,
+    queue_packets: Annotated[int | None, queue_packets_option("Packets that may wait in each queue.")] = None,
+    queue_bytes: Annotated[int | None, _limit("--queue-bytes", parse_size, "SIZE", "Bytes that may wait in each queue: 64KB; none.")] = None,
+    queue_cells: Annotated[int | None, _limit("--queue-cells", cells_of, "CELLS", "Cells that may wait in each queue; none.")] = None,
+    port_packets: Annotated[int | None, _limit("--port-packets", packets_of, "PACKETS", "Packets in all queues together; none.")] = None,
+    port_bytes: Annotated[int | None, _limit("--port-bytes", parse_size, "SIZE", "Bytes in all queues together; none.")] = None,
+    port_cells: Annotated[int | None, _limit("--port-cells", cells_of, "CELLS", "Cells in all queues together; none.")] = None,
     queues: Annotated[int | None, typer.Option("--queues", help="Number of queues; it can only grow.")] = None,
     scheduler: Annotated[str | None, typer.Option("--scheduler", help=f"Which queue is served next: {', '.join(SCHEDULERS)}.")] = None,
     link_layer: Annotated[str | None, typer.Option("--link-layer", help=f"What surrounds a packet on the line: {', '.join(LINK_LAYERS)}.")] = None,
-    weight: Annotated[list[str] | None, typer.Option("--weight", "-w", help="QUEUE=WEIGHT; repeatable.")] = None,
+    weight: Annotated[list[str] | None, typer.Option("--queue-weight", help="QUEUE=WEIGHT; repeatable.", metavar="QUEUE=WEIGHT")] = None,
     up: Annotated[bool | None, typer.Option("--up/--down", help="Take the port's interface up or down.")] = None,
     packet_bytes: PacketBytesOption = None,
     state: StateOption = None,
+    switch: SwitchOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Change a port while it runs, all or nothing. A managed port's limit in the program follows its queue's capacity.
 
-    Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr -w 1=3`,
+    PORT may be an interface too: s1:s1-eth3.
+
+    Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr --queue-weight 1=3`,
     `fairlane ports set s1:3 --down`
     """
     change = PortChange(
-        rate_bps=_limit(rate, _rate_bps),
-        queue_packets=None if queue_packets is None else parse_count(queue_packets, "packets", "--queue-packets"),
-        queue_bytes=_limit(queue_bytes, lambda text: parse_size(text, "--queue-bytes")),
-        queue_cells=_limit(queue_cells, lambda text: parse_count(text, "cells", "--queue-cells")),
-        port_packets=_limit(port_packets, lambda text: parse_count(text, "packets", "--port-packets")),
-        port_bytes=_limit(port_bytes, lambda text: parse_size(text, "--port-bytes")),
-        port_cells=_limit(port_cells, lambda text: parse_count(text, "cells", "--port-cells")),
+        rate_bps=rate,
+        queue_packets=queue_packets,
+        queue_bytes=queue_bytes,
+        queue_cells=queue_cells,
+        port_packets=port_packets,
+        port_bytes=port_bytes,
+        port_cells=port_cells,
         queues=queues,
         scheduler=scheduler,
         link_layer=link_layer,
@@ -292,25 +328,10 @@ def set_(
     )
     if not change.values_by_name:
         raise FairlaneError(
-            ErrorCode.BAD_INPUT, "nothing to change: give --rate, --queue-packets, --scheduler, --weight, --down, …"
+            ErrorCode.BAD_INPUT,
+            "nothing to change: give --rate, --queue-packets, --scheduler, --queue-weight, --down, …",
         )
-    _change(resolve(state, [switch]), port, change, packet_bytes, dry_run, as_json)
-
-
-def _limit(text: str | None, parse: Callable[[str], int]) -> int | None:
-    if text is None:
-        return None
-    return 0 if text.lower() in _NO_LIMIT else parse(text)
-
-
-def _rate_bps(text: str) -> int:
-    """Of `--rate`, with a unit: whoever writes 5 hardly means 5 bit/s. 0 is no limit."""
-    number = text.strip()
-    if number.replace(".", "", 1).isdigit() and float(number):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"--rate {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
-        )
-    return round(parse_rate(text, "--rate"))
+    _change(resolve(state, switch, port), port, change, packet_bytes, dry_run, as_json)
 
 
 def _weights(texts: list[str]) -> dict[int, int]:
@@ -318,21 +339,17 @@ def _weights(texts: list[str]) -> dict[int, int]:
     for text in texts:
         found = _WEIGHT.match(text)
         if not found:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--queue-weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
         weights[int(found[1])] = int(found[2])
     return weights
 
 
 def _change(
-    targets: Targets, port: str | None, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
+    targets: Targets, port: PortRef | None, change: PortChange, packet_bytes: int | None, dry_run: bool, as_json: bool
 ) -> None:
     """One port, or without one all of the switch."""
-    endpoint = targets.endpoints[0]
-    if len(targets.endpoints) != 1:
-        names = ", ".join(one.name for one in targets.endpoints)
-        which = "all ports" if port is None else f"port {port}"
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{which} of which switch ({names})? Name it with --switch")
-    made = asyncio.run(_make(targets, endpoint, port, change, packet_bytes, dry_run))
+    endpoint = targets.one("all ports are" if port is None else "a port is")
+    made = asyncio.run(_make(targets, endpoint, port.name if port else None, change, packet_bytes, dry_run))
     if as_json:
         rows = [
             {
@@ -441,7 +458,7 @@ async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> in
 
 def set_queue_rate(
     rate: Annotated[str, typer.Argument(help="With a unit: 2Mbit, or 500pps with --packet-bytes.", metavar="RATE")],
-    port: Annotated[str | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    port: EveryPortArgument = None,
     packet_bytes: PacketBytesOption = None,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -459,20 +476,20 @@ def set_queue_rate(
                 ErrorCode.BAD_INPUT,
                 f"set_queue_rate {rate}: of which frame length? Give --packet-bytes, or the rate in bits: 2Mbit",
             )
-        rate_bps = int(found[1]) * 8 * packet_bytes
+        bps = int(found[1]) * 8 * packet_bytes
     elif rate.replace(".", "", 1).isdigit():
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
             f"set_queue_rate {rate}: packets/s or bit/s? Write {rate}pps (with --packet-bytes) or {rate}bit",
         )
     else:
-        rate_bps = round(parse_rate(rate))
-    _change(resolve(state, switch), port, PortChange(rate_bps=rate_bps), packet_bytes, dry_run, as_json)
+        bps = round(parse_rate(rate))
+    _change(resolve(state, switch, port), port, PortChange(rate_bps=bps), packet_bytes, dry_run, as_json)
 
 
 def set_queue_depth(
     packets: Annotated[str, typer.Argument(help="Packets that may wait: 100.", metavar="PACKETS")],
-    port: Annotated[str | None, typer.Argument(help="Default every port of the switch.", autocompletion=complete_port)] = None,
+    port: EveryPortArgument = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     dry_run: DryRunOption = False,
@@ -483,4 +500,4 @@ def set_queue_depth(
     Example: `fairlane p4 set_queue_depth 100 3`
     """
     change = PortChange(queue_packets=parse_count(packets, "packets", "set_queue_depth"))
-    _change(resolve(state, switch), port, change, None, dry_run, as_json)
+    _change(resolve(state, switch, port), port, change, None, dry_run, as_json)

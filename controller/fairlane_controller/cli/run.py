@@ -11,13 +11,15 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import console
-from fairlane_controller.cli.targets import SwitchOption, resolve
+from fairlane_controller.cli.targets import resolve
+from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.config.check import check
 from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.logs import LogFormat, LogLevel, printed
 from fairlane_controller.loop.dry_run import run_dry
@@ -26,7 +28,6 @@ from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import folder_program, load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.units import parse_time
 from fairlane_controller.web.hub import LONELY
 from fairlane_controller.web.listen import parse_listen
 
@@ -34,12 +35,18 @@ from fairlane_controller.web.listen import parse_listen
 def run_command(
     state: Annotated[
         list[str] | None,
-        typer.Option("--state", help="Running topology; repeat for several in one process; default the one that runs."),
+        typer.Option(
+            "--state",
+            metavar="NAME",
+            help="Running topology; repeat for several in one process; default the one that runs.",
+        ),
     ] = None,
     switch: SwitchOption = None,
     flow_idle: Annotated[
-        str | None,
-        typer.Option("--flow-idle", help="A flow's entry ages out after this time; default 30s.", metavar="TIME"),
+        Seconds | None,
+        time_option(
+            "--flow-idle", help="A flow's entry ages out after this time; default 30s.", at_least=1, at_most=86_400
+        ),
     ] = None,
     events: Annotated[
         Path | None,
@@ -62,7 +69,7 @@ def run_command(
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Measure and decide, tell it as events with dry_run, and write nothing."),
+        typer.Option("--dry-run", "-n", help="Measure and decide, tell it as events with dry_run, and write nothing."),
     ] = False,
     probes: Annotated[
         bool, typer.Option("--probes/--no-probes", help="Probe the links behind managed ports for their delay.")
@@ -84,8 +91,6 @@ def run_command(
 
     With --backup a second one waits to take over; the first, started again later, is the backup of that one.
     """
-    if flow_idle is not None and not 1.0 <= parse_time(flow_idle, "--flow-idle") <= 86_400.0:
-        raise out_of_range("--flow-idle", flow_idle, "1s", "86400s")
     for option, path in (("--events", events), ("--ready-file", ready_file)):
         if path is not None and not path.absolute().parent.is_dir():
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {path}: there is no folder {path.absolute().parent}")
@@ -94,7 +99,7 @@ def run_command(
         found = resolve(name, switch)
         named = found.run.program if found.run is not None else DEFAULT_PROGRAM
         program, model = load_program(named), loop_model(*folder_program(named))
-        loop = model.model_validate({} if flow_idle is None else {"flow_idle": flow_idle})
+        loop = model.model_validate({} if flow_idle is None else {"flow_idle": f"{float(flow_idle)}s"})
         targets.append(
             LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)
         )

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.complete import complete_port, complete_switch_or_place
-from fairlane_controller.cli.dry import DryRunOption, dry_results, tell_dry
+from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption
+from fairlane_controller.cli.targets import resolve
 from fairlane_controller.config.apply import apply, with_last_applied
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare
@@ -22,22 +22,16 @@ from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.state.run_state import find_folder, read_run_state
 from fairlane_controller.typed import typed
 
 
 def set_command(
-    switch: Annotated[
-        str,
-        typer.Argument(
-            help="A switch of the topology; s1:3 names the port too.", autocompletion=complete_switch_or_place
-        ),
-    ],
-    port: Annotated[int, typer.Argument(help="Its port.", autocompletion=complete_port)],
+    port: PortArgument,
     settings: Annotated[
         list[str], typer.Argument(help="KEY=VALUE of the program, as in the file: target=10ms.", metavar="KEY=VALUE")
     ],
     state: StateOption = None,
+    switch: SwitchOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,9 +39,10 @@ def set_command(
 
     Examples: `fairlane config set s1:3 target=10ms`, `fairlane config set s1:3 ecn=false --dry-run`
     """
-    run = read_run_state(find_folder(state))
+    targets = resolve(state, switch, port)
+    run, name = targets.need_run(), targets.one("a port is").name
     program = load_program(run.program)
-    row = {**asyncio.run(port_in_force(run, switch, port)), **_parsed(program, settings)}
+    row = {**asyncio.run(port_in_force(run, name, port.number)), **_parsed(program, settings)}
     source = Source("config set")
     data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}
     loaded = Loaded(parse(data, source), source)
@@ -59,10 +54,10 @@ def set_command(
     if as_json:
         print_json({**done.to_json(), "port": row})
         return
-    named = {name: row[name] for name in program.Settings.model_fields if name in row}
-    text = ", ".join(f"{name}={json.dumps(value)}".replace('"', "") for name, value in named.items())
+    named = {key: row[key] for key in program.Settings.model_fields if key in row}
+    text = ", ".join(f"{key}={json.dumps(value)}".replace('"', "") for key, value in named.items())
     how = "is set" if any(done.written.values()) or done.settings else "was set already"
-    console.print(f"{switch}:{port} {how}: {text}", markup=False, soft_wrap=True)
+    console.print(f"{name}:{port.name} {how}: {text}", markup=False, soft_wrap=True)
 
 
 def _parsed(program: Program, texts: Sequence[str]) -> dict[str, Any]:

@@ -8,22 +8,27 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.live_options import IntervalOption, OnlyPortOption, check_port, parse_interval
-from fairlane_controller.cli.measuring import measure, print_measured
+from fairlane_controller.cli.options import (
+    RATES_OVER,
+    IntervalOption,
+    JsonOption,
+    OnlyPortArgument,
+    StateOption,
+    SwitchOption,
+)
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, resolve
+from fairlane_controller.cli.targets import known_port, resolve
 from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_objects, take_two
 from fairlane_controller.live.values import heading_of, text_of
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Kind
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.names import resolve_name
-from fairlane_controller.units import parse_time
 
 
 def flows_command(
-    interval: IntervalOption = "1s",
-    port: OnlyPortOption = None,
+    port: OnlyPortArgument = None,
+    interval: IntervalOption = RATES_OVER,
     every: Annotated[bool, typer.Option("--all", "-a", help="Also those that send nothing now.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -34,24 +39,24 @@ def flows_command(
     Rates are over --interval. In a terminal only those that send are shown, the fastest first; --json has all. What the columns
     mean is said in docs/metrics.md.
 
-    Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows -p s1:3 --json`
+    Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows s1:3 --json`
     """
-    targets, interval_s = resolve(state, switch), parse_interval(interval)
-    check_port(targets, port)
-    snapshot, _ = asyncio.run(take_two(targets, interval_s))
+    targets = resolve(state, switch, port)
+    number = known_port(targets, port)
+    snapshot, _ = asyncio.run(take_two(targets, interval))
     kinds = [kind for kind in need_objects(snapshot).kinds if not kind.brief]
     rows = {
-        kind.name: [row for row in snapshot.objects_of_kind(kind.name) if port is None or row.port == port]
+        kind.name: [row for row in snapshot.objects_of_kind(kind.name) if number is None or row.port == number]
         for kind in kinds
     }
     if as_json:
         print_json([row.to_json() for kind in kinds for row in rows[kind.name]])
         return
     for kind in kinds:
-        _print_objects(snapshot, kind, rows[kind.name], hides_idle=bool(interval_s) and not every)
+        print_objects(snapshot, kind, rows[kind.name], hides_idle=bool(interval) and not every)
 
 
-def _print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
+def print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
     """Those of a port that send most first; `hides_idle`: only those that have something to send."""
     busy = rows
     if hides_idle:
@@ -69,23 +74,6 @@ def _print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hid
     print_table(kind.title, ("switch", "port", kind.name, *map(heading_of, columns)), table, empty=empty)
     if len(busy) < len(rows):
         console.print(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)", markup=False)
-
-
-def measure_command(
-    state: StateOption = None,
-    switch: SwitchOption = None,
-    duration: Annotated[str, typer.Option("--for", help="Without a loop: listen this long.", metavar="TIME")] = "3s",
-    as_json: JsonOption = False,
-) -> None:
-    """Show what is measured of each managed port (bandwidth, delay, …): from the running loop, or by listening for a while.
-
-    Examples: `fairlane measure`, `fairlane measure --for 5s --json`
-    """
-    rows, programs = asyncio.run(measure(resolve(state, switch), parse_time(duration, "--for")))
-    if as_json:
-        print_json(rows)
-        return
-    print_measured(rows, programs)
 
 
 def table_command(

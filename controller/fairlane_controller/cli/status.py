@@ -4,17 +4,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.signals import make_end_event
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot, SwitchRow
-from fairlane_controller.live.pictures import take_two
+from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.values import heading_of, text_of
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import Column
@@ -26,43 +36,94 @@ MAX_PAIRS = 8
 """Pairs of hosts in a line."""
 MAX_MEASURED = 2
 """The first ones of what a program measures."""
+INTERVAL = Seconds(2)
 
 
-def status_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+def status_command(
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False,
+    interval: Annotated[
+        Seconds, time_option("--interval", "-i", help="With --watch: between two looks.", at_least=0.1, at_most=600)
+    ] = INTERVAL,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show the loop and its backup, the switches, each managed port with its settings, measurements and drops, and the last event.
 
     Exit code 4 when a switch does not answer, or TLS fails; 1 when another process of the topology has died. What the others say is shown all the same.
 
-    Examples: `fairlane status`, `fairlane status -s s1 --json`
+    With --watch --json: one document a line.
+
+    Examples: `fairlane status`, `fairlane status -s s1 --json`, `fairlane status --watch`
     """
     targets = resolve(state, switch)
-    snapshot, backup, event = asyncio.run(_read(targets))
-    if as_json:
-        more = {"loop_running": snapshot.loop is not None, "backup": backup, "last_event": event}
-        print_json({**snapshot.to_json(), **more})
-    else:
-        _print_status(snapshot, backup, event)
+    seen = asyncio.run(_watch(targets, interval, as_json) if watch else _look_once(targets))
+    if not watch:
+        if seen.snapshot.loop_error is not None:
+            raise FairlaneError.from_json(dict(seen.snapshot.loop_error))
+        if as_json:
+            print_json(seen.to_json())
+        else:
+            _print_status(seen)
+    snapshot = seen.snapshot
     if not all(row.reachable for row in snapshot.switches):
         raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
     if snapshot.dead:
         raise typer.Exit(ErrorCode.INTERNAL.exit_code)
 
 
-async def _read(targets: Targets) -> tuple[Snapshot, dict[str, Any] | None, dict[str, Any] | None]:
+@dataclass(frozen=True)
+class _Seen:
     """The topology, the loop's backup, the newest event."""
-    snapshot, _ = await take_two(targets, 0)
-    if snapshot.loop_error is not None:
-        raise FairlaneError.from_json(dict(snapshot.loop_error))
-    folder = targets.folder
+
+    snapshot: Snapshot
+    backup: dict[str, Any] | None
+    event: dict[str, Any] | None
+
+    def to_json(self) -> dict[str, Any]:
+        more = {"loop_running": self.snapshot.loop is not None, "backup": self.backup, "last_event": self.event}
+        return {**self.snapshot.to_json(), **more}
+
+
+async def _look(source: LiveSource, folder: Path | None) -> _Seen:
+    snapshot = await source.snapshot()
     backup = await ask_backup(folder) if folder is not None else None
-    return snapshot, backup, next(iter(EventTail(folder / EVENTS_FILE if folder else None, first=1).new()), None)
+    newest = EventTail(folder / EVENTS_FILE if folder else None, first=1).new()
+    return _Seen(snapshot, backup, next(iter(newest), None))
+
+
+async def _look_once(targets: Targets) -> _Seen:
+    async with LiveSource(targets) as source:
+        return await _look(source, targets.folder)
+
+
+async def _watch(targets: Targets, interval_s: float, as_json: bool) -> _Seen:
+    """Draw what is seen in the terminal's other screen, or print it, again and again until SIGTERM or ^C; returns what was seen last."""
+    ended, screen = make_end_event(), Console(highlight=False)
+    draws = screen.is_terminal and not as_json
+    with Live(console=screen, screen=True, auto_refresh=False) if draws else contextlib.nullcontext() as live:
+        async with LiveSource(targets) as source:
+            while True:
+                seen = await _look(source, targets.folder)
+                if as_json:
+                    print(json.dumps(seen.to_json(), default=str), flush=True)
+                elif live is None:
+                    _print_status(seen)
+                else:
+                    with console.capture() as printed:
+                        _print_status(seen)
+                    live.update(Text.from_ansi(printed.get()), refresh=True)
+                with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                    await asyncio.wait_for(ended.wait(), interval_s)
+                    return seen
 
 
 def _say(text: str) -> None:
     console.print(text, markup=False, soft_wrap=True)
 
 
-def _print_status(snapshot: Snapshot, backup: Mapping[str, Any] | None, event: dict[str, Any] | None) -> None:
+def _print_status(seen: _Seen) -> None:
+    snapshot, backup, event = seen.snapshot, seen.backup, seen.event
     names = sorted({row.program for row in snapshot.switches if row.program})
     known = any(row.reachable for row in snapshot.switches)
     programs = ", ".join(names) or ("no program" if known else "program unknown")
@@ -82,7 +143,7 @@ def _print_status(snapshot: Snapshot, backup: Mapping[str, Any] | None, event: d
     for row in snapshot.switches:
         _print_switch(snapshot, row)
     for program in snapshot.programs.values():
-        _print_ports(snapshot, program)
+        print_program_ports(snapshot, program)
     for port in snapshot.managed_ports:
         _print_hosts(snapshot, port)
     if event:
@@ -113,7 +174,7 @@ def _print_switch(snapshot: Snapshot, row: SwitchRow) -> None:
         _say(f"{row.switch}: ready; {program.ports_title}: none")
 
 
-def _print_ports(snapshot: Snapshot, program: Program) -> None:
+def print_program_ports(snapshot: Snapshot, program: Program) -> None:
     """A row a port, or a row a class of it where the program has such; what is of the whole port stands in the first."""
     kind = next((one for one in program.kinds if one.brief), None)
     columns = [

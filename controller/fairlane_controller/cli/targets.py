@@ -1,50 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which switches a command means: `--state` and `--switch`, by default all of the running topology."""
+"""Which switches a command means: `--state`, `--switch` and a port `s1:3`, by default all of the running topology."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from fairlane_controller.cli.complete import complete_port, complete_state, complete_switch
+from fairlane_controller.cli.types import PortRef
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import tls_of_environment
 from fairlane_controller.switch.setup import endpoint_of
-
-StateOption = Annotated[
-    str | None,
-    typer.Option(
-        "--state",
-        help="Running topology: its name or its run-state folder; default the one that runs.",
-        metavar="NAME",
-        autocompletion=complete_state,
-    ),
-]
-SwitchOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--switch", "-s", help="A switch of the topology, or NAME=HOST:PORT\\[@DEVICE_ID] without one; default all.", metavar="SWITCH", autocompletion=complete_switch
-    ),
-]  # fmt: skip
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ClassOption = Annotated[int, typer.Option("--class", "-c", help="Traffic class, 0 to 7.", metavar="CLASS")]
-PortOption = Annotated[
-    int | None,
-    typer.Option(
-        "--port",
-        "-p",
-        help="Egress port: 3, or s1:3.",
-        metavar="PORT",
-        autocompletion=complete_port,
-    ),
-]
+from fairlane_controller.switch.shared import CPU_PORT
 
 _ADDRESS = re.compile(
     r"^(?P<name>[A-Za-z0-9_.-]+)=(?P<grpc>(\[[0-9A-Fa-f:.]+\]|[^\[\]:@\s]+):(?P<port>\d{1,5}))(@(?P<id>\d+))?$"
@@ -69,6 +39,13 @@ class Targets:
         folder = self.folder
         return folder if folder is not None and loop_runs(folder) else None
 
+    def one(self, what: str) -> Endpoint:
+        """The only switch that is meant; BAD_INPUT, with the names, where there are several of which `what` would be of one."""
+        if len(self.endpoints) != 1:
+            names = ", ".join(endpoint.name for endpoint in self.endpoints)
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{what} one switch's: name it with --switch (there are {names})")
+        return self.endpoints[0]
+
     def need_run(self) -> RunState:
         """The topology; NO_TOPOLOGY when the switches were named by address alone."""
         if self.run is None:
@@ -91,9 +68,13 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(found["name"], found["grpc"], int(found["id"] or 1), tls_of_environment())
 
 
-def resolve(state: str | None, switches: list[str] | None) -> Targets:
-    """The switches named, or all of the running topology."""
+def resolve(state: str | None, switches: list[str] | None, port: PortRef | None = None) -> Targets:
+    """The switches named, that of a port `s1:3`, or all of the running topology. BAD_INPUT where a switch is named twice."""
     named = switches or []
+    if port is not None and port.switch is not None:
+        if named:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{port.switch}:{port.name} names its switch: leave --switch out")
+        named = [port.switch]
     given = tuple(parse_endpoint(text) for text in named if "=" in text)
     if given and state is None:
         if len(given) != len(named):
@@ -106,3 +87,19 @@ def resolve(state: str | None, switches: list[str] | None) -> Targets:
     if not chosen:
         raise FairlaneError(ErrorCode.BAD_FILE, f"the topology {run.name!r} has no switch")
     return Targets(tuple(endpoint_of(s) for s in chosen), run)
+
+
+def known_port(targets: Targets, ref: PortRef | None) -> int | None:
+    """The port's number; UNKNOWN_NAME with the ports that there are, when the run state lists them and it is none of them."""
+    port = None if ref is None else ref.number
+    if port is None or targets.run is None:
+        return port
+    chosen = {endpoint.name for endpoint in targets.endpoints}
+    switches = [switch for switch in targets.run.switches if switch.name in chosen]
+    known = sorted({one.port for switch in switches for one in switch.ports} | {CPU_PORT})
+    if port not in known and all(switch.ports for switch in switches):
+        which = switches[0].name if len(switches) == 1 else "no switch"
+        has = "has no port" if len(switches) == 1 else "has a port"
+        listed = ", ".join(str(number) for number in known if number != CPU_PORT)
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{which} {has} {port}; valid: {listed}")
+    return port

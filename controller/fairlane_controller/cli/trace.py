@@ -10,32 +10,37 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.complete import complete_port
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json
-from fairlane_controller.cli.targets import JsonOption, StateOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.trace_tree import tree
+from fairlane_controller.cli.types import PortRef, Seconds, parse_port, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range, unknown_name
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch import frames
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.tracing import trace, trace_live
-from fairlane_controller.units import counted, parse_time
+from fairlane_controller.units import counted
 
 COUNT_MAX = 1000
-TIMEOUT_MAX_S = 3600
+TIMEOUT = Seconds(60)
 PORT_MAX = 510
 _PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58}
-_MATCH = ("src", "dst", "sport", "dport", "protocol", "port")
+_MATCH = ("src", "dst", "sport", "dport", "protocol")
 
 
 def trace_command(
-    switch: Annotated[
-        str,
+    port: Annotated[
+        PortRef | None,
         typer.Argument(
-            help="Of the topology, or NAME=HOST:PORT[@DEVICE_ID]; s1:1 names the port too.", metavar="SWITCH"
+            help="Where the packet comes in: s1:1, or 1 with --switch; with --live default any.",
+            metavar="PORT",
+            parser=parse_port,
+            autocompletion=complete_port,
         ),
-    ],
-    port: Annotated[int | None, typer.Argument(help="Port at which the packet comes in.", metavar="[PORT]")] = None,
+    ] = None,
     packet: Annotated[
         str | None,
         typer.Option(
@@ -47,46 +52,47 @@ def trace_command(
     pcap: Annotated[str | None, typer.Option("--pcap", help="A frame of a pcap file: FILE#N, N from 1.")] = None,
     live: Annotated[bool, typer.Option("--live", help="The next real packets that match, instead.")] = False,
     match: Annotated[
-        str | None, typer.Option("--match", help=f"With --live: KEY=VALUE,…; keys {', '.join(_MATCH)}.")
+        str | None, typer.Option("--filter", help=f"With --live: KEY=VALUE,…; keys {', '.join(_MATCH)}.")
     ] = None,
     count: Annotated[int, typer.Option("--count", help="With --live: so many packets.")] = 1,
-    timeout: Annotated[str, typer.Option("--timeout", help="With --live: wait at most so long.")] = "60s",
+    timeout: Annotated[
+        Seconds, time_option("--timeout", help="With --live: wait at most so long.", at_least=1, at_most=3600)
+    ] = TIMEOUT,
     full: Annotated[
         bool, typer.Option("--full", help="Also what changed nothing, and conditions that were false.")
     ] = False,
     state: StateOption = None,
+    switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch."""
-    targets = resolve(state, [switch])
-    (endpoint,) = targets.endpoints
+    targets = resolve(state, switch, port)
+    endpoint = targets.one("a packet's way begins at")
     given = [
         name for name, value in (("--packet", packet), ("--hex", hexadecimal), ("--pcap", pcap)) if value is not None
     ]
     if live:
-        if given or port is not None:
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT,
-                f"--live waits for real packets: leave {' and '.join(given) or 'the port'} away (--match port=N names a port)",
-            )
-        asyncio.run(_live(targets, _filter(match), _count(count), _timeout_s(timeout), full=full, as_json=as_json))
+        if given:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--live waits for real packets: leave {' and '.join(given)} away")
+        wanted = _filter(match) | ({"ingress_port": port.number} if port else {})
+        asyncio.run(_live(targets, wanted, _count(count), math.ceil(timeout), full=full, as_json=as_json))
         return
     if match is not None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--match goes with --live")
+        raise FairlaneError(ErrorCode.BAD_INPUT, "--filter goes with --live")
     if len(given) != 1 or port is None:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
             f"name the port and one of --packet, --hex, --pcap, e.g. fairlane trace s1:1 --packet '{frames.EXAMPLE}'",
         )
-    if not 0 <= port <= PORT_MAX:
-        raise out_of_range("port", port, 0, PORT_MAX)
+    if not 0 <= port.number <= PORT_MAX:
+        raise out_of_range("port", port.number, 0, PORT_MAX)
     if packet is not None:
         frame = frames.packet(packet)
     elif hexadecimal is not None:
         frame = frames.from_hex(hexadecimal)
     else:
         frame = frames.from_pcap(pcap or "")
-    result = asyncio.run(trace(endpoint, port, frame))
+    result = asyncio.run(trace(endpoint, port.number, frame))
     if as_json:
         print_json(result)
     else:
@@ -123,28 +129,21 @@ def _count(count: int) -> int:
     return count
 
 
-def _timeout_s(text: str) -> int:
-    value = parse_time(text, "--timeout")
-    if not 1 <= value <= TIMEOUT_MAX_S:
-        raise out_of_range("--timeout", text, "1s", f"{TIMEOUT_MAX_S}s")
-    return math.ceil(value)
-
-
 def _filter(text: str | None) -> dict[str, str | int]:
     """`src=10.0.1.1,dport=5001` as the switch takes it."""
     found: dict[str, str | int] = {}
     for part in (text or "").split(",") if text else ():
         key, equals, value = part.strip().partition("=")
         if key not in _MATCH:
-            raise unknown_name("key of --match", key, _MATCH)
+            raise unknown_name("key of --filter", key, _MATCH)
         if not equals or not value:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--match: {key} needs a value, e.g. src=10.0.1.1,dport=5001")
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--filter: {key} needs a value, e.g. src=10.0.1.1,dport=5001")
         if key in ("src", "dst"):
             found[key] = value.strip("[]")
         elif key == "protocol" and value in _PROTOCOLS:
             found[key] = _PROTOCOLS[value]
         elif value.isdigit():
-            found["ingress_port" if key == "port" else key] = int(value)
+            found[key] = int(value)
         else:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--match: {key}: {value!r} is no number")
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"--filter: {key}: {value!r} is no number")
     return found

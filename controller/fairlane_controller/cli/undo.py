@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 from finsy import P4Schema
 
-from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.ports import PortChange
@@ -30,7 +29,7 @@ MAX_SENTENCES = 20
 
 
 def undo_command(
-    show_list: Annotated[bool, typer.Option("--list", "-l", help="Show the changes, newest last.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="Show the changes, newest last.")] = False,
     redo: Annotated[bool, typer.Option("--redo", help="Make again what was undone last.")] = False,
     dry_run: DryRunOption = False,
     state: StateOption = None,

@@ -10,31 +10,42 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fairlane_controller.cli.lazy import LazyCommand, lazy_app
+from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import PIPE_COLUMNS, error_console
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
-from fairlane_controller.errors import out_of_range
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.terminal.app import watch_live, watch_once
 from fairlane_controller.live.terminal.frame import render
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.units import parse_time
 
-MIN_INTERVAL_S, MAX_INTERVAL_S = 0.1, 60.0
-
-
-def parse_interval(text: str) -> float:
-    """Seconds of `--interval`; BAD_INPUT or OUT_OF_RANGE."""
-    interval_s = parse_time(text, "--interval")
-    if not MIN_INTERVAL_S <= interval_s <= MAX_INTERVAL_S:
-        raise out_of_range("--interval", text, f"{MIN_INTERVAL_S:g}s", f"{MAX_INTERVAL_S:g}s")
-    return interval_s
+PeriodOption = Annotated[
+    Seconds, time_option("--interval", "-i", help="Between two pictures.", at_least=0.1, at_most=60)
+]
+PERIOD = Seconds(0.5)
+_HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
 
 
+COMMANDS = [
+    LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
+    LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
+    LazyCommand("export", f"{_HERE}.export:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
+]  # fmt: skip
+watch_app = lazy_app(
+    COMMANDS,
+    invoke_without_command=True,
+    no_args_is_help=False,
+)
+
+
+@watch_app.callback()
 def watch_command(
+    ctx: typer.Context,
     state: StateOption = None,
     switch: SwitchOption = None,
-    interval: Annotated[str, typer.Option("--interval", "-i", help="Between two pictures.", metavar="TIME")] = "0.5s",
+    interval: PeriodOption = PERIOD,
     once: Annotated[bool, typer.Option("--once", help="One picture, then end.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,18 +53,19 @@ def watch_command(
 
     Without a terminal it prints one picture. With --json: one snapshot a line, until Ctrl-C, or one with --once.
     """
-    interval_s = parse_interval(interval)
+    if ctx.invoked_subcommand is not None:
+        return
     targets = resolve(state, switch)
     console = Console(highlight=False)
     if as_json:
-        asyncio.run(_json_lines(targets, interval_s, once))
+        asyncio.run(_json_lines(targets, interval, once))
         return
     if not once and not console.is_terminal:
         error_console.print(
             "fairlane watch: standard output is no terminal: one picture (as with --once)", markup=False
         )
         once = True
-    asyncio.run(_once(targets, interval_s) if once else _live(targets, console, interval_s))
+    asyncio.run(_once(targets, interval) if once else _live(targets, console, interval))
 
 
 def _tail(targets: Targets) -> EventTail:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane web`: the live page, in the foreground until Ctrl-C."""
+"""`fairlane watch web`: the live page, in the foreground until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event
-from fairlane_controller.cli.targets import SwitchOption, Targets, resolve
-from fairlane_controller.cli.watch import parse_interval
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.watch import PERIOD, PeriodOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.logs import printed
@@ -31,7 +32,8 @@ ListenTlsClientCa = Annotated[
     Path | None, typer.Option("--tls-client-ca", help="Only clients with a certificate of this CA (PEM).")
 ]
 StatesOption = Annotated[
-    list[str] | None, typer.Option("--state", help="Running topology; repeat for several; default all that run.")
+    list[str] | None,
+    typer.Option("--state", metavar="NAME", help="Running topology; repeat for several; default all that run."),
 ]
 NameOption = Annotated[
     list[str] | None, typer.Option("--name", help="A host name that clients may call this server by.", metavar="HOST")
@@ -69,20 +71,19 @@ def web_command(
     ] = "127.0.0.1:8080",
     state: StatesOption = None,
     switch: SwitchOption = None,
-    interval: Annotated[str, typer.Option("--interval", "-i", help="Between two samples.", metavar="TIME")] = "0.5s",
+    interval: PeriodOption = PERIOD,
     tls_cert: ListenTlsCert = None,
     tls_key: ListenTlsKey = None,
     tls_client_ca: ListenTlsClientCa = None,
     name: NameOption = None,
 ) -> None:
     """Serve a live page with queues, thresholds, goodput, drops and decisions over time. Read-only; until Ctrl-C."""
-    interval_s = parse_interval(interval)
     address = parse_listen(
         listen, "--listen", tls_cert=tls_cert, tls_key=tls_key, tls_client_ca=tls_client_ca, names=tuple(name or ())
     )
     if switch and state and len(state) > 1:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: name one --state, or none")
-    hub = Hub(finder(state, switch), HubOptions(period_s=interval_s))
+    hub = Hub(finder(state, switch), HubOptions(period_s=interval))
     with printed():
         asyncio.run(_serve(hub, address))
 
@@ -91,7 +92,7 @@ async def _serve(hub: Hub, address: Listen) -> None:
     ended = make_end_event()
     async with served(PageServer(hub, address).app(), address) as port:
         console.print(
-            f"fairlane web: {address.url(port)} (read by {address.readers}; Ctrl-C ends it)",
+            f"fairlane watch web: {address.url(port)} (read by {address.readers}; Ctrl-C ends it)",
             markup=False,
             soft_wrap=True,
         )

@@ -43,9 +43,3 @@ def command_groups() -> dict[str, tuple[str, str]]:
         if importlib.util.find_spec(f"{package.__name__}.cli") is not None:
             groups[name] = (f"{package.__name__}.cli:app", (package.__doc__ or "").split("\n", 1)[0])
     return groups
-
-
-def moved_commands() -> dict[str, str]:
-    """Commands of the built-in programs in the version before, and what they are called now: `MOVED` of their packages."""
-    packages = [importlib.import_module(f"{BUILT_IN}.{name}") for name in built_in_names()]
-    return {old: new for package in packages for old, new in getattr(package, "MOVED", {}).items()}

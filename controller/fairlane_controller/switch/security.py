@@ -145,18 +145,18 @@ def _explain(error: ssl.SSLError, host: str, tls: TlsFiles) -> str:
     """What went wrong and what to do, without the subject."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code == _EXPIRED:
-            return "its certificate has expired: make new ones with `fairlane certs make`"
+            return "its certificate has expired: make new ones with `fairlane setup certs`"
         if error.verify_code == _NOT_YET_VALID:
             return "its certificate is not valid yet: the clocks differ, or it was made for later"
         if error.verify_code in _OTHER_NAME:
-            return f"its certificate is not for {host}: use a name that it has, or make one with `fairlane certs make --host {host}`"
+            return f"its certificate is not for {host}: use a name that it has, or make one with `fairlane setup certs --host {host}`"
         return f"its certificate was not signed by the CA {tls.ca}: name the CA that did with --tls-ca"
     reason = error.reason or str(error)
     if "CERTIFICATE_REQUIRED" in reason or ("HANDSHAKE_FAILURE" in reason and tls.cert is None):
         return "it takes only clients with a certificate: give one with --tls-cert and --tls-key"
     if "CERTIFICATE_EXPIRED" in reason:
         return (
-            f"it refuses this client: the certificate {tls.cert} has expired; make new ones with `fairlane certs make`"
+            f"it refuses this client: the certificate {tls.cert} has expired; make new ones with `fairlane setup certs`"
         )
     if "UNKNOWN_CA" in reason or "DECRYPT_ERROR" in reason:  # the latter: a CA of the same name
         return f"it refuses this client: the certificate {tls.cert} was not signed by the CA that it trusts"

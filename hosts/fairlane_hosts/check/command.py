@@ -64,7 +64,7 @@ def check_command(
     variants: Annotated[
         list[str] | None, typer.Argument(help="Variants to try; all when left out.", autocompletion=complete_variant)
     ] = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Whether this machine can run the variants: tries each on the running kernel in throw-away namespaces.
 
@@ -77,7 +77,7 @@ def check_command(
         _err.print(f"fairlane hosts: {error}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(2) from error
     machine, found = _check_all(wanted)
-    if json_output:
+    if as_json:
         document: dict[str, Any] = {
             "machine": [dataclasses.asdict(item) for item in machine],
             "variants": [dataclasses.asdict(result) for result in found],

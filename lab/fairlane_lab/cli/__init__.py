@@ -8,10 +8,7 @@ stopping.py  Ctrl-C and SIGTERM
 
 from __future__ import annotations
 
-from typing import Any
-
-import typer
-from fairlane_controller.cli.lazy import CONTEXT_SETTINGS, LazyCommand, LazyGroup
+from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 
 _HERE = "fairlane_lab.cli"
 COMMANDS = [
@@ -28,23 +25,6 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-class _Lab(LazyGroup):
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.add_lazy(COMMANDS)
-
-
-app = typer.Typer(
-    cls=_Lab,
-    help="Experiments: run them, show their tables, make their plots.",
-    no_args_is_help=True,
-    context_settings=CONTEXT_SETTINGS,
-)
-
-
-@app.callback()
-def lab() -> None:
-    """Experiments: run them, show their tables, make their plots."""
-
+app = lazy_app(COMMANDS, help="Experiments: run them, show their tables, make their plots.")
 
 __all__ = ["app"]

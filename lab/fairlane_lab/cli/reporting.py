@@ -70,7 +70,9 @@ def publish(
         list[Path] | None, typer.Argument(help="Run folders that go into the archive; default: none, the pages only.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")] = RESULTS_PAGES,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 where a page differs.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Write nothing; exit code 1 where a page differs.")
+    ] = False,
 ) -> None:
     """The pages of docs/results: tables and pictures from archived runs, and what is met, undecided and not met.
 
@@ -87,19 +89,19 @@ def publish(
         for folder in folders or ():
             console.print(f"archived {archive_run(folder, out / DATA)}", soft_wrap=True)
         archives = [(path.name, archive_problem(path)) for path in sorted((out / DATA).glob("*.runs.parquet"))]
-        if not check and any(problem for _, problem in archives):
+        if not dry_run and any(problem for _, problem in archives):
             fail("not published; " + "; ".join(f"{name}: {problem}" for name, problem in archives if problem))
         with errors.status("publish") as status:
 
             def say(name: str) -> None:
                 status.update(f"publish: {name}")
 
-            differing = find_differing_pages(out, say) if check else []
-            pages = [] if check else write_pages(out, say)
+            differing = find_differing_pages(out, say) if dry_run else []
+            pages = [] if dry_run else write_pages(out, say)
     except (RunFolderError, ExperimentError, OSError) as error:
         fail(str(error))
     refused = [f"{name}: {problem}" for name, problem in archives if problem]
-    if check and (differing or refused):
+    if dry_run and (differing or refused):
         said = f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish"
         fail("; ".join([*([said] if differing else []), *refused]))
     if pages:

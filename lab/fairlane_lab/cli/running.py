@@ -119,7 +119,10 @@ def run(
 
 def sweep(
     name: Annotated[str, typer.Argument(help="An experiment, or a file (.toml).", autocompletion=complete_experiment)],
-    scheduler: Annotated[str | None, typer.Option(help="Address of a dask scheduler, such as tcp://host:8786.")] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Address of a dask scheduler, such as tcp://host:8786."),
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes of this machine; default: the cores.", min=1)] = None,
     runtime: RuntimeOption = "sim",
     seed: SeedOption = 1,
@@ -133,10 +136,10 @@ def sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Run in virtual time on dask.distributed into one data set; goes on where it stopped, a failed run stops no other."""
-    if scheduler is not None and workers is not None:
-        fail("--workers is for a cluster of this machine; the one at --scheduler has its own")
-    if scheduler is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", scheduler):
-        fail(f"--scheduler {scheduler!r}: must be the address of a dask scheduler, such as tcp://host:8786")
+    if dask is not None and workers is not None:
+        fail("--workers is for a cluster of this machine; the one at --dask has its own")
+    if dask is not None and not re.fullmatch(r"(\w+://)?[^:/\s]+:\d+|\w+://\S+", dask):
+        fail(f"--dask {dask!r}: must be the address of a dask scheduler, such as tcp://host:8786")
     selection = make_selection(runtime, "embedded", seed, repeats, values, quick)
     if selection.runtime == "mininet":
         fail(
@@ -149,7 +152,7 @@ def sweep(
         errors.print(f"set aside {aside}", style="dim", soft_wrap=True)
     campaign = Campaign(definition, selection, where)
     with stoppable() as stop, _Bar() as bar:
-        executor = dask_cluster(RUNNERS[selection.runtime], scheduler, workers or (None if scheduler else cores()))
+        executor = dask_cluster(RUNNERS[selection.runtime], dask, workers or (None if dask else cores()))
         done = _run(campaign, executor, bar, stop)
         code = _finish(campaign, done, bar, plots, check, as_json)
     code = stop.exit_code if done.interrupted else code

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from fairlane import Config, ErrorCode, FairlaneError, load_program
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, DryRunOption, dry_result, tell_dry
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
+from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption, SwitchOption, Targets, resolve
+from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.program.setup import apply_plan, read_rows
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
@@ -20,10 +21,8 @@ from fairlane_controller.switch.shared import check_port
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
-app = typer.Typer(help="ENA: the switch names corrupted segments for receivers that cannot.", no_args_is_help=True)
+app = App(help="ENA: the switch names corrupted segments for receivers that cannot.")
 ENA = load_program("ena")
-
-PortArgument = Annotated[int, typer.Argument(help="Its port: s1:3, or 3 with --switch.", metavar="PORT")]
 
 
 @app.command("show")
@@ -56,7 +55,7 @@ def mark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption =
 
     Example: `fairlane ena mark s1:3`
     """
-    _change(resolve(state, switch), port, far_side=True, dry_run=dry_run, as_json=as_json)
+    _change(resolve(state, switch, port), port.number, far_side=True, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("unmark")
@@ -65,14 +64,11 @@ def unmark(port: PortArgument, dry_run: DryRunOption = False, state: StateOption
 
     Example: `fairlane ena unmark s1:3`
     """
-    _change(resolve(state, switch), port, far_side=False, dry_run=dry_run, as_json=as_json)
+    _change(resolve(state, switch, port), port.number, far_side=False, dry_run=dry_run, as_json=as_json)
 
 
 def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_json: bool) -> None:
-    if len(targets.endpoints) != 1:
-        names = ", ".join(endpoint.name for endpoint in targets.endpoints)
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"a port is one switch's: name it with --switch (there are {names})")
-    (endpoint,) = targets.endpoints
+    endpoint = targets.one("a port is")
     problems = targets.run.unknown_place("", endpoint.name, check_port(port)) if targets.run and far_side else []
     if problems:
         raise FairlaneError(ErrorCode.BAD_INPUT, problems[0].removeprefix(".port: "))

@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """GFR: minimum rates for VCs, by discard and weighted shares of the buffer."""
-
-MOVED = {"vc": "gfr vc", "vcs": "flows --all"}

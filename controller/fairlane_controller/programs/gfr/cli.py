@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.options import DryRunOption, JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.live.pictures import need_program, take_two
 from fairlane_controller.programs.gfr.cli_vc import vc_app
@@ -20,7 +20,7 @@ from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateAt, R
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.units import counted, format_rate, parse_count
 
-app = typer.Typer(help="GFR: minimum rates by VC on managed egress ports.", no_args_is_help=True)
+app = App(help="GFR: minimum rates by VC on managed egress ports.")
 app.add_typer(vc_app, name="vc")
 
 
@@ -47,10 +47,9 @@ def apply(
 
 @app.command("set")
 def set_(
-    switch: Annotated[str | None, typer.Option("--switch", "-s", help="Ports of this switch; default all.")] = None,
-    port: Annotated[int | None, typer.Option("--port", "-p", help="This egress port: 3, or s1:3; default all.", metavar="PORT")] = None,
+    port: OnlyPortArgument = None,
     scheme: Annotated[str | None, typer.Option("--scheme", help=f"One of {', '.join(s.value for s in GfrScheme)}.")] = None,
-    queues: Annotated[str | None, typer.Option("--queues", help="wrr (a queue a VC) or fifo.")] = None,
+    queues: Annotated[str | None, typer.Option("--queueing", help="wrr (a queue a VC) or fifo.")] = None,
     lbo: Annotated[int | None, typer.Option("--lbo", help="LBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
     hbo: Annotated[int | None, typer.Option("--hbo", help="HBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
     qmax: Annotated[int | None, typer.Option("--qmax", help="QMAX, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
@@ -61,11 +60,12 @@ def set_(
     rate_period: Annotated[str | None, typer.Option("--rate-period", help="T of r_i with --rate-form alpha: 64us (between arrivals) to 1s.", metavar="TIME")] = None,
     dry_run: DryRunOption = False,
     state: StateOption = None,
+    switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
     """Change managed ports while they carry traffic: no frame that waits is lost.
 
-    Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set -p s1:6 --lbo 1000cells --hbo 3000cells`
+    Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set s1:6 --lbo 1000cells --hbo 3000cells`
     """
     for kind, value, names in (
         ("scheme", scheme, [s.value for s in GfrScheme]),
@@ -91,7 +91,9 @@ def set_(
     if not changes:
         raise FairlaneError(ErrorCode.BAD_INPUT, "gfr set needs at least one option of what to change (see --help)")
     what = ", ".join(f"{key} {value}" for key, value in changes.items())
-    request = {"op": "gfr_set", "switch": switch, "port": port, "changes": changes}
+    targets = gfr_topology(state, switch, port)
+    name = targets.one("with --switch they are").name if switch or (port and port.switch) else None
+    request = {"op": "gfr_set", "switch": name, "port": port.number if port else None, "changes": changes}
     make(state, request, what, dry_run=dry_run, as_json=as_json)
 
 
@@ -99,11 +101,11 @@ def set_(
 def show(
     state: StateOption = None,
     as_json: JsonOption = False,
-    config: Annotated[bool, typer.Option("--config", help="The configuration in force instead, as JSON.")] = False,
+    config: Annotated[bool, typer.Option("--in-force", help="The configuration in force instead, as JSON.")] = False,
 ) -> None:
     """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict.
 
-    Examples: `fairlane gfr show`, `fairlane gfr show --config`
+    Examples: `fairlane gfr show`, `fairlane gfr show --in-force`
     """
     targets = gfr_topology(state)
     if config:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane gfr vc add|set|del|list`: customers' aggregates with minimum rates."""
+"""`fairlane gfr vc add|set|delete|list`: customers' aggregates with minimum rates."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.dry import DryRunOption
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import JsonOption, StateOption
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import VcConfig, VcMatch
@@ -18,11 +19,10 @@ from fairlane_controller.programs.gfr.paths import vcs_of
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.units import format_rate
 
-vc_app = typer.Typer(
-    help="VCs: add, change, remove, list. A refused change leaves every switch as it was.", no_args_is_help=True
-)
+vc_app = App(help="VCs: add, change, remove, list. A refused change leaves every switch as it was.")
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the VC.", metavar="NAME")]
+McrOption = Annotated[str | None, typer.Option("--mcr", help="Minimum rate, in bits on the line.", metavar="RATE")]
 PcrOption = Annotated[
     str | None, typer.Option("--pcr", help="Peak rate; above it frames are dropped at the edge.", metavar="RATE")
 ]
@@ -39,67 +39,68 @@ MatchOption = Annotated[
     ),
 ]  # fmt: skip
 EdgeOption = Annotated[
-    list[str] | None, typer.Option("--edge", "-e", help="Where it is policed: s1:1 (switch, ingress port); repeatable.")
+    list[str] | None, typer.Option("--edge", help="Where it is policed: s1:1 (switch, ingress port); repeatable.")
 ]
 PathOption = Annotated[
     list[str] | None, typer.Option("--path", help="Managed port that it crosses: s1:3; repeatable; default by routes.")
 ]
 
 
-@vc_app.command("add")
-def add(
-    name: NameArgument,
-    mcr: Annotated[str, typer.Option("--mcr", help="Minimum rate, in bits on the line.", metavar="RATE")],
-    match: MatchOption = None,
-    edge: EdgeOption = None,
-    path: PathOption = None,
-    pcr: PcrOption = None,
-    mbs: MbsOption = None,
-    mfs: MfsOption = None,
-    weight: WeightOption = None,
-    mark_dscp: MarkOption = None,
-    dry_run: DryRunOption = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Add a VC: admitted when the sum of all MCR on its path stays within the capacity.
+def _command(op: str, done: str, help: str) -> Callable[..., None]:
+    """`vc add` and `vc set`: the same options, and one request of the control socket."""
 
-    Example: `fairlane gfr vc add gold --mcr 6Mbit --match s1,ingress_port=3,src=10.0.3.0/24 --edge s1:3`
-    """
-    changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
-    request = {"op": "vc_add", "vc": {"name": name, **changes}}
-    make(state, request, f"VC {name} added", dry_run=dry_run, as_json=as_json)
+    def command(
+        name: NameArgument,
+        mcr: McrOption = None,
+        match: MatchOption = None,
+        edge: EdgeOption = None,
+        path: PathOption = None,
+        pcr: PcrOption = None,
+        mbs: MbsOption = None,
+        mfs: MfsOption = None,
+        weight: WeightOption = None,
+        mark_dscp: MarkOption = None,
+        dry_run: DryRunOption = False,
+        state: StateOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        given: dict[str, Any] = {
+            "mcr": mcr,
+            "pcr": pcr,
+            "mbs_cells": mbs,
+            "mfs_bytes": mfs,
+            "weight": weight,
+            "mark_dscp": mark_dscp,
+            "match": [_match(text) for text in match] if match else None,
+            "edge": [_place("--edge", text, "ingress_port") for text in edge] if edge else None,
+            "path": [_place("--path", text, "port") for text in path] if path else None,
+        }
+        changes = {key: value for key, value in given.items() if value is not None}
+        if op == "add" and mcr is None:
+            raise FairlaneError(ErrorCode.BAD_INPUT, "vc add needs --mcr, the minimum rate")
+        if not changes:
+            raise FairlaneError(ErrorCode.BAD_INPUT, "vc set needs at least one option of what to change (see --help)")
+        what = {"vc": {"name": name, **changes}} if op == "add" else {"name": name, "changes": changes}
+        make(state, {"op": f"vc_{op}", **what}, f"VC {name} {done}", dry_run=dry_run, as_json=as_json)
 
-
-@vc_app.command("set")
-def set_(
-    name: NameArgument,
-    mcr: Annotated[str | None, typer.Option("--mcr", help="Minimum rate, in bits on the line.", metavar="RATE")] = None,
-    match: MatchOption = None,
-    edge: EdgeOption = None,
-    path: PathOption = None,
-    pcr: PcrOption = None,
-    mbs: MbsOption = None,
-    mfs: MfsOption = None,
-    weight: WeightOption = None,
-    mark_dscp: MarkOption = None,
-    dry_run: DryRunOption = False,
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Change a VC; what is not given stays. Its meters and shares change without an instant without them.
-
-    Example: `fairlane gfr vc set gold --mcr 7Mbit --dry-run`
-    """
-    changes = _changes(mcr, pcr, mbs, mfs, weight, mark_dscp, match, edge, path)
-    if not changes:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "vc set needs at least one option of what to change (see --help)")
-    request = {"op": "vc_set", "name": name, "changes": changes}
-    make(state, request, f"VC {name} changed", dry_run=dry_run, as_json=as_json)
+    command.__doc__ = help
+    return command
 
 
-@vc_app.command("del")
-def del_(
+_ADD = """Add a VC: admitted when the sum of all MCR on its path stays within the capacity. It needs --mcr.
+
+Example: `fairlane gfr vc add gold --mcr 6Mbit --match s1,ingress_port=3,src=10.0.3.0/24 --edge s1:3`
+"""
+_SET = """Change a VC; what is not given stays. Its meters and shares change without an instant without them.
+
+Example: `fairlane gfr vc set gold --mcr 7Mbit --dry-run`
+"""
+vc_app.command("add")(_command("add", "added", _ADD))
+vc_app.command("set")(_command("set", "changed", _SET))
+
+
+@vc_app.command("delete")
+def delete(
     names: Annotated[list[str], typer.Argument(help="Names of the VCs.", metavar="NAME...")],
     dry_run: DryRunOption = False,
     state: StateOption = None,
@@ -107,7 +108,7 @@ def del_(
 ) -> None:
     """Remove VCs: their frames are of no VC from then on, and the others share their rate.
 
-    Example: `fairlane gfr vc del gold`
+    Example: `fairlane gfr vc delete gold`
     """
     request = {"op": "vc_del", "names": names}
     make(state, request, f"VC {', '.join(names)} removed", dry_run=dry_run, as_json=as_json)
@@ -152,31 +153,6 @@ def _match_text(match: VcMatch) -> str:
         "dscp": match.dscp,
     }
     return ",".join([match.switch, *(f"{key}={value}" for key, value in said.items() if value)])
-
-
-def _changes(
-    mcr: str | None,
-    pcr: str | None,
-    mbs: int | None,
-    mfs: int | None,
-    weight: float | None,
-    mark_dscp: str | None,
-    match: list[str] | None,
-    edge: list[str] | None,
-    path: list[str] | None,
-) -> dict[str, Any]:
-    given: dict[str, Any] = {
-        "mcr": mcr,
-        "pcr": pcr,
-        "mbs_cells": mbs,
-        "mfs_bytes": mfs,
-        "weight": weight,
-        "mark_dscp": mark_dscp,
-        "match": [_match(text) for text in match] if match else None,
-        "edge": [_place("--edge", text, "ingress_port") for text in edge] if edge else None,
-        "path": [_place("--path", text, "port") for text in path] if path else None,
-    }
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def _match(text: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import PortRef
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.change import change_config, config_before, plan_of
 from fairlane_controller.programs.gfr.deploy import apply_plan
@@ -25,9 +26,9 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 
-def gfr_topology(state: str | None) -> Targets:
+def gfr_topology(state: str | None, switch: list[str] | None = None, port: PortRef | None = None) -> Targets:
     """The running topology; WRONG_PROGRAM when it runs another program than gfr."""
-    targets = resolve(state, None)
+    targets = resolve(state, switch, port)
     run = targets.need_run()
     if run.program != PROGRAM:
         raise FairlaneError(

@@ -2,4 +2,3 @@
 """Qthresh: a threshold for each TCP flow, computed from the link and tuned by goodput."""
 
 COMMANDS = {"threshold": ("cli_threshold:app", "Thresholds and schemes: show, set by hand, leave to the loop, plan.")}
-MOVED = {"plan": "threshold plan", "scheme set": "threshold scheme", "scheme show": "threshold show"}

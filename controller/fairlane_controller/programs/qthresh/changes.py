@@ -108,7 +108,7 @@ def choose_places(current: Mapping[str, Ports], port: int | None, *, every: bool
     if every or len(managed) == 1:
         return managed
     listed = ", ".join(f"{name}:{number}" for name, number in managed)
-    raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): choose with --switch and --port")
+    raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): name one of them")
 
 
 def plan_policies(

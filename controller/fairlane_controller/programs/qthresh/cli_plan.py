@@ -8,59 +8,48 @@ from typing import Annotated
 
 import typer
 
+from fairlane_controller.cli.options import JsonOption
 from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.types import (
+    Seconds,
+    number_option,
+    packet_bytes_option,
+    queue_packets_option,
+    rate_bps,
+    time_option,
+)
 from fairlane_controller.programs.qthresh import model as qthresh
-from fairlane_controller.units import counted, format_rate, format_size, format_time, parse_rate, parse_size, parse_time
+from fairlane_controller.units import counted, format_rate, format_size, format_time
 
-RateOption = Annotated[str, typer.Option("--rate", help="Bottleneck bandwidth BW, e.g. 2Mbit.", metavar="RATE")]
-DelayOption = Annotated[
-    str, typer.Option("--delay", help="One-way delay of the bottleneck link, e.g. 2ms.", metavar="TIME")
-]
-PacketOption = Annotated[
-    str, typer.Option("--packet", help="Mean packet length L_D, e.g. 1000 or 1500B.", metavar="SIZE")
-]
-FlowsOption = Annotated[int, typer.Option("--flows", help="Number of connections N_C.", min=1)]
-TAckOption = Annotated[
-    str, typer.Option("--t-ack", help="All delay that is not twice the link's: access links, receiver.", metavar="TIME")
-]
-TResOption = Annotated[
-    str | None, typer.Option("--t-res", help="Measured T_res; replaces --delay and --t-ack.", metavar="TIME")
-]
-WeightOption = Annotated[float, typer.Option("--weight", help="Weight of the flow or class.")]
-KOption = Annotated[float, typer.Option("--k", help="Constant of proportionality of eq. (9).")]
-CapacityOption = Annotated[int, typer.Option("--capacity", help="Capacity of the queue in packets (upper bound).")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+DELAY, T_ACK = Seconds(0), Seconds(0)
 
 
 def plan_command(
-    rate: RateOption,
-    delay: DelayOption = "0",
-    packet: PacketOption = "1000",
-    flows: FlowsOption = 2,
-    t_ack: TAckOption = "0",
-    t_res: TResOption = None,
-    weight: WeightOption = 1.0,
-    k: KOption = qthresh.DEFAULT_K,
-    capacity: CapacityOption = qthresh.QTHRESH_MAX_PACKETS,
+    rate: Annotated[
+        int, number_option("--rate", rate_bps, metavar="RATE", help="Bottleneck bandwidth BW, e.g. 2Mbit.")
+    ],
+    delay: Annotated[Seconds, time_option("--delay", help="One-way delay of the bottleneck link, e.g. 2ms.")] = DELAY,
+    packet_bytes: Annotated[int, packet_bytes_option("Mean packet length L_D, e.g. 1000 or 1500B.")] = 1000,
+    flows: Annotated[int, typer.Option("--flows", help="Number of connections N_C.", min=1)] = 2,
+    t_ack: Annotated[
+        Seconds, time_option("--t-ack", help="All delay that is not twice the link's: access links, receiver.")
+    ] = T_ACK,
+    t_res: Annotated[
+        Seconds | None, time_option("--t-res", help="Measured T_res; replaces --delay and --t-ack.")
+    ] = None,
+    weight: Annotated[float, typer.Option("--weight", "-w", help="Weight of the flow or class.")] = 1.0,
+    k: Annotated[float, typer.Option("--k", help="Constant of proportionality of eq. (9).")] = qthresh.DEFAULT_K,
+    queue_packets: Annotated[
+        int, queue_packets_option("Capacity of the queue (upper bound).")
+    ] = qthresh.QTHRESH_MAX_PACKETS,
     as_json: JsonOption = False,
 ) -> None:
     """Compute the threshold for a link on paper: equations (5) to (9), no switch needed.
 
-    Examples: `fairlane threshold plan --rate 2Mbit --delay 2ms --packet 1000 --flows 2`, `fairlane threshold plan --rate 5Mbps --t-res 6.8ms --json`
+    Examples: `fairlane threshold plan --rate 2Mbit --delay 2ms --packet-bytes 1000 --flows 2`, `fairlane threshold plan --rate 5Mbps --t-res 6.8ms --json`
     """
-    if t_res is not None:
-        t_res_s = parse_time(t_res, "--t-res")
-    else:
-        t_res_s = qthresh.response_time_s(parse_time(delay, "--delay"), parse_time(t_ack, "--t-ack"))
-    plan = qthresh.plan(
-        parse_rate(rate, "--rate"),
-        t_res_s,
-        parse_size(packet, "--packet"),
-        flows,
-        k=k,
-        weight=weight,
-        capacity_packets=capacity,
-    )
+    t_res_s = t_res if t_res is not None else qthresh.response_time_s(delay, t_ack)
+    plan = qthresh.plan(rate, float(t_res_s), packet_bytes, flows, k=k, weight=weight, capacity_packets=queue_packets)
     if as_json:
         print_json(asdict(plan))
         return

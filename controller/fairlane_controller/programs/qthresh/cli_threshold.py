@@ -9,17 +9,20 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.dry import DryRunOption, tell_dry
-from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import (
+from fairlane_controller.cli.complete import complete_port
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.dry import tell_dry
+from fairlane_controller.cli.options import (
     ClassOption,
+    DryRunOption,
     JsonOption,
-    PortOption,
+    OnlyPortArgument,
     StateOption,
     SwitchOption,
-    Targets,
-    resolve,
 )
+from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import PortRef, split_port
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_program, take_two
@@ -30,9 +33,8 @@ from fairlane_controller.programs.qthresh.policies import Scheme
 from fairlane_controller.state.ask import ask
 from fairlane_controller.units import parse_count
 
-app = typer.Typer(
+app = App(
     help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.",
-    no_args_is_help=True,
 )
 
 WeightOption = Annotated[
@@ -40,25 +42,29 @@ WeightOption = Annotated[
 ]
 
 
-def _packets(text: str) -> int:
-    return parse_count(text, "packets", "threshold")
+_WHICH = "The port stands first: s1:3, or 3 with --switch; default the managed one, or all."
+
+
+def complete_scheme(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
+    """Ports, and the schemes."""
+    return [*complete_port(ctx, incomplete), *((one.value, "") for one in Scheme if one.value.startswith(incomplete))]
 
 
 @app.command("show")
 def show(
-    port: PortOption = None, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False
+    port: OnlyPortArgument = None, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False
 ) -> None:
     """Show the threshold, weight and mode of every managed port and class; of one port also why each flow has what it has.
 
-    Examples: `fairlane threshold show`, `fairlane threshold show -p s1:3`, `fairlane threshold show -s s1 --json`
+    Examples: `fairlane threshold show`, `fairlane threshold show s1:3`, `fairlane threshold show -s s1 --json`
     """
-    targets = resolve(state, switch)
+    targets = resolve(state, switch, port)
     snapshot = need_program(asyncio.run(take_two(targets, 0))[0], "qthresh")
     rows = [_policy_of(snapshot, one) for one in snapshot.objects_of_kind("policy")]
     flows: list[dict[str, Any]] = []
     if port is not None:
-        rows = [row for row in rows if row["port"] == port]
-        flows = asyncio.run(_explain_flows(targets, [row["switch"] for row in rows], port))
+        rows = [row for row in rows if row["port"] == port.number]
+        flows = asyncio.run(_explain_flows(targets, [row["switch"] for row in rows], port.number))
     if as_json:
         print_json(rows if port is None else {"policies": rows, "flows": flows})
         return
@@ -70,7 +76,7 @@ def show(
             (r["switch"], r["port"], r["class"], r["scheme"], r["qthresh_packets"], r["weight"], r["effective_packets"], r["mode"], r["capacity_packets"])
             for r in rows
         ],
-        empty="no port is managed" if port is None else f"port {port} is not managed",
+        empty="no port is managed" if port is None else f"port {port.name} is not managed",
     )  # fmt: skip
     for row in rows:
         _tell_no_lanes(row)
@@ -100,11 +106,14 @@ async def _explain_flows(targets: Targets, switches: Sequence[str], port: int) -
 
 @app.command("set")
 def set_(
-    packets: Annotated[
-        int | None,
-        typer.Argument(help="Packets of one flow that may wait: 5 or 5packets.", metavar="PACKETS", parser=_packets),
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=f"{_WHICH} Packets of one flow that may wait: 5 or 5packets.",
+            metavar="[PORT] [PACKETS]",
+            autocompletion=complete_port,
+        ),
     ] = None,
-    port: PortOption = None,
     traffic_class: ClassOption = 0,
     weight: WeightOption = None,
     dry_run: DryRunOption = False,
@@ -116,17 +125,19 @@ def set_(
 
     PORT may be left out where one port is managed.
 
-    Examples: `fairlane threshold set 5`, `fairlane threshold set 5packets --weight 1.5 -p s1:3`, `fairlane threshold set --weight 2 --dry-run`
+    Examples: `fairlane threshold set s1:3 5`, `fairlane threshold set 5`, `fairlane threshold set s1:3 5packets --weight 1.5`, `fairlane threshold set --weight 2 --dry-run`
     """
+    port, given = split_port(words)
+    packets = parse_count(given[0], "packets", "threshold") if given else None
     if packets is None and weight is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
     request = {"op": "threshold_set", "class": traffic_class, "packets": packets, "weight": weight}
-    make(resolve(state, switch), port, request, every=False, dry_run=dry_run, as_json=as_json)
+    make(resolve(state, switch, port), port, request, every=False, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("auto")
 def auto(
-    port: PortOption = None,
+    port: OnlyPortArgument = None,
     traffic_class: ClassOption = 0,
     k: Annotated[float | None, typer.Option("--k", help=f"Constant of eq. (9); default as it is, {DEFAULT_K:g} at first.")] = None,
     weight: WeightOption = None,
@@ -140,16 +151,20 @@ def auto(
 ) -> None:  # fmt: skip
     """Let the control loop compute the threshold from its measurements; all managed ports unless one is named.
 
-    Examples: `fairlane threshold auto`, `fairlane threshold auto --k 1.95 --weight 1 -p s1:3`
+    Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """
     request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight, "self_tuning": self_tuning}
-    make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)
+    make(resolve(state, switch, port), port, request, every=True, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("scheme")
 def scheme(
-    scheme: Annotated[str, typer.Argument(help="drop_tail, qthresh or lanes.")],
-    port: PortOption = None,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            help=f"{_WHICH} drop_tail, qthresh or lanes.", metavar="[PORT] SCHEME", autocompletion=complete_scheme
+        ),
+    ],
     traffic_class: ClassOption = 0,
     dry_run: DryRunOption = False,
     state: StateOption = None,
@@ -161,20 +176,24 @@ def scheme(
     drop_tail: one queue. qthresh: one queue, a threshold for each flow. lanes: a queue for each flow, as long as its threshold; the port's scheduler
     must be drr or wrr (`fairlane ports set s1:3 --scheduler drr --queues 4096`), else the flows share one queue as with qthresh.
 
-    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme lanes -p s1:3`
+    Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme s1:3 lanes`
     """
     names = [one.value for one in Scheme]
-    if scheme not in names:
-        raise unknown_name("scheme", scheme, names)
-    request = {"op": "scheme_set", "class": traffic_class, "scheme": scheme}
-    make(resolve(state, switch), port, request, every=True, dry_run=dry_run, as_json=as_json)
+    port, given = split_port(words)
+    if not given:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(names)}")
+    if given[0] not in names:
+        raise unknown_name("scheme", given[0], names)
+    request = {"op": "scheme_set", "class": traffic_class, "scheme": given[0]}
+    make(resolve(state, switch, port), port, request, every=True, dry_run=dry_run, as_json=as_json)
 
 
 app.command("plan")(plan_command)
 
 
-def make(targets: Targets, port: int | None, request: dict[str, Any], *, every: bool, dry_run: bool, as_json: bool) -> None:  # fmt: skip
+def make(targets: Targets, ref: PortRef | None, request: dict[str, Any], *, every: bool, dry_run: bool, as_json: bool) -> None:  # fmt: skip
     """Make a change, or show what it would write."""
+    port = ref.number if ref else None
     if dry_run:
         tell_dry(dry_all(targets, port, request, every=every), as_json)
     else:

@@ -142,7 +142,7 @@ function drawState() {
   for (const d of state.picture?.dead ?? []) bad.push(d.message);
   for (const s of gone) bad.push(`${s.switch} is gone: ${s.error?.message ?? "it does not answer"}`);
   for (const s of state.picture?.switches ?? []) {
-    if (s.reachable && s.program == null) warn.push(`${s.switch} has no program yet: run fairlane init`);
+    if (s.reachable && s.program == null) warn.push(`${s.switch} has no program yet: run fairlane config init`);
     else if (s.reachable && s.error) warn.push(s.error.message);
   }
   if (state.picture?.loop_error) warn.push(state.picture.loop_error.message);

@@ -73,7 +73,7 @@ export function drawTiles(parent, row, picture) {
       if (known) tiles.push([column.title, valueText(column, got.value), got.age_s == null ? "" : `${got.age_s < 10 ? got.age_s.toFixed(1) : Math.round(got.age_s)} s ago`, got.age_s > STALE_S]);
     }
   } else if (picture) {
-    tiles.push(["ports", "none managed", "run fairlane init"]);
+    tiles.push(["ports", "none managed", "run fairlane config init"]);
   }
   rows(parent, tiles, () => {
     const tile = make("div", "tile");

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fairlane config edit`: change the configuration file in an editor, and apply it when it is valid."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlane_controller.cli.diff import tell_differences
+from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
+from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.config.apply import apply, last_applied
+from fairlane_controller.config.check import check
+from fairlane_controller.config.compare import compare
+from fairlane_controller.config.read import read_file
+from fairlane_controller.config.target import find_run, keep
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.files import read_text
+from fairlane_controller.state.run_state import find_folder
+from fairlane_controller.typed import typed
+
+
+def edit_command(
+    file: Annotated[
+        Path | None, typer.Argument(help="Configuration; default: the file that was applied last.", metavar="FILE")
+    ] = None,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a copy of the configuration file in $VISUAL or $EDITOR, then check it, show what differs, and apply it.
+
+    A copy with a mistake is kept, and nothing is applied. The file is replaced when all switches have what it says.
+
+    Examples: `fairlane config edit`, `fairlane config edit fairlane.toml --dry-run`
+    """
+    path = file or last_applied(find_folder(state)).path
+    assert path is not None
+    before = read_text(path)
+    copy = _copy_of(path)
+    try:
+        _edit(copy)
+        if read_text(copy) == before:
+            copy.unlink()
+            console.print(f"{path}: not changed", markup=False, soft_wrap=True)
+            return
+        loaded = read_file(copy, state)
+        run = find_run(loaded, state)
+        check(loaded, run)
+        found = asyncio.run(compare(loaded.config, run))
+        if dry_run:
+            tell_dry(dry_results(found), as_json)
+            copy.unlink()
+            return
+        loaded = replace(loaded, source=replace(loaded.source, name=str(path)), path=path.absolute())
+        if not as_json:
+            tell_differences(loaded, found, False)
+        keep(run)
+        done = asyncio.run(apply(loaded, run, typed()))
+    except FairlaneError as ex:
+        raise FairlaneError(ex.code, f"{ex.message}; nothing was applied, your text is in {copy}") from None
+    shutil.copymode(path, copy)
+    copy.replace(path)
+    if as_json:
+        print_json({**done.to_json(), "differences": [row.to_json() for row in found.rows]})
+        return
+    console.print(f"{path} applied", markup=False, soft_wrap=True)
+
+
+def _copy_of(path: Path) -> Path:
+    """In the file's folder, so that a program that it names by a relative path is found."""
+    try:
+        number, name = tempfile.mkstemp(prefix=f"{path.stem}-edit-", suffix=path.suffix, dir=path.absolute().parent)
+        os.close(number)
+        shutil.copyfile(path, name)
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path} cannot be copied: {ex.strerror}") from None
+    return Path(name)
+
+
+def _edit(path: Path) -> None:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+    except (OSError, ValueError) as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} cannot be started: {ex}") from None
+    if code != 0:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} ended with exit code {code}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of arguments and options, given to typer as `parser=`: times and other numbers with units, and ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import typer
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.units import parse_count, parse_rate, parse_size, parse_time
+
+T = TypeVar("T")
+
+_PLACE = re.compile(r"(?P<switch>[A-Za-z_][A-Za-z0-9_.-]*):(?P<port>[A-Za-z0-9_.-]+)")
+
+
+class Seconds(float):
+    """A time in seconds, which a help shows with its unit."""
+
+    def __str__(self) -> str:
+        return f"{float(self):g}s"
+
+
+def time_option(
+    *names: str, help: str, at_least: float = 0.0, at_most: float = 86_400.0 * 7
+) -> Any:  # the value is `Seconds`
+    """An option, its long name first, that takes a time with a unit; BAD_INPUT without one, OUT_OF_RANGE beyond the limits."""
+
+    def parse(text: Any) -> Seconds:
+        if isinstance(text, Seconds):  # the default
+            return text
+        seconds = parse_time(text, names[0])
+        if not at_least <= seconds <= at_most:
+            raise out_of_range(names[0], text, Seconds(at_least) if at_least else 0, Seconds(at_most))
+        return Seconds(seconds)
+
+    return typer.Option(*names, help=help, metavar="TIME", parser=parse)
+
+
+def number_option(name: str, parse: Callable[[str, str], T], *, metavar: str, help: str) -> Any:
+    """An option that takes a number with a unit, which `parse` (of `units`) reads; it gets the option's name for its errors."""
+
+    def read(value: Any) -> Any:
+        return parse(value, name) if isinstance(value, str) else value  # the default is a number already
+
+    return typer.Option(name, help=help, metavar=metavar, parser=read)
+
+
+def packets_of(text: str, what: str) -> int:
+    """A number of packets; BAD_INPUT."""
+    return parse_count(text, "packets", what)
+
+
+def cells_of(text: str, what: str) -> int:
+    """A number of cells; BAD_INPUT."""
+    return parse_count(text, "cells", what)
+
+
+def rate_bps(text: str, what: str) -> int:
+    """With a unit: whoever writes 5 hardly means 5 bit/s; 0 needs none. BAD_INPUT."""
+    number = text.strip()
+    if number.replace(".", "", 1).isdigit() and float(number):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"{what} {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
+        )
+    return round(parse_rate(text, what))
+
+
+def queue_packets_option(help: str) -> Any:
+    """`--queue-packets`: how many packets may wait in a queue."""
+    return number_option("--queue-packets", packets_of, metavar="PACKETS", help=help)
+
+
+def packet_bytes_option(help: str) -> Any:
+    """`--packet-bytes`: the length of a packet."""
+    return number_option("--packet-bytes", _packet_bytes, metavar="SIZE", help=help)
+
+
+def _packet_bytes(text: str, what: str) -> int:
+    size = parse_size(text, what)
+    if not 1 <= size <= 65_535:
+        raise out_of_range(what, text, 1, 65_535, "bytes")
+    return size
+
+
+@dataclass(frozen=True)
+class PortRef:
+    """A port as people name it: `s1:3` or `s1:s1-eth3`; or `3` where the switch is named otherwise, or there is only one."""
+
+    switch: str | None
+    name: str
+    "Its number, or the interface's name."
+
+    @property
+    def number(self) -> int:
+        """BAD_INPUT for the name of an interface: most commands know numbers alone."""
+        if not self.name.isdecimal():
+            raise FairlaneError(
+                ErrorCode.BAD_INPUT, f"port {self.name!r}: must be a number here, e.g. {self.switch or 's1'}:3"
+            )
+        return int(self.name)
+
+
+def parse_port(text: str) -> PortRef:
+    """`s1:3` or `3`; BAD_INPUT."""
+    place = _PLACE.fullmatch(text)
+    if place is not None:
+        return PortRef(place["switch"], place["port"])
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", text):
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"port {text!r}: must be SWITCH:PORT, e.g. s1:3; or 3 with --switch")
+    return PortRef(None, text)
+
+
+def split_port(words: list[str] | None, count: int = 1) -> tuple[PortRef | None, list[str]]:
+    """`[PORT] WORD…` with at most `count` words behind the port: a port is what has the form SWITCH:PORT, or the first of one word more."""
+    given = list(words or [])
+    late = next((word for word in given[1:] if _PLACE.fullmatch(word)), None)
+    if late is not None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the port {late} stands first, before {given[0]!r}")
+    first = given and (_PLACE.fullmatch(given[0]) or len(given) > count)
+    port = parse_port(given.pop(0)) if first else None
+    if len(given) > count:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{given[-1]!r} is one word too many")
+    return port, given
