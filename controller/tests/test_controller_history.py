@@ -135,8 +135,8 @@ def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
     record(tmp_path, "init", [], "the program was loaded")
     with pytest.raises(FairlaneError, match=r"change 1 \(`init`\) cannot be undone: the program was loaded"):
         step(tmp_path)
-    record(tmp_path, "odd", [{"op": "nuber_put"}])
-    with pytest.raises(FairlaneError, match="unknown request of a history 'nuber_put'"):
+    record(tmp_path, "odd", [{"op": "p4_write", "switch": "s1", "updates": ["CAE="], "back": []}])
+    with pytest.raises(FairlaneError, match="unknown request of a history 'p4_write'"):  # of an earlier version
         step(tmp_path)
 
 

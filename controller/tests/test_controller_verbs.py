@@ -22,11 +22,9 @@ from fairlane_controller.verbs.entries import (
     table_of,
 )
 from fairlane_controller.verbs.script import handler_of, read_lines
-from fairlane_controller.verbs.updates import from_text, to_text
 from fairlane_controller.verbs.values import format_match, format_value, parse_match, parse_value
 from finsy import P4Schema, P4TableEntry
 from finsy.p4schema import P4MatchType
-from finsy.proto import p4r
 
 ENTITIES = Path(__file__).resolve().parents[2] / "switch/crates/p4rt/tests/p4/entities.p4info.txtpb"
 
@@ -196,13 +194,6 @@ def test_named_arguments_and_too_many(schema: P4Schema) -> None:
         parse_action(table, action.alias, ["x"])
 
 
-def test_updates_as_text_and_back() -> None:
-    update = p4r.Update(type=p4r.Update.INSERT, entity=p4r.Entity(table_entry=p4r.TableEntry(table_id=7, priority=3)))
-    assert from_text(to_text([update])) == [update]
-    with pytest.raises(FairlaneError, match="not a P4Runtime update"):
-        from_text(["no base64!"])
-
-
 # ---- lines -----------------------------------------------------------------------------------------------------------
 
 
@@ -275,7 +266,7 @@ def test_handles_are_given_as_bmv2_gives_them(schema: P4Schema) -> None:
     context = Context.__new__(Context)  # without a switch: handles need none
     context.begin_handles()
     table = table_of(schema, "lpm_table")
-    entries = [P4TableEntry(table.alias, match=parse_keys(table, [f"{n}/32"])).encode_entry(schema) for n in range(4)]
+    entries = [P4TableEntry(table.alias, match=parse_keys(table, [f"{n}/32"])) for n in range(4)]
     assert [context.give_handle(table.name, entry) for entry in entries[:3]] == [0, 1, 2]
     context.take_handle(table.name, entries[1])
     context.take_handle(table.name, entries[0])

@@ -23,7 +23,7 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.shared import UNLIMITED
-from fairlane_controller.switch.updates import changed_arguments
+from fairlane_controller.switch.updates import changed_arguments, plain_change
 from fairlane_controller.typed import typed
 
 OP = "port_set"
@@ -114,11 +114,11 @@ async def _program_change(
         schema = client.switch.p4info
     if not changes:
         return [], []
-    request = {"op": "table_write", "switch": endpoint.name, "updates": [one.to_json() for one in changes]}
-    changed = [(one.before, one.after) for one in changes if one.after is not None]
+    request = {"op": "table_write", "switch": endpoint.name, "updates": [plain_change(one) for one in changes]}
     return [request], [
         f"{after.table_id} of port {port} = {changed_arguments(before, after, schema, program.units)}"
-        for before, after in changed
+        for before, after in (one.entries for one in changes)
+        if after is not None
     ]
 
 

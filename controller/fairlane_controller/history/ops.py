@@ -53,7 +53,6 @@ MODULES: dict[str, str] = {
     "table_write": "fairlane_controller.history.standard",
     "loop_put": "fairlane_controller.config.apply",
     "config_note": "fairlane_controller.config.apply",
-    "p4_write": "fairlane_controller.verbs.updates",
     "port_set": "fairlane_controller.config.port_change",
 }
 """Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it.
@@ -96,6 +95,7 @@ async def apply_all(context: Context, requests: Sequence[Request]) -> list[Reque
                 ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code,
                 f"{problem.message}; and a part that was changed before could not be taken back: "
                 + "; ".join(second.message for _, second in left),
+                half_made=True,
             ) from None
     return inverse
 

@@ -29,8 +29,8 @@ from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.changeset import write_plain
-from fairlane_controller.switch.client import PipelineFiles, SwitchClient, entry_key
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.client import PipelineFiles, SwitchClient
+from fairlane_controller.switch.entities import Entries, entity_key
 
 Place = tuple[str, int]
 """(switch, port)."""
@@ -289,5 +289,5 @@ class Program:
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """The values of ports and objects of a switch; `columns` with a `counter` or `reason` are filled by the core."""
         del switch
-        current = {entry_key(entry): entry for table in self.tables for entry in await reading.table(table)}
+        current = {entity_key(entry): entry for table in self.tables for entry in await reading.table(table)}
         return [Row(port) for port in sorted(self.ports_of(reading.switch, current))]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -138,6 +138,21 @@ def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     names = set(tables)
     programs = [*folder_program(named), *loaded_programs()]
     return next((one for one in programs if one.tables and one.missing_table(names) is None), None)
+
+
+def check_owned(written: Iterable[str | None], tables: Iterable[str], where: str) -> None:
+    """LOOP_RUNNING, with the command that changes it, when one of the `written` tables is one that a running loop keeps.
+
+    `tables` are all that the switch has.
+    """
+    program = find_program(tables)
+    kept: Mapping[str, str] = program.loop_tables if program is not None else {}
+    for table in written:
+        if table is not None and table in kept:
+            raise FairlaneError(
+                ErrorCode.LOOP_RUNNING,
+                f"the running control loop keeps the table {table} of {where}: {kept[table]}, or stop the loop first",
+            )
 
 
 def runs_program(name: str, tables: Iterable[str]) -> bool:

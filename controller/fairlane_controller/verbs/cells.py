@@ -4,25 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from finsy import (
     P4CloneSessionEntry,
     P4CounterData,
     P4CounterEntry,
+    P4DirectCounterEntry,
     P4MeterConfig,
     P4MeterEntry,
     P4RegisterEntry,
-    P4TableEntry,
 )
+from finsy.p4entity import P4Entity
 from finsy.p4schema import P4BitsType, P4CounterUnit, P4MeterUnit
-from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.entities import EntityChange, entity_of, identity
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import counted, parse_rate, parse_size
-from fairlane_controller.verbs.context import Change, Context, Data, Step, read_entities
+from fairlane_controller.verbs.context import Context, Data, Step
 from fairlane_controller.verbs.entries import entry_row, entry_text
 from fairlane_controller.verbs.tables import Words, need, usage
 from fairlane_controller.verbs.values import parse_value
@@ -43,8 +45,13 @@ def _index(text: str, what: str, size: int) -> int:
     return _number(text, f"index of {what}", 0, size - 1)
 
 
-def _modify(entity: Any, ctx: Context) -> p4r.Update:
-    return p4r.Update(type=p4r.Update.MODIFY, entity=entity.encode(ctx.schema))
+def _change(ctx: Context, before: P4Entity | None, after: P4Entity | None) -> EntityChange:
+    return EntityChange(*(one and entity_of(one, ctx.schema) for one in (before, after)))
+
+
+def _reset(alias: str, changes: Iterable[EntityChange], key: str, what: str = "cell") -> Step:
+    made = tuple(changes)
+    return Step(f"{alias}: {counted(len(made), what)} set to 0", {key: alias, "written": len(made)}, made)
 
 
 # ---- counters ----------------------------------------------------------------------------------------------------
@@ -75,7 +82,7 @@ async def counter_read(ctx: Context, words: Words) -> Step:
     index = _index(words[1], counter.alias, counter.size) if len(words) > 1 else None
 
     async def read(client: SwitchClient) -> Data:
-        found = await read_entities(client, [P4CounterEntry(counter.alias, index=index)])
+        found = await client.read_entities([P4CounterEntry(counter.alias, index=index)])
         cells = [_cell(e.index, e.data, counter.unit) for e in found if isinstance(e, P4CounterEntry)]
         if index is None:
             cells = [cell for cell in cells if cell["packets"] or cell["bytes"]]
@@ -110,19 +117,6 @@ def _direct_counter(ctx: Context, counter: Any, words: Sequence[str]) -> Step:
     return Step(read=read)
 
 
-async def _write_cells(ctx: Context, counter: Any, cells: dict[int, P4CounterData], said: str) -> Step:
-    entries = await read_entities(ctx.client, [P4CounterEntry(counter.alias, index=i) for i in list(cells)[:1024]])
-    before = {e.index: e.data or P4CounterData() for e in entries if isinstance(e, P4CounterEntry)}
-    changes = tuple(
-        Change(
-            _modify(P4CounterEntry(counter.alias, index=i, data=data), ctx),
-            _modify(P4CounterEntry(counter.alias, index=i, data=before[i]), ctx) if i in before else None,
-        )
-        for i, data in cells.items()
-    )
-    return Step(said, {"counter": counter.alias, "written": len(cells)}, changes)
-
-
 async def counter_write(ctx: Context, words: Words) -> Step:
     """Set a cell."""
     need("counter_write", words, 4, 4)
@@ -130,9 +124,13 @@ async def counter_write(ctx: Context, words: Words) -> Step:
     index = _index(words[1], counter.alias, counter.size)
     top = 2**63 - 1
     packets, counted = _number(words[2], "packets", 0, top), _number(words[3], "bytes", 0, top)
-    data = P4CounterData(byte_count=counted, packet_count=packets)
-    return await _write_cells(
-        ctx, counter, {index: data}, f"{counter.alias}[{index}]: {packets} packets, {counted} bytes"
+    cell = P4CounterEntry(counter.alias, index=index)
+    before = next(iter(await ctx.client.read_entities([cell])), replace(cell, data=P4CounterData()))
+    after = replace(cell, data=P4CounterData(byte_count=counted, packet_count=packets))
+    return Step(
+        f"{counter.alias}[{index}]: {packets} packets, {counted} bytes",
+        {"counter": counter.alias, "written": 1},
+        (_change(ctx, before, after),),
     )
 
 
@@ -141,51 +139,18 @@ async def counter_reset(ctx: Context, words: Words) -> Step:
     need("counter_reset", words, 1, 1)
     counter = _find("counter", words[0], ctx.schema.counters, ctx.schema.direct_counters)
     direct = ctx.schema.direct_counters.get(counter.name)
-    if direct is not None:
-        return await _reset_direct(ctx, direct)
-    found = await read_entities(ctx.client, [P4CounterEntry(counter.alias)])
-    cells = {
-        e.index: e.data
-        for e in found
-        if isinstance(e, P4CounterEntry)
-        and e.index is not None
-        and e.data
-        and (e.data.packet_count or e.data.byte_count)
-    }
-    changes = tuple(
-        Change(
-            _modify(P4CounterEntry(counter.alias, index=i, data=P4CounterData()), ctx),
-            _modify(P4CounterEntry(counter.alias, index=i, data=data), ctx),
-        )
-        for i, data in cells.items()
-    )
-    return Step(
-        f"{counter.alias}: {counted(len(changes), 'cell')} set to 0",
-        {"counter": counter.alias, "written": len(changes)},
-        changes,
-    )
-
-
-async def _reset_direct(ctx: Context, counter: Any) -> Step:
-    table = ctx.schema.tables[counter.direct_table_name]
-    changes: list[Change] = []
-    for entry in await ctx.client.read_table(table.alias, counters=True):
-        if entry.counter_data is None or not (entry.counter_data.packet_count or entry.counter_data.byte_count):
-            continue
-        old, new = _direct_cell(ctx, entry, entry.counter_data), _direct_cell(ctx, entry, P4CounterData())
-        changes.append(Change(new, old))
-    return Step(
-        f"{counter.alias}: {counted(len(changes), 'entry')} set to 0",
-        {"counter": counter.alias, "written": len(changes)},
-        tuple(changes),
-    )
-
-
-def _direct_cell(ctx: Context, entry: P4TableEntry, data: P4CounterData) -> p4r.Update:
-    raw = entry.encode_entry(ctx.schema)
-    key = p4r.TableEntry(table_id=raw.table_id, match=raw.match, priority=raw.priority)
-    cell = p4r.DirectCounterEntry(table_entry=key, data=data.encode())
-    return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(direct_counter_entry=cell))
+    found: list[Any]
+    if direct is None:
+        found = await ctx.client.read_entities([P4CounterEntry(counter.alias)])
+    else:
+        entries = await ctx.client.read_table(ctx.schema.tables[direct.direct_table_name].alias, counters=True)
+        found = [P4DirectCounterEntry(table_entry=identity(one), data=one.counter_data) for one in entries]
+    changes = [
+        _change(ctx, cell, replace(cell, data=P4CounterData()))
+        for cell in found
+        if cell.packet_count or cell.byte_count
+    ]
+    return _reset(counter.alias, changes, "counter", "cell" if direct is None else "entry")
 
 
 # ---- registers ---------------------------------------------------------------------------------------------------
@@ -204,7 +169,7 @@ def _no_registers(client: SwitchClient) -> FairlaneError:
 
 async def _read_cells(client: SwitchClient, register: Any, index: int | None) -> dict[int, Any]:
     try:
-        found = await read_entities(client, [P4RegisterEntry(register.alias, index=index)])
+        found = await client.read_entities([P4RegisterEntry(register.alias, index=index)])
     except FairlaneError as ex:
         if "UNIMPLEMENTED" in ex.message:
             raise _no_registers(client) from None
@@ -242,15 +207,13 @@ async def register_write(ctx: Context, words: Words) -> Step:
     return Step(
         f"{register.alias}[{index}] = {value} (was {before.get(index)})",
         {"register": register.alias, "index": index, "value": value},
-        (_register_change(ctx, register, index, value, before.get(index)),),
+        (_register_change(ctx, register, index, value, before.get(index, 0)),),
     )
 
 
-def _register_change(ctx: Context, register: Any, index: int, value: Any, before: Any) -> Change:
-    def cell(data: Any) -> p4r.Update:
-        return _modify(P4RegisterEntry(register.alias, index=index, data=data), ctx)
-
-    return Change(cell(value), None if before is None else cell(before))
+def _register_change(ctx: Context, register: Any, index: int, value: Any, before: Any) -> EntityChange:
+    old, new = (P4RegisterEntry(register.alias, index=index, data=data) for data in (before, value))
+    return _change(ctx, old, new)
 
 
 async def register_reset(ctx: Context, words: Words) -> Step:
@@ -261,13 +224,9 @@ async def register_reset(ctx: Context, words: Words) -> Step:
         raise FairlaneError(
             ErrorCode.BAD_INPUT, f"register {register.alias} holds no plain numbers: it cannot be reset here"
         )
-    cells = {i: value for i, value in (await _read_cells(ctx.client, register, None)).items() if value}
-    changes = tuple(_register_change(ctx, register, i, 0, value) for i, value in cells.items())
-    return Step(
-        f"{register.alias}: {counted(len(changes), 'cell')} set to 0",
-        {"register": register.alias, "written": len(changes)},
-        changes,
-    )
+    cells = await _read_cells(ctx.client, register, None)
+    changes = (_register_change(ctx, register, index, 0, value) for index, value in cells.items() if value)
+    return _reset(register.alias, changes, "register")
 
 
 # ---- meters ------------------------------------------------------------------------------------------------------
@@ -280,7 +239,7 @@ async def meter_get_rates(ctx: Context, words: Words) -> Step:
     index = _index(words[1], meter.alias, meter.size) if len(words) > 1 else None
 
     async def read(client: SwitchClient) -> Data:
-        found = await read_entities(client, [P4MeterEntry(meter.alias, index=index)])
+        found = await client.read_entities([P4MeterEntry(meter.alias, index=index)])
         cells = [_meter_cell(e.index, e.config) for e in found if isinstance(e, P4MeterEntry)]
         if index is None:
             cells = [cell for cell in cells if cell["cir"] is not None]
@@ -308,26 +267,13 @@ async def meter_set_rates(ctx: Context, words: Words) -> Step:
     (cir, cburst), (pir, pburst) = (parse_meter_rate(word, unit) for word in words[2:])
     if pir < cir:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"the peak rate {words[3]} is below the committed rate {words[2]}")
-    found = await read_entities(ctx.client, [P4MeterEntry(meter.alias, index=index)])
-    before = next((e.config for e in found if isinstance(e, P4MeterEntry)), None)
+    cell = P4MeterEntry(meter.alias, index=index)
+    before = next(iter(await ctx.client.read_entities([cell])), cell)
     config = P4MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst)
     return Step(
         f"{meter.alias}[{index}]: {cir} {unit}/s, burst {cburst}; peak {pir} {unit}/s, burst {pburst}",
-        {
-            "meter": meter.alias,
-            "index": index,
-            "cir": cir,
-            "cburst": cburst,
-            "pir": pir,
-            "pburst": pburst,
-            "unit": unit,
-        },
-        (
-            Change(
-                _modify(P4MeterEntry(meter.alias, index=index, config=config), ctx),
-                _modify(P4MeterEntry(meter.alias, index=index, config=before), ctx),
-            ),
-        ),
+        {"meter": meter.alias, **_meter_cell(index, config), "unit": unit},
+        (_change(ctx, before, replace(cell, config=config)),),
     )
 
 
@@ -362,30 +308,18 @@ async def mirroring_add(ctx: Context, words: Words) -> Step:
     need("mirroring_add", words, 2, 2)
     session, port = _session(words[0]), _number(words[1], "port", 1, 511)
     entry = P4CloneSessionEntry(session_id=session, replicas=(port,))
-    raw = entry.encode(ctx.schema)
     return Step(
-        f"clone session {session}: port {port}",
-        {"session": session, "port": port},
-        (Change(p4r.Update(type=p4r.Update.INSERT, entity=raw), p4r.Update(type=p4r.Update.DELETE, entity=raw)),),
+        f"clone session {session}: port {port}", {"session": session, "port": port}, (_change(ctx, None, entry),)
     )
-
-
-async def _read_session(ctx: Context, session: int) -> P4CloneSessionEntry | None:
-    found = await read_entities(ctx.client, [P4CloneSessionEntry(session_id=session)])
-    return next((e for e in found if isinstance(e, P4CloneSessionEntry)), None)
 
 
 async def mirroring_delete(ctx: Context, words: Words) -> Step:
     """DELETE of a session."""
     need("mirroring_delete", words, 1, 1)
     session = _session(words[0])
-    held = await _read_session(ctx, session)
-    raw = (held or P4CloneSessionEntry(session_id=session)).encode(ctx.schema)
-    return Step(
-        f"clone session {session}: deleted",
-        {"session": session, "deleted": True},
-        (Change(p4r.Update(type=p4r.Update.DELETE, entity=raw), p4r.Update(type=p4r.Update.INSERT, entity=raw)),),
-    )
+    entry = P4CloneSessionEntry(session_id=session)
+    held = next(iter(await ctx.client.read_entities([entry])), entry)
+    return Step(f"clone session {session}: deleted", {"session": session, "deleted": True}, (_change(ctx, held, None),))
 
 
 async def mirroring_get(_ctx: Context, words: Words) -> Step:
@@ -394,7 +328,7 @@ async def mirroring_get(_ctx: Context, words: Words) -> Step:
     session = _session(words[0])
 
     async def read(client: SwitchClient) -> Data:
-        found = await read_entities(client, [P4CloneSessionEntry(session_id=session)])
+        found = await client.read_entities([P4CloneSessionEntry(session_id=session)])
         ports = [e.replicas_str() for e in found if isinstance(e, P4CloneSessionEntry)]
         return {"session": session, "ports": ports[0] if ports else None}
 

@@ -4,22 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from finsy import P4CounterData, P4TableEntry
 from finsy.p4schema import P4Table
-from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.entities import entity_key, identity
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME
-from fairlane_controller.verbs.context import Change, Context, Data, Step, read_entities
+from fairlane_controller.verbs.context import Context, Data, Step
 from fairlane_controller.verbs.entries import (
     entry_row,
     entry_text,
-    key_of,
     needs_priority,
     parse_action,
     parse_keys,
@@ -153,11 +153,11 @@ async def read_default(client: SwitchClient, table: P4Table) -> P4TableEntry | N
     if table.direct_counter is not None:
         pattern.counter_data = P4CounterData()
     try:
-        found = await read_entities(client, [pattern])
+        found = await client.read_entities([pattern])
     except FairlaneError as ex:
         if ex.code is not ErrorCode.REFUSED or table.direct_counter is None:
             raise
-        found = await read_entities(client, [P4TableEntry(table.alias, is_default_action=True)])
+        found = await client.read_entities([P4TableEntry(table.alias, is_default_action=True)])
     return next((e for e in found if isinstance(e, P4TableEntry) and e.is_default_action), None)
 
 
@@ -171,23 +171,14 @@ def _writable(ctx: Context, name: str) -> P4Table:
     return table
 
 
-def _encoded(ctx: Context, entry: P4TableEntry) -> p4r.TableEntry:
-    try:
-        return entry.encode_entry(ctx.schema)
-    except (ValueError, KeyError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, str(ex)) from None
-
-
-def update(kind: p4r.Update.Type.ValueType, entry: p4r.TableEntry) -> p4r.Update:
-    """An update of a table entry; a deletion has its key only."""
-    if kind == p4r.Update.DELETE:
-        entry = p4r.TableEntry(table_id=entry.table_id, match=entry.match, priority=entry.priority)
-    return p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry))
-
-
-def _text(ctx: Context, entry: p4r.TableEntry) -> tuple[str, Data]:
-    row = entry_row(P4TableEntry.decode_entry(entry, ctx.schema), ctx.schema)
+def _text(ctx: Context, entry: P4TableEntry) -> tuple[str, Data]:
+    row = entry_row(entry, ctx.schema)
     return entry_text(row), row
+
+
+def _entry(ctx: Context, table: P4Table, **parts: Any) -> P4TableEntry:
+    """An entry as the switch would return it."""
+    return ctx.client.canonical(P4TableEntry(table.alias, **parts))
 
 
 def _arrow(verb: str, words: Words) -> tuple[list[str], list[str]]:
@@ -219,7 +210,7 @@ async def table_add(ctx: Context, words: Words) -> Step:
     match = parse_keys(table, before)
     arguments, priority = _arguments(table, after)
     action = parse_action(table, action_name, arguments)
-    entry = _encoded(ctx, P4TableEntry(table.alias, match=match or None, action=action, priority=priority))
+    entry = _entry(ctx, table, match=match or None, action=action, priority=priority)
     text, row = _text(ctx, entry)
     held = await ctx.read_entry(entry)
     if held is not None:
@@ -227,13 +218,13 @@ async def table_add(ctx: Context, words: Words) -> Step:
             ErrorCode.REFUSED,
             f"table {table.alias} holds this entry already: {_text(ctx, held)[0]}; table_modify changes it",
         )
-    ctx.put(entry)
+    change = ctx.change(None, entry)
     handle = ctx.give_handle(table.name, entry)
     name = short_table(ctx.schema, table)
     return Step(
         f"{name}: added {text}, handle {handle}",
         {"table": name, "added": row, "handle": handle},
-        (Change(update(p4r.Update.INSERT, entry), update(p4r.Update.DELETE, entry)),),
+        (change,),
     )
 
 
@@ -252,27 +243,21 @@ async def table_modify(ctx: Context, words: Words) -> Step:
     note = ""
     if named is not None:
         arguments = rest[2:] if arrow == 1 else rest[1:]
-        key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+        key = identity(named)
         note = await _also_a_key(ctx, table, rest[0], key) if arrow == 1 else ""
     else:
         before, after = _arrow("table_modify", rest)
         arguments, priority = _arguments(table, after)
-        pattern = P4TableEntry(table.alias, match=parse_keys(table, before) or None, priority=priority)
-        key = _encoded(ctx, pattern)
+        key = _entry(ctx, table, match=parse_keys(table, before) or None, priority=priority)
     action = parse_action(table, words[1], arguments)
     held = await _require_entry(ctx, table, key)
-    entry = p4r.TableEntry()
-    entry.CopyFrom(held)
-    entry.ClearField("counter_data")
-    entry.ClearField("action")
-    entry.action.CopyFrom(action.encode_table_action(table))
-    ctx.put(entry)
+    entry = ctx.client.canonical(replace(held, action=action, counter_data=None))
     text, row = _text(ctx, entry)
     name = short_table(ctx.schema, table)
     return Step(
         f"{name}: changed {text} (was {_text(ctx, held)[0].split(' => ')[1]}){_append_note(note)}",
         {"table": name, "changed": row, **_noted(note)},
-        (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, held)),),
+        (ctx.change(held, entry),),
     )
 
 
@@ -290,15 +275,15 @@ def _has_priority(table: P4Table, action_name: str, words: list[str]) -> bool:
     return len(words) == len(list(table.actions[full].params)) + 1
 
 
-async def _also_a_key(ctx: Context, table: P4Table, word: str, named: p4r.TableEntry) -> str:
+async def _also_a_key(ctx: Context, table: P4Table, word: str, named: P4TableEntry) -> str:
     """What is said of a lone number that is a handle of this script, and the key of another entry too; else nothing."""
     if len(table.match_fields) != 1 or needs_priority(table):
         return ""
     try:
-        key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, [word]) or None))
+        key = _entry(ctx, table, match=parse_keys(table, [word]) or None)
     except FairlaneError:  # this key cannot have such a value
         return ""
-    if key_of(key) == key_of(named) or await ctx.read_entry(key) is None:
+    if entity_key(key) == entity_key(named) or await ctx.read_entry(key) is None:
         return ""
     (field,) = table.match_fields
     return (
@@ -314,12 +299,12 @@ def _noted(note: str) -> Data:
     return {"note": note} if note else {}
 
 
-async def _require_entry(ctx: Context, table: P4Table, key: p4r.TableEntry) -> p4r.TableEntry:
+async def _require_entry(ctx: Context, table: P4Table, key: P4TableEntry) -> P4TableEntry:
     held = await ctx.read_entry(key)
     if held is None:
         count = len(await ctx.entries(table))
-        row = entry_row(P4TableEntry.decode_entry(key, ctx.schema), ctx.schema)
-        said = entry_text(row).split(" => ", maxsplit=1)[0]
+        text, row = _text(ctx, key)
+        said = text.split(" => ", maxsplit=1)[0]
         priority = "" if row["priority"] is None else f" of priority {row['priority']}"
         raise FairlaneError(
             ErrorCode.REFUSED,
@@ -340,14 +325,14 @@ async def table_delete(ctx: Context, words: Words) -> Step:
     named = ctx.find_by_handle(table.name, rest[0]) if len(rest) == 1 else None
     note = ""
     if named is not None:
-        key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+        key = identity(named)
         note = await _also_a_key(ctx, table, rest[0], key)
     else:
         expected = len(table.match_fields) + needs_priority(table)
         if len(rest) == 1 and expected > 1 and rest[0].isdecimal():
             raise _no_handle("table_delete", rest[0])
         priority = parse_priority(rest.pop() if len(rest) == expected else None, table) if needs_priority(table) else 0
-        key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, rest) or None, priority=priority))
+        key = _entry(ctx, table, match=parse_keys(table, rest) or None, priority=priority)
     held = await _require_entry(ctx, table, key)
     said = f"{short_table(ctx.schema, table)}: deleted {_text(ctx, held)[0]}{_append_note(note)}"
     return _deleted(ctx, table, [held], said, note)
@@ -361,18 +346,11 @@ async def table_clear(ctx: Context, words: Words) -> Step:
     return _deleted(ctx, table, entries, f"{short_table(ctx.schema, table)}: deleted {counted(len(entries), 'entry')}")
 
 
-def _deleted(ctx: Context, table: P4Table, entries: list[p4r.TableEntry], said: str, note: str = "") -> Step:
-    changes: list[Change] = []
+def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], said: str, note: str = "") -> Step:
+    changes = tuple(ctx.change(entry, None) for entry in entries)
     for entry in entries:
-        again = p4r.TableEntry()
-        again.CopyFrom(entry)
-        for what in ("counter_data", "time_since_last_hit", "meter_counter_data"):
-            again.ClearField(what)
-        changes.append(Change(update(p4r.Update.DELETE, entry), update(p4r.Update.INSERT, again)))
-        ctx.drop(entry)
         ctx.take_handle(table.name, entry)
-    data = {"table": short_table(ctx.schema, table), "deleted": len(entries), **_noted(note)}
-    return Step(said, data, tuple(changes))
+    return Step(said, {"table": short_table(ctx.schema, table), "deleted": len(entries), **_noted(note)}, changes)
 
 
 async def table_set_default(ctx: Context, words: Words) -> Step:
@@ -381,38 +359,27 @@ async def table_set_default(ctx: Context, words: Words) -> Step:
     table = table_of(ctx.schema, words[0])
     rest = [word for position, word in enumerate(words[2:]) if not (position == 0 and word in ("=>", "to"))]
     action = parse_action(table, words[1], rest, default=True)
-    return await _default(ctx, table, P4TableEntry(table.alias, action=action, is_default_action=True))
+    return await _default(ctx, table, _entry(ctx, table, action=action, is_default_action=True))
 
 
 async def table_reset_default(ctx: Context, words: Words) -> Step:
     """MODIFY of the default to nothing: the program's own."""
     need("table_reset_default", words, 1, 1)
     table = table_of(ctx.schema, words[0])
-    return await _default(ctx, table, P4TableEntry(table.alias, is_default_action=True))
+    return await _default(ctx, table, _entry(ctx, table, is_default_action=True))
 
 
-async def _default(ctx: Context, table: P4Table, new: P4TableEntry) -> Step:
+async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Step:
     if table.const_default_action is not None:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
             f"the default action of table {table.alias} is constant: {table.const_default_action.alias}",
         )
-    entry = _encoded(ctx, new)
     held = await ctx.read_entry(entry)
-    if held is None:
-        held = p4r.TableEntry(table_id=table.id, is_default_action=True)
-    old = p4r.TableEntry(table_id=table.id, is_default_action=True)
-    if held.HasField("action"):
-        old.action.CopyFrom(held.action)
-    ctx.put(entry)
+    old = replace(identity(entry), action=held and held.action)
     name = short_table(ctx.schema, table)
-    if entry.HasField("action"):
+    said, row = f"{name}: the default is the program's own again", None
+    if entry.action is not None:
         text, row = _text(ctx, entry)
         said = f"{name}: {text}"
-    else:
-        said, row = f"{name}: the default is the program's own again", {}
-    return Step(
-        said,
-        {"table": name, "default": row or None},
-        (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, old)),),
-    )
+    return Step(said, {"table": name, "default": row}, (ctx.change(old, entry),))
