@@ -18,7 +18,7 @@ from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
-from fairlane_controller.switch.entities import EntityChange, Entries
+from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_change
 from fairlane_controller.units import format_rate
@@ -62,8 +62,6 @@ class SwitchDiff:
     "What is to be remembered, by the program's keys."
     ports: dict[int, Plain] = field(default_factory=lambda: dict[int, Plain]())
     "Settings of ports that differ, with the file's keys, by port."
-    entries_before: list[Plain] = field(default_factory=lambda: list[Plain]())
-    "Entries of ports whose queue changes, as they are: a change of the queue takes them along."
     schema: P4Schema | None = None
 
 
@@ -133,11 +131,9 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pa
         ):
             continue
         for key in entries_by_key(client, program.entries(part.states[place], ports[port])):
-            if key in current and key in wanted:
-                before = plain_change(EntityChange(current[key], current[key]))
-                found.entries_before.append(before)
-                if not difference({key: current[key]}, {key: wanted[key]}):
-                    found.updates.append(before)  # there is none now, but the change of the queue would make one
+            if key in current and same_entity(current[key], wanted.get(key)):
+                # There is no difference now, but the change of the queue would make one.
+                found.updates.append(plain_change(EntityChange(current[key], current[key])))
 
 
 async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Row | None]:
