@@ -23,6 +23,7 @@ from fairlane_controller.verbs.entries import (
 )
 from fairlane_controller.verbs.script import handler_of, read_lines
 from fairlane_controller.verbs.values import format_match, format_value, parse_match, parse_value
+from fairlane_controller.verbs.words import arguments
 from finsy import P4Schema, P4TableEntry
 from finsy.p4schema import P4MatchType
 
@@ -225,6 +226,27 @@ def test_verbs_that_are_none(verb: str, message: str) -> None:
     with pytest.raises(FairlaneError) as caught:
         handler_of(verb)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["show_tables x", "table_info", "table_add t", "table_modify lpm_table drop", "table_delete lpm_table", "counter_write c 1 2", "counter_read c 1 2", "mirroring_add 5"],
+)  # fmt: skip
+def test_too_few_or_too_many_words_get_the_usage(schema: P4Schema, line: str) -> None:
+    verb, *words = line.split()
+    with pytest.raises(FairlaneError, match=f"{verb} does not take {len(words)} words?; usage: {verb}"):
+        arguments(verb, words, schema)
+
+
+def test_words_become_what_the_p4info_has(schema: P4Schema) -> None:
+    counter, index, *rest = arguments("counter_write", ["port_counter", "3", "5", "6"], schema)
+    assert (counter.alias, index, rest) == ("port_counter", 3, ["5", "6"])
+    (direct,) = arguments("counter_reset", ["exact_counter"], schema)
+    assert direct.alias == "exact_counter"
+    with pytest.raises(FairlaneError, match="unknown counter 'exact_counter'"):
+        arguments("counter_write", ["exact_counter", "3", "5", "6"], schema)
+    with pytest.raises(FairlaneError, match="index of port_meter 16 is out of range: it must be between 0 and 15"):
+        arguments("meter_get_rates", ["port_meter", "16"], schema)
 
 
 def test_what_may_come_next(schema: P4Schema) -> None:

@@ -30,7 +30,7 @@ class Step:
     data: Data = field(default_factory=dict[str, Any])
     "The same as plain data."
     changes: tuple[EntityChange, ...] = ()
-    read: Callable[[SwitchClient], Awaitable[Data]] | None = None
+    read: Callable[[], Awaitable[Data]] | None = None
 
 
 class Context:

@@ -26,10 +26,12 @@ from fairlane_controller.units import counted
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
 from fairlane_controller.verbs.context import Context, Data, Step
+from fairlane_controller.verbs.words import arguments
 
 MAX_REPORTED_ERRORS = 8
 
-Handler = Callable[[Context, Sequence[str]], Awaitable[Step]]
+Handler = Callable[..., Awaitable[Step]]
+"""Takes a Context and what `words.arguments` makes of the words."""
 
 
 def handler_of(verb: str) -> Handler:
@@ -166,7 +168,8 @@ class Session:
         failed: list[Outcome] = []
         for line in lines:
             try:
-                step = await handler_of(line.verb)(self.context, line.words[1:])
+                handler = handler_of(line.verb)
+                step = await handler(self.context, *arguments(line.verb, line.words[1:], self.context.schema))
                 if self._through_loop and step.changes:
                     written = {table_of(one.entity, self.context.schema) for one in step.changes}
                     check_owned(written, self._client.table_names(), self.endpoint.name)
@@ -218,7 +221,7 @@ class Session:
             await self._flush(waiting, report_outcome, keep_going)
             waiting = []
             try:
-                report_outcome(Outcome(each.line, data=await each.step.read(self._client)))
+                report_outcome(Outcome(each.line, data=await each.step.read()))
             except FairlaneError as ex:
                 problem = self._located(ex, each.line)
                 if not keep_going:
@@ -229,7 +232,7 @@ class Session:
 
     async def _dry(self, each: Planned) -> Outcome:
         if each.step.read is not None:
-            return Outcome(each.line, data=await each.step.read(self._client))
+            return Outcome(each.line, data=await each.step.read())
         return Outcome(
             each.line, f"would write {len(each.step.changes)}: {each.step.said}", {**each.step.data, "dry_run": True}
         )

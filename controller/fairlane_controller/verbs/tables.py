@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of tables: each takes the words of a line and gives the step that it is."""
+"""The verbs of tables: each takes the words of a line (`words.py`) and gives the step that it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import entity_key, identity
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import counted
-from fairlane_controller.verbs.catalog import BY_NAME
 from fairlane_controller.verbs.context import Context, Data, Step
 from fairlane_controller.verbs.entries import (
     entry_row,
@@ -26,22 +25,8 @@ from fairlane_controller.verbs.entries import (
     parse_priority,
     short_table,
     split_arrow,
-    table_of,
 )
-
-Words = Sequence[str]
-
-
-def usage(verb: str, why: str) -> FairlaneError:
-    """BAD_INPUT with how the verb is used."""
-    return FairlaneError(ErrorCode.BAD_INPUT, f"{why}; usage: {BY_NAME[verb].usage}")
-
-
-def need(verb: str, words: Words, low: int, high: int | None = None) -> None:
-    """BAD_INPUT unless there are `low` to `high` words (None: no end)."""
-    if len(words) < low or (high is not None and len(words) > high):
-        raise usage(verb, f"{verb} does not take {counted(len(words), 'word')}")
-
+from fairlane_controller.verbs.words import usage
 
 # ---- reads -------------------------------------------------------------------------------------------------------
 
@@ -79,64 +64,53 @@ def action_data(action: Any) -> Data:
 
 
 def _now(data: Data) -> Step:
-    async def read(_client: SwitchClient) -> Data:
+    async def read() -> Data:
         return data
 
     return Step(read=read)
 
 
-async def show_tables(ctx: Context, words: Words) -> Step:
+async def show_tables(ctx: Context) -> Step:
     """All tables."""
-    need("show_tables", words, 0, 0)
     return _now({"tables": [table_data(ctx, table) for table in sorted(ctx.schema.tables, key=lambda t: t.name)]})
 
 
-async def show_actions(ctx: Context, words: Words) -> Step:
+async def show_actions(ctx: Context, action: Any = None) -> Step:
     """All actions, or one."""
-    need("show_actions", words, 0, 1)
-    chosen = sorted(ctx.schema.actions, key=lambda a: a.name)
-    if words:
-        full = resolve_name("action", words[0], [a.name for a in chosen])
-        chosen = [a for a in chosen if a.name == full]
-    return _now({"actions": [action_data(action) for action in chosen]})
+    chosen = sorted(ctx.schema.actions, key=lambda a: a.name) if action is None else [action]
+    return _now({"actions": [action_data(one) for one in chosen]})
 
 
-async def table_info(ctx: Context, words: Words) -> Step:
+async def table_info(ctx: Context, table: P4Table) -> Step:
     """One table."""
-    need("table_info", words, 1, 1)
-    return _now({"tables": [table_data(ctx, table_of(ctx.schema, words[0]))]})
+    return _now({"tables": [table_data(ctx, table)]})
 
 
-async def table_show_actions(ctx: Context, words: Words) -> Step:
+async def table_show_actions(_ctx: Context, table: P4Table) -> Step:
     """The actions of one table."""
-    need("table_show_actions", words, 1, 1)
-    return _now({"actions": [action_data(action) for action in table_of(ctx.schema, words[0]).actions]})
+    return _now({"actions": [action_data(action) for action in table.actions]})
 
 
-async def table_num_entries(ctx: Context, words: Words) -> Step:
+async def table_num_entries(ctx: Context, table: P4Table) -> Step:
     """How many entries."""
-    need("table_num_entries", words, 1, 1)
-    table = table_of(ctx.schema, words[0])
 
-    async def read(client: SwitchClient) -> Data:
+    async def read() -> Data:
         return {
             "table": short_table(ctx.schema, table),
-            "entries": len(await client.read_table(table.alias)),
+            "entries": len(await ctx.client.read_table(table.alias)),
             "size": table.size,
         }
 
     return Step(read=read)
 
 
-async def table_dump(ctx: Context, words: Words) -> Step:
+async def table_dump(ctx: Context, table: P4Table) -> Step:
     """Entries and default."""
-    need("table_dump", words, 1, 1)
-    table = table_of(ctx.schema, words[0])
 
-    async def read(client: SwitchClient) -> Data:
-        entries = await client.read_table(table.alias, counters=table.direct_counter is not None)
+    async def read() -> Data:
+        entries = await ctx.client.read_table(table.alias, counters=table.direct_counter is not None)
         rows = [entry_row(entry, ctx.schema) for entry in entries]
-        default = await read_default(client, table)
+        default = await read_default(ctx.client, table)
         return {
             "table": short_table(ctx.schema, table),
             "keys": [field.alias for field in table.match_fields],
@@ -164,11 +138,9 @@ async def read_default(client: SwitchClient, table: P4Table) -> P4TableEntry | N
 # ---- writes ------------------------------------------------------------------------------------------------------
 
 
-def _writable(ctx: Context, name: str) -> P4Table:
-    table = table_of(ctx.schema, name)
+def _need_writable(table: P4Table) -> None:
     if table.is_const:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"table {table.alias} is constant: the program alone fills it")
-    return table
 
 
 def _text(ctx: Context, entry: P4TableEntry) -> tuple[str, Data]:
@@ -181,7 +153,7 @@ def _entry(ctx: Context, table: P4Table, **parts: Any) -> P4TableEntry:
     return ctx.client.canonical(P4TableEntry(table.alias, **parts))
 
 
-def _arrow(verb: str, words: Words) -> tuple[list[str], list[str]]:
+def _arrow(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
     before, after = split_arrow(words)
     if after is not None:
         return before, after
@@ -201,12 +173,11 @@ def _arguments(table: P4Table, words: list[str]) -> tuple[list[str], int]:
     return words[:-1], priority
 
 
-async def table_add(ctx: Context, words: Words) -> Step:
+async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str) -> Step:
     """INSERT."""
-    need("table_add", words, 2)
-    table = _writable(ctx, words[0])
-    before, after = _arrow("table_add", words[2:])
-    action_name = resolve_name("action", words[1], [a.name for a in table.actions], f"table {table.alias}")
+    _need_writable(table)
+    before, after = _arrow("table_add", words)
+    action_name = resolve_name("action", action_name, [a.name for a in table.actions], f"table {table.alias}")
     match = parse_keys(table, before)
     arguments, priority = _arguments(table, after)
     action = parse_action(table, action_name, arguments)
@@ -228,17 +199,16 @@ async def table_add(ctx: Context, words: Words) -> Step:
     )
 
 
-async def table_modify(ctx: Context, words: Words) -> Step:
+async def table_modify(ctx: Context, table: P4Table, action_name: str, *words: str) -> Step:
     """MODIFY, of the entry with this match or handle."""
-    need("table_modify", words, 3)
-    table = _writable(ctx, words[0])
-    rest = list(words[2:])
+    _need_writable(table)
+    rest = list(words)
     arrow = next((position for position, word in enumerate(rest) if word in ("=>", "to")), None)
     # One word before the arrow, or no arrow at all: that word may be a handle.
     named = ctx.find_by_handle(table.name, rest[0]) if arrow in (None, 1) else None
     if named is None and arrow is None and rest[0].isdecimal():
         raise _no_handle("table_modify", rest[0])
-    if named is not None and arrow == 1 and _has_priority(table, words[1], rest[2:]):
+    if named is not None and arrow == 1 and _has_priority(table, action_name, rest[2:]):
         named = None  # behind a handle there are arguments only
     note = ""
     if named is not None:
@@ -249,7 +219,7 @@ async def table_modify(ctx: Context, words: Words) -> Step:
         before, after = _arrow("table_modify", rest)
         arguments, priority = _arguments(table, after)
         key = _entry(ctx, table, match=parse_keys(table, before) or None, priority=priority)
-    action = parse_action(table, words[1], arguments)
+    action = parse_action(table, action_name, arguments)
     held = await _require_entry(ctx, table, key)
     entry = ctx.client.canonical(replace(held, action=action, counter_data=None))
     text, row = _text(ctx, entry)
@@ -317,11 +287,10 @@ async def _require_entry(ctx: Context, table: P4Table, key: P4TableEntry) -> P4T
     return held
 
 
-async def table_delete(ctx: Context, words: Words) -> Step:
+async def table_delete(ctx: Context, table: P4Table, *words: str) -> Step:
     """DELETE, of the entry with this match or handle."""
-    need("table_delete", words, 2)
-    table = _writable(ctx, words[0])
-    rest = list(words[1:])
+    _need_writable(table)
+    rest = list(words)
     named = ctx.find_by_handle(table.name, rest[0]) if len(rest) == 1 else None
     note = ""
     if named is not None:
@@ -338,10 +307,9 @@ async def table_delete(ctx: Context, words: Words) -> Step:
     return _deleted(ctx, table, [held], said, note)
 
 
-async def table_clear(ctx: Context, words: Words) -> Step:
+async def table_clear(ctx: Context, table: P4Table) -> Step:
     """DELETE of every entry that is not the program's own."""
-    need("table_clear", words, 1, 1)
-    table = _writable(ctx, words[0])
+    _need_writable(table)
     entries = [entry for entry in await ctx.entries(table) if not entry.is_const]
     return _deleted(ctx, table, entries, f"{short_table(ctx.schema, table)}: deleted {counted(len(entries), 'entry')}")
 
@@ -353,19 +321,14 @@ def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], said: st
     return Step(said, {"table": short_table(ctx.schema, table), "deleted": len(entries), **_noted(note)}, changes)
 
 
-async def table_set_default(ctx: Context, words: Words) -> Step:
+async def table_set_default(ctx: Context, table: P4Table, action_name: str, *words: str) -> Step:
     """MODIFY of the default."""
-    need("table_set_default", words, 2)
-    table = table_of(ctx.schema, words[0])
-    rest = [word for position, word in enumerate(words[2:]) if not (position == 0 and word in ("=>", "to"))]
-    action = parse_action(table, words[1], rest, default=True)
+    action = parse_action(table, action_name, words[words[:1] in (("=>",), ("to",)) :], default=True)
     return await _default(ctx, table, _entry(ctx, table, action=action, is_default_action=True))
 
 
-async def table_reset_default(ctx: Context, words: Words) -> Step:
+async def table_reset_default(ctx: Context, table: P4Table) -> Step:
     """MODIFY of the default to nothing: the program's own."""
-    need("table_reset_default", words, 1, 1)
-    table = table_of(ctx.schema, words[0])
     return await _default(ctx, table, _entry(ctx, table, is_default_action=True))
 
 
