@@ -109,7 +109,7 @@ def _sentences(request: dict[str, Any], run: RunState) -> list[str]:
             for place, settings in remembered.items():
                 said.append(f"{switch}: the settings of {place} become: {_values(settings)}")
             return said
-        case "port_set":
+        case "port_put":
             return [f"{switch}:{request['port']} is set to: {describe(PortChange.from_values(request['change']))}"]
         case "loop_put":
             return [f"the loop's options become: {_values(request['loop'])}"]

@@ -49,7 +49,7 @@ async def plan_port(
         before = find_port(await ports.ports(), port, endpoint)
         told = await ports.set_port(port, change, dry_run=True)
     writes, sentences = await _program_change(context, endpoint, port, change)
-    request: Request = {"op": "port_set", "switch": switch, "port": port, "change": change.values_by_name}
+    request: Request = {"op": "port_put", "switch": switch, "port": port, "change": change.values_by_name}
     if packet_bytes is not None:
         request["packet_bytes"] = packet_bytes
     note = "" if change.queues is None else "queues that were added stay: a switch that runs cannot take one away"
@@ -122,8 +122,8 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-async def apply_port_set(context: Context, request: Request) -> list[Request]:
-    """`{"op": "port_set", "switch", "port", "change": {…}}`, the names of `PortChange`: the port alone, and what the run state says of it."""
+async def put_port(context: Context, request: Request) -> list[Request]:
+    """`{"op": "port_put", "switch", "port", "change": {…}}`, the names of `PortChange`: the port alone, and what the run state says of it."""
     switch, port, change = str(request["switch"]), int(request["port"]), PortChange.from_values(request["change"])
     endpoint = context.endpoint(switch)
     async with open_ports(endpoint, context.run, packet_bytes=request.get("packet_bytes")) as ports:
@@ -152,4 +152,4 @@ async def _put_back(ports: PortsClient, where: str, port: int, inverse: PortChan
     return f"{where} has its old values again"
 
 
-register("port_set", apply_port_set)
+register("port_put", put_port)

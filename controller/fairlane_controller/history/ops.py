@@ -70,7 +70,7 @@ MODULES: dict[str, str] = {
     "table_write": "fairlane_controller.history.standard",
     "loop_put": "fairlane_controller.config.apply",
     "config_note": "fairlane_controller.config.apply",
-    "port_set": "fairlane_controller.config.port_change",
+    "port_put": "fairlane_controller.config.port_change",
 }
 """Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it.
 Programs have requests of their own (`Program.undo_requests`)."""
