@@ -58,10 +58,12 @@ _EXIT_CODES = {
 class FairlaneError(Exception):
     """What went wrong, where, and what is allowed, in one sentence for people and one code for programs."""
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    def __init__(self, code: ErrorCode, message: str, *, half_made: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.half_made = half_made
+        "A part of a change is made and could not be taken back: the next change begins with that."
 
     @property
     def exit_code(self) -> int:

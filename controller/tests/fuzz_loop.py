@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import socket
@@ -27,9 +26,7 @@ from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_RE
 from fairlane_controller.programs.qthresh.table_write import settings_of
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
-from fairlane_controller.verbs.updates import from_text
 from finsy import P4Schema
-from finsy.proto import p4r
 from fuzz_tools import documents, explore, readable, texts
 from live_switch import COMPILED, LiveSwitch
 
@@ -41,7 +38,7 @@ UPDATE = {
     "action": "forward",
     "args": {"dst_mac": "08:00:00:00:01:11", "port": 1},
 }
-RAW = base64.b64encode(p4r.Update(type=p4r.Update.INSERT).SerializeToString()).decode()
+RAW = {"update": "modify", "entity": "counter_entry", "text": "counter_entry { counter_id: 3 index { index: 1 } }"}
 VC = {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 3}]}
 GOOD: tuple[dict[str, Any], ...] = (
     {"op": "status"},
@@ -52,7 +49,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "scheme_set", **PLACE, "scheme": "drop_tail"},
     {"op": "policies", "change": {"op": "threshold_set", "packets": 9}, "switches": ["s1"], "port": 3, "every": False},
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "settings": {"3/0": {"weight": 2.0}}},
-    {"op": "p4_write", "switch": "s1", "updates": [RAW]},
+    {"op": "table_write", "switch": "s1", "updates": [RAW], "each": True},
     {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},
     {"op": "result", "of": "0123456789abcdef"},
     {"op": "loop_options"},
@@ -104,8 +101,6 @@ def explore_requests(examples: int, seed: int) -> None:
                     for settings in cast("dict[str, Any]", request.get("settings") or {}).values():
                         settings_of(settings)
                     plain_updates(updates_of(request["updates"]), schema)
-                case "p4_write":
-                    from_text(request["updates"])
                 case "flow_weights":
                     WeightRules.parse(request["rules"])
                 case "loop_put":

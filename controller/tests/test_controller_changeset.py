@@ -18,18 +18,19 @@ from fairlane_controller.programs.gfr.deploy import make_plan
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.state.store import Store
-from fairlane_controller.switch.changeset import ChangeSet, apply, entry_changes
-from fairlane_controller.switch.client import SwitchClient, entry_key, same_entry
-from fairlane_controller.switch.difference import EntryChange, difference, read_entries
+from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes, put_entries
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import difference, read_entries
+from fairlane_controller.switch.entities import EntityChange, entity_key, same_entity
 from fairlane_controller.verbs.context import Context
-from finsy import P4ClientError, P4MeterConfig, P4TableAction, P4TableEntry
+from finsy import P4ClientError, P4MeterConfig, P4TableAction
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
 from live_switch import LiveSwitch
 
 
 async def write(
-    switches: list[MemorySwitch], make: Callable[[SwitchClient], list[EntryChange]], **options: Any
+    switches: list[MemorySwitch], make: Callable[[SwitchClient], list[EntityChange]], **options: Any
 ) -> ChangeSet:
     """The same change on each switch."""
     client_of = clients_of(*switches)
@@ -40,10 +41,10 @@ async def write(
     return change
 
 
-def whole_plan(client: SwitchClient) -> list[EntryChange]:
+def whole_plan(client: SwitchClient) -> list[EntityChange]:
     """All entries of a configuration, on an empty switch."""
     plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
-    return [EntryChange(None, client.canonical(entry)) for entry in plan.entries("s1")]
+    return [EntityChange(None, client.canonical(entry)) for entry in plan.entries("s1")]
 
 
 async def test_a_refusal_in_the_middle_of_a_batch_brings_all_switches_back() -> None:
@@ -101,7 +102,7 @@ async def test_what_cannot_be_kept_is_taken_back_and_the_inverse_goes_back_and_f
     async def put(updates: list[dict[str, Any]]) -> None:
         async with clients_of(one)("s1") as client:
             current = await read_entries(client, program.TABLES)
-            await apply(ChangeSet({"s1": entry_changes(client, current, updates)}), {"s1": client})
+            await apply(ChangeSet({"s1": entity_changes(client, current, updates)}), {"s1": client})
 
     for updates, wanted in ((change.inverse.updates("s1"), {}), (change.updates("s1"), after)):
         for _ in range(2):  # what is so already stays so
@@ -180,13 +181,11 @@ async def test_an_entry_that_differs_in_anything_that_is_written_is_another(what
         current = await read_entries(client, [program.TABLE_VC_POLICE])
         before, *_ = current.values()
         after = replace(before, **OTHERS[what])
-        changes = difference(current, {**current, entry_key(before): after})
+        changes = difference(current, {**current, entity_key(before): after})
         assert [change.after for change in changes] == ([] if what == "nothing" else [after])
-        assert await client.put_entries([after]) == len(changes)
-        assert await client.put_entries([after]) == 0
-        raw = await Context(client).read_entry(before.encode_entry(one.p4info))
-        assert raw is not None
-        assert same_entry(P4TableEntry.decode_entry(raw, one.p4info), after)
+        assert await put_entries(client, [after]) == len(changes)
+        assert await put_entries(client, [after]) == 0
+        assert same_entity(await Context(client).read_entry(before), after)
 
 
 # ---- the way of a threshold ------------------------------------------------------------------------------------------

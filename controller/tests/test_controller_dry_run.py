@@ -22,6 +22,7 @@ from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_p
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
+from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from live_switch import LiveSwitch, wait_until
@@ -111,7 +112,7 @@ async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveS
         await client.write([+policy.entry])
         assert await client.write_each([+policy.entry]) == {}
         assert await client.write_each_with_reasons([+policy.entry]) == {}
-        assert await client.put_entries([policy.entry]) == 1
+        assert await put_entries(client, [policy.entry]) == 1
         await client.enable_digest("t_res_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=0.1)
         assert len(client.updates) == 5
         assert (3, 7) not in await read_policies(client)

@@ -20,6 +20,7 @@ from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_p
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
+from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fault_tools import cut_proxy
 from live_switch import LiveSwitch, wait_until
@@ -102,7 +103,7 @@ async def test_a_stranger_with_a_higher_id_comes_and_goes(switch: LiveSwitch) ->
                 Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True, election_id=2**62 + turn
             ) as stranger:
                 await until("the loop to wait for its end", lambda: waits(agent))
-                await stranger.put_entries([Policy(3, 0, Scheme.QTHRESH, packets).entry])
+                await put_entries(stranger, [Policy(3, 0, Scheme.QTHRESH, packets).entry])
                 assert stranger.is_primary
             await until("the loop to be primary again", lambda: agent.client is not None)
             policies = agent.status()["policies"]
@@ -136,7 +137,7 @@ async def test_measuring_takes_the_role_from_nobody(switch: LiveSwitch) -> None:
             text = await asyncio.to_thread(switch.fairlane, "ports", "measure", "--for", "0.2s", code=5)
             assert "another controller is the primary" in " ".join(text.split())
             assert foreign.is_primary
-            await foreign.put_entries([Policy(3, 0, Scheme.QTHRESH, 7).entry])
+            await put_entries(foreign, [Policy(3, 0, Scheme.QTHRESH, 7).entry])
 
 
 async def test_of_two_controllers_without_a_folder_the_newest_leads_and_nobody_takes_turns(

@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 import fl_ports
 import grpc
 import pytest
-from fairlane_controller.config.port_change import change_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
 from fairlane_controller.gnmi.embedded import GnmiPorts
@@ -636,12 +635,14 @@ def test_a_port_that_refuses_brings_back_the_ports_before_it(
 ) -> None:
     before, changes = port(switch, 1).queue_packets, len(switch.json("undo", "--list"))
 
-    async def refuses_3(endpoint: Endpoint, run: Any, number: int, change: PortChange, **options: Any) -> Any:
-        if number == 3:
-            raise FairlaneError(ErrorCode.REFUSED, "port 3 does not want to")
-        return await change_port(endpoint, run, number, change, **options)
+    real = GnmiPorts.set_port
 
-    monkeypatch.setattr("fairlane_controller.cli.ports.change_port", refuses_3)
+    async def refuses_3(self: GnmiPorts, number: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
+        if number == 3 and not dry_run:
+            raise FairlaneError(ErrorCode.REFUSED, "port 3 does not want to")
+        return await real(self, number, change, dry_run=dry_run)
+
+    monkeypatch.setattr(GnmiPorts, "set_port", refuses_3)
     assert "does not want to" in switch.fairlane("p4", "set_queue_depth", "70", code=ErrorCode.REFUSED.exit_code)
     assert port(switch, 1).queue_packets == before
     assert len(switch.json("undo", "--list")) == changes

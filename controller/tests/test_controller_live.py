@@ -18,6 +18,7 @@ from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme
 from fairlane_controller.state.processes import OwnedProcess
 from fairlane_controller.state.run_state import read_topology, write_topology
+from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.shared import TABLE_ROUTE
 from live_switch import LiveSwitch, wait_until
@@ -251,4 +252,4 @@ async def test_another_program_is_named_and_readers_write_nothing(switch: LiveSw
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}", 1)) as client:
         assert runs_program("qthresh", client.table_names())
         with pytest.raises(FairlaneError, match="opened for reading only"):
-            await client.put_entries([Policy(3, 0, Scheme.QTHRESH, 5).entry])
+            await put_entries(client, [Policy(3, 0, Scheme.QTHRESH, 5).entry])

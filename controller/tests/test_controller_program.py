@@ -27,7 +27,7 @@ from fairlane_controller.program.reasons import meaning, reasons_of
 from fairlane_controller.program.registry import find_program, wrong_program
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch.client import entry_key
+from fairlane_controller.switch.entities import entity_key
 from finsy import P4CounterData
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "droptail" / "program.py"
@@ -77,7 +77,7 @@ def test_a_folder_is_a_program_with_all_that_follows_from_it(folder: Path) -> No
 
 def test_a_plan_keeps_ports_that_are_not_named_and_an_exact_one_does_not(folder: Path) -> None:
     program = load_program(f"{folder}/")
-    current = {entry_key(entry): entry for entry in (limit(1, 5), limit(2, 6))}
+    current = {entity_key(entry): entry for entry in (limit(1, 5), limit(2, 6))}
     config = Config({("s1", 2): program.Settings.model_validate({"limit": 7}), ("s2", 9): program.Settings()})
     assert limits(program.plan(config, None).wanted("s1", current).entries) == {1: 5, 2: 7}
     assert limits(program.initial_plan(run_of(p3=4)).wanted("s1", current).entries) == {3: 4}

@@ -15,7 +15,7 @@ from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_topology, write_topology
-from fairlane_controller.switch.client import entry_key
+from fairlane_controller.switch.entities import entity_key
 from finsy import P4CounterData, P4TableEntry
 from live_switch import COMPILED, LiveSwitch, binary
 
@@ -49,7 +49,7 @@ def test_settings_become_an_entry_and_come_back(name: str) -> None:
     program = program_of(name)
     for chosen in (program.Settings(), program.Settings.model_validate(SETTINGS[name])):
         (entry,) = program.entries(PORT, chosen)
-        back = program.ports_of("s1", {entry_key(entry): entry})[3]
+        back = program.ports_of("s1", {entity_key(entry): entry})[3]
         assert back.model_dump(mode="json") == chosen.model_dump(mode="json")
 
 

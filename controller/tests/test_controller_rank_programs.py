@@ -12,7 +12,7 @@ from fairlane_controller.config.read import read_text
 from fairlane_controller.program.ranks import SOURCES, WEIGHTS, RankProgram, pieces
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_topology, write_topology
-from fairlane_controller.switch.client import entry_key
+from fairlane_controller.switch.entities import entity_key
 from finsy import P4TableAction, P4TableEntry
 from live_switch import COMPILED, LiveSwitch, binary
 
@@ -44,7 +44,7 @@ def arguments_of(entry: P4TableEntry) -> dict[str, int]:
 def test_settings_become_entries_and_come_back(name: str, ranks: str) -> None:
     chosen = {**SETTINGS[name], "ranks": ranks}
     entries = entries_of(name, **chosen)
-    back = program_of(name).ports_of("s1", {entry_key(entry): entry for entry in entries})
+    back = program_of(name).ports_of("s1", {entity_key(entry): entry for entry in entries})
     assert back[3].model_dump() == chosen
 
 

@@ -22,11 +22,10 @@ from fairlane_controller.verbs.entries import (
     table_of,
 )
 from fairlane_controller.verbs.script import handler_of, read_lines
-from fairlane_controller.verbs.updates import from_text, to_text
 from fairlane_controller.verbs.values import format_match, format_value, parse_match, parse_value
+from fairlane_controller.verbs.words import arguments
 from finsy import P4Schema, P4TableEntry
 from finsy.p4schema import P4MatchType
-from finsy.proto import p4r
 
 ENTITIES = Path(__file__).resolve().parents[2] / "switch/crates/p4rt/tests/p4/entities.p4info.txtpb"
 
@@ -196,13 +195,6 @@ def test_named_arguments_and_too_many(schema: P4Schema) -> None:
         parse_action(table, action.alias, ["x"])
 
 
-def test_updates_as_text_and_back() -> None:
-    update = p4r.Update(type=p4r.Update.INSERT, entity=p4r.Entity(table_entry=p4r.TableEntry(table_id=7, priority=3)))
-    assert from_text(to_text([update])) == [update]
-    with pytest.raises(FairlaneError, match="not a P4Runtime update"):
-        from_text(["no base64!"])
-
-
 # ---- lines -----------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +226,27 @@ def test_verbs_that_are_none(verb: str, message: str) -> None:
     with pytest.raises(FairlaneError) as caught:
         handler_of(verb)
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["show_tables x", "table_info", "table_add t", "table_modify lpm_table drop", "table_delete lpm_table", "counter_write c 1 2", "counter_read c 1 2", "mirroring_add 5"],
+)  # fmt: skip
+def test_too_few_or_too_many_words_get_the_usage(schema: P4Schema, line: str) -> None:
+    verb, *words = line.split()
+    with pytest.raises(FairlaneError, match=f"{verb} does not take {len(words)} words?; usage: {verb}"):
+        arguments(verb, words, schema)
+
+
+def test_words_become_what_the_p4info_has(schema: P4Schema) -> None:
+    counter, index, *rest = arguments("counter_write", ["port_counter", "3", "5", "6"], schema)
+    assert (counter.alias, index, rest) == ("port_counter", 3, ["5", "6"])
+    (direct,) = arguments("counter_reset", ["exact_counter"], schema)
+    assert direct.alias == "exact_counter"
+    with pytest.raises(FairlaneError, match="unknown counter 'exact_counter'"):
+        arguments("counter_write", ["exact_counter", "3", "5", "6"], schema)
+    with pytest.raises(FairlaneError, match="index of port_meter 16 is out of range: it must be between 0 and 15"):
+        arguments("meter_get_rates", ["port_meter", "16"], schema)
 
 
 def test_what_may_come_next(schema: P4Schema) -> None:
@@ -275,7 +288,7 @@ def test_handles_are_given_as_bmv2_gives_them(schema: P4Schema) -> None:
     context = Context.__new__(Context)  # without a switch: handles need none
     context.begin_handles()
     table = table_of(schema, "lpm_table")
-    entries = [P4TableEntry(table.alias, match=parse_keys(table, [f"{n}/32"])).encode_entry(schema) for n in range(4)]
+    entries = [P4TableEntry(table.alias, match=parse_keys(table, [f"{n}/32"])) for n in range(4)]
     assert [context.give_handle(table.name, entry) for entry in entries[:3]] == [0, 1, 2]
     context.take_handle(table.name, entries[1])
     context.take_handle(table.name, entries[0])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,10 +13,30 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.changeset import put_entries, write_plain
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
-from fairlane_controller.verbs.updates import Writer
-from finsy import P4TableAction, P4TableEntry, P4TableMatch
-from finsy.proto import p4r
+from fairlane_controller.switch.difference import read_current
+from fairlane_controller.switch.entities import entity_of, identity
+from fairlane_controller.switch.faults import Refusal
+from fairlane_controller.switch.updates import plain_update
+from finsy import (
+    GRPCStatusCode,
+    P4ActionProfileGroup,
+    P4ActionProfileMember,
+    P4CloneSessionEntry,
+    P4CounterData,
+    P4CounterEntry,
+    P4DirectCounterEntry,
+    P4DirectMeterEntry,
+    P4IndirectAction,
+    P4Member,
+    P4MeterConfig,
+    P4MeterEntry,
+    P4MulticastGroupEntry,
+    P4TableAction,
+    P4TableEntry,
+    P4TableMatch,
+)
 from live_switch import REPOSITORY, LiveSwitch
 
 ENTITIES = REPOSITORY / "switch" / "crates" / "p4rt" / "tests" / "p4"
@@ -177,17 +198,19 @@ def test_a_connection_that_ends_in_a_script_loses_no_undo(
     file.write_text(
         "\n".join(f"table_add ipv4_lpm forward 10.8.{n}.0/24 => {MAC} 1" for n in range(30)), encoding="utf-8"
     )
-    real, calls = Writer.write, list[int]()
+    real, calls = SwitchClient.write_each_with_reasons, list[int]()
 
-    async def gone(self: Writer, updates: Sequence[p4r.Update]) -> dict[int, str]:
+    async def gone(self: SwitchClient, updates: Sequence[Any]) -> dict[int, Refusal]:
+        if not updates:
+            return {}
         calls.append(len(updates))
         if len(calls) > 1:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, "nobody answers")
         return await real(self, updates)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Writer, "write", gone)
-        patch.setattr("fairlane_controller.verbs.script.BATCH_UPDATES", 20)
+        patch.setattr(SwitchClient, "write_each_with_reasons", gone)
+        patch.setattr("fairlane_controller.switch.changeset.BATCH_UPDATES", 20)
         text = switch.fairlane("p4", "script", str(file), code=4)
     assert "the 20 updates before it could not be taken back (nobody answers): `fairlane undo` tries it again" in text
     assert calls == [20, 10, 20]
@@ -196,15 +219,17 @@ def test_a_connection_that_ends_in_a_script_loses_no_undo(
     assert len(routes(switch)) == 2
 
 
-Refuse = dict[int, dict[int, str]]
+Refuse = dict[int, dict[int, Refusal]]
 """By number of the call, from 1: index of an update and what the switch says of it."""
+TOO_FULL = Refusal(GRPCStatusCode.UNKNOWN, "too full")
+NOT_NOW = Refusal(GRPCStatusCode.UNAVAILABLE, "not now")
 
 
-def refusing(refuse: Refuse) -> Callable[[Writer, Sequence[p4r.Update]], Coroutine[Any, Any, dict[int, str]]]:
-    """`Writer.write` of a switch that refuses these."""
-    real, calls = Writer.write, list[int]()
+def refusing(refuse: Refuse) -> Callable[[SwitchClient, Sequence[Any]], Coroutine[Any, Any, dict[int, Refusal]]]:
+    """`SwitchClient.write_each_with_reasons` of a switch that refuses these."""
+    real, calls = SwitchClient.write_each_with_reasons, list[int]()
 
-    async def write(self: Writer, updates: Sequence[p4r.Update]) -> dict[int, str]:
+    async def write(self: SwitchClient, updates: Sequence[Any]) -> dict[int, Refusal]:
         calls.append(len(updates))
         failed = refuse.get(len(calls), {})
         taken = [index for index in range(len(updates)) if index not in failed]
@@ -227,7 +252,7 @@ def test_what_could_not_be_taken_back_of_a_script_stays_for_undo(
     switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Writer, "write", refusing({1: {2: "UNKNOWN: too full"}, 2: {1: "UNAVAILABLE: not now"}}))
+        patch.setattr(SwitchClient, "write_each_with_reasons", refusing({1: {2: TOO_FULL}, 2: {1: NOT_NOW}}))
         text = switch.fairlane("p4", "script", three_routes(tmp_path), code=5)
     assert "line 3: switch s1" in text
     assert (
@@ -245,10 +270,10 @@ def test_an_undo_that_is_refused_in_part_says_what_it_left_and_goes_on_from_ther
     """Of three deletions one is refused, and of the two that are put back one is refused too."""
     switch.fairlane("p4", "script", three_routes(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(Writer, "write", refusing({1: {1: "UNAVAILABLE: not now"}, 2: {0: "UNKNOWN: too full"}}))
+        patch.setattr(SwitchClient, "write_each_with_reasons", refusing({1: {1: NOT_NOW}, 2: {0: TOO_FULL}}))
         text = switch.fairlane("undo", code=5)
-    assert "refused 1 of 3 updates, e.g. 1: UNAVAILABLE: not now" in text
-    assert "; 1 of the 2 updates that it took could not be put back (UNKNOWN: too full): half of it is done" in text
+    assert "refused 1 update: update 1: UNAVAILABLE: not now; what switch s1" in text
+    assert "had before could not be written back (UNKNOWN: too full)" in text
     assert len(routes(switch)) == 4
     assert [one["undone"] for one in switch.json("undo", "--list")][-1:] == [False]
     switch.fairlane("undo")
@@ -270,7 +295,7 @@ def test_an_undo_does_not_pass_over_an_entry_that_somebody_else_has_made_another
             await client.write([+P4TableEntry("ipv4_lpm", match=P4TableMatch(dst="10.8.1.0/24"), action=action)])
 
     asyncio.run(put(3))
-    assert "refused 1 of 1 update, e.g. 0: ALREADY_EXISTS" in switch.fairlane("undo", code=5)
+    assert "refused 1 update: update 0: ALREADY_EXISTS" in switch.fairlane("undo", code=5)
     assert routes(switch)["10.8.1.0/24"] == "3"
 
 
@@ -306,6 +331,49 @@ def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> N
         assert "10.0.9.0/24" not in routes(switch)
     (one, _two) = switch.events("changed")
     assert "1 update of what the loop does not keep" in one["why"]
+
+
+def test_a_change_of_every_kind_of_entity_and_back(foreign_switch: LiveSwitch) -> None:
+    """Together, by one ChangeSet; taken back and made again by the requests of the journal, as JSON."""
+    there = P4TableEntry(
+        "exact_table", match=P4TableMatch({"hdr.ethernet.dst_addr": 5}), action=P4TableAction("measure", port=1)
+    )
+    meter = P4MeterConfig(cir=10, cburst=20, pir=30, pburst=40)
+    forward = P4TableAction("forward", port=1)
+    wanted: list[Any] = [
+        P4TableEntry("exact_table", match=P4TableMatch({"hdr.ethernet.dst_addr": 6}), action=there.action),
+        P4TableEntry("keyless_table", action=P4TableAction("use_arrays", index=3), is_default_action=True),
+        P4ActionProfileMember("plain_profile", member_id=3, action=forward),
+        P4ActionProfileMember("spread", member_id=4, action=forward),
+        P4ActionProfileGroup("spread", group_id=7, max_size=2, members=[P4Member(4, weight=1)]),
+        P4TableEntry("profile_table", match=P4TableMatch({"hdr.label.kind": 1}), action=P4IndirectAction(member_id=3)),
+        P4CounterEntry("port_counter", index=2, data=P4CounterData(packet_count=5, byte_count=500)),
+        P4DirectCounterEntry(table_entry=identity(there), data=P4CounterData(packet_count=6, byte_count=600)),
+        P4MeterEntry("port_meter", index=1, config=meter),
+        P4DirectMeterEntry(table_entry=identity(there), config=meter),
+        P4CloneSessionEntry(session_id=9, replicas=(1, 2)),
+        P4MulticastGroupEntry(multicast_group_id=8, replicas=(1, 2)),
+    ]  # fmt: skip
+
+    async def work() -> None:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{foreign_switch.grpc_port}"), write=True) as client:
+            entities = [client.canonical(entity_of(one, client.switch.p4info)) for one in wanted]
+
+            async def held() -> dict[str, str]:
+                return {key: str(one) for key, one in (await read_current(client, entities)).items()}
+
+            await put_entries(client, [there])
+            before = await held()
+            plain = [plain_update("modify", one) for one in entities]
+            undo = json.loads(json.dumps(await write_plain(client, plain)))
+            made = await held()
+            assert len(made) == len(entities) + 1
+            redo = await write_plain(client, undo["updates"])
+            assert await held() == before
+            await write_plain(client, redo["updates"])
+            assert await held() == made
+
+    asyncio.run(work())
 
 
 def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> None:

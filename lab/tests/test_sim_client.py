@@ -14,6 +14,7 @@ from fairlane_controller.measure.source import DIGEST_PORT_REPORT
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.lab.sim import key_of
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_lab.compiled import find_program
 from fairlane_lab.sim.client import SimSwitch
@@ -51,7 +52,7 @@ def with_client(world: SimWorld, work: Callable[[SwitchClient], Awaitable[Result
 def test_what_is_written_is_read_back_and_right_entries_are_left_alone(world: SimWorld) -> None:
     async def work(client: SwitchClient) -> tuple[Any, ...]:
         entries = [PortLimit(3, 40).entry, Policy(3, 0, Scheme.QTHRESH, 7, weight=1.5).entry]
-        written = [await client.put_entries(entries) for _ in range(2)]
+        written = [await put_entries(client, entries) for _ in range(2)]
         return written, (await read_limits(client))[3].max_packets, (await read_policies(client))[3, 0]
 
     written, packets, policy = with_client(world, work)

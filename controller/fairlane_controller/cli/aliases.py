@@ -61,8 +61,6 @@ def _recorded(change: history.Change, session: Session) -> Generator[list[Fairla
             raise
         problems.append(ex)
     change.undo = session.undo_requests()
-    if session.for_good and not change.undo:
-        change.note = f"{session.for_good} of its updates cannot be taken back"
 
 
 # ---- one verb a command ------------------------------------------------------------------------------------------------
@@ -261,7 +259,7 @@ async def _prompted(targets: Targets, session: Session, text: str, dry_run: bool
     if not lines:
         return
     async with history.changing(targets.folder, f"cli: {text.strip()}") as change:
-        session.undo, session.done, session.for_good = [], [], 0
+        session.begin()
         with _recorded(change, session) as problems:
             await session.run(lines, print_outcome, dry_run=dry_run)
     if problems:

@@ -37,17 +37,17 @@ from fairlane_controller.cli.types import (
     queue_packets_option,
     rate_bps,
 )
-from fairlane_controller.config.port_change import Changed, change_port
+from fairlane_controller.config.port_change import PortPlan, plan_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.embedded import GnmiPorts, describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo, port_of
+from fairlane_controller.history.ops import NotTakenBack, apply_all
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
 from fairlane_controller.state.ask import ask
-from fairlane_controller.state.intent import taking_back
-from fairlane_controller.state.store import release_room
+from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted, format_rate, format_size, parse_count, parse_rate, parse_size
@@ -376,37 +376,42 @@ def _change(
 
 async def _make(
     targets: Targets, endpoint: Endpoint, port: str | None, change: PortChange, packet_bytes: int | None, dry_run: bool
-) -> list[tuple[int, Changed]]:
+) -> list[tuple[int, PortPlan]]:
     """All ports or none, as one change of the history."""
-    numbers = await _numbers(targets, endpoint, port)
-    made: list[tuple[int, Changed]] = []
-    problem: FairlaneError | None = None
+    run = targets.run or RunState(name=endpoint.name)
+    context = history.Context(run.folder, run, (endpoint,))
 
-    async def put(number: int) -> Changed:
+    async def plan(number: int) -> PortPlan:
         length = packet_bytes
-        if length is None and targets.run is not None and targets.run.target == "bmv2":
+        if length is None and run.target == "bmv2":
             length = await _measured_bytes(targets, endpoint, number)
-        done = await change_port(endpoint, targets.run, number, change, dry_run=dry_run, packet_bytes=length)
-        made.append((number, done))
-        return done
+        return await plan_port(context, endpoint.name, number, change, length)
 
+    numbers = await _numbers(targets, endpoint, port)
     if dry_run:
-        for number in numbers:
-            await put(number)
-        return made
+        return [(number, await plan(number)) for number in numbers]
+    problem: FairlaneError | None = None
+    made: list[tuple[int, PortPlan]] = []
     async with history.changing(targets.folder, typed()) as recorded:
-        for number in numbers:
-            try:
-                done = await put(number)
-            except FairlaneError as ex:
-                recorded.undo, texts = await _take_back(targets, endpoint, recorded.undo)
-                recorded.note = ""
-                problem = FairlaneError(ex.code, "; ".join([ex.message, *texts]))
-                break
-            recorded.undo, recorded.note = [*done.undo, *recorded.undo], done.note
+        made = [(number, await plan(number)) for number in numbers]
+        try:
+            recorded.undo = await apply_all(context, [request for _, one in made for request in one.requests])
+            recorded.note = made[-1][1].note if made else ""
+        except NotTakenBack as ex:  # recorded, so that it can be undone
+            recorded.undo = [request for request, _ in ex.left]
+            keeps = "; ".join(
+                f"{_what(request)} keeps what it was given, until `fairlane undo`: {why.message}"
+                for request, why in ex.left
+            )
+            problem = FairlaneError(ex.problem.code, f"{ex.problem.message}; {keeps}")
     if problem is not None:
         raise problem
     return made
+
+
+def _what(request: dict[str, Any]) -> str:
+    """What a request changes."""
+    return f"port {request['port']}" if "port" in request else f"the program of {request['switch']}"
 
 
 async def _numbers(targets: Targets, endpoint: Endpoint, port: str | None) -> list[int]:
@@ -416,28 +421,6 @@ async def _numbers(targets: Targets, endpoint: Endpoint, port: str | None) -> li
     async with open_ports(endpoint, targets.run) as client:
         found = await client.ports()
     return [one.port for one in found] if port is None else [port_of(found, port, endpoint).port]
-
-
-async def _take_back(
-    targets: Targets, endpoint: Endpoint, undo: list[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """A later port refused: the ones before it have again what they had. Returns the requests that failed, and what is told of them."""
-    release_room()
-    left: list[dict[str, Any]] = []
-    texts: list[str] = []
-    for request in undo:
-        before, length, number = (
-            PortChange.from_values(request["change"]),
-            request.get("packet_bytes"),
-            int(request["port"]),
-        )
-        try:
-            with taking_back():
-                await change_port(endpoint, targets.run, number, before, packet_bytes=length)
-        except FairlaneError as ex:
-            left.append(request)
-            texts.append(f"port {number} keeps what it was given, until `fairlane undo`: {ex.message}")
-    return left, texts
 
 
 async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> int | None:

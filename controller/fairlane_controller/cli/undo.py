@@ -20,9 +20,7 @@ from fairlane_controller.history.undo import Undone
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.switch.setup import pipeline_of
-from fairlane_controller.switch.updates import plain_updates, update_row
-from fairlane_controller.units import counted
-from fairlane_controller.verbs.updates import from_text
+from fairlane_controller.switch.updates import update_row
 
 MAX_SENTENCES = 20
 """Updates of one request that a dry run tells."""
@@ -101,22 +99,16 @@ def _sentences(request: dict[str, Any], run: RunState) -> list[str]:
     """What a request does, for people."""
     switch = str(request.get("switch", ""))
     match request["op"]:
-        case "table_write" | "p4_write":
-            schema = _schema(run, switch)
-            updates = request["updates"]
-            if request["op"] == "p4_write":
-                if schema is None:
-                    return [f"{switch}: {counted(len(updates), 'P4Runtime update')}"]
-                updates = plain_updates(from_text(updates), schema)
-            units = load_program(run.program).units
-            said = [_update_sentence(switch, *update_row(one, schema, units)) for one in updates]
+        case "table_write":
+            schema, units = _schema(run, switch), load_program(run.program).units
+            said = [_update_sentence(switch, *update_row(one, schema, units)) for one in request["updates"]]
             if len(said) > MAX_SENTENCES:
                 said[MAX_SENTENCES:] = [f"{switch}: and {len(said) - MAX_SENTENCES} more updates of this kind"]
             remembered: dict[str, Any] = request.get("settings") or {}
             for place, settings in remembered.items():
                 said.append(f"{switch}: the settings of {place} become: {_values(settings)}")
             return said
-        case "port_set":
+        case "port_put":
             return [f"{switch}:{request['port']} is set to: {describe(PortChange.from_values(request['change']))}"]
         case "loop_put":
             return [f"the loop's options become: {_values(request['loop'])}"]

@@ -12,9 +12,11 @@ from fairlane_controller import history
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import Comparison, compare
 from fairlane_controller.config.model import FairlaneConfig
+from fairlane_controller.config.port_change import plan_port
 from fairlane_controller.config.ports import change_of
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history.ops import Context, Request, apply_all
 from fairlane_controller.state.intent import announce
 from fairlane_controller.state.run_state import RunState
@@ -49,20 +51,21 @@ async def apply(loaded: Loaded, run: RunState, command: str, remembered: Loaded 
     check(loaded, run)
     async with history.changing(run.folder, command) as made:
         found = await compare(loaded.config, run)
-        undo = await apply_all(Context(run.folder, run), requests_of(found, loaded, run, remembered))
+        undo = await apply_all(Context(run.folder, run), await requests_of(found, loaded, run, remembered))
         if not found.same:
             made.undo = undo
     return _applied(found)
 
 
-def requests_of(found: Comparison, loaded: Loaded, run: RunState, remembered: Loaded | None = None) -> list[Request]:
+async def requests_of(
+    found: Comparison, loaded: Loaded, run: RunState, remembered: Loaded | None = None
+) -> list[Request]:
     """What is to be done, in its order."""
     requests: list[Request] = []
     for one in found.switches:
-        if one.entries_before:  # a no-op now; when all this is taken back, it comes last and says what they were
-            requests.append({"op": "table_write", "switch": one.switch, "updates": one.entries_before})
         for port, settings in one.ports.items():
-            requests.append({"op": "port_set", "switch": one.switch, "port": port, "change": change_of(settings)})
+            change = PortChange.from_values(change_of(settings))
+            requests += (await plan_port(Context(run.folder, run), one.switch, port, change)).requests
     plan = found.plan
     request = plan.request(loaded.source.name) if plan is not None else None
     if plan is not None and request is not None:

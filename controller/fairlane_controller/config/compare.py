@@ -17,9 +17,10 @@ from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import Entries, EntryChange, difference, entries_by_key, read_entries
+from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
+from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.switch.updates import Plain, action_text, match_text
+from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_change
 from fairlane_controller.units import format_rate
 
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
@@ -61,8 +62,6 @@ class SwitchDiff:
     "What is to be remembered, by the program's keys."
     ports: dict[int, Plain] = field(default_factory=lambda: dict[int, Plain]())
     "Settings of ports that differ, with the file's keys, by port."
-    entries_before: list[Plain] = field(default_factory=lambda: list[Plain]())
-    "Entries of ports whose queue changes, as they are: a change of the queue takes them along."
     schema: P4Schema | None = None
 
 
@@ -132,11 +131,9 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pa
         ):
             continue
         for key in entries_by_key(client, program.entries(part.states[place], ports[port])):
-            if key in current and key in wanted:
-                before = EntryChange(current[key], current[key]).to_json()
-                found.entries_before.append(before)
-                if not difference({key: current[key]}, {key: wanted[key]}):
-                    found.updates.append(before)  # there is none now, but the change of the queue would make one
+            if key in current and same_entity(current[key], wanted.get(key)):
+                # There is no difference now, but the change of the queue would make one.
+                found.updates.append(plain_change(EntityChange(current[key], current[key])))
 
 
 async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Row | None]:
@@ -192,6 +189,6 @@ def _entries(client: SwitchClient, found: SwitchDiff, current: Entries, wanted: 
         found.rows.append(Row(found.switch, shown.table_id, place, status, *texts))
 
     for change in difference(current, wanted, program.tables):
-        status = MISSING if change.before is None else EXTRA if change.after is None else DIFFERENT
-        row(status, change.after, change.before)
-        found.updates.append(change.to_json())
+        before, after = change.entries
+        row(MISSING if before is None else EXTRA if after is None else DIFFERENT, after, before)
+        found.updates.append(plain_change(change))

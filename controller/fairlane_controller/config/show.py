@@ -16,7 +16,8 @@ from fairlane_controller.program.registry import check_program, folder_program, 
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import Entries, read_entries
+from fairlane_controller.switch.difference import read_entries
+from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.setup import endpoint_of
 
 Plain = dict[str, Any]

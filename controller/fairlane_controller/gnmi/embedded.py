@@ -19,7 +19,7 @@ from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortUpdate, QueueInfo, find_port
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import check_handshake
-from fairlane_controller.units import counted, format_rate
+from fairlane_controller.units import format_rate
 
 TIMEOUT_S = 5.0
 MESSAGE_BYTES_MAX = 64 << 20
@@ -143,8 +143,8 @@ class GnmiPorts:
         assert before.interface is not None
         if dry_run and change.queues is not None and before.queues is not None and change.queues < before.queues:
             raise FairlaneError(
-                ErrorCode.REFUSED,
-                f"{self.endpoint}: port {port} has {counted(before.queues, 'queue')}; they can only be added while it runs",
+                ErrorCode.BAD_INPUT,
+                f"{self.endpoint}: {change.queues} queues are fewer than its {before.queues}; queues can only be added while it runs",
             )
         updates, deletes = set_of(before.interface, change)
         told = [f"/{path} = {value}" for path, value in updates] + [f"/{path} deleted" for path in deletes]

@@ -15,7 +15,7 @@ from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.intent import taking_back
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import release_room
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
 
 Request = dict[str, Any]
@@ -27,6 +27,13 @@ class Context:
 
     folder: Path
     run: RunState
+    given: tuple[Endpoint, ...] = ()
+    "Switches that were named by their address, before those of the topology."
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether there is a run-state folder, and not switches alone."""
+        return bool(self.folder.parts)
 
     @property
     def loop_runs(self) -> bool:
@@ -37,13 +44,23 @@ class Context:
         """Ask the running loop; what it raises."""
         return await ask(self.folder, request)
 
-    def reader(self, switch: str) -> SwitchClient:
-        """A client of a switch, not yet connected; UNKNOWN_NAME when the topology has not got it."""
-        return SwitchClient(endpoint_of(self.run.switch(switch)))
+    def endpoint(self, switch: str) -> Endpoint:
+        """Where a switch is; UNKNOWN_NAME when there is none of that name."""
+        named = next((one for one in self.given if one.name == switch), None)
+        return named or endpoint_of(self.run.switch(switch))
 
-    def writer(self, switch: str) -> SwitchClient:
-        """As `reader`, to become the primary for one change; only where no loop runs."""
-        return SwitchClient(endpoint_of(self.run.switch(switch)), write=True)
+
+class NotTakenBack(FairlaneError):
+    """A change was refused, and a part that was made before could not be taken back."""
+
+    def __init__(self, problem: FairlaneError, left: Sequence[tuple[Request, FairlaneError]]) -> None:
+        texts = "; ".join(second.message for _, second in left)
+        code = ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code
+        text = f"{problem.message}; and a part that was changed before could not be taken back: {texts}"
+        super().__init__(code, text, half_made=True)
+        self.problem = problem
+        self.left = left
+        "The requests that take the rest back, each with what was wrong."
 
 
 Apply = Callable[[Context, Request], Awaitable[list[Request]]]
@@ -53,8 +70,7 @@ MODULES: dict[str, str] = {
     "table_write": "fairlane_controller.history.standard",
     "loop_put": "fairlane_controller.config.apply",
     "config_note": "fairlane_controller.config.apply",
-    "p4_write": "fairlane_controller.verbs.updates",
-    "port_set": "fairlane_controller.config.port_change",
+    "port_put": "fairlane_controller.config.port_change",
 }
 """Who registers which request: imported when one is to be applied, since the command line imports a room only when it needs it.
 Programs have requests of their own (`Program.undo_requests`)."""
@@ -92,11 +108,7 @@ async def apply_all(context: Context, requests: Sequence[Request]) -> list[Reque
             left = await take_back(context, inverse)
             if not left:
                 raise
-            raise FairlaneError(
-                ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code,
-                f"{problem.message}; and a part that was changed before could not be taken back: "
-                + "; ".join(second.message for _, second in left),
-            ) from None
+            raise NotTakenBack(problem, left) from None
     return inverse
 
 

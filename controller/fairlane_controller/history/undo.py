@@ -157,11 +157,12 @@ async def changing(folder: Path | None, command: str, run: RunState | None = Non
 
 async def _end_badly(folder: Path, run: RunState | None, change: Change, problem: BaseException) -> None:
     """What was refused is taken back already; what may be half made is taken back now, or by the next change."""
+    half_made = isinstance(problem, FairlaneError) and problem.half_made
     code = problem.code if isinstance(problem, FairlaneError) else None
     with contextlib.suppress(FairlaneError, TimeoutError, asyncio.TimeoutError):
         if code in (None, ErrorCode.NO_LOOP, ErrorCode.SWITCH_UNREACHABLE):
             await asyncio.wait_for(settle(folder, run), SETTLE_TIMEOUT_S)
-        elif code is not ErrorCode.TIMED_OUT:  # else the loop may still make it
+        elif code is not ErrorCode.TIMED_OUT and not half_made:  # else the loop may still make it
             await change.end()
 
 

@@ -14,7 +14,10 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient, entry_key
+from fairlane_controller.switch.changeset import Writing
+from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
+from fairlane_controller.switch.difference import missing, read_entries
+from fairlane_controller.switch.entities import EntityChange, entity_key
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.setup import pipeline_of, route_entries
 from fairlane_controller.units import counted
@@ -99,7 +102,12 @@ class SwitchAgent(SwitchSession):
         )
         entries = list(self.control.entries_after_restart())
         async with loader:
-            await loader.put_entries([*route_entries(loader, self.state), *entries], self._put_later)
+            changes = await missing(loader, [*route_entries(loader, self.state), *entries])
+            refused = await Writing().write(loader, changes, keep_going=True)
+        for index, refusal in refused.items():
+            _, entry = changes[index].entries
+            assert entry is not None
+            self._put_later(entry, refusal)
         routes = len(self.state.routes)
         self._event(
             "restored",
@@ -115,9 +123,9 @@ class SwitchAgent(SwitchSession):
 
         async def put(client: SwitchClient) -> None:
             async with self.writes:
-                current = {entry_key(other) for other in await client.read_table(entry.table_id)}
-                if entry_key(client.canonical(entry)) not in current:  # else somebody has written it since
-                    await client.put_entries([entry])
+                current = await read_entries(client, [entry.table_id])
+                if entity_key(client.canonical(entry)) not in current:  # else somebody has written it since
+                    await client.write([EntityChange(None, entry).update])
                 await self.control.changed(client)
 
         self.retries.note(f"table {entry.table_id}, {_match_text(entry)}", str(refusal), put)

@@ -21,13 +21,16 @@ from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.program.registry import check_owned
 from fairlane_controller.program.requests import checked
 from fairlane_controller.state.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.entities import table_of
+from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.updates import entity_of_plain, updates_of
 from fairlane_controller.units import counted
-from fairlane_controller.verbs.updates import serve_write
 
 READY_TIMEOUT_S = 15.0
 
@@ -152,28 +155,44 @@ class TopologyLoop:
                     for name, agent in self.agents.items()
                     for row in agent.control.measurements()
                 ]
-            case "p4_write":
-                return await self._write_raw(request)
+            case "table_write" if request.get("each") or "table_write" not in self._topology.requests:
+                return await self._write_others(request)
             case op if op in CONFIG_OPS:
                 return await self._config.handle(request)
             case op if op in self._topology.requests:
                 return await self._topology.handle(self.agents, checked(request, self._topology.requests))
             case other:
-                ops = ("status", "measure", "p4_write", *self._topology.requests, *CONFIG_OPS)
+                ops = ("status", "measure", "table_write", *self._topology.requests, *CONFIG_OPS)
                 raise unknown_name("op", str(other), ops)
 
-    async def _write_raw(self, request: dict[str, Any]) -> dict[str, Any]:
-        """`p4_write` (`verbs/updates.py`): updates of any kind that the loop does not keep; it is the primary, so it writes them."""
+    async def _write_others(self, request: dict[str, Any]) -> Any:
+        """`table_write` of what the loop does not keep, by hand; it is the primary, so it writes it.
+
+        Returns:
+            The requests that take it back; with `each`, which writes all that the switch takes, what it refused by index.
+        """
         agent = find_by_name("switch", str(request["switch"]), self.agents)
-        done = await agent.exclusively(lambda client: serve_write(client, request))
-        refused = f", {len(done['failed'])} refused by the switch" if done["failed"] else ""
+        updates = request["updates"]
+
+        async def write(client: SwitchClient) -> tuple[dict[int, Refusal], Any]:
+            entities = [client.canonical(entity_of_plain(one)) for one in updates]
+            check_owned(
+                {table_of(one, client.switch.p4info) for one in entities}, client.table_names(), agent.endpoint.name
+            )
+            if not request.get("each"):
+                return {}, [await self._topology.write_entries(client, request)]
+            refused = await client.write_each_with_reasons(updates_of(updates))
+            return refused, {"refused": {index: [one.code.name, one.message] for index, one in refused.items()}}
+
+        refused, answer = await agent.exclusively(write)
+        count, also = len(updates) - len(refused), f", {len(refused)} refused by the switch" if refused else ""
         agent.event(
             "changed",
-            written=done["written"],
-            refused=len(done["failed"]),
-            why=f"asked for by hand: {counted(done['written'], 'update')} of what the loop does not keep{refused}",
+            written=count,
+            refused=len(refused),
+            why=f"asked for by hand: {counted(count, 'update')} of what the loop does not keep{also}",
         )
-        return done
+        return answer
 
     def close(self) -> None:
         """Let the folder go; the switches keep everything."""

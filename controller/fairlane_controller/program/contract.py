@@ -31,8 +31,8 @@ from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.changeset import write_plain
-from fairlane_controller.switch.client import PipelineFiles, SwitchClient, entry_key
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.client import PipelineFiles, SwitchClient
+from fairlane_controller.switch.entities import Entries, entity_key
 
 Place = tuple[str, int]
 """(switch, port)."""
@@ -332,7 +332,7 @@ class Program:
         `register` or a `reason` are filled by the core."""
         del switch
         tables = await asyncio.gather(*map(reading.table, self.tables))
-        current = {entry_key(entry): entry for table in tables for entry in table}
+        current = {entity_key(entry): entry for table in tables for entry in table}
         shown = [column.name for column in self.columns if column.name in self.Settings.model_fields]
         ports = self.ports_of(reading.switch, current)
         return [Row(port, {name: getattr(one, name) for name in shown}) for port, one in sorted(ports.items())]

@@ -176,7 +176,7 @@ def _brief(request: dict[str, Any]) -> dict[str, Any]:
 
 def _describe_request(request: dict[str, Any]) -> str:
     """A text for the event log: the operation, the entries and the settings of a request."""
-    counts = Counter(f"{one['update']} {one['table']}" for one in request["updates"])
+    counts = Counter(f"{one['update']} {one.get('table') or one['entity']}" for one in request["updates"])
     entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
     settings = ", ".join(request.get("settings") or ())
     return f"asked for by {request['op']}: {entries}" + (f"; settings of port/class {settings}" if settings else "")

@@ -12,7 +12,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from fairlane_controller.program.contract import Config, Program
 from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, RunState
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.entities import Entries
 
 
 class PortProgram(Program):

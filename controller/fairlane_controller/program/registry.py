@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -149,6 +149,21 @@ def _names_from(named: str) -> Iterator[str]:
     if is_folder(named) or named in built_in_names() or named in installed_programs():
         yield named
     yield from program_names()
+
+
+def check_owned(written: Iterable[str | None], tables: Iterable[str], where: str) -> None:
+    """LOOP_RUNNING, with the command that changes it, when one of the `written` tables is one that a running loop keeps.
+
+    `tables` are all that the switch has.
+    """
+    program = find_program(tables)
+    kept: Mapping[str, str] = program.loop_tables if program is not None else {}
+    for table in written:
+        if table is not None and table in kept:
+            raise FairlaneError(
+                ErrorCode.LOOP_RUNNING,
+                f"the running control loop keeps the table {table} of {where}: {kept[table]}, or stop the loop first",
+            )
 
 
 def runs_program(name: str, tables: Iterable[str]) -> bool:

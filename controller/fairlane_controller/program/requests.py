@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import describe_one, problem_path
@@ -52,29 +52,35 @@ class _Meter(Part):
 
 
 class _Update(Part):
-    """A table entry, as `switch/updates.py` has it."""
+    """Of a table entry, or by `entity` and `text` of anything else, as `switch/updates.py` has them."""
 
     update: Literal["insert", "modify", "delete"]
-    table: Name
-    match: dict[str, Value | Annotated[list[Value], Field(min_length=2, max_length=2)]]
+    entity: Name | None = None
+    text: Annotated[str, Field(max_length=1 << 20)] = ""
+    table: Name | None = None
+    match: dict[str, Value | Annotated[list[Value], Field(min_length=2, max_length=2)]] | None = None
     priority: Annotated[int, Field(ge=0, lt=1 << 31)] = 0
     action: Name | None = None
     args: dict[str, Value] = Field(default_factory=dict)
+    indirect: Plain = Field(default_factory=dict)
     meter: _Meter | None = None
     idle_timeout_ns: Annotated[int, Field(ge=0, le=_U63)] = 0
     metadata: Annotated[str, Field(pattern="^([0-9a-f]{2})*$", max_length=2048)] = ""
     default: bool = False
 
+    @model_validator(mode="after")
+    def _names_one(self) -> _Update:
+        if self.entity is None and (self.table is None or self.match is None):
+            raise ValueError("must have a table and a match, or an entity")
+        return self
+
 
 class TableWrite(SwitchRequest):
-    """`table_write`: entries, and what is remembered with them."""
+    """`table_write`: entries, and what is remembered with them; all or none, or `each` that the switch takes."""
 
     updates: Annotated[list[_Update], Field(max_length=MAX_UPDATES)]
     settings: dict[str, Plain] = Field(default_factory=dict)
-
-
-class _P4Write(SwitchRequest):
-    updates: Annotated[list[str], Field(max_length=1_000)]
+    each: bool = False
 
 
 class _Result(Request):
@@ -88,7 +94,7 @@ class _LoopPut(Request):
 REQUESTS: dict[str, type[Request]] = {
     "status": Request,
     "measure": Request,
-    "p4_write": _P4Write,
+    "table_write": TableWrite,
     "result": _Result,
     "loop_options": Request,
     "loop_put": _LoopPut,

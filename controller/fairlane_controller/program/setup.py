@@ -15,12 +15,13 @@ from fairlane_controller.program.rows import Column, Reading, Row
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.changeset import Applied, apply_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import EntryChange, difference, entries_by_key, read_entries
+from fairlane_controller.switch.difference import missing, read_entries
+from fairlane_controller.switch.entities import EntityChange
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
 
 
-async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: Sequence[EntryChange] = ()) -> Applied:
+async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: Sequence[EntityChange] = ()) -> Applied:
     """The entries that a plan wants of one switch, all or nothing, and before them the changes `first`. Raises WRONG_PROGRAM, REFUSED."""
     check_program(program, client.table_names())
     current = await read_entries(client, program.tables)
@@ -31,9 +32,7 @@ async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: 
 async def set_up_program(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> SetupResult:
     """Routes and the plan into one switch, all or nothing."""
     check_program(program, client.table_names())
-    routes = entries_by_key(client, route_entries(client, state))
-    current = await read_entries(client, sorted({entry.table_id for entry in routes.values()}))
-    changes = difference({key: current[key] for key in routes if key in current}, routes)
+    changes = await missing(client, route_entries(client, state))
     applied = await apply_plan(client, program, plan, changes)
     ports = program.ports_of(state.name, applied.after)
     return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), applied.written)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of table entries on any number of switches, each with what was there before: so every change has an inverse.
+"""Changes of P4Runtime's entities on any number of switches, each with what was there before: so every change has an inverse.
 
 current = await read_entries(client, tables)
 change = ChangeSet({"s1": difference(current, wanted, tables)})
@@ -19,10 +19,19 @@ from finsy import GRPCStatusCode, P4TableEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.intent import announce
 from fairlane_controller.state.store import release_room
-from fairlane_controller.switch.client import SwitchClient, entry_key, same_entry
-from fairlane_controller.switch.difference import Entries, EntryChange, difference, entries_by_key, read_entries
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_current, read_entries
+from fairlane_controller.switch.entities import (
+    CELLS,
+    Entity,
+    EntityChange,
+    Entries,
+    entity_key,
+    kind_of,
+    same_entity,
+)
 from fairlane_controller.switch.faults import Refusal, refused
-from fairlane_controller.switch.updates import Plain, entry_of, plain_updates, updates_of
+from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_change, plain_updates, updates_of
 
 BATCH_UPDATES = 5_000
 """More than this goes in several batches, so that no message exceeds gRPC's 4 MB."""
@@ -35,9 +44,9 @@ _SO_ALREADY = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
 
 @dataclass(frozen=True)
 class ChangeSet:
-    """Changes of entries by switch, in the order in which they are written."""
+    """Changes of entities by switch, in the order in which they are written."""
 
-    entries: Mapping[str, Sequence[EntryChange]] = field(default_factory=lambda: dict[str, Sequence[EntryChange]]())
+    entries: Mapping[str, Sequence[EntityChange]] = field(default_factory=lambda: dict[str, Sequence[EntityChange]]())
     resets: Mapping[str, Sequence[Any]] = field(default_factory=lambda: dict[str, Sequence[Any]]())
     "Updates that go before them and have no inverse: counters that begin anew."
 
@@ -46,14 +55,14 @@ class ChangeSet:
         """What takes all of it back."""
         return ChangeSet(
             {
-                switch: [one.inverse for one in reversed(changes)]
+                switch: [one.inverse for one in reversed(changes) if one.has_inverse]
                 for switch, changes in reversed(list(self.entries.items()))
             }
         )
 
     def updates(self, switch: str) -> list[Plain]:
         """The updates of one switch as plain data."""
-        return [one.to_json() for one in self.entries.get(switch, ())]
+        return [plain_change(one) for one in self.entries.get(switch, ())]
 
     def undo(self, settings: Mapping[str, Plain] | None = None) -> list[Plain]:
         """The requests `table_write` that take it back, the last switch first; `settings`: what each remembers before it, by switch."""
@@ -65,62 +74,124 @@ class ChangeSet:
         return made
 
 
-def entry_changes(client: SwitchClient, current: Entries, updates: Iterable[Plain]) -> list[EntryChange]:
-    """The changes that plain updates mean on a switch with `current` in their tables.
+def entity_changes(client: SwitchClient, current: Mapping[str, Entity], updates: Iterable[Plain]) -> list[EntityChange]:
+    """The changes that plain updates mean on a switch that has `current` of their entities.
 
-    An update says what is to be there in the end: an entry that is there already is modified, one that is to go and is not
-    there is left out. Raises BAD_INPUT when the P4Info refuses one.
+    An update says what is to be there in the end: an entity that is there already is modified, one that is to go and is not
+    there is left out. Only where another one stands where one is inserted, it is somebody else's: the switch refuses that.
+    Raises BAD_INPUT when the P4Info refuses one.
     """
-    there: dict[str, P4TableEntry | None] = dict(current)
-    changes: list[EntryChange] = []
+    there: dict[str, Entity | None] = dict(current)
+    changes: list[EntityChange] = []
     for one in updates:
-        wanted = client.canonical(entry_of(one))
-        key = entry_key(wanted)
+        wanted = client.canonical(entity_of_plain(one))
+        key = entity_key(wanted)
         before, after = there.get(key), None if one["update"] == "delete" else wanted
+        if one["update"] == "insert" and not same_entity(before, after):
+            before = None
         there[key] = after
         if before is not None or after is not None:
-            changes.append(EntryChange(before, after))
+            changes.append(EntityChange(before, after))
     return changes
 
 
 @dataclass
-class _Begun:
-    """A batch that was sent to a switch."""
+class _Batch:
+    """Changes that were sent to a switch together."""
 
     client: SwitchClient
-    changes: Sequence[EntryChange | None]
+    changes: Sequence[EntityChange | None]
     "None: an update without an inverse."
     refused: Mapping[int, Refusal] | None = None
     "None: the switch did not answer."
 
-    async def take_back(self) -> str:
-        """Bring entries back; what is wrong when that fails."""
+    @property
+    def unrefused(self) -> list[EntityChange]:
+        """Those that the switch may have taken."""
+        refused = self.refused or {}
+        return [one for index, one in enumerate(self.changes) if one is not None and index not in refused]
+
+    async def take_back(self) -> tuple[int, list[EntityChange], str]:
+        """Bring entities back; how many were ours, those that the switch has still, and why."""
+        ours = self.unrefused
         try:
-            why = await asyncio.wait_for(self._take_back(), TAKE_BACK_TIMEOUT_S)
+            return await asyncio.wait_for(self._take_back(), TAKE_BACK_TIMEOUT_S)
         except FairlaneError as ex:
-            why = ex.message
+            return len(ours), ours, ex.message
         except (TimeoutError, asyncio.TimeoutError):
-            why = f"no answer within {TAKE_BACK_TIMEOUT_S:g} s"
-        return f"what {self.client.endpoint} had before could not be written back ({why})" if why else ""
+            return len(ours), ours, f"no answer within {TAKE_BACK_TIMEOUT_S:g} s"
 
-    async def _take_back(self) -> str:
-        ours = [one for one in await self._taken() if one is not None]
+    async def _take_back(self) -> tuple[int, list[EntityChange], str]:
+        ours = await self._taken()
         found = await self.client.write_each_with_reasons([one.inverse.update for one in reversed(ours)])
-        return next((str(one) for one in found.values() if one.code not in _SO_ALREADY), "")
+        left = {len(ours) - 1 - index: str(one) for index, one in found.items() if one.code not in _SO_ALREADY}
+        return len(ours), [ours[index] for index in sorted(left)], next(iter(left.values()), "")
 
-    async def _taken(self) -> Sequence[EntryChange | None]:
-        """What the switch took, never what it refused: there an entry is somebody else's.
+    async def _taken(self) -> Sequence[EntityChange]:
+        """What the switch took, never what it refused: there an entity is somebody else's.
 
         A batch with a refusal, or without an answer, is compared with what the switch has: it need not name each refusal of many.
         """
+        ours = self.unrefused
         if self.refused is not None and not self.refused:
-            return self.changes
-        refused, canonical = self.refused or {}, self.client.canonical
-        ours = [one for index, one in enumerate(self.changes) if one is not None and index not in refused]
-        keys = [entry_key(canonical(one.entry)) for one in ours]
+            return ours
+        canonical = self.client.canonical
+        keys = [entity_key(canonical(one.entity)) for one in ours]
         last = {key: one.after and canonical(one.after) for key, one in zip(keys, ours, strict=True)}
-        there = await read_entries(self.client, sorted({one.entry.table_id for one in ours}))
-        return [one for key, one in zip(keys, ours, strict=True) if same_entry(there.get(key), last[key])]
+        there = await read_current(self.client, [one.entity for one in ours if kind_of(one.entity) not in CELLS])
+        return [
+            one
+            for key, one in zip(keys, ours, strict=True)
+            if kind_of(one.entity) in CELLS or same_entity(there.get(key), last[key])
+        ]
+
+
+class Writing:
+    """What is being written, batch by batch, so that it can be taken back; whoever uses it has announced what does so."""
+
+    def __init__(self) -> None:
+        self._batches: list[_Batch] = []
+
+    async def write(
+        self,
+        client: SwitchClient,
+        changes: Sequence[EntityChange],
+        resets: Sequence[Any] = (),
+        *,
+        keep_going: bool = False,
+    ) -> dict[int, Refusal]:
+        """Write `resets`, which have no inverse, and then changes; what the switch refused, by index.
+
+        Without `keep_going` no batch follows one with a refusal. Raises FairlaneError when the switch does not answer.
+        """
+        updates = [(None, reset) for reset in resets] + [(one, one.update) for one in changes]
+        found: dict[int, Refusal] = {}
+        for start in range(0, len(updates), BATCH_UPDATES):
+            batch = updates[start : start + BATCH_UPDATES]
+            self._batches.append(_Batch(client, [one if one and one.has_inverse else None for one, _ in batch]))
+            answer = await client.write_each_with_reasons([update for _, update in batch])
+            self._batches[-1].refused = answer
+            found |= {start + index: refusal for index, refusal in answer.items()}
+            if found and not keep_going:
+                break
+        return found
+
+    @property
+    def taken(self) -> list[EntityChange]:
+        """The changes that were written, and not taken back, in their order."""
+        return [one for batch in self._batches for one in batch.unrefused]
+
+    async def take_back(self) -> tuple[int, dict[str, str]]:
+        """Bring everything back that can be; how many changes there were, and by switch why it has some of them still (`taken`)."""
+        release_room()
+        count, why = 0, dict[str, str]()
+        for batch in reversed(self._batches):
+            ours, left, problem = await batch.take_back()
+            count += ours
+            batch.changes, batch.refused = left, {}
+            if problem:
+                why.setdefault(str(batch.client.endpoint), problem)
+        return count, why
 
 
 async def nothing_to_commit() -> None:
@@ -140,20 +211,15 @@ async def apply(
     Raises what a switch or `commit` raised, with every switch as it was, also when it is cancelled; where one could not be brought
     back, that is in the text. What a switch refused is not ours, and is not taken back.
     """
-    begun: list[_Begun] = []
+    writing = Writing()
     committing: asyncio.Future[None] | None = None
     undo = change.undo() if undo is None else undo
     await announce([one for one in undo if one.get("updates") or one.get("settings")])
     try:
         for switch, changes in change.entries.items():
-            client, resets = clients[switch], change.resets.get(switch, ())
-            updates = [(None, reset) for reset in resets] + [(one, one.update) for one in changes]
-            for start in range(0, len(updates), BATCH_UPDATES):
-                batch = updates[start : start + BATCH_UPDATES]
-                begun.append(_Begun(client, [one for one, _ in batch]))
-                begun[-1].refused = found = await client.write_each_with_reasons([update for _, update in batch])
-                if found:
-                    raise refused(found, str(client.endpoint))
+            found = await writing.write(clients[switch], changes, change.resets.get(switch, ()))
+            if found:
+                raise refused(found, str(clients[switch].endpoint))
         committing = asyncio.ensure_future(commit())
         await asyncio.shield(committing)
     except (FairlaneError, asyncio.CancelledError) as problem:
@@ -161,12 +227,12 @@ async def apply(
             await asyncio.wait((committing,))
             if committing.exception() is None:  # all is made and kept: there is nothing to take back
                 raise
-        release_room()
-        failed = [text for batch in reversed(begun) if (text := await batch.take_back())]
-        if not failed or not isinstance(problem, FairlaneError):
+        _, why = await writing.take_back()
+        if not why or not isinstance(problem, FairlaneError):
             raise
         code = ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code
-        raise FairlaneError(code, f"{problem.message}; {'; '.join(failed)}") from None
+        left = [f"what {where} had before could not be written back ({reason})" for where, reason in why.items()]
+        raise FairlaneError(code, "; ".join([problem.message, *left]), half_made=True) from None
 
 
 @dataclass(frozen=True)
@@ -183,7 +249,7 @@ async def apply_entries(
     entries: Iterable[P4TableEntry],
     resets: Sequence[Any] = (),
     current: Entries | None = None,
-    first: Sequence[EntryChange] = (),
+    first: Sequence[EntityChange] = (),
 ) -> Applied:
     """Make `tables` (in the order of insertion) of a switch have exactly `entries`, all or nothing; `resets` are written before.
 
@@ -194,6 +260,13 @@ async def apply_entries(
     changes = [*first, *changes]
     await apply(ChangeSet({name: changes}, {name: resets}), {name: client})
     return Applied(len(changes), wanted)
+
+
+async def put_entries(client: SwitchClient, entries: Iterable[P4TableEntry]) -> int:
+    """Have a switch hold these entries, all or nothing; others stay. Returns how many were written: not what is right already."""
+    changes = await missing(client, entries)
+    await apply(ChangeSet({client.endpoint.name: changes}), {client.endpoint.name: client})
+    return len(changes)
 
 
 async def write_plain(
@@ -207,9 +280,9 @@ async def write_plain(
     `settings`: what was remembered before of what `commit` changes. Raises BAD_INPUT for updates that the P4Info refuses.
     """
     checked = plain_updates(updates_of(updates), client.switch.p4info)
-    current = await read_entries(client, sorted({str(one["table"]) for one in checked}))
+    current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
     name = client.endpoint.name
-    change = ChangeSet({name: entry_changes(client, current, checked)})
+    change = ChangeSet({name: entity_changes(client, current, checked)})
     (undo,) = change.undo({name: settings or {}})
     await apply(change, {name: client}, commit, [undo])
     return undo

@@ -11,10 +11,10 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from finsy import (
     GRPCStatusCode,
@@ -26,7 +26,6 @@ from finsy import (
     P4RegisterEntry,
     P4TableAction,
     P4TableEntry,
-    P4TableMatch,
     Switch,
     SwitchEvent,
     SwitchOptions,
@@ -47,8 +46,6 @@ HANDSHAKE_TIMEOUT_S = 10.0
 RETRY_INTERVAL_S = 0.2
 DIGEST_QUEUE_LISTS = 128
 "Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
-BATCH = 1000
-"Updates of one request."
 READER_IDS = 2**31
 """Readers bid below this."""
 FIRST_WRITER_ID = 2**32
@@ -62,6 +59,8 @@ _OUTBIDS = 5
 
 _WITHOUT_ROLES: set[str] = set()
 """HOST:PORT of switches that refused the observers' role, so that they are not asked each time."""
+
+_E = TypeVar("_E")
 
 logging.getLogger("finsy").addHandler(logging.NullHandler())
 logging.getLogger("finsy").propagate = False
@@ -448,6 +447,16 @@ class SwitchClient:
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
+    async def read_entities(self, patterns: Sequence[Any]) -> list[P4Entity]:
+        """What the switch answers; nothing where it says NOT_FOUND."""
+        try:
+            return await self.read_all(patterns)
+        except P4ClientError as ex:
+            codes = {refusal.code for refusal in refusals(ex).values()} or {ex.code}
+            if codes == {GRPCStatusCode.NOT_FOUND}:
+                return []
+            raise translate(ex, str(self.endpoint)) from None
+
     # ---- writes ------------------------------------------------------------------------------------------------
 
     async def write(self, updates: Sequence[Any]) -> None:
@@ -479,45 +488,15 @@ class SwitchClient:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
         return {}
 
-    async def put_entries(
-        self, entries: Sequence[P4TableEntry], on_refused: Callable[[P4TableEntry, Refusal], None] | None = None
-    ) -> int:
-        """Insert or modify so that the switch holds exactly these values; returns how many had to be written.
-
-        What is already there is read first, so entries that are right are not touched. Names and values are all
-        checked against the P4Info before the first is written. With `on_refused` it is called for each entry that the
-        switch does not take, and all others are written; without, REFUSED is raised after the batch that has one.
-        """
-        wanted = [self.canonical(entry) for entry in entries]
-        held: dict[str, P4TableEntry] = {}
-        for table in sorted({entry.table_id for entry in wanted}):
-            for entry in await self.read_table(table, meters=self.has_meter(table)):
-                held[entry_key(entry)] = entry
-        changes: list[tuple[P4TableEntry, Any]] = []
-        for entry in wanted:
-            before = held.get(entry_key(entry))
-            if before is None:
-                changes.append((entry, +entry))
-            elif not same_entry(before, entry):
-                changes.append((entry, ~entry))
-        refused = 0
-        for start in range(0, len(changes), BATCH):
-            piece = changes[start : start + BATCH]
-            if on_refused is None:
-                await self.write([update for _, update in piece])
-                continue
-            for index, refusal in (await self.write_each_with_reasons([update for _, update in piece])).items():
-                on_refused(piece[index][0], refusal)
-                refused += 1
-        return len(changes) - refused
-
-    def canonical(self, entry: P4TableEntry) -> P4TableEntry:
-        """The entry as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""
+    def canonical(self, entity: _E) -> _E:
+        """The entity as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""
         self._need_pipeline()
-        self.check_table(entry.table_id)
+        if not isinstance(entity, P4TableEntry):
+            return entity
+        self.check_table(entity.table_id)
         schema = self.switch.p4info
         try:
-            return P4TableEntry.decode(entry.encode(schema), schema)
+            return type(entity).decode(entity.encode(schema), schema)
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
@@ -552,24 +531,3 @@ class SwitchClient:
         async for message in self.switch.read_digests(name, queue_size=DIGEST_QUEUE_LISTS):
             await self.send([message.ack()])
             yield [value for value in message if isinstance(value, dict)]
-
-
-def entry_key(entry: P4TableEntry) -> str:
-    """Equal for two entries of a switch that are the same one: table, match, priority. Both as `canonical` makes them."""
-    match = entry.match or P4TableMatch()
-    return f"{entry.table_id} {sorted(match.items())!r} {entry.priority}"
-
-
-def written(entry: P4TableEntry) -> P4TableEntry:
-    """What a client wrote of an entry: without what the switch counts."""
-    return replace(entry, counter_data=None, meter_counter_data=None, time_since_last_hit=None, is_const=False)
-
-
-def same_entry(one: P4TableEntry | None, other: P4TableEntry | None) -> bool:
-    """Whether nothing is to be written for a switch that has the one to have the other, both as `canonical` makes them.
-
-    That is: table, match, priority, action with its arguments, metadata, meter, idle time-out. None: it is not there.
-    """
-    if one is None or other is None:
-        return one is other
-    return written(one) == written(other)

@@ -7,68 +7,39 @@ An entry that is there is changed by MODIFY, so that there is no instant without
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
 from finsy import P4TableEntry
 
-from fairlane_controller.switch.client import SwitchClient, entry_key, same_entry, written
-from fairlane_controller.switch.updates import Plain, plain_entry
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.entities import (
+    CELLS,
+    Entities,
+    Entity,
+    EntityChange,
+    Entries,
+    entity_key,
+    entity_of,
+    identity,
+    kind_of,
+    same_entity,
+)
 
-Entries = dict[str, P4TableEntry]
-"""Entries by `entry_key`."""
-
-
-@dataclass(frozen=True)
-class EntryChange:
-    """One table entry before and after; None: it is not there."""
-
-    before: P4TableEntry | None
-    after: P4TableEntry | None
-
-    @property
-    def entry(self) -> P4TableEntry:
-        """The one that there is."""
-        entry = self.after or self.before
-        assert entry is not None
-        return entry
-
-    @property
-    def inverse(self) -> EntryChange:
-        """What takes it back."""
-        return EntryChange(self.after, self.before)
-
-    @property
-    def update(self) -> Any:
-        """finsy's update; an entry that is there is modified, so that there is no instant without it."""
-        if self.after is not None:
-            entry = written(self.after)
-            return ~entry if self.before is not None else +entry
-        assert self.before is not None
-        return -replace(written(self.before), action=None, meter_config=None, idle_timeout_ns=0, metadata=b"")
-
-    def to_json(self) -> Plain:
-        """The update as plain data (`switch/updates.py`)."""
-        if self.after is not None:
-            entry = written(self.after)
-            return {"update": "modify" if self.before is not None else "insert", **plain_entry(entry)}
-        assert self.before is not None
-        plain = plain_entry(self.before)
-        return {"update": "delete", **{key: plain[key] for key in ("table", "match", "priority") if key in plain}}
+PIECE = 1_024
+"""Cells that are asked for in one request."""
 
 
-def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> list[EntryChange]:
+def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> list[EntityChange]:
     """What must be written so that a switch that has `current` has `wanted`.
 
     `order`: tables in the order in which entries are inserted and modified; they are deleted the other way round.
     """
     inserts = [entry for key, entry in wanted.items() if key not in current]
-    modifies = [entry for key, entry in wanted.items() if key in current and not same_entry(current[key], entry)]
+    modifies = [entry for key, entry in wanted.items() if key in current and not same_entity(current[key], entry)]
     deletes = sort_entries((entry for key, entry in current.items() if key not in wanted), order[::-1])
     written = sort_entries([*inserts, *modifies], order)
     return [
-        *(EntryChange(current.get(entry_key(entry)), entry) for entry in written),
-        *(EntryChange(entry, None) for entry in deletes),
+        *(EntityChange(current.get(entity_key(entry)), entry) for entry in written),
+        *(EntityChange(entry, None) for entry in deletes),
     ]
 
 
@@ -83,7 +54,7 @@ def entries_by_key(client: SwitchClient, entries: Iterable[P4TableEntry]) -> Ent
     found: Entries = {}
     for entry in entries:
         canonical = client.canonical(entry)
-        found.setdefault(entry_key(canonical), canonical)
+        found.setdefault(entity_key(canonical), canonical)
     return found
 
 
@@ -93,5 +64,30 @@ async def read_entries(client: SwitchClient, tables: Sequence[str]) -> Entries:
     for table in tables:
         for entry in await client.read_table(table, meters=client.has_meter(table)):
             if not entry.is_const:
-                found[entry_key(entry)] = entry
+                found[entity_key(entry)] = entry
+    return found
+
+
+async def missing(client: SwitchClient, entries: Iterable[P4TableEntry]) -> list[EntityChange]:
+    """What must be written so that a switch has these entries; others stay as they are."""
+    wanted = entries_by_key(client, entries)
+    current = await read_entries(client, sorted({entry.table_id for entry in wanted.values()}))
+    return difference({key: current[key] for key in wanted if key in current}, wanted)
+
+
+async def read_current(client: SwitchClient, entities: Iterable[Entity]) -> Entities:
+    """What a switch has of these entities: tables of entries as a whole, anything else by its key."""
+    schema = client.switch.p4info
+    asked = list({entity_key(one): one for one in entities}.values())
+    tables = {one.table_id for one in asked if isinstance(one, P4TableEntry) and not one.is_default_action}
+    cells = [identity(one) for one in asked if kind_of(one) in CELLS]
+    single = [one for one in asked if not isinstance(one, P4TableEntry) or one.is_default_action]
+    patterns = [cells[start : start + PIECE] for start in range(0, len(cells), PIECE)]
+    patterns += [[identity(one)] for one in single if kind_of(one) not in CELLS]
+    found: Entities = dict(await read_entries(client, sorted(tables)))
+    for pattern in patterns:
+        answers = await client.read_entities(pattern)
+        if len(answers) < len(pattern) > 1:  # one that is not there hides the others
+            answers = [answer for one in pattern for answer in await client.read_entities([one])]
+        found |= {entity_key(one): one for one in (entity_of(answer, schema) for answer in answers)}
     return found

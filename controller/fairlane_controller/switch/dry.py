@@ -66,7 +66,7 @@ class DryClient(SwitchClient):
             raise FairlaneError(ex.code, f"{self.endpoint}: {ex.message}") from None
 
     async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
-        """Check and keep; nothing is refused. `write_each`, `put_entries` and `enable_digest` come here too."""
+        """Check and keep; nothing is refused. `write_each`, a ChangeSet and `enable_digest` come here too."""
         await self.write(updates)
         return {}
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
-from finsy import P4MeterConfig, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.p4entity import decode_entity, encode_updates
+from finsy import P4IndirectAction, P4MeterConfig, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
+from finsy.p4entity import encode_updates
+from finsy.p4schema import P4ActionSelectionMode, P4ActionSizeSemantics
 from finsy.proto import p4r
+from google.protobuf import text_format
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.entities import KINDS as ENTITY_KINDS
+from fairlane_controller.switch.entities import Entity, EntityChange, decoded, identity, kind_of, update_of, written
 from fairlane_controller.units import format_rate, format_size, format_time
 
 KINDS = ("insert", "modify", "delete")
 """P4Runtime's kinds of update, as `"update"` of the plain form has them."""
-_KIND_OF = {p4r.Update.INSERT: "insert", p4r.Update.MODIFY: "modify", p4r.Update.DELETE: "delete"}
 _UNLIMITED = 0xFFFF_FFFF
 _UNIT_ENDS = {"_packets": "packets", "_cells": "cells", "_bytes": "B", "_us": "us"}
 _FORMATS: dict[str, Callable[[int], str]] = {"us": lambda value: format_time(value / 1e6), "bit/s": format_rate}
@@ -29,21 +31,26 @@ def plain_updates(updates: Iterable[Any], schema: P4Schema) -> list[Plain]:
     """finsy's updates as plain data; raises BAD_INPUT when the P4Info refuses one.
 
     A table entry: `{"update": "insert", "table", "match": {field: value}, "priority", "action", "args": {name: value}, "meter"}`;
-    lpm is `[value, length]`, ternary `[value, mask]`. Anything else: `{"update", "entity", "text"}`, which has no way back.
+    lpm is `[value, length]`, ternary `[value, mask]`. Anything else: `{"update", "entity", "text"}`, the text protobuf's.
     """
     try:
         made = [cast("p4r.Update", one) for one in encode_updates(list(updates), schema)]
+        return [plain_update(p4r.Update.Type.Name(one.type).lower(), decoded(one.entity, schema)) for one in made]
     except (ValueError, KeyError) as ex:
         raise FairlaneError(ErrorCode.BAD_INPUT, str(ex)) from None
-    return [_plain(update, schema) for update in made]
 
 
-def _plain(update: p4r.Update, schema: P4Schema) -> Plain:
-    kind = _KIND_OF.get(update.type, "modify")
-    what = str(update.entity.WhichOneof("entity"))
-    if what != "table_entry":
-        return {"update": kind, "entity": what, "text": " ".join(str(update.entity).split())}
-    return {"update": kind, **plain_entry(cast("P4TableEntry", decode_entity(update.entity, schema)))}
+def plain_change(change: EntityChange) -> Plain:
+    """The update of a change as plain data."""
+    return plain_update(change.kind, change.entity)
+
+
+def plain_update(kind: str, entity: Entity) -> Plain:
+    """An update of a kind as plain data; a deletion has no value."""
+    entity = identity(entity) if kind == "delete" else written(entity)
+    if isinstance(entity, P4TableEntry):
+        return {"update": kind, **plain_entry(entity)}
+    return {"update": kind, "entity": kind_of(entity), "text": text_format.MessageToString(entity, as_one_line=True)}
 
 
 def plain_entry(entry: P4TableEntry) -> Plain:
@@ -52,7 +59,9 @@ def plain_entry(entry: P4TableEntry) -> Plain:
     if entry.priority:
         data["priority"] = entry.priority
     if isinstance(entry.action, P4TableAction):
-        data |= {"action": entry.action.name, "args": {k: _plain_value(v) for k, v in entry.action.args.items()}}
+        data |= _plain_action(entry.action)
+    elif entry.action is not None:
+        data["indirect"] = _plain_indirect(entry.action)
     meter = entry.meter_config
     if meter is not None:
         data["meter"] = {"cir": meter.cir, "cburst": meter.cburst, "pir": meter.pir, "pburst": meter.pburst}
@@ -63,6 +72,33 @@ def plain_entry(entry: P4TableEntry) -> Plain:
     if entry.is_default_action:
         data["default"] = True
     return data
+
+
+def _plain_action(action: P4TableAction) -> Plain:
+    return {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
+
+
+def _action_of(data: Plain) -> P4TableAction:
+    return P4TableAction(str(data["action"]), **data.get("args", {}))
+
+
+def _plain_indirect(action: P4IndirectAction) -> Plain:
+    """A member or a group of an action profile, or actions of an entry's own with their weights."""
+    if action.action_set is None:
+        return {"member_id": action.member_id, "group_id": action.group_id}
+    modes = {"selection_mode": action.selection_mode.vt(), "size_semantics": action.size_semantics.vt()}
+    return {"action_set": [[weight, _plain_action(one)] for weight, one in action.action_set], **modes}
+
+
+def _indirect_of(data: Plain) -> P4IndirectAction:
+    if "action_set" not in data:
+        return P4IndirectAction(**data)
+    actions = cast("list[tuple[Any, Plain]]", data["action_set"])
+    return P4IndirectAction(
+        [(tuple(weight) if isinstance(weight, list) else weight, _action_of(one)) for weight, one in actions],  # pyright: ignore[reportUnknownArgumentType]
+        selection_mode=P4ActionSelectionMode(data["selection_mode"]),
+        size_semantics=P4ActionSizeSemantics(data["size_semantics"]),
+    )
 
 
 def match_of(entry: P4TableEntry) -> list[tuple[str, Any]]:
@@ -76,14 +112,21 @@ def _plain_value(value: Any) -> Any:
     return value if isinstance(value, (int, str)) else str(value)
 
 
-def entry_of(data: Plain) -> P4TableEntry:
-    """The inverse of `plain_entry`; raises BAD_INPUT for what is no table entry."""
+def entity_of_plain(data: Plain) -> Entity:
+    """The inverse of `plain_update`, without its kind; raises BAD_INPUT for what is no entity."""
     try:
+        if data.get("entity") is not None:
+            entity = text_format.Parse(str(data.get("text")), p4r.Entity())
+            if kind_of(entity) not in ENTITY_KINDS:
+                raise ValueError(f"it must be one of {', '.join(ENTITY_KINDS)}")
+            return entity
         match = {
             str(k): tuple(cast("list[Any]", v)) if isinstance(v, list) else v
             for k, v in cast("Plain", data["match"]).items()
         }
-        action = P4TableAction(str(data["action"]), **data.get("args", {})) if "action" in data else None
+        action = (
+            _action_of(data) if "action" in data else _indirect_of(data["indirect"]) if "indirect" in data else None
+        )
         meter = data.get("meter")
         return P4TableEntry(
             str(data["table"]),
@@ -95,25 +138,16 @@ def entry_of(data: Plain) -> P4TableEntry:
             metadata=bytes.fromhex(str(data.get("metadata", ""))),
             is_default_action=bool(data.get("default", False)),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"no table entry: {type(ex).__name__}: {ex} in {data!r}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, text_format.ParseError) as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"no entity: {type(ex).__name__}: {ex} in {data!r}") from None
 
 
 def updates_of(data: Sequence[Plain]) -> list[Any]:
     """finsy's updates of plain ones, in their order; raises BAD_INPUT."""
-    made: list[Any] = []
     for one in data:
-        kind, entry = str(one.get("update")), entry_of(one)
-        match kind:
-            case "insert":
-                made.append(+entry)
-            case "modify":
-                made.append(~entry)
-            case "delete":
-                made.append(-replace(entry, action=None, meter_config=None, idle_timeout_ns=0, metadata=b""))
-            case _:
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"unknown update {kind!r}; valid: {', '.join(KINDS)}")
-    return made
+        if one.get("update") not in KINDS:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"unknown update {one.get('update')!r}; valid: {', '.join(KINDS)}")
+    return [update_of(str(one["update"]), entity_of_plain(one)) for one in data]
 
 
 # ---- for people ------------------------------------------------------------------------------------------------------
@@ -170,7 +204,7 @@ def update_row(data: Plain, schema: P4Schema | None, units: Mapping[str, str]) -
     """(update, table, match, action) of a plain update for a table that people read."""
     if "table" not in data:
         return str(data["update"]), str(data["entity"]), "", str(data["text"])
-    entry = entry_of(data)
+    entry = cast("P4TableEntry", entity_of_plain(data))
     if schema is None:
         match = " ".join(f"{k}={v}" for k, v in data["match"].items())
         return str(data["update"]), entry.table_id, match, str(data.get("action", "-"))

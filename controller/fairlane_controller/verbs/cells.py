@@ -3,56 +3,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from finsy import (
     P4CloneSessionEntry,
     P4CounterData,
     P4CounterEntry,
+    P4DirectCounterEntry,
     P4MeterConfig,
     P4MeterEntry,
     P4RegisterEntry,
-    P4TableEntry,
 )
-from finsy.p4schema import P4BitsType, P4CounterUnit, P4MeterUnit
-from finsy.proto import p4r
+from finsy.p4entity import P4Entity
+from finsy.p4schema import P4BitsType, P4Counter, P4CounterUnit, P4DirectCounter, P4Meter, P4MeterUnit, P4Register
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.names import resolve_name
+from fairlane_controller.switch.entities import EntityChange, entity_of, identity
 from fairlane_controller.units import counted, parse_rate, parse_size
-from fairlane_controller.verbs.context import Change, Context, Data, Step, read_entities
+from fairlane_controller.verbs.context import Context, Data, Step
 from fairlane_controller.verbs.entries import entry_row, entry_text
-from fairlane_controller.verbs.tables import Words, need, usage
 from fairlane_controller.verbs.values import parse_value
+from fairlane_controller.verbs.words import parse_number, usage
 
 SESSIONS = 32_768
 """Clone session ids of v1model are 1 to this minus 1 on BMv2."""
 
 
-def _number(text: str, what: str, low: int, high: int) -> int:
-    value = parse_value(text, 64, what)
-    assert isinstance(value, int)
-    if not low <= value <= high:
-        raise out_of_range(what, text, low, high)
-    return value
+def _change(ctx: Context, before: P4Entity | None, after: P4Entity | None) -> EntityChange:
+    return EntityChange(*(one and entity_of(one, ctx.schema) for one in (before, after)))
 
 
-def _index(text: str, what: str, size: int) -> int:
-    return _number(text, f"index of {what}", 0, size - 1)
+async def _held(ctx: Context, entity: P4Entity) -> P4Entity:
+    """What the switch has of it; the entity itself when it has nothing."""
+    return next(iter(await ctx.client.read_entities([entity])), entity)
 
 
-def _modify(entity: Any, ctx: Context) -> p4r.Update:
-    return p4r.Update(type=p4r.Update.MODIFY, entity=entity.encode(ctx.schema))
+def _reset(alias: str, changes: Iterable[EntityChange], key: str, what: str = "cell") -> Step:
+    made = tuple(changes)
+    return Step(f"{alias}: {counted(len(made), what)} set to 0", {key: alias, "written": len(made)}, made)
 
 
 # ---- counters ----------------------------------------------------------------------------------------------------
-
-
-def _find(kind: str, name: str, *maps: Iterable[Any]) -> Any:
-    known = {thing.name: thing for found in maps for thing in found}
-    return known[resolve_name(kind, name, known)]
 
 
 def _cell(index: int | None, data: P4CounterData | None, unit: P4CounterUnit) -> Data:
@@ -65,17 +58,13 @@ def _cell(index: int | None, data: P4CounterData | None, unit: P4CounterUnit) ->
     }
 
 
-async def counter_read(ctx: Context, words: Words) -> Step:
+async def counter_read(ctx: Context, counter: P4Counter | P4DirectCounter, index: int | None = None) -> Step:
     """A cell, or all that are not 0; of a direct counter the entries of its table."""
-    need("counter_read", words, 1, 2)
-    counter = _find("counter", words[0], ctx.schema.counters, ctx.schema.direct_counters)
-    direct = ctx.schema.direct_counters.get(counter.name)
-    if direct is not None:
-        return _direct_counter(ctx, direct, words[1:])
-    index = _index(words[1], counter.alias, counter.size) if len(words) > 1 else None
+    if isinstance(counter, P4DirectCounter):
+        return _direct_counter(ctx, counter, index)
 
-    async def read(client: SwitchClient) -> Data:
-        found = await read_entities(client, [P4CounterEntry(counter.alias, index=index)])
+    async def read() -> Data:
+        found = await ctx.client.read_entities([P4CounterEntry(counter.alias, index=index)])
         cells = [_cell(e.index, e.data, counter.unit) for e in found if isinstance(e, P4CounterEntry)]
         if index is None:
             cells = [cell for cell in cells if cell["packets"] or cell["bytes"]]
@@ -84,16 +73,16 @@ async def counter_read(ctx: Context, words: Words) -> Step:
     return Step(read=read)
 
 
-def _direct_counter(ctx: Context, counter: Any, words: Sequence[str]) -> Step:
+def _direct_counter(ctx: Context, counter: P4DirectCounter, index: object) -> Step:
     table = ctx.schema.tables[counter.direct_table_name]
-    if words:
+    if index is not None:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
             f"{counter.alias} is the direct counter of table {table.alias}: it has no index; without one all entries are shown",
         )
 
-    async def read(client: SwitchClient) -> Data:
-        rows = [entry_row(e, ctx.schema) for e in await client.read_table(table.alias, counters=True)]
+    async def read() -> Data:
+        rows = [entry_row(e, ctx.schema) for e in await ctx.client.read_table(table.alias, counters=True)]
         return {
             "counter": counter.alias,
             "table": table.alias,
@@ -110,116 +99,64 @@ def _direct_counter(ctx: Context, counter: Any, words: Sequence[str]) -> Step:
     return Step(read=read)
 
 
-async def _write_cells(ctx: Context, counter: Any, cells: dict[int, P4CounterData], said: str) -> Step:
-    entries = await read_entities(ctx.client, [P4CounterEntry(counter.alias, index=i) for i in list(cells)[:1024]])
-    before = {e.index: e.data or P4CounterData() for e in entries if isinstance(e, P4CounterEntry)}
-    changes = tuple(
-        Change(
-            _modify(P4CounterEntry(counter.alias, index=i, data=data), ctx),
-            _modify(P4CounterEntry(counter.alias, index=i, data=before[i]), ctx) if i in before else None,
-        )
-        for i, data in cells.items()
-    )
-    return Step(said, {"counter": counter.alias, "written": len(cells)}, changes)
-
-
-async def counter_write(ctx: Context, words: Words) -> Step:
+async def counter_write(ctx: Context, counter: P4Counter, index: int, *words: str) -> Step:
     """Set a cell."""
-    need("counter_write", words, 4, 4)
-    counter = _find("counter", words[0], ctx.schema.counters)
-    index = _index(words[1], counter.alias, counter.size)
-    top = 2**63 - 1
-    packets, counted = _number(words[2], "packets", 0, top), _number(words[3], "bytes", 0, top)
-    data = P4CounterData(byte_count=counted, packet_count=packets)
-    return await _write_cells(
-        ctx, counter, {index: data}, f"{counter.alias}[{index}]: {packets} packets, {counted} bytes"
+    packets, size = (
+        parse_number(word, what, 0, 2**63 - 1) for word, what in zip(words, ("packets", "bytes"), strict=True)
+    )
+    cell = P4CounterEntry(counter.alias, index=index, data=P4CounterData())
+    after = replace(cell, data=P4CounterData(byte_count=size, packet_count=packets))
+    return Step(
+        f"{counter.alias}[{index}]: {packets} packets, {size} bytes",
+        {"counter": counter.alias, "written": 1},
+        (_change(ctx, await _held(ctx, cell), after),),
     )
 
 
-async def counter_reset(ctx: Context, words: Words) -> Step:
+async def counter_reset(ctx: Context, counter: P4Counter | P4DirectCounter) -> Step:
     """All cells to 0: those that are not."""
-    need("counter_reset", words, 1, 1)
-    counter = _find("counter", words[0], ctx.schema.counters, ctx.schema.direct_counters)
-    direct = ctx.schema.direct_counters.get(counter.name)
-    if direct is not None:
-        return await _reset_direct(ctx, direct)
-    found = await read_entities(ctx.client, [P4CounterEntry(counter.alias)])
-    cells = {
-        e.index: e.data
-        for e in found
-        if isinstance(e, P4CounterEntry)
-        and e.index is not None
-        and e.data
-        and (e.data.packet_count or e.data.byte_count)
-    }
-    changes = tuple(
-        Change(
-            _modify(P4CounterEntry(counter.alias, index=i, data=P4CounterData()), ctx),
-            _modify(P4CounterEntry(counter.alias, index=i, data=data), ctx),
-        )
-        for i, data in cells.items()
-    )
-    return Step(
-        f"{counter.alias}: {counted(len(changes), 'cell')} set to 0",
-        {"counter": counter.alias, "written": len(changes)},
-        changes,
-    )
-
-
-async def _reset_direct(ctx: Context, counter: Any) -> Step:
-    table = ctx.schema.tables[counter.direct_table_name]
-    changes: list[Change] = []
-    for entry in await ctx.client.read_table(table.alias, counters=True):
-        if entry.counter_data is None or not (entry.counter_data.packet_count or entry.counter_data.byte_count):
-            continue
-        old, new = _direct_cell(ctx, entry, entry.counter_data), _direct_cell(ctx, entry, P4CounterData())
-        changes.append(Change(new, old))
-    return Step(
-        f"{counter.alias}: {counted(len(changes), 'entry')} set to 0",
-        {"counter": counter.alias, "written": len(changes)},
-        tuple(changes),
-    )
-
-
-def _direct_cell(ctx: Context, entry: P4TableEntry, data: P4CounterData) -> p4r.Update:
-    raw = entry.encode_entry(ctx.schema)
-    key = p4r.TableEntry(table_id=raw.table_id, match=raw.match, priority=raw.priority)
-    cell = p4r.DirectCounterEntry(table_entry=key, data=data.encode())
-    return p4r.Update(type=p4r.Update.MODIFY, entity=p4r.Entity(direct_counter_entry=cell))
+    found: list[Any]
+    if isinstance(counter, P4Counter):
+        found = await ctx.client.read_entities([P4CounterEntry(counter.alias)])
+    else:
+        entries = await ctx.client.read_table(ctx.schema.tables[counter.direct_table_name].alias, counters=True)
+        found = [P4DirectCounterEntry(table_entry=identity(one), data=one.counter_data) for one in entries]
+    changes = [
+        _change(ctx, cell, replace(cell, data=P4CounterData()))
+        for cell in found
+        if cell.packet_count or cell.byte_count
+    ]
+    return _reset(counter.alias, changes, "counter", "cell" if isinstance(counter, P4Counter) else "entry")
 
 
 # ---- registers ---------------------------------------------------------------------------------------------------
 
 
-def _register(ctx: Context, name: str) -> Any:
-    return _find("register", name, ctx.schema.registers)
+def _plain_bits(register: P4Register, done: str) -> int:
+    """Bits of a number in a register; BAD_INPUT when it holds anything else."""
+    if not isinstance(register.type_spec, P4BitsType):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT, f"register {register.alias} holds no plain numbers: it cannot be {done} here"
+        )
+    return register.type_spec.bitwidth
 
 
-def _no_registers(client: SwitchClient) -> FairlaneError:
-    return FairlaneError(
-        ErrorCode.REFUSED,
-        f"{client.endpoint} reads and writes no registers over P4Runtime (BMv2 does not; the embedded switch does)",
-    )
-
-
-async def _read_cells(client: SwitchClient, register: Any, index: int | None) -> dict[int, Any]:
+async def _read_cells(ctx: Context, register: P4Register, index: int | None) -> dict[int, Any]:
     try:
-        found = await read_entities(client, [P4RegisterEntry(register.alias, index=index)])
+        found = await ctx.client.read_entities([P4RegisterEntry(register.alias, index=index)])
     except FairlaneError as ex:
         if "UNIMPLEMENTED" in ex.message:
-            raise _no_registers(client) from None
+            text = "reads and writes no registers over P4Runtime (BMv2 does not; the embedded switch does)"
+            raise FairlaneError(ErrorCode.REFUSED, f"{ctx.client.endpoint} {text}") from None
         raise
     return {e.index: e.data for e in found if isinstance(e, P4RegisterEntry) and e.index is not None}
 
 
-async def register_read(ctx: Context, words: Words) -> Step:
+async def register_read(ctx: Context, register: P4Register, index: int | None = None) -> Step:
     """A cell, or all."""
-    need("register_read", words, 1, 2)
-    register = _register(ctx, words[0])
-    index = _index(words[1], register.alias, register.size) if len(words) > 1 else None
 
-    async def read(client: SwitchClient) -> Data:
-        cells = await _read_cells(client, register, index)
+    async def read() -> Data:
+        cells = await _read_cells(ctx, register, index)
         return {"register": register.alias, "size": register.size, "values": [cells[i] for i in sorted(cells)]} | (
             {} if index is None else {"index": index}
         )
@@ -227,60 +164,38 @@ async def register_read(ctx: Context, words: Words) -> Step:
     return Step(read=read)
 
 
-async def register_write(ctx: Context, words: Words) -> Step:
+async def register_write(ctx: Context, register: P4Register, index: int, word: str) -> Step:
     """Set a cell."""
-    need("register_write", words, 3, 3)
-    register = _register(ctx, words[0])
-    index = _index(words[1], register.alias, register.size)
-    kind = register.type_spec
-    if not isinstance(kind, P4BitsType):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"register {register.alias} holds no plain numbers: it cannot be written here"
-        )
-    value = parse_value(words[2], kind.bitwidth, f"value of {register.alias}")
-    before = await _read_cells(ctx.client, register, index)
+    value = parse_value(word, _plain_bits(register, "written"), f"value of {register.alias}")
+    before = await _read_cells(ctx, register, index)
     return Step(
         f"{register.alias}[{index}] = {value} (was {before.get(index)})",
         {"register": register.alias, "index": index, "value": value},
-        (_register_change(ctx, register, index, value, before.get(index)),),
+        (_register_change(ctx, register, index, value, before.get(index, 0)),),
     )
 
 
-def _register_change(ctx: Context, register: Any, index: int, value: Any, before: Any) -> Change:
-    def cell(data: Any) -> p4r.Update:
-        return _modify(P4RegisterEntry(register.alias, index=index, data=data), ctx)
-
-    return Change(cell(value), None if before is None else cell(before))
+def _register_change(ctx: Context, register: P4Register, index: int, value: Any, before: Any) -> EntityChange:
+    old, new = (P4RegisterEntry(register.alias, index=index, data=data) for data in (before, value))
+    return _change(ctx, old, new)
 
 
-async def register_reset(ctx: Context, words: Words) -> Step:
+async def register_reset(ctx: Context, register: P4Register) -> Step:
     """All cells to 0: those that are not."""
-    need("register_reset", words, 1, 1)
-    register = _register(ctx, words[0])
-    if not isinstance(register.type_spec, P4BitsType):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"register {register.alias} holds no plain numbers: it cannot be reset here"
-        )
-    cells = {i: value for i, value in (await _read_cells(ctx.client, register, None)).items() if value}
-    changes = tuple(_register_change(ctx, register, i, 0, value) for i, value in cells.items())
-    return Step(
-        f"{register.alias}: {counted(len(changes), 'cell')} set to 0",
-        {"register": register.alias, "written": len(changes)},
-        changes,
-    )
+    _plain_bits(register, "reset")
+    cells = await _read_cells(ctx, register, None)
+    changes = (_register_change(ctx, register, index, 0, value) for index, value in cells.items() if value)
+    return _reset(register.alias, changes, "register")
 
 
 # ---- meters ------------------------------------------------------------------------------------------------------
 
 
-async def meter_get_rates(ctx: Context, words: Words) -> Step:
+async def meter_get_rates(ctx: Context, meter: P4Meter, index: int | None = None) -> Step:
     """Rates and bursts of a cell, or of all that are set."""
-    need("meter_get_rates", words, 1, 2)
-    meter = _find("meter", words[0], ctx.schema.meters)
-    index = _index(words[1], meter.alias, meter.size) if len(words) > 1 else None
 
-    async def read(client: SwitchClient) -> Data:
-        found = await read_entities(client, [P4MeterEntry(meter.alias, index=index)])
+    async def read() -> Data:
+        found = await ctx.client.read_entities([P4MeterEntry(meter.alias, index=index)])
         cells = [_meter_cell(e.index, e.config) for e in found if isinstance(e, P4MeterEntry)]
         if index is None:
             cells = [cell for cell in cells if cell["cir"] is not None]
@@ -289,7 +204,7 @@ async def meter_get_rates(ctx: Context, words: Words) -> Step:
     return Step(read=read)
 
 
-def _unit(meter: Any) -> str:
+def _unit(meter: P4Meter) -> str:
     return "packets" if meter.unit == P4MeterUnit.PACKETS else "bytes"
 
 
@@ -299,35 +214,18 @@ def _meter_cell(index: int | None, config: P4MeterConfig | None) -> Data:
     return {"index": index, "cir": config.cir, "cburst": config.cburst, "pir": config.pir, "pburst": config.pburst}
 
 
-async def meter_set_rates(ctx: Context, words: Words) -> Step:
+async def meter_set_rates(ctx: Context, meter: P4Meter, index: int, *words: str) -> Step:
     """Set a cell; P4Runtime counts units a second, simple_switch_CLI units a microsecond."""
-    need("meter_set_rates", words, 4, 4)
-    meter = _find("meter", words[0], ctx.schema.meters)
-    index = _index(words[1], meter.alias, meter.size)
     unit = _unit(meter)
-    (cir, cburst), (pir, pburst) = (parse_meter_rate(word, unit) for word in words[2:])
+    (cir, cburst), (pir, pburst) = (parse_meter_rate(word, unit) for word in words)
     if pir < cir:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"the peak rate {words[3]} is below the committed rate {words[2]}")
-    found = await read_entities(ctx.client, [P4MeterEntry(meter.alias, index=index)])
-    before = next((e.config for e in found if isinstance(e, P4MeterEntry)), None)
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the peak rate {words[1]} is below the committed rate {words[0]}")
+    cell = P4MeterEntry(meter.alias, index=index)
     config = P4MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst)
     return Step(
         f"{meter.alias}[{index}]: {cir} {unit}/s, burst {cburst}; peak {pir} {unit}/s, burst {pburst}",
-        {
-            "meter": meter.alias,
-            "index": index,
-            "cir": cir,
-            "cburst": cburst,
-            "pir": pir,
-            "pburst": pburst,
-            "unit": unit,
-        },
-        (
-            Change(
-                _modify(P4MeterEntry(meter.alias, index=index, config=config), ctx),
-                _modify(P4MeterEntry(meter.alias, index=index, config=before), ctx),
-            ),
-        ),
+        {"meter": meter.alias, **_meter_cell(index, config), "unit": unit},
+        (_change(ctx, await _held(ctx, cell), replace(cell, config=config)),),
     )
 
 
@@ -344,7 +242,7 @@ def parse_meter_rate(word: str, unit: str) -> tuple[int, int]:
         if unit == "packets":
             raise usage("meter_set_rates", f"{rate!r} is not a number of packets a microsecond") from None
         per_second = round(parse_rate(rate, "rate") / 8)
-    size = parse_size(burst, "burst") if unit == "bytes" else _number(burst, "burst", 0, 2**31 - 1)
+    size = parse_size(burst, "burst") if unit == "bytes" else parse_number(burst, "burst", 0, 2**31 - 1)
     if not 0 <= per_second < 2**63:
         raise out_of_range("rate", rate, 0, f"{2**63 // 10**6} {unit} a microsecond")
     return per_second, size
@@ -354,47 +252,31 @@ def parse_meter_rate(word: str, unit: str) -> tuple[int, int]:
 
 
 def _session(text: str) -> int:
-    return _number(text, "clone session", 1, SESSIONS - 1)
+    return parse_number(text, "clone session", 1, SESSIONS - 1)
 
 
-async def mirroring_add(ctx: Context, words: Words) -> Step:
+async def mirroring_add(ctx: Context, *words: str) -> Step:
     """INSERT of a session with one port."""
-    need("mirroring_add", words, 2, 2)
-    session, port = _session(words[0]), _number(words[1], "port", 1, 511)
+    session, port = _session(words[0]), parse_number(words[1], "port", 1, 511)
     entry = P4CloneSessionEntry(session_id=session, replicas=(port,))
-    raw = entry.encode(ctx.schema)
     return Step(
-        f"clone session {session}: port {port}",
-        {"session": session, "port": port},
-        (Change(p4r.Update(type=p4r.Update.INSERT, entity=raw), p4r.Update(type=p4r.Update.DELETE, entity=raw)),),
+        f"clone session {session}: port {port}", {"session": session, "port": port}, (_change(ctx, None, entry),)
     )
 
 
-async def _read_session(ctx: Context, session: int) -> P4CloneSessionEntry | None:
-    found = await read_entities(ctx.client, [P4CloneSessionEntry(session_id=session)])
-    return next((e for e in found if isinstance(e, P4CloneSessionEntry)), None)
-
-
-async def mirroring_delete(ctx: Context, words: Words) -> Step:
+async def mirroring_delete(ctx: Context, word: str) -> Step:
     """DELETE of a session."""
-    need("mirroring_delete", words, 1, 1)
-    session = _session(words[0])
-    held = await _read_session(ctx, session)
-    raw = (held or P4CloneSessionEntry(session_id=session)).encode(ctx.schema)
-    return Step(
-        f"clone session {session}: deleted",
-        {"session": session, "deleted": True},
-        (Change(p4r.Update(type=p4r.Update.DELETE, entity=raw), p4r.Update(type=p4r.Update.INSERT, entity=raw)),),
-    )
+    session = _session(word)
+    held = await _held(ctx, P4CloneSessionEntry(session_id=session))
+    return Step(f"clone session {session}: deleted", {"session": session, "deleted": True}, (_change(ctx, held, None),))
 
 
-async def mirroring_get(_ctx: Context, words: Words) -> Step:
+async def mirroring_get(ctx: Context, word: str) -> Step:
     """The ports of a session."""
-    need("mirroring_get", words, 1, 1)
-    session = _session(words[0])
+    session = _session(word)
 
-    async def read(client: SwitchClient) -> Data:
-        found = await read_entities(client, [P4CloneSessionEntry(session_id=session)])
+    async def read() -> Data:
+        found = await ctx.client.read_entities([P4CloneSessionEntry(session_id=session)])
         ports = [e.replicas_str() for e in found if isinstance(e, P4CloneSessionEntry)]
         return {"session": session, "ports": ports[0] if ports else None}
 

@@ -4,32 +4,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-from finsy import GRPCStatusCode, P4ClientError, P4Schema, P4TableEntry
-from finsy.p4entity import P4Entity
+from finsy import P4MeterConfig, P4Schema, P4TableEntry
 from finsy.p4schema import P4Table
-from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.faults import translate
-from fairlane_controller.verbs.entries import Key, key_of
+from fairlane_controller.switch.entities import EntityChange, entity_key, identity
 
 SINGLE_READS = 16
 """So many entries of a table are asked for one by one; after that the table is read as a whole."""
 
 Data = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Change:
-    """One update, and the one that takes it back (None: nothing can)."""
-
-    update: p4r.Update
-    undo: p4r.Update | None
 
 
 @dataclass(frozen=True)
@@ -40,20 +29,8 @@ class Step:
     "For people, when it is done."
     data: Data = field(default_factory=dict[str, Any])
     "The same as plain data."
-    changes: tuple[Change, ...] = ()
-    read: Callable[[SwitchClient], Awaitable[Data]] | None = None
-
-
-async def read_entities(client: SwitchClient, patterns: Sequence[Any]) -> list[P4Entity]:
-    """What the switch answers; nothing where it says NOT_FOUND. Raises FairlaneError."""
-    try:
-        answers = cast("AsyncIterator[P4Entity]", client.switch.read(patterns))
-        return [entity async for entity in answers]
-    except P4ClientError as ex:
-        codes = {detail.canonical_code for detail in ex.details.values()} or {ex.code}
-        if codes == {GRPCStatusCode.NOT_FOUND}:
-            return []
-        raise translate(ex, str(client.endpoint)) from None
+    changes: tuple[EntityChange, ...] = ()
+    read: Callable[[], Awaitable[Data]] | None = None
 
 
 class Context:
@@ -67,16 +44,16 @@ class Context:
             )
         self.schema: P4Schema = client.switch.p4info
         self.begin_handles()
-        self._seen: dict[Key, p4r.TableEntry | None] = {}
-        self._whole: set[int] = set()
-        self._asked: dict[int, int] = {}
+        self._seen: dict[str, P4TableEntry | None] = {}
+        self._whole: set[str] = set()
+        self._asked: dict[str, int] = {}
 
     def begin_handles(self) -> None:
         """No entry has a handle."""
-        self.handles: dict[str, dict[int, p4r.TableEntry]] = {}
+        self.handles: dict[str, dict[int, P4TableEntry]] = {}
         "Given by `table_add` in this session, by table."
         self._free: dict[str, list[int]] = {}
-        self._handle_of: dict[Key, int] = {}
+        self._handle_of: dict[str, int] = {}
 
     def forget(self) -> None:
         """The switch may hold something else from now on: ask it again. Handles stay."""
@@ -84,69 +61,60 @@ class Context:
         self._whole.clear()
         self._asked.clear()
 
-    async def read_entry(self, entry: p4r.TableEntry) -> p4r.TableEntry | None:
+    async def read_entry(self, entry: P4TableEntry) -> P4TableEntry | None:
         """The entry of that key as it will be."""
-        key = key_of(entry)
+        key, table = entity_key(entry), entry.table_id
         if key in self._seen:
             return self._seen[key]
-        table_id = entry.table_id
-        if table_id in self._whole:
+        if table in self._whole:
             return None
-        asked = self._asked[table_id] = self._asked.get(table_id, 0) + 1
+        asked = self._asked[table] = self._asked.get(table, 0) + 1
         if asked > SINGLE_READS and not entry.is_default_action:
-            await self._read_whole(self.schema.tables[table_id])
+            await self._read_whole(table)
             return self._seen.get(key)
-        pattern = p4r.TableEntry(
-            table_id=table_id,
-            match=entry.match,
-            priority=entry.priority,
-            is_default_action=entry.is_default_action,
-            meter_config=p4r.MeterConfig() if self._has_meter(table_id) and not entry.is_default_action else None,
-        )
-        found = await read_entities(self.client, [p4r.Entity(table_entry=pattern)])
-        entries = [e.encode_entry(self.schema) for e in found if isinstance(e, P4TableEntry)]
-        self._seen[key] = next((e for e in entries if key_of(e) == key), None)
+        pattern = identity(entry)
+        if not entry.is_default_action and self.client.has_meter(table):
+            pattern.meter_config = P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0)
+        found = await self.client.read_entities([pattern])
+        entries = [one for one in found if isinstance(one, P4TableEntry)]
+        self._seen[key] = next((one for one in entries if entity_key(one) == key), None)
         return self._seen[key]
 
-    async def entries(self, table: P4Table) -> list[p4r.TableEntry]:
+    async def entries(self, table: P4Table) -> list[P4TableEntry]:
         """All entries of a table as they will be, without its default."""
-        if table.id not in self._whole:
-            await self._read_whole(table)
-        return [e for key, e in self._seen.items() if e is not None and key[0] == table.id and not key[3]]
+        if table.alias not in self._whole:
+            await self._read_whole(table.alias)
+        held = [one for one in self._seen.values() if one is not None]
+        return [one for one in held if one.table_id == table.alias and not one.is_default_action]
 
-    async def _read_whole(self, table: P4Table) -> None:
-        for entry in await self.client.read_table(table.alias, meters=self._has_meter(table.id)):
-            raw = entry.encode_entry(self.schema)
-            self._seen.setdefault(key_of(raw), raw)
-        self._whole.add(table.id)
+    async def _read_whole(self, table: str) -> None:
+        for entry in await self.client.read_table(table, meters=self.client.has_meter(table)):
+            self._seen.setdefault(entity_key(entry), entry)
+        self._whole.add(table)
 
-    def _has_meter(self, table_id: int) -> bool:
-        return self.client.has_meter(self.schema.tables[table_id].alias)
+    def change(self, before: P4TableEntry | None, after: P4TableEntry | None) -> EntityChange:
+        """From here on the entry is `after`; the change that makes it so."""
+        entry = after or before
+        assert entry is not None
+        self._seen[entity_key(entry)] = after
+        return EntityChange(before, after)
 
-    def put(self, entry: p4r.TableEntry) -> None:
-        """From here on this entry is there."""
-        self._seen[key_of(entry)] = entry
-
-    def drop(self, entry: p4r.TableEntry) -> None:
-        """From here on it is not."""
-        self._seen[key_of(entry)] = None
-
-    def give_handle(self, table: str, entry: p4r.TableEntry) -> int:
+    def give_handle(self, table: str, entry: P4TableEntry) -> int:
         """The lowest number that no entry added in this session has."""
         mine = self.handles.setdefault(table, {})
         free = self._free.setdefault(table, [])
         handle = heapq.heappop(free) if free else len(mine)
         mine[handle] = entry
-        self._handle_of[key_of(entry)] = handle
+        self._handle_of[entity_key(entry)] = handle
         return handle
 
-    def take_handle(self, table: str, entry: p4r.TableEntry) -> None:
+    def take_handle(self, table: str, entry: P4TableEntry) -> None:
         """The entry is gone: its handle is free again."""
-        handle = self._handle_of.pop(key_of(entry), None)
+        handle = self._handle_of.pop(entity_key(entry), None)
         if handle is not None:
             del self.handles[table][handle]
             heapq.heappush(self._free.setdefault(table, []), handle)
 
-    def find_by_handle(self, table: str, word: str) -> p4r.TableEntry | None:
+    def find_by_handle(self, table: str, word: str) -> P4TableEntry | None:
         """The entry that `table_add` gave this handle, in this session."""
         return self.handles.get(table, {}).get(int(word)) if word.isdecimal() else None

@@ -8,7 +8,6 @@ from typing import Any
 
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4ActionScope, P4MatchType, P4Table
-from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
 from fairlane_controller.switch.names import resolve_name, short_names
@@ -19,8 +18,6 @@ ARROWS = ("=>", "to")
 """Between match and arguments; `to` needs no quotes in a shell."""
 PIVOT = 2**31 - 1
 """In simple_switch_CLI the lowest priority wins, in P4Runtime the highest: one is this minus the other, as BMv2's server has it."""
-
-Key = tuple[int, tuple[bytes, ...], int, bool]
 
 
 def table_of(schema: P4Schema, name: str) -> P4Table:
@@ -120,12 +117,6 @@ def parse_priority(text: str | None, table: P4Table) -> int:
     if int(text) >= PIVOT:
         raise out_of_range("priority", text, 0, PIVOT - 1)
     return PIVOT - int(text)
-
-
-def key_of(entry: p4r.TableEntry) -> Key:
-    """Equal for two entries that a switch takes for the same one: table, match, priority; or a table's default."""
-    fields = tuple(sorted(field.SerializeToString(deterministic=True) for field in entry.match))
-    return entry.table_id, fields, entry.priority, entry.is_default_action
 
 
 def action_words(action: Any, schema: P4Schema, table: P4Table) -> tuple[str, dict[str, str]]:

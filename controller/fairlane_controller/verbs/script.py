@@ -11,20 +11,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from finsy.proto import p4r
+from finsy import GRPCStatusCode
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.registry import check_owned
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.intent import announce
+from fairlane_controller.switch.changeset import ChangeSet, Writing
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.entities import EntityChange, table_of
+from fairlane_controller.switch.faults import Refusal
+from fairlane_controller.switch.updates import plain_updates
 from fairlane_controller.units import counted
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
-from fairlane_controller.verbs.context import Change, Context, Data, Step
-from fairlane_controller.verbs.updates import BATCH_UPDATES, Writer, check_owned, undo_request
+from fairlane_controller.verbs.context import Context, Data, Step
+from fairlane_controller.verbs.words import arguments
 
 MAX_REPORTED_ERRORS = 8
 
-Handler = Callable[[Context, Sequence[str]], Awaitable[Step]]
+Handler = Callable[..., Awaitable[Step]]
+"""Takes a Context and what `words.arguments` makes of the words."""
 
 
 def handler_of(verb: str) -> Handler:
@@ -93,22 +100,38 @@ class Planned:
     step: Step
 
 
+class LoopClient(SwitchClient):
+    """A reader whose writes a running loop makes, since that is the primary."""
+
+    def __init__(self, endpoint: Endpoint, folder: Path) -> None:
+        super().__init__(endpoint)
+        self._folder = folder
+
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
+        """What the switch refused, by index."""
+        plain = plain_updates(updates, self.switch.p4info)
+        request = {"op": "table_write", "switch": self.endpoint.name, "each": True, "updates": plain}
+        refused: dict[str, list[str]] = (await ask(self._folder, request))["refused"] if plain else {}
+        return {int(index): Refusal(GRPCStatusCode[code], text) for index, (code, text) in refused.items()}
+
+
 class Session:
     """`async with Session(endpoint) as session: await session.run(lines)`."""
 
     def __init__(self, endpoint: Endpoint, loop_folder: Path | None = None, *, single: bool = False) -> None:
-        """`single`: one line that a shell has given; errors name no line."""
+        """`loop_folder`: of the loop that writes; `single`: one line that a shell has given; errors name no line."""
         self.endpoint = endpoint
+        self._through_loop = loop_folder is not None
         self._client = SwitchClient(endpoint)
-        self._writer = Writer(endpoint, loop_folder)
+        self._writer = SwitchClient(endpoint, write=True) if loop_folder is None else LoopClient(endpoint, loop_folder)
+        self._writes = False
         self._single = single
         self._context: Context | None = None
-        self.undo: list[p4r.Update] = []
-        "Takes back what was written, in this order."
-        self.done: list[p4r.Update] = []
-        "What was written and can be taken back, in its order."
-        self.for_good = 0
-        "Updates that nothing takes back."
+        self.begin()
+
+    def begin(self) -> None:
+        """A new change of the history: what was written before is another one's."""
+        self._writing = Writing()
 
     async def __aenter__(self) -> Session:
         await self._client.__aenter__()
@@ -132,8 +155,9 @@ class Session:
         return self._context
 
     def undo_requests(self) -> list[dict[str, Any]]:
-        """For the history."""
-        return [undo_request(self.endpoint.name, self.undo, self.done)] if self.undo else []
+        """What takes back what was written and stays: for the history."""
+        taken = self._writing.taken
+        return ChangeSet({self.endpoint.name: taken}).undo() if taken else []
 
     # ---- checking ------------------------------------------------------------------------------------------------
 
@@ -144,9 +168,11 @@ class Session:
         failed: list[Outcome] = []
         for line in lines:
             try:
-                step = await handler_of(line.verb)(self.context, line.words[1:])
-                if self._writer.through_loop and step.changes:
-                    check_owned([c.update for c in step.changes], self.context.schema, self.endpoint.name)
+                handler = handler_of(line.verb)
+                step = await handler(self.context, *arguments(line.verb, line.words[1:], self.context.schema))
+                if self._through_loop and step.changes:
+                    written = {table_of(one.entity, self.context.schema) for one in step.changes}
+                    check_owned(written, self._client.table_names(), self.endpoint.name)
                 planned.append(Planned(line, step))
             except FairlaneError as ex:
                 failed.append(Outcome(line, error=self._located(ex, line)))
@@ -195,7 +221,7 @@ class Session:
             await self._flush(waiting, report_outcome, keep_going)
             waiting = []
             try:
-                report_outcome(Outcome(each.line, data=await each.step.read(self._client)))
+                report_outcome(Outcome(each.line, data=await each.step.read()))
             except FairlaneError as ex:
                 problem = self._located(ex, each.line)
                 if not keep_going:
@@ -206,7 +232,7 @@ class Session:
 
     async def _dry(self, each: Planned) -> Outcome:
         if each.step.read is not None:
-            return Outcome(each.line, data=await each.step.read(self._client))
+            return Outcome(each.line, data=await each.step.read())
         return Outcome(
             each.line, f"would write {len(each.step.changes)}: {each.step.said}", {**each.step.data, "dry_run": True}
         )
@@ -214,13 +240,13 @@ class Session:
     async def _flush(self, waiting: Sequence[Planned], known: Callable[[Outcome], None], keep_going: bool) -> None:
         changes = [(each, change) for each in waiting for change in each.step.changes]
         try:
-            refused = await self._write([change for _, change in changes])
+            refused = await self._write([change for _, change in changes], keep_going)
         except FairlaneError as ex:
             raise await self._roll_back(ex) from None
         errors: dict[int, FairlaneError] = {}
-        for index, text in sorted(refused.items()):
+        for index, refusal in sorted(refused.items()):
             line = changes[index][0].line
-            problem = FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {text}")
+            problem = FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {refusal}")
             errors.setdefault(line.number, self._located(problem, line))
         if errors and not keep_going:
             raise await self._roll_back(_together(list(errors.values())))
@@ -228,42 +254,23 @@ class Session:
             error = errors.get(each.line.number)
             known(Outcome(each.line, error=error) if error else Outcome(each.line, each.step.said, each.step.data))
 
-    async def _write(self, changes: Sequence[Change]) -> dict[int, str]:
-        """Write, and note for each batch what takes it back: the switch, or this process, may go away before the next one."""
-        failed: dict[int, str] = {}
-        for start in range(0, len(changes), BATCH_UPDATES):
-            batch = changes[start : start + BATCH_UPDATES]
-            both = [(change.update, change.undo) for change in batch if change.undo is not None]
-            if both:
-                await announce([undo_request(self.endpoint.name, [u for _, u in reversed(both)], [u for u, _ in both])])
-            refused = await self._writer.write([change.update for change in batch])
-            written = [change for index, change in enumerate(batch) if index not in refused]
-            kept = [(change.update, change.undo) for change in written if change.undo is not None]
-            self.for_good += len(written) - len(kept)
-            self.done += [update for update, _ in kept]
-            self.undo = [undo for _, undo in reversed(kept)] + self.undo
-            failed |= {start + index: text for index, text in refused.items()}
-        return failed
+    async def _write(self, changes: Sequence[EntityChange], keep_going: bool) -> dict[int, Refusal]:
+        """What the switch refused, by index; what takes them back is announced before: this process may go away."""
+        if not changes:
+            return {}
+        if not self._writes:
+            await self._writer.__aenter__()
+            self._writes = True
+        await announce(ChangeSet({self.endpoint.name: changes}).undo())
+        return await self._writing.write(self._writer, changes, keep_going=keep_going)
 
     async def _roll_back(self, problem: FairlaneError) -> FairlaneError:
         """The problem, after everything that was written has been taken back; what could not be stays, for the history."""
-        if not self.undo:
+        count, why = await self._writing.take_back()
+        if not count:
             return problem
-        pairs = list(zip(self.undo, reversed(self.done), strict=True))
-        left: list[tuple[p4r.Update, p4r.Update]] = []
-        why = ""
-        for start in range(0, len(pairs), BATCH_UPDATES):
-            batch = pairs[start : start + BATCH_UPDATES]
-            try:
-                refused = await self._writer.write([undo for undo, _ in batch])
-            except FairlaneError as ex:
-                left += pairs[start:]
-                why = ex.message
-                break
-            left += [pair for index, pair in enumerate(batch) if index in refused]
-            why = why or next(iter(refused.values()), "")
-        self.undo, self.done = [undo for undo, _ in left], [done for _, done in reversed(left)]
-        return FairlaneError(problem.code, f"{problem.message}; {_describe_rollback(len(pairs), len(left), why)}")
+        text = _describe_rollback(count, len(self._writing.taken), next(iter(why.values()), ""))
+        return FairlaneError(problem.code, f"{problem.message}; {text}")
 
 
 def _describe_rollback(count: int, left: int, why: str) -> str:

@@ -1,47 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of tables: each takes the words of a line and gives the step that it is."""
+"""The verbs of tables: each takes the words of a line (`words.py`) and gives the step that it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from finsy import P4CounterData, P4TableEntry
 from finsy.p4schema import P4Table
-from finsy.proto import p4r
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.entities import entity_key, identity
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import counted
-from fairlane_controller.verbs.catalog import BY_NAME
-from fairlane_controller.verbs.context import Change, Context, Data, Step, read_entities
+from fairlane_controller.verbs.context import Context, Data, Step
 from fairlane_controller.verbs.entries import (
     entry_row,
     entry_text,
-    key_of,
     needs_priority,
     parse_action,
     parse_keys,
     parse_priority,
     short_table,
     split_arrow,
-    table_of,
 )
-
-Words = Sequence[str]
-
-
-def usage(verb: str, why: str) -> FairlaneError:
-    """BAD_INPUT with how the verb is used."""
-    return FairlaneError(ErrorCode.BAD_INPUT, f"{why}; usage: {BY_NAME[verb].usage}")
-
-
-def need(verb: str, words: Words, low: int, high: int | None = None) -> None:
-    """BAD_INPUT unless there are `low` to `high` words (None: no end)."""
-    if len(words) < low or (high is not None and len(words) > high):
-        raise usage(verb, f"{verb} does not take {counted(len(words), 'word')}")
-
+from fairlane_controller.verbs.words import usage
 
 # ---- reads -------------------------------------------------------------------------------------------------------
 
@@ -79,64 +64,53 @@ def action_data(action: Any) -> Data:
 
 
 def _now(data: Data) -> Step:
-    async def read(_client: SwitchClient) -> Data:
+    async def read() -> Data:
         return data
 
     return Step(read=read)
 
 
-async def show_tables(ctx: Context, words: Words) -> Step:
+async def show_tables(ctx: Context) -> Step:
     """All tables."""
-    need("show_tables", words, 0, 0)
     return _now({"tables": [table_data(ctx, table) for table in sorted(ctx.schema.tables, key=lambda t: t.name)]})
 
 
-async def show_actions(ctx: Context, words: Words) -> Step:
+async def show_actions(ctx: Context, action: Any = None) -> Step:
     """All actions, or one."""
-    need("show_actions", words, 0, 1)
-    chosen = sorted(ctx.schema.actions, key=lambda a: a.name)
-    if words:
-        full = resolve_name("action", words[0], [a.name for a in chosen])
-        chosen = [a for a in chosen if a.name == full]
-    return _now({"actions": [action_data(action) for action in chosen]})
+    chosen = sorted(ctx.schema.actions, key=lambda a: a.name) if action is None else [action]
+    return _now({"actions": [action_data(one) for one in chosen]})
 
 
-async def table_info(ctx: Context, words: Words) -> Step:
+async def table_info(ctx: Context, table: P4Table) -> Step:
     """One table."""
-    need("table_info", words, 1, 1)
-    return _now({"tables": [table_data(ctx, table_of(ctx.schema, words[0]))]})
+    return _now({"tables": [table_data(ctx, table)]})
 
 
-async def table_show_actions(ctx: Context, words: Words) -> Step:
+async def table_show_actions(_ctx: Context, table: P4Table) -> Step:
     """The actions of one table."""
-    need("table_show_actions", words, 1, 1)
-    return _now({"actions": [action_data(action) for action in table_of(ctx.schema, words[0]).actions]})
+    return _now({"actions": [action_data(action) for action in table.actions]})
 
 
-async def table_num_entries(ctx: Context, words: Words) -> Step:
+async def table_num_entries(ctx: Context, table: P4Table) -> Step:
     """How many entries."""
-    need("table_num_entries", words, 1, 1)
-    table = table_of(ctx.schema, words[0])
 
-    async def read(client: SwitchClient) -> Data:
+    async def read() -> Data:
         return {
             "table": short_table(ctx.schema, table),
-            "entries": len(await client.read_table(table.alias)),
+            "entries": len(await ctx.client.read_table(table.alias)),
             "size": table.size,
         }
 
     return Step(read=read)
 
 
-async def table_dump(ctx: Context, words: Words) -> Step:
+async def table_dump(ctx: Context, table: P4Table) -> Step:
     """Entries and default."""
-    need("table_dump", words, 1, 1)
-    table = table_of(ctx.schema, words[0])
 
-    async def read(client: SwitchClient) -> Data:
-        entries = await client.read_table(table.alias, counters=table.direct_counter is not None)
+    async def read() -> Data:
+        entries = await ctx.client.read_table(table.alias, counters=table.direct_counter is not None)
         rows = [entry_row(entry, ctx.schema) for entry in entries]
-        default = await read_default(client, table)
+        default = await read_default(ctx.client, table)
         return {
             "table": short_table(ctx.schema, table),
             "keys": [field.alias for field in table.match_fields],
@@ -153,44 +127,33 @@ async def read_default(client: SwitchClient, table: P4Table) -> P4TableEntry | N
     if table.direct_counter is not None:
         pattern.counter_data = P4CounterData()
     try:
-        found = await read_entities(client, [pattern])
+        found = await client.read_entities([pattern])
     except FairlaneError as ex:
         if ex.code is not ErrorCode.REFUSED or table.direct_counter is None:
             raise
-        found = await read_entities(client, [P4TableEntry(table.alias, is_default_action=True)])
+        found = await client.read_entities([P4TableEntry(table.alias, is_default_action=True)])
     return next((e for e in found if isinstance(e, P4TableEntry) and e.is_default_action), None)
 
 
 # ---- writes ------------------------------------------------------------------------------------------------------
 
 
-def _writable(ctx: Context, name: str) -> P4Table:
-    table = table_of(ctx.schema, name)
+def _need_writable(table: P4Table) -> None:
     if table.is_const:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"table {table.alias} is constant: the program alone fills it")
-    return table
 
 
-def _encoded(ctx: Context, entry: P4TableEntry) -> p4r.TableEntry:
-    try:
-        return entry.encode_entry(ctx.schema)
-    except (ValueError, KeyError) as ex:
-        raise FairlaneError(ErrorCode.BAD_INPUT, str(ex)) from None
-
-
-def update(kind: p4r.Update.Type.ValueType, entry: p4r.TableEntry) -> p4r.Update:
-    """An update of a table entry; a deletion has its key only."""
-    if kind == p4r.Update.DELETE:
-        entry = p4r.TableEntry(table_id=entry.table_id, match=entry.match, priority=entry.priority)
-    return p4r.Update(type=kind, entity=p4r.Entity(table_entry=entry))
-
-
-def _text(ctx: Context, entry: p4r.TableEntry) -> tuple[str, Data]:
-    row = entry_row(P4TableEntry.decode_entry(entry, ctx.schema), ctx.schema)
+def _text(ctx: Context, entry: P4TableEntry) -> tuple[str, Data]:
+    row = entry_row(entry, ctx.schema)
     return entry_text(row), row
 
 
-def _arrow(verb: str, words: Words) -> tuple[list[str], list[str]]:
+def _entry(ctx: Context, table: P4Table, **parts: Any) -> P4TableEntry:
+    """An entry as the switch would return it."""
+    return ctx.client.canonical(P4TableEntry(table.alias, **parts))
+
+
+def _arrow(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
     before, after = split_arrow(words)
     if after is not None:
         return before, after
@@ -210,16 +173,15 @@ def _arguments(table: P4Table, words: list[str]) -> tuple[list[str], int]:
     return words[:-1], priority
 
 
-async def table_add(ctx: Context, words: Words) -> Step:
+async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str) -> Step:
     """INSERT."""
-    need("table_add", words, 2)
-    table = _writable(ctx, words[0])
-    before, after = _arrow("table_add", words[2:])
-    action_name = resolve_name("action", words[1], [a.name for a in table.actions], f"table {table.alias}")
+    _need_writable(table)
+    before, after = _arrow("table_add", words)
+    action_name = resolve_name("action", action_name, [a.name for a in table.actions], f"table {table.alias}")
     match = parse_keys(table, before)
     arguments, priority = _arguments(table, after)
     action = parse_action(table, action_name, arguments)
-    entry = _encoded(ctx, P4TableEntry(table.alias, match=match or None, action=action, priority=priority))
+    entry = _entry(ctx, table, match=match or None, action=action, priority=priority)
     text, row = _text(ctx, entry)
     held = await ctx.read_entry(entry)
     if held is not None:
@@ -227,52 +189,45 @@ async def table_add(ctx: Context, words: Words) -> Step:
             ErrorCode.REFUSED,
             f"table {table.alias} holds this entry already: {_text(ctx, held)[0]}; table_modify changes it",
         )
-    ctx.put(entry)
+    change = ctx.change(None, entry)
     handle = ctx.give_handle(table.name, entry)
     name = short_table(ctx.schema, table)
     return Step(
         f"{name}: added {text}, handle {handle}",
         {"table": name, "added": row, "handle": handle},
-        (Change(update(p4r.Update.INSERT, entry), update(p4r.Update.DELETE, entry)),),
+        (change,),
     )
 
 
-async def table_modify(ctx: Context, words: Words) -> Step:
+async def table_modify(ctx: Context, table: P4Table, action_name: str, *words: str) -> Step:
     """MODIFY, of the entry with this match or handle."""
-    need("table_modify", words, 3)
-    table = _writable(ctx, words[0])
-    rest = list(words[2:])
+    _need_writable(table)
+    rest = list(words)
     arrow = next((position for position, word in enumerate(rest) if word in ("=>", "to")), None)
     # One word before the arrow, or no arrow at all: that word may be a handle.
     named = ctx.find_by_handle(table.name, rest[0]) if arrow in (None, 1) else None
     if named is None and arrow is None and rest[0].isdecimal():
         raise _no_handle("table_modify", rest[0])
-    if named is not None and arrow == 1 and _has_priority(table, words[1], rest[2:]):
+    if named is not None and arrow == 1 and _has_priority(table, action_name, rest[2:]):
         named = None  # behind a handle there are arguments only
     note = ""
     if named is not None:
         arguments = rest[2:] if arrow == 1 else rest[1:]
-        key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+        key = identity(named)
         note = await _also_a_key(ctx, table, rest[0], key) if arrow == 1 else ""
     else:
         before, after = _arrow("table_modify", rest)
         arguments, priority = _arguments(table, after)
-        pattern = P4TableEntry(table.alias, match=parse_keys(table, before) or None, priority=priority)
-        key = _encoded(ctx, pattern)
-    action = parse_action(table, words[1], arguments)
+        key = _entry(ctx, table, match=parse_keys(table, before) or None, priority=priority)
+    action = parse_action(table, action_name, arguments)
     held = await _require_entry(ctx, table, key)
-    entry = p4r.TableEntry()
-    entry.CopyFrom(held)
-    entry.ClearField("counter_data")
-    entry.ClearField("action")
-    entry.action.CopyFrom(action.encode_table_action(table))
-    ctx.put(entry)
+    entry = ctx.client.canonical(replace(held, action=action, counter_data=None))
     text, row = _text(ctx, entry)
     name = short_table(ctx.schema, table)
     return Step(
         f"{name}: changed {text} (was {_text(ctx, held)[0].split(' => ')[1]}){_append_note(note)}",
         {"table": name, "changed": row, **_noted(note)},
-        (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, held)),),
+        (ctx.change(held, entry),),
     )
 
 
@@ -290,15 +245,15 @@ def _has_priority(table: P4Table, action_name: str, words: list[str]) -> bool:
     return len(words) == len(list(table.actions[full].params)) + 1
 
 
-async def _also_a_key(ctx: Context, table: P4Table, word: str, named: p4r.TableEntry) -> str:
+async def _also_a_key(ctx: Context, table: P4Table, word: str, named: P4TableEntry) -> str:
     """What is said of a lone number that is a handle of this script, and the key of another entry too; else nothing."""
     if len(table.match_fields) != 1 or needs_priority(table):
         return ""
     try:
-        key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, [word]) or None))
+        key = _entry(ctx, table, match=parse_keys(table, [word]) or None)
     except FairlaneError:  # this key cannot have such a value
         return ""
-    if key_of(key) == key_of(named) or await ctx.read_entry(key) is None:
+    if entity_key(key) == entity_key(named) or await ctx.read_entry(key) is None:
         return ""
     (field,) = table.match_fields
     return (
@@ -314,12 +269,12 @@ def _noted(note: str) -> Data:
     return {"note": note} if note else {}
 
 
-async def _require_entry(ctx: Context, table: P4Table, key: p4r.TableEntry) -> p4r.TableEntry:
+async def _require_entry(ctx: Context, table: P4Table, key: P4TableEntry) -> P4TableEntry:
     held = await ctx.read_entry(key)
     if held is None:
         count = len(await ctx.entries(table))
-        row = entry_row(P4TableEntry.decode_entry(key, ctx.schema), ctx.schema)
-        said = entry_text(row).split(" => ", maxsplit=1)[0]
+        text, row = _text(ctx, key)
+        said = text.split(" => ", maxsplit=1)[0]
         priority = "" if row["priority"] is None else f" of priority {row['priority']}"
         raise FairlaneError(
             ErrorCode.REFUSED,
@@ -332,87 +287,62 @@ async def _require_entry(ctx: Context, table: P4Table, key: p4r.TableEntry) -> p
     return held
 
 
-async def table_delete(ctx: Context, words: Words) -> Step:
+async def table_delete(ctx: Context, table: P4Table, *words: str) -> Step:
     """DELETE, of the entry with this match or handle."""
-    need("table_delete", words, 2)
-    table = _writable(ctx, words[0])
-    rest = list(words[1:])
+    _need_writable(table)
+    rest = list(words)
     named = ctx.find_by_handle(table.name, rest[0]) if len(rest) == 1 else None
     note = ""
     if named is not None:
-        key = p4r.TableEntry(table_id=table.id, match=named.match, priority=named.priority)
+        key = identity(named)
         note = await _also_a_key(ctx, table, rest[0], key)
     else:
         expected = len(table.match_fields) + needs_priority(table)
         if len(rest) == 1 and expected > 1 and rest[0].isdecimal():
             raise _no_handle("table_delete", rest[0])
         priority = parse_priority(rest.pop() if len(rest) == expected else None, table) if needs_priority(table) else 0
-        key = _encoded(ctx, P4TableEntry(table.alias, match=parse_keys(table, rest) or None, priority=priority))
+        key = _entry(ctx, table, match=parse_keys(table, rest) or None, priority=priority)
     held = await _require_entry(ctx, table, key)
     said = f"{short_table(ctx.schema, table)}: deleted {_text(ctx, held)[0]}{_append_note(note)}"
     return _deleted(ctx, table, [held], said, note)
 
 
-async def table_clear(ctx: Context, words: Words) -> Step:
+async def table_clear(ctx: Context, table: P4Table) -> Step:
     """DELETE of every entry that is not the program's own."""
-    need("table_clear", words, 1, 1)
-    table = _writable(ctx, words[0])
+    _need_writable(table)
     entries = [entry for entry in await ctx.entries(table) if not entry.is_const]
     return _deleted(ctx, table, entries, f"{short_table(ctx.schema, table)}: deleted {counted(len(entries), 'entry')}")
 
 
-def _deleted(ctx: Context, table: P4Table, entries: list[p4r.TableEntry], said: str, note: str = "") -> Step:
-    changes: list[Change] = []
+def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], said: str, note: str = "") -> Step:
+    changes = tuple(ctx.change(entry, None) for entry in entries)
     for entry in entries:
-        again = p4r.TableEntry()
-        again.CopyFrom(entry)
-        for what in ("counter_data", "time_since_last_hit", "meter_counter_data"):
-            again.ClearField(what)
-        changes.append(Change(update(p4r.Update.DELETE, entry), update(p4r.Update.INSERT, again)))
-        ctx.drop(entry)
         ctx.take_handle(table.name, entry)
-    data = {"table": short_table(ctx.schema, table), "deleted": len(entries), **_noted(note)}
-    return Step(said, data, tuple(changes))
+    return Step(said, {"table": short_table(ctx.schema, table), "deleted": len(entries), **_noted(note)}, changes)
 
 
-async def table_set_default(ctx: Context, words: Words) -> Step:
+async def table_set_default(ctx: Context, table: P4Table, action_name: str, *words: str) -> Step:
     """MODIFY of the default."""
-    need("table_set_default", words, 2)
-    table = table_of(ctx.schema, words[0])
-    rest = [word for position, word in enumerate(words[2:]) if not (position == 0 and word in ("=>", "to"))]
-    action = parse_action(table, words[1], rest, default=True)
-    return await _default(ctx, table, P4TableEntry(table.alias, action=action, is_default_action=True))
+    action = parse_action(table, action_name, words[words[:1] in (("=>",), ("to",)) :], default=True)
+    return await _default(ctx, table, _entry(ctx, table, action=action, is_default_action=True))
 
 
-async def table_reset_default(ctx: Context, words: Words) -> Step:
+async def table_reset_default(ctx: Context, table: P4Table) -> Step:
     """MODIFY of the default to nothing: the program's own."""
-    need("table_reset_default", words, 1, 1)
-    table = table_of(ctx.schema, words[0])
-    return await _default(ctx, table, P4TableEntry(table.alias, is_default_action=True))
+    return await _default(ctx, table, _entry(ctx, table, is_default_action=True))
 
 
-async def _default(ctx: Context, table: P4Table, new: P4TableEntry) -> Step:
+async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Step:
     if table.const_default_action is not None:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,
             f"the default action of table {table.alias} is constant: {table.const_default_action.alias}",
         )
-    entry = _encoded(ctx, new)
     held = await ctx.read_entry(entry)
-    if held is None:
-        held = p4r.TableEntry(table_id=table.id, is_default_action=True)
-    old = p4r.TableEntry(table_id=table.id, is_default_action=True)
-    if held.HasField("action"):
-        old.action.CopyFrom(held.action)
-    ctx.put(entry)
+    old = replace(identity(entry), action=held and held.action)
     name = short_table(ctx.schema, table)
-    if entry.HasField("action"):
+    said, row = f"{name}: the default is the program's own again", None
+    if entry.action is not None:
         text, row = _text(ctx, entry)
         said = f"{name}: {text}"
-    else:
-        said, row = f"{name}: the default is the program's own again", {}
-    return Step(
-        said,
-        {"table": name, "default": row or None},
-        (Change(update(p4r.Update.MODIFY, entry), update(p4r.Update.MODIFY, old)),),
-    )
+    return Step(said, {"table": name, "default": row}, (ctx.change(old, entry),))

@@ -15,6 +15,7 @@ from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import Column
 from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program, share
 from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
@@ -297,9 +298,9 @@ class MininetPart:
                     continue
                 current = await read_entries(client, program.tables)
                 wanted = entries_by_key(client, plan.wanted(state.name, current).entries)
-                changes = [one.to_json() for one in difference(current, wanted, program.tables)]
-            if changes:
-                self.bed.ask({"op": "table_write", "switch": state.name, "updates": changes})
+                changes = ChangeSet({state.name: difference(current, wanted, program.tables)})
+            if updates := changes.updates(state.name):
+                self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
 
     def watch(self) -> type[PortWatch] | None:
         """What samples its ports; None: their queues are watched, and nothing else."""

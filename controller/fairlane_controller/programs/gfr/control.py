@@ -38,8 +38,9 @@ from fairlane_controller.programs.gfr.line import (
 )
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
 from fairlane_controller.switch.changeset import ChangeSet, apply
-from fairlane_controller.switch.client import SwitchClient, entry_key
-from fairlane_controller.switch.difference import Entries, difference, entries_by_key, sort_entries
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.difference import difference, entries_by_key, sort_entries
+from fairlane_controller.switch.entities import Entries, entity_key
 from fairlane_controller.units import counted, format_rate
 
 if TYPE_CHECKING:
@@ -208,8 +209,8 @@ class GfrControl(SwitchControl):
             if port.port in ports:
                 vcs, allocation = crossing[port.place], self.plan.state.allocation
                 wanted += port_entries(allocation, self._apply_measured_line(port), vcs, self._active[port.port])
-        held: Entries = {entry_key(entry): entry for entry in shares}
-        held |= {entry_key(entry): entry for entry in await client.read_table(program.TABLE_PORT_SCHEME)}
+        held: Entries = {entity_key(entry): entry for entry in shares}
+        held |= {entity_key(entry): entry for entry in await client.read_table(program.TABLE_PORT_SCHEME)}
         by_key = entries_by_key(client, wanted)
         changes = difference({key: held[key] for key in by_key if key in held}, by_key, program.TABLES)
         await apply(ChangeSet({client.endpoint.name: changes}), {client.endpoint.name: client})

@@ -29,7 +29,8 @@ from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import EntryChange, difference, entries_by_key, read_entries
+from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
+from fairlane_controller.switch.entities import EntityChange
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def plan_in_force(state: GfrState, run: RunState) -> Plan:
     return make_plan(state.config, state, time.time(), run, f"{run.folder / STATE_FILE}: {GFR_DOCUMENT}")
 
 
-async def plan_changes(client: SwitchClient, plan: Plan, active: Active | None = None) -> list[EntryChange]:
+async def plan_changes(client: SwitchClient, plan: Plan, active: Active | None = None) -> list[EntityChange]:
     """What differs on one switch."""
     check_program(program.PROGRAM, client.table_names())
     wanted = entries_by_key(client, plan.entries(client.endpoint.name, active))
@@ -91,7 +92,7 @@ async def deploy(
     client_of: Callable[[str], SwitchClient],
     store: GfrStore | None = None,
     active: Active | None = None,
-) -> dict[str, list[EntryChange]]:
+) -> dict[str, list[EntityChange]]:
     """The plan into all its switches and then into the store; when one refuses, all have again what they had.
 
     `client_of` makes a writing client of a switch's name that is not connected yet. Every one is reached before the first is
@@ -104,7 +105,7 @@ async def deploy(
 
 async def deploy_to(
     plan: Plan, clients: list[SwitchClient], store: GfrStore | None = None, active: Active | None = None
-) -> dict[str, list[EntryChange]]:
+) -> dict[str, list[EntityChange]]:
     """As `deploy`, with clients that are connected. The caller has announced what takes it back: the configuration before."""
     by_name = {client.endpoint.name: client for client in clients}
     changes = {name: await plan_changes(client, plan, active) for name, client in by_name.items()}

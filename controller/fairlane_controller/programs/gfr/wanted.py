@@ -17,7 +17,7 @@ from fairlane_controller.programs.gfr.line import scale_to_capacity
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.entities import Entries
 
 
 @dataclass(frozen=True)

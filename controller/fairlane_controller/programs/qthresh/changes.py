@@ -34,8 +34,8 @@ from fairlane_controller.programs.qthresh.table_write import plain_settings
 from fairlane_controller.state.run_state import RunState, SwitchState, switch_now
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply
-from fairlane_controller.switch.client import SwitchClient, same_entry
-from fairlane_controller.switch.difference import EntryChange
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.entities import EntityChange, same_entity
 
 Request = dict[str, Any]
 
@@ -116,7 +116,7 @@ def plan_policies(
 ) -> PolicyPlan:
     """What `threshold_set`, `threshold_auto` or `scheme_set` means; `where` names a switch in errors. Pure. Raises FairlaneError."""
     traffic_class = program.check_class(int(request.get("class", 0)))
-    entries: dict[str, list[EntryChange]] = {}
+    entries: dict[str, list[EntityChange]] = {}
     policies: list[tuple[str, Policy]] = []
     settings: dict[PolicyKey, PolicyState] = {}
     before: dict[PolicyKey, PolicyState] = {}
@@ -129,8 +129,8 @@ def plan_policies(
         state = current[switch].state
         new = fitted(new, state.port(port) if state is not None else None)
         changes = entries.setdefault(switch, [])
-        if not same_entry(entry, new.entry):
-            changes.append(EntryChange(entry, new.entry))
+        if not same_entity(entry, new.entry):
+            changes.append(EntityChange(entry, new.entry))
         policies.append((switch, new))
         if changed != known:
             settings[key] = changed

@@ -16,7 +16,7 @@ from fairlane_controller.programs.qthresh.settings import QthreshPort, QthreshSe
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.updates import match_of
 

@@ -20,7 +20,7 @@ from fairlane_controller.programs.qthresh.policies import (
     fitted,
 )
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.shared import UNLIMITED
 
 

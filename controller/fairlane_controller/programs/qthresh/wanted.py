@@ -18,7 +18,7 @@ from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyCon
 from fairlane_controller.programs.qthresh.setup import policy_for
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import PortState, RunState
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.shared import UNLIMITED
 
 TABLE_CLASS = "flow_class"

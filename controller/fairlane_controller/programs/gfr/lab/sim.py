@@ -25,6 +25,7 @@ from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.state.events import EventLog
+from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import route_entries
 
@@ -45,7 +46,7 @@ class GfrInSim(SimPart):
         world, scenario = self.world, self.world.config.scenario
         for state in world.run_state.switches:
             async with world.client(world.endpoint(state.name), write=True) as client:
-                await client.put_entries(route_entries(client, state))
+                await put_entries(client, route_entries(client, state))
         config = gfr_config(scenario, world.config.topology)
         now_s = asyncio.get_running_loop().time()
         self._plan = make_plan(config, GfrState(), now_s, world.run_state, scenario.point)

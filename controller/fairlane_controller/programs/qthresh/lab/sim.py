@@ -30,6 +30,7 @@ from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.programs.qthresh.wanted import class_entries
 from fairlane_controller.state.events import EventLog
+from fairlane_controller.switch.changeset import put_entries
 
 LOOK_PERIOD_S = 1.0
 """Between two looks at what the controller has measured."""
@@ -52,7 +53,7 @@ class QthreshInSim(SimPart):
                 await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
                 ports = world.run_state.managed_ports(state)
                 if marks(self._control):
-                    await client.put_entries([limit_of(state, port, ecn=True).entry for port in ports])
+                    await put_entries(client, [limit_of(state, port, ecn=True).entry for port in ports])
                 scheme = Scheme(self._control.scheme)
                 if scheme is not Scheme.DROP_TAIL:
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
@@ -61,8 +62,8 @@ class QthreshInSim(SimPart):
                         for port in ports
                         for traffic_class in classes_of(self._control)
                     ]
-                    await client.put_entries([policy.entry for policy in policies])
-                await client.put_entries(class_entries(class_rules(self._control), state.name))
+                    await put_entries(client, [policy.entry for policy in policies])
+                await put_entries(client, class_entries(class_rules(self._control), state.name))
                 if ports and not self._control.needs_loop:
                     await client.write([+entry for entry in self._flow_entries()])
 
