@@ -29,7 +29,7 @@ from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.program.settings import Section, Settings
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import Entries
+from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.shared import PortNumber, SwitchName
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 

@@ -107,7 +107,8 @@ def test_a_law_that_fails_is_told_once_and_the_port_keeps_what_it_has(start: Any
 
 def test_the_limit_of_the_example_follows_the_line() -> None:
     program, port = load_program(str(EXAMPLES / "shortwait")), PortState(port=3)
-    held, loop = program.Settings(), program.LoopSettings()
+    held: Any = program.Settings()
+    loop = program.LoopSettings()
 
     def decide(**seen: float) -> int:
         return int(program.decide(port, held, seen, loop).limit)
