@@ -49,7 +49,7 @@ def web(command: list[str], **environment: str) -> Generator[str]:
             if select.select([process.stdout], [], [], 0.2)[0]:
                 line += os.read(process.stdout.fileno(), 4096)
             assert process.poll() is None
-        yield line.decode().split()[2]
+        yield line.decode().split()[3]
     finally:
         process.terminate()
         assert process.wait(timeout=20) == 0, "it ends in order"
