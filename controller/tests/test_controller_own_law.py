@@ -61,7 +61,7 @@ def start(tmp_path: Path) -> Iterator[Any]:
 def limit_of(switch: LiveSwitch) -> int:
     """The limit of port 3."""
     (port,) = (port for port in switch.json("status")["ports"] if port["managed"])
-    return int(port["limit"])
+    return int(port["limit_packets"])
 
 
 def test_the_loop_writes_what_the_law_decides(start: Any, tmp_path: Path) -> None:

@@ -131,6 +131,17 @@ def test_the_example_runs_in_processes_of_its_own(tmp_path: Path) -> None:
     assert refused[5] > refused[10] > refused[40] > 0
 
 
+def test_the_law_of_a_program_in_a_folder_runs_in_virtual_time(tmp_path: Path) -> None:
+    """Its limit becomes what the line sends in 20 ms: 100, 24 or so, and 2 packets."""
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    file = REPOSITORY / "docs" / "examples" / "shortwait" / "experiment.toml"
+    done = run_campaign(Campaign(load(str(file)), Selection(repeats=1), tmp_path), local_executor(SIM))
+    assert done.complete, done.failures
+    limits = {int(point["params"]["rate_bps"]): point["metrics"]["limit_packets"] for point in done.summary["points"]}
+    assert limits[1_000_000] <= 3
+    assert 20 <= limits[10_000_000] <= 26
+
+
 def test_dctcp_keeps_the_queue_of_a_port_that_marks_near_the_threshold(tmp_path: Path) -> None:
     pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
     file = REPOSITORY / "docs" / "examples" / "ecnmark" / "dctcp.toml"

@@ -328,11 +328,14 @@ class Program:
         return ()
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
-        """The values of ports and objects of a switch: by default of each port the settings that `columns` name. Those with a `counter`, a
+        """The values of ports and objects of a switch: by default of each port the settings that `columns` name (`Column.setting`). Those with a `counter`, a
         `register` or a `reason` are filled by the core."""
         del switch
         tables = await asyncio.gather(*map(reading.table, self.tables))
         current = {entity_key(entry): entry for table in tables for entry in table}
-        shown = [column.name for column in self.columns if column.name in self.Settings.model_fields]
+        shown = {column.name: column.setting for column in self.columns if column.setting}
         ports = self.ports_of(reading.switch, current)
-        return [Row(port, {name: getattr(one, name) for name in shown}) for port, one in sorted(ports.items())]
+        return [
+            Row(port, {name: getattr(one, field) for name, field in shown.items()})
+            for port, one in sorted(ports.items())
+        ]

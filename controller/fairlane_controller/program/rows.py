@@ -38,6 +38,8 @@ class Column:
     "As `counter`: the cell of `drops` of this reason at the port."
     register: str = ""
     "As `counter`: a register of the P4 program; not known where the target reads no registers (BMv2)."
+    setting: str = ""
+    "A key of the program's `Settings`: the value that the port has."
     scale: float = 1.0
     "The value is the register's cell times this: 1e-6 for us."
     ratio: tuple[str, str] | None = None

@@ -16,7 +16,7 @@ class ShortWait(PortProgram):
     tables = ("droptail_limit",)
     port_action = "set_limit"
     columns = (
-        Column("limit", "limit", "packets", "packets that may wait", plot="capacity"),
+        Column("limit_packets", "limit", "packets", "packets that may wait", setting="limit", plot="capacity"),
         Column("refused", "refused", "packets", "packets over the limit", counter="refused"),
     )
     decided = ("limit",)
