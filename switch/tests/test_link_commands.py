@@ -313,7 +313,6 @@ def test_a_spike_that_blocks_the_line_goes_to_the_port_and_to_a_hosts_wire(topol
         (("spike", "s1-s2", "1s", "--blocks", "queue"), 2, "blocks 'queue' is not known; allowed: delivery, line"),
         (("outage", "s1-s2", "long"), 2, "duration 'long' is not a number with a unit"),
         (("list", "--state", "7"), 3, "no running topology '7'"),
-        (("list", "--state", "7"), 3, "no running topology '7'"),
     ],
 )
 def test_errors_say_what_and_what_is_allowed(

@@ -117,25 +117,20 @@ def complete_switch(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     return _quiet(work)
 
 
-def complete_switch_or_place(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """Names of the switches, and of their ports: `s1:3`."""
-    return [*complete_switch(ctx, incomplete), *_quiet(lambda: _ports(ctx, incomplete, numbers=False, places=True))]
-
-
 def complete_port(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     """Ports of the switches that are named, those that are managed first; as `s1:3` too where none is named."""
-    return _quiet(lambda: _ports(ctx, incomplete, numbers=True, places=not _named_switches(ctx)))
+    return _quiet(lambda: _ports(ctx, incomplete))
 
 
-def _ports(ctx: Any, incomplete: str, *, numbers: bool, places: bool) -> list[tuple[str, str]]:
+def _ports(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     found: dict[str, str] = {}
+    places = not _named_switches(ctx)
     ports = [(s, p) for s in _switches(ctx) for p in s.get("ports", [])]
     for switch, port in sorted(ports, key=lambda pair: not pair[1].get("bottleneck")):
         text = f"{switch['name']} {port.get('interface', '')}{' managed' if port.get('bottleneck') else ''}"
         if places:
             found[f"{switch['name']}:{port['port']}"] = text
-        if numbers:
-            found.setdefault(str(port["port"]), text)
+        found.setdefault(str(port["port"]), text)
     return [(name, text) for name, text in found.items() if name.startswith(incomplete)]
 
 
