@@ -143,18 +143,18 @@ def test_a_broken_run_state_is_silence(
     text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_text(topology, "topology", text)
-    for line in ("fairlane status -s ", "fairlane threshold set ", "fairlane p4 table_dump ", "fairlane log --vc "):
+    for line in ("fairlane status -s ", "fairlane threshold set ", "fairlane p4 table_dump ", "fairlane log --object "):
         assert offered(line, monkeypatch, capsys) == []
 
 
 def test_vcs_that_are_remembered_are_offered(
     topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert offered("fairlane log --vc ", monkeypatch, capsys) == [], "its program has none"
+    assert offered("fairlane log --object ", monkeypatch, capsys) == [], "its program has none"
     write_state(topology, {**good_state(), "program": "gfr"})
     plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
     GfrStore(topology).put(plan.state)
-    assert offered("fairlane log --vc vc", monkeypatch, capsys) == ["vc1", "vc2", "vc3", "vc4", "vc5"]
+    assert offered("fairlane log --object vc", monkeypatch, capsys) == ["vc1", "vc2", "vc3", "vc4", "vc5"]
 
 
 class _Ctx:

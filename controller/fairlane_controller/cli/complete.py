@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion of names: switches, ports, tables, VCs, events; `complete_names` for the commands of other packages.
+"""Shell completion of names: switches, ports, tables, objects of ports, events; `complete_names` for the commands of other packages.
 
 Quick, and silent whatever goes wrong.
 """
@@ -134,15 +134,16 @@ def _ports(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     return [(name, text) for name, text in found.items() if name.startswith(incomplete)]
 
 
-def complete_vc(ctx: Any, incomplete: str) -> list[str]:
-    """Names of the VCs that the topology's program remembers."""
+def complete_object(ctx: Any, incomplete: str) -> list[str]:
+    """Names of the objects that the topology's program remembers."""
 
     def work() -> list[str]:
         from fairlane_controller.program.registry import load_program
         from fairlane_controller.state.run_state import find_folder, read_run_state
 
         run = read_run_state(find_folder(_param_value(ctx, "state")))
-        names = load_program(run.program).object_names("vc", run.folder)
+        program = load_program(run.program)
+        names = (name for kind in program.kinds for name in program.object_names(kind.name, run.folder))
         return [name for name in names if name.startswith(incomplete)]
 
     return _quiet(work)

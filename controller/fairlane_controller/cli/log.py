@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from fairlane_controller.cli.complete import complete_event, complete_vc
+from fairlane_controller.cli.complete import complete_event, complete_object
 from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.targets import resolve
@@ -37,7 +37,7 @@ def log_command(
     since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; 12:03:07 or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT", autocompletion=complete_event)] = None,
-    vc: Annotated[str | None, typer.Option("--vc", help="Only of this VC.", metavar="VC", autocompletion=complete_vc)] = None,
+    of: Annotated[str | None, typer.Option("--object", help="Only of this object of a port, by its name.", metavar="NAME", autocompletion=complete_object)] = None,
     switch: SwitchOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -55,7 +55,7 @@ def log_command(
         tuple(event or ()),
         tuple(switch or ()),
         port.number if port else None,
-        vc,
+        of,
         parse_since(since) if since is not None else None,
     )
     path = folder / EVENTS_FILE

@@ -21,10 +21,6 @@ _CLOCK = re.compile(r"^(\d{1,2}):(\d{2})(?::(\d{2}))?$")
 Event = dict[str, Any]
 
 
-VC_KEYS = ("started", "stopped")
-"""Lists of the VCs that an event is about."""
-
-
 @dataclass(frozen=True)
 class EventFilter:
     """Which events; an empty field is any."""
@@ -32,7 +28,8 @@ class EventFilter:
     events: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
     port: int | None = None
-    vc: str | None = None
+    object: str | None = None
+    "The name of an object of a port, such as a VC, that an event names alone or in a list."
     since: datetime | None = None
 
     def takes(self, event: Event) -> bool:
@@ -43,13 +40,13 @@ class EventFilter:
             return False
         if self.port is not None and event.get("port") != self.port:
             return False
-        if self.vc is not None and not any(self.vc in _list(event.get(key)) for key in VC_KEYS):
+        if self.object is not None and not any(self.object in _names(value) for value in event.values()):
             return False
         return self.since is None or (_time(event) or self.since) >= self.since
 
 
-def _list(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
+def _names(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 def _time(event: Event) -> datetime | None:

@@ -105,8 +105,6 @@ def place_of(event: dict[str, Any]) -> str:
     traffic_class = event.get("class", event.get("traffic_class"))
     if traffic_class:
         place += f" class {traffic_class}"
-    if event.get("vc"):
-        place += f" {event['vc']}"
     return place
 
 
@@ -115,7 +113,7 @@ def sentence_of(event: dict[str, Any]) -> str:
     why = event.get("why") or event.get("message") or event.get("reason")
     if why:
         return str(why)
-    left_out = {"time", "monotonic_ns", "event", "switch", "port", "class", "traffic_class", "vc", "dry_run"}
+    left_out = {"time", "monotonic_ns", "event", "switch", "port", "class", "traffic_class", "dry_run"}
     parts = [f"{key} {_short(value)}" for key, value in event.items() if key not in left_out]
     return ", ".join(parts)[:300]
 
