@@ -41,10 +41,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    async def taken(*_: object) -> tuple[Snapshot, Snapshot]:
-        return SEEN, SEEN
+    async def taken(_: LiveSource) -> Snapshot:
+        return SEEN
 
-    monkeypatch.setattr(f"fairlane_controller.cli.{ {'flows': 'show'}.get(command[0], command[0]) }.take_two", taken)
+    monkeypatch.setattr(LiveSource, "snapshot", taken)
     with pytest.raises(SystemExit):
         main(command)
     return capsys.readouterr().out
