@@ -161,5 +161,6 @@ def _legend_columns(labels: list[str]) -> int:
 def empty(axis: Axes, text: str) -> None:
     """Say in a panel why there is nothing in it."""
     axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, color=MUTED, fontsize=9)
-    axis.set_xticks([])
-    axis.set_yticks([])
+    # Not set_xticks([]): panels may share their axes with this one.
+    axis.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
+    axis.grid(visible=False)
