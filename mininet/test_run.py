@@ -103,7 +103,7 @@ def test_gfr_runs_with_the_configuration_beside_its_topology(tmp_path: Path) -> 
         "vc5": 0,
     }
     assert vcs["vc3"]["refused_packets"] == 0
-    assert (shown["port"], shown["scheme"], shown["qt_cells"]) == (6, "proposed", 0)
+    assert (shown["port"], shown["scheme"], shown["waiting_cells"]) == (6, "proposed", 0)
 
 
 @needs_root

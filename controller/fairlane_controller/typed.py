@@ -16,5 +16,5 @@ def remember(arguments: Sequence[str]) -> None:
 
 
 def typed() -> str:
-    """`threshold set 5 --port 3`."""
+    """`threshold set s1:3 5`."""
     return _typed.get()

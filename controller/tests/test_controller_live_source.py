@@ -113,7 +113,7 @@ async def test_a_flow_is_at_its_new_port_after_its_route_has_changed(
     await put_flows(switch, [flow_entry("10.0.1.1", 0)])
     async with source_of(switch) as source:
         assert [flow.port for flow in (await source.snapshot()).objects_of_kind("flow")] == [3]
-        words = "table_modify ipv4_lpm forward 10.0.3.0/24 => 08:00:00:00:01:11 1"
+        words = "p4 table_modify ipv4_lpm forward 10.0.3.0/24 => 08:00:00:00:01:11 1"
         await asyncio.to_thread(switch.fairlane, *words.split())
         await until(
             source, "the flow to be at port 1", lambda one: [flow.port for flow in one.objects_of_kind("flow")] == [1]

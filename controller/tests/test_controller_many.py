@@ -51,8 +51,8 @@ def test_switches_that_are_away_or_silent_delay_no_other(tmp_path: Path) -> None
     with silent, live_topology(tmp_path, "parking.json", only=("s1", "s2")) as topology:
         topology.addresses["s4"] = f"127.0.0.1:{silent.getsockname()[1]}"
         topology.write_state()
-        topology.fairlane("config", "init", "--scheme", "qthresh", "--timeout", "2", code=4)
-        message = topology.fairlane("config", "init", "--timeout", "1", "-s", "s3", "-s", "s4", code=4)
+        topology.fairlane("config", "init", "--scheme", "qthresh", "--timeout", "2s", code=4)
+        message = topology.fairlane("config", "init", "--timeout", "1s", "-s", "s3", "-s", "s4", code=4)
         assert "2 of 2 switches: switch s3 at" in message
         assert "switch s4 at" in message
         rows = topology.json("threshold", "show", "-s", "s1", "-s", "s2")
