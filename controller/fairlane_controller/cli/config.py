@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.diff import diff_command
+from fairlane_controller.cli.diff import compare_file, diff_command
 from fairlane_controller.cli.dry import dry_results, tell_dry
 from fairlane_controller.cli.edit import edit_command
 from fairlane_controller.cli.init import init_command
@@ -20,7 +20,6 @@ from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.settings import set_command
 from fairlane_controller.config.apply import apply
 from fairlane_controller.config.check import check
-from fairlane_controller.config.compare import compare
 from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.show import read_current_config
@@ -98,12 +97,11 @@ def apply_command(
 ) -> None:
     """Make the switches hold what FILE says, touching only what differs: all of them, or none."""
     loaded = read_file(file, state)
-    run = find_run(loaded, state)
     if dry_run:
-        check(loaded, run)
-        found = asyncio.run(compare(loaded.config, run))
+        _, found = compare_file(loaded, state)
         tell_dry(dry_results(found), as_json)
         return
+    run = find_run(loaded, state)
     check(loaded, run)
     keep(run)
     done = asyncio.run(apply(loaded, run, typed()))

@@ -16,7 +16,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Comparison, compare
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.target import find_run
-from fairlane_controller.state.run_state import find_folder
+from fairlane_controller.state.run_state import RunState, find_folder
 
 DIFFERENT_EXIT_CODE = 10
 """Something is not as the file says; controller/README.md has the table."""
@@ -32,9 +32,7 @@ def diff_command(
 ) -> None:
     """Compare a configuration with what the switches hold: entries that are missing, different or extra. Exit code 10 when there are any."""
     loaded = load(file, state)
-    run = find_run(loaded, state)
-    check(loaded, run)
-    found = asyncio.run(compare(loaded.config, run))
+    _, found = compare_file(loaded, state)
     tell_differences(loaded, found, as_json)
     if not found.same:
         raise typer.Exit(DIFFERENT_EXIT_CODE)
@@ -43,6 +41,13 @@ def diff_command(
 def load(file: Path | None, state: str | None) -> Loaded:
     """The file, or what was applied last to the running topology."""
     return read_file(file, state) if file is not None else last_applied(find_folder(state))
+
+
+def compare_file(loaded: Loaded, state: str | None) -> tuple[RunState, Comparison]:
+    """The topology that a file is for, and how its switches differ from the file, which is checked before. Raises what is wrong."""
+    run = find_run(loaded, state)
+    check(loaded, run)
+    return run, asyncio.run(compare(loaded.config, run))
 
 
 def tell_differences(loaded: Loaded, found: Comparison, as_json: bool) -> None:

@@ -15,15 +15,13 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.diff import tell_differences
+from fairlane_controller.cli.diff import compare_file, tell_differences
 from fairlane_controller.cli.dry import dry_results, tell_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.config.apply import apply, last_applied
-from fairlane_controller.config.check import check
-from fairlane_controller.config.compare import compare
 from fairlane_controller.config.read import read_file
-from fairlane_controller.config.target import find_run, keep
+from fairlane_controller.config.target import keep
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
 from fairlane_controller.state.run_state import find_folder
@@ -55,9 +53,7 @@ def edit_command(
             console.print(f"{path}: not changed", markup=False, soft_wrap=True)
             return
         loaded = read_file(copy, state)
-        run = find_run(loaded, state)
-        check(loaded, run)
-        found = asyncio.run(compare(loaded.config, run))
+        run, found = compare_file(loaded, state)
         if dry_run:
             tell_dry(dry_results(found), as_json)
             copy.unlink()

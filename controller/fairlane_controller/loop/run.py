@@ -176,9 +176,8 @@ class TopologyLoop:
 
         async def write(client: SwitchClient) -> tuple[dict[int, Refusal], Any]:
             entities = [client.canonical(entity_of_plain(one)) for one in updates]
-            check_owned(
-                {table_of(one, client.switch.p4info) for one in entities}, client.table_names(), agent.endpoint.name
-            )
+            written = {table_of(one, client.switch.p4info) for one in entities}
+            check_owned(self.target.program, written, agent.endpoint.name)
             if not request.get("each"):
                 return {}, [await self._topology.write_entries(client, request)]
             refused = await client.write_each_with_reasons(updates_of(updates))

@@ -37,7 +37,7 @@ async def listen(
     options = MeasureOptions(sample_includes_t_d=includes_t_d)
     meters = {port: PortMeter(options, line_bps=rates_bps.get(port)) for port in ports}
     for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
-        await client.enable_digest(name, max_list=64, max_timeout_s=0.02, ack_timeout_s=1.0)
+        await client.enable_digest(name)
     listeners = [
         asyncio.create_task(listen_reports(client, meters.get)),
         asyncio.create_task(listen_t_res(client, meters.get)),

@@ -360,9 +360,9 @@ class PortMeter:
     def _paths(self, now_s: float) -> tuple[Estimate | None, Estimate | None]:
         """T_res of the port and of the flow whose path is longest. The port's is the median of the flows' own: they may have different
         paths behind it."""
-        at_s, *known = self._paths_at
+        at_s, middle, longest = self._paths_at
         if len(self._t_res) > self.options.few_flows and now_s - at_s < self.options.t_res_again_s:
-            return known[0], known[1]
+            return middle, longest
         flows = self._flows_t_res(now_s)
         middle = _middle(now_s, flows)
         longest = max(flows, key=itemgetter(0))[1].estimate(now_s) if flows else None

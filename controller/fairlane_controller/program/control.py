@@ -24,7 +24,7 @@ from finsy import P4TableEntry
 from fairlane_controller.errors import find_by_name, unknown_name
 from fairlane_controller.program.requests import Request, TableWrite
 from fairlane_controller.state.run_state import RunState, SwitchState
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import DIGEST_LIST_MAX, DIGEST_LIST_S, Endpoint, SwitchClient
 from fairlane_controller.switch.difference import sort_entries
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Calla
     return mark
 
 
-def on_digest(name: str, *, max_list: int = 64, max_delay_s: float = 0.02) -> Callable[[_F], _F]:
+def on_digest(name: str, *, max_list: int = DIGEST_LIST_MAX, max_delay_s: float = DIGEST_LIST_S) -> Callable[[_F], _F]:
     """Call `method(client, values)` for each list of a digest's values; the digest is enabled first."""
 
     async def listen(method: Any, client: SwitchClient) -> None:
@@ -225,6 +225,8 @@ def on_idle(table: str) -> Callable[[_F], _F]:
     return _hook(listen)
 
 
-async def enable_digest(client: SwitchClient, *, name: str, max_list: int = 64, max_delay_s: float = 0.02) -> None:
+async def enable_digest(
+    client: SwitchClient, *, name: str, max_list: int = DIGEST_LIST_MAX, max_delay_s: float = DIGEST_LIST_S
+) -> None:
     """Have a digest sent in lists of at most `max_list`, at most `max_delay_s` old."""
-    await client.enable_digest(name, max_list=max_list, max_timeout_s=max_delay_s, ack_timeout_s=1.0)
+    await client.enable_digest(name, max_list=max_list, max_timeout_s=max_delay_s)

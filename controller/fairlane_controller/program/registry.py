@@ -151,12 +151,8 @@ def _names_from(named: str) -> Iterator[str]:
     yield from program_names()
 
 
-def check_owned(written: Iterable[str | None], tables: Iterable[str], where: str) -> None:
-    """LOOP_RUNNING, with the command that changes it, when one of the `written` tables is one that a running loop keeps.
-
-    `tables` are all that the switch has.
-    """
-    program = find_program(tables)
+def check_owned(program: Program | None, written: Iterable[str | None], where: str) -> None:
+    """LOOP_RUNNING, with the command that changes it, when one of the `written` tables is one that a running loop of the program keeps."""
     kept: Mapping[str, str] = program.loop_tables if program is not None else {}
     for table in written:
         if table is not None and table in kept:

@@ -44,6 +44,8 @@ CONNECT_TIMEOUT_S = 2.0
 HANDSHAKE_TIMEOUT_S = 10.0
 "Until the handshake is over and the program is loaded: a busy machine takes its time."
 RETRY_INTERVAL_S = 0.2
+DIGEST_LIST_MAX, DIGEST_LIST_S = 64, 0.02
+"""Values of a digest's list, and how long they wait for it, where nobody says otherwise."""
 DIGEST_QUEUE_LISTS = 128
 "Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
 READER_IDS = 2**31
@@ -500,7 +502,14 @@ class SwitchClient:
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
-    async def enable_digest(self, name: str, *, max_list: int, max_timeout_s: float, ack_timeout_s: float) -> None:
+    async def enable_digest(
+        self,
+        name: str,
+        *,
+        max_list: int = DIGEST_LIST_MAX,
+        max_timeout_s: float = DIGEST_LIST_S,
+        ack_timeout_s: float = 1.0,
+    ) -> None:
         """Configure a digest, whether or not it was configured before."""
 
         def entry() -> P4DigestEntry:  # a new one each time: finsy's + and ~ mark the object itself

@@ -14,7 +14,7 @@ from typing import Any
 from finsy import GRPCStatusCode
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.registry import check_owned
+from fairlane_controller.program.registry import check_owned, find_program
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.intent import announce
 from fairlane_controller.switch.changeset import ChangeSet, Writing
@@ -172,7 +172,7 @@ class Session:
                 step = await handler(self.context, *arguments(line.verb, line.words[1:], self.context.schema))
                 if self._through_loop and step.changes:
                     written = {table_of(one.entity, self.context.schema) for one in step.changes}
-                    check_owned(written, self._client.table_names(), self.endpoint.name)
+                    check_owned(find_program(self._client.table_names()), written, self.endpoint.name)
                 planned.append(Planned(line, step))
             except FairlaneError as ex:
                 failed.append(Outcome(line, error=self._located(ex, line)))

@@ -41,7 +41,7 @@ from fairlane_controller.programs.qthresh.policies import (
 from fairlane_controller.programs.qthresh.setup import set_up_entries
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import DIGEST_LIST_S, SwitchClient
 
 if TYPE_CHECKING:
     from fairlane_controller.programs.qthresh.topology import QthreshTopology
@@ -226,7 +226,7 @@ class QthreshControl(SwitchControl):
         if wait == self._lists_wait:
             return
         self._lists_wait = wait
-        enable = partial(enable_digest, name=DIGEST_T_RES, **({"max_delay_s": MANY_FLOWS_LIST_S} if wait else {}))
+        enable = partial(enable_digest, name=DIGEST_T_RES, max_delay_s=MANY_FLOWS_LIST_S if wait else DIGEST_LIST_S)
         await self.session.attempt(client, f"digest {DIGEST_T_RES}", enable)
 
     def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
