@@ -9,28 +9,21 @@ import socket
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
-from fairlane_controller.programs.gfr.deploy import make_plan
-from fairlane_controller.programs.gfr.edit import OPS, apply_edit
-from fairlane_controller.programs.gfr.requests import REQUESTS as GFR_REQUESTS
-from fairlane_controller.programs.gfr.store import GfrState
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_REQUESTS
-from fairlane_controller.programs.qthresh.table_write import settings_of
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from finsy import P4Schema
 from fuzz_tools import documents, explore, readable, texts
 from live_switch import COMPILED, LiveSwitch
 
-PLACE = {"switch": "s1", "port": 3, "class": 0}
 UPDATE = {
     "update": "insert",
     "table": "ipv4_lpm",
@@ -39,30 +32,20 @@ UPDATE = {
     "args": {"dst_mac": "08:00:00:00:01:11", "port": 1},
 }
 RAW = {"update": "modify", "entity": "counter_entry", "text": "counter_entry { counter_id: 3 index { index: 1 } }"}
-VC = {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 3}]}
 GOOD: tuple[dict[str, Any], ...] = (
     {"op": "status"},
     {"op": "measure"},
     {"op": "explain", "switch": "s1", "port": 3},
-    {"op": "threshold_set", **PLACE, "packets": 9, "weight": 1.5},
-    {"op": "threshold_auto", **PLACE, "k": 1.95, "weight": 1.0, "self_tuning": True},
-    {"op": "scheme_set", **PLACE, "scheme": "drop_tail"},
-    {"op": "policies", "change": {"op": "threshold_set", "packets": 9}, "switches": ["s1"], "port": 3, "every": False},
-    {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "settings": {"3/0": {"weight": 2.0}}},
+    {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "command": "threshold set 5"},
     {"op": "table_write", "switch": "s1", "updates": [RAW], "each": True},
+    {"op": "poke"},
     {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},
-    {"op": "result", "of": "0123456789abcdef"},
     {"op": "loop_options"},
     {"op": "loop_put", "loop": {"k": 1.9}},
     {"op": "config_reload"},
-    {"op": "vc_add", "vc": VC},
-    {"op": "vc_set", "name": "gold", "changes": {"mcr": "7Mbit"}},
-    {"op": "vc_del", "names": ["gold"]},
-    {"op": "gfr_set", "switch": "s1", "port": 3, "changes": {"lbo_cells": 10}},
-    {"op": "gfr_apply", "config": {"ports": [], "vcs": [VC]}, "source": "f.toml"},
 )  # fmt: skip
 
-ALL = {**REQUESTS, **GFR_REQUESTS, **QTHRESH_REQUESTS}
+ALL = {**REQUESTS, **QTHRESH_REQUESTS}
 
 
 def judge(answer: dict[str, Any]) -> None:
@@ -77,37 +60,21 @@ def judge(answer: dict[str, Any]) -> None:
         assert words not in error["message"], error
 
 
-def edit(config: GfrConfig, request: dict[str, Any]) -> None:
-    """An edit of the VCs as the loop makes it, up to the switches."""
-    try:
-        make_plan(apply_edit(config, request), GfrState(), 0.0, None, "edit")
-    except FairlaneError as ex:
-        judge({"ok": False, "error": ex.to_json()})
-
-
 def explore_requests(examples: int, seed: int) -> None:
     """The table of requests, and what is made of one without a switch: nothing but a request or a refusal comes out of it."""
     assert {request["op"] for request in GOOD} == set(ALL)
     schema = P4Schema(COMPILED / "qthresh.p4info.txtpb")
-    held = parse_config({"ports": [{"switch": "s1", "port": 3, "capacity": "20Mbit"}], "vcs": [VC]}, "held")
 
     def one(given: Any) -> None:
         try:
             request = checked(given, ALL)
             match request["op"]:
-                case "policies":
-                    checked({**request["change"], "switch": "any", "port": 1}, ALL)
                 case "table_write":
-                    for settings in cast("dict[str, Any]", request.get("settings") or {}).values():
-                        settings_of(settings)
                     plain_updates(updates_of(request["updates"]), schema)
                 case "flow_weights":
                     WeightRules.parse(request["rules"])
                 case "loop_put":
                     QthreshOptions().options_of_loop(parse_loop(request["loop"], loop_model()))
-                case op if op in OPS:
-                    for config in (GfrConfig(), held):
-                        edit(config, request)
                 case _:
                     pass
         except FairlaneError as ex:

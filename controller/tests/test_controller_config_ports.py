@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fairlane_controller.config.ports import read_infos
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.programs.qthresh.policies import read_limits
 from fairlane_controller.state.run_state import read_run_state, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -37,7 +38,7 @@ def port_switch(wired_switch: LiveSwitch) -> LiveSwitch:
     if switch.target == "bmv2" and shutil.which("simple_switch_CLI") is None:
         pytest.skip("simple_switch_CLI is not on the PATH")
     try:
-        asyncio.run(read_infos(read_run_state(switch.folder), "s1"))
+        asyncio.run(read_infos(Sites(read_run_state(switch.folder)), "s1"))
     except FairlaneError as ex:
         pytest.skip(f"{ex.message}: build the switch")
     return switch

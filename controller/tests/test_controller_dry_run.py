@@ -17,6 +17,7 @@ from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.law import FlowCount, LawOptions
+from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
@@ -142,7 +143,8 @@ async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(swit
             control._flows.table.allocate(FlowKey.from_digest({**digest, "src_port": port}))  # pyright: ignore[reportPrivateUsage]
         control._planned[(3, 0)] = 6.0  # pyright: ignore[reportPrivateUsage]
         await asyncio.wait_for(reading.wait(), 20)
-        await control.change({"op": "threshold_set", "port": 3, "class": 0, "packets": 9})
+        control._store.put({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, pinned_packets=9)})  # pyright: ignore[reportPrivateUsage]
+        await agent.exclusively(read_policies)
         go.set()
         for _ in range(5):
             await asyncio.sleep(0)

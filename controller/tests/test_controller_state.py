@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrStore
-from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState, read_loop_state
+from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import find_folder, read_run_state
@@ -119,39 +118,13 @@ def test_the_running_topology_is_found(tmp_path: Path, monkeypatch: pytest.Monke
         find_folder("c")
 
 
-async def test_settings_outlive_the_process(tmp_path: Path) -> None:
-    store = LoopStore(tmp_path)
+def test_settings_outlive_the_process_and_are_seen_by_others(tmp_path: Path) -> None:
+    store, other = LoopStore(tmp_path), LoopStore(tmp_path)
     assert store.policy("s1", 3, 0).mode is Mode.AUTO
-    async with store.changed({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)}) as commit:
-        assert store.policy("s1", 3, 0).weight == 2.0
-        assert LoopStore(tmp_path).policy("s1", 3, 0).weight == 1.0, "the switch has not taken it yet"
-        await commit()
-    again = LoopStore(tmp_path).policy("s1", 3, 0)
-    assert (again.mode, again.weight, again.pinned_packets) == (Mode.MANUAL, 2.0, 7)
-    assert store.policy("s1", 3, 0) == again
-
-
-async def test_settings_go_back_when_the_switch_refuses(tmp_path: Path) -> None:
-    store = LoopStore(tmp_path)
-    with contextlib.suppress(FairlaneError):
-        async with store.changed({("s1", 3, 0): PolicyState(mode=Mode.MANUAL)}):
-            raise FairlaneError(ErrorCode.REFUSED, "refused")
-    assert store.policy("s1", 3, 0).mode is Mode.AUTO
-    assert read_loop_state(tmp_path).policy("s1", 3, 0).mode is Mode.AUTO
-
-
-async def test_a_refusal_on_one_switch_leaves_a_change_of_another_that_is_made_meanwhile(tmp_path: Path) -> None:
-    store, other = LoopStore(tmp_path), LoopStore(tmp_path)  # of two processes
-    with contextlib.suppress(FairlaneError):
-        async with store.changed({("s1", 3, 0): PolicyState(weight=2.0)}):
-            async with store.changed({("s2", 3, 0): PolicyState(weight=3.0)}) as commit:
-                await commit()
-            async with other.changed({("s1", 1, 0): PolicyState(weight=4.0)}) as commit:
-                await commit()
-            raise FairlaneError(ErrorCode.REFUSED, "refused")
+    store.put({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, weight=2.0, pinned_packets=7)})
     for each in (store, other, LoopStore(tmp_path)):
-        weights = [each.policy(*key).weight for key in (("s1", 3, 0), ("s2", 3, 0), ("s1", 1, 0))]
-        assert weights == [1.0, 3.0, 4.0]
+        again = each.policy("s1", 3, 0)
+        assert (again.mode, again.weight, again.pinned_packets) == (Mode.MANUAL, 2.0, 7)
 
 
 def test_settings_that_are_none_are_refused_and_stay(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state file: documents, journal, results; several processes at a time, one that is killed, one that may not write."""
+"""The state file: documents, journal; several processes at a time, one that is killed, one that may not write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state import store as module
-from fairlane_controller.state.store import MAX_RESULTS, STATE_FILE, Store
+from fairlane_controller.state.store import STATE_FILE, Store
 
 ADD = """
 import sys
@@ -37,7 +37,7 @@ with Store(Path(sys.argv[1])) as store:
     number = store.get('b') or 0
     while True:
         number += 1
-        store.record({number: {"number": number}}, {"a": {"text": "x" * 5000, "number": number}, "b": number})
+        store.record(number, {"number": number}, {"a": {"text": "x" * 5000, "number": number}, "b": number})
 """
 
 
@@ -79,8 +79,7 @@ def test_without_a_folder_it_is_memory(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.chdir(tmp_path)
     store = Store(None)
     store.put({"a": 1})
-    with store.room():
-        store.update("a", lambda value: value + 1)
+    store.update("a", lambda value: value + 1)
     assert store.get("a") == 2
     assert Store(None).get("a") is None
     assert list(tmp_path.iterdir()) == []
@@ -151,7 +150,6 @@ def test_a_reader_does_not_wait_for_a_change_of_another_thread(tmp_path: Path) -
     [
         ("documents", "value", "table documents: a text is no UTF-8: mend it, or remove it and start"),
         ("journal", "record", "table journal: a text is no UTF-8: mend it, or remove it and start"),
-        ("results", "answer", "table results: a text is no UTF-8: mend it, or remove it and start"),
         ("sqlite_master", "sql", r"malformed database schema \(\w+\).*: mend it, or remove it and start"),
         ("sqlite_master", "name", r"malformed database schema \(.*\\xff.*: mend it, or remove it and start"),
     ],
@@ -159,8 +157,7 @@ def test_a_reader_does_not_wait_for_a_change_of_another_thread(tmp_path: Path) -
 def test_a_bad_byte_in_a_text_is_one_error_with_its_place(tmp_path: Path, table: str, column: str, said: str) -> None:
     with Store(tmp_path) as store:
         store.put({"a": {"x": 1}})
-        store.record({1: {"x": 1}})
-        store.keep_result("r", {"x": 1})
+        store.record(1, {"x": 1})
     with contextlib.closing(sqlite3.connect(tmp_path / STATE_FILE)) as file:
         file.execute("PRAGMA writable_schema = ON")
         file.execute(f"UPDATE {table} SET {column} = CAST(X'ff' || {column} || X'ff' AS TEXT)")
@@ -169,21 +166,12 @@ def test_a_bad_byte_in_a_text_is_one_error_with_its_place(tmp_path: Path, table:
     def read_all(store: Store) -> None:
         store.get("a")
         store.journal()
-        store.result("r")
 
     with pytest.raises(FairlaneError, match=rf"cannot read .*state\.db: {said}") as told:
         read_all(Store(tmp_path))
     assert told.value.code is ErrorCode.BAD_FILE
     with pytest.raises(FairlaneError, match=r"cannot write .*state\.db: .*mend it") if table == "sqlite_master" else contextlib.nullcontext():  # fmt: skip
         Store(tmp_path).put({"b": 1})
-
-
-def test_results_are_kept_and_bounded(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    for number in range(MAX_RESULTS + 3):
-        store.keep_result(f"r{number}", {"ok": True, "result": number})
-    assert store.result("r0") is None
-    assert store.result(f"r{MAX_RESULTS + 2}") == {"ok": True, "result": MAX_RESULTS + 2}
 
 
 def test_what_is_no_database_is_named(tmp_path: Path) -> None:
@@ -200,8 +188,6 @@ def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     assert store.get("a") is None
     with pytest.raises(FairlaneError, match="cannot write"):
         store.put({"a": 1})
-    with pytest.raises(FairlaneError, match="No such file or directory; nothing was changed"), store.room():
-        raise AssertionError("no room")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it becomes somebody else")

@@ -365,10 +365,10 @@ def test_a_change_of_every_kind_of_entity_and_back(foreign_switch: LiveSwitch) -
             await put_entries(client, [there])
             before = await held()
             plain = [plain_update("modify", one) for one in entities]
-            undo = json.loads(json.dumps(await write_plain(client, plain)))
+            (undo,) = json.loads(json.dumps((await write_plain(client, plain)).undo()))
             made = await held()
             assert len(made) == len(entities) + 1
-            redo = await write_plain(client, undo["updates"])
+            (redo,) = (await write_plain(client, undo["updates"])).undo()
             assert await held() == before
             await write_plain(client, redo["updates"])
             assert await held() == made

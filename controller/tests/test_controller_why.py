@@ -68,14 +68,6 @@ def test_activity_of_vcs() -> None:
     )
 
 
-def test_a_request() -> None:
-    request = {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 9, "weight": None}
-    policy = {"scheme": "qthresh", "qthresh_packets": 9, "weight": 1.5}
-    assert why.explain_request(request, policy) == (
-        "asked for by threshold_set (class 0, packets 9): in force is qthresh with 9 packets, weight 1.5"
-    )
-
-
 def test_a_lane_is_explained_by_its_flow_s_share_and_its_length() -> None:
     said = why.explain_lane(4.9e6, 5e6, 16, 1.5)
     assert said.startswith("gets 4.9 Mbit/s, 2 % below the mean; 16 packets, 1.50 times (9): it has a queue of its own")

@@ -13,7 +13,7 @@ from fairlane_controller.cli.options import JsonOption, StateOption
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.config.apply import last_applied
 from fairlane_controller.config.check import check
-from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Comparison, compare
+from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Comparison, compare_on
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.target import find_run
 from fairlane_controller.state.run_state import RunState, find_folder
@@ -47,7 +47,7 @@ def compare_file(loaded: Loaded, state: str | None) -> tuple[RunState, Compariso
     """The topology that a file is for, and how its switches differ from the file, which is checked before. Raises what is wrong."""
     run = find_run(loaded, state)
     check(loaded, run)
-    return run, asyncio.run(compare(loaded.config, run))
+    return run, asyncio.run(compare_on(loaded.config, run))
 
 
 def tell_differences(loaded: Loaded, found: Comparison, as_json: bool) -> None:

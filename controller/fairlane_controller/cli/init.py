@@ -73,13 +73,14 @@ def init_command(
             done, errors = await gather_results([set_up_switch(one) for one in states])
             loaded = [result.switch for result, loads in done if loads]
             if loaded:
+                made.undo = []
                 made.note = (
                     f"the program was loaded on {', '.join(loaded)}, and the entries and counters of the one before are gone: "
                     "start the topology with the other program and run `fairlane config init`"
                 )
             else:
                 there = {result.switch for result, _ in done}
-                made.undo = [request for request in made.announced if request["switch"] in there]
+                made.undo = [step for step in made.undo if step["switch"] in there]
         return [result for result, _ in done], errors
 
     async def all_dry() -> list[DryResult]:

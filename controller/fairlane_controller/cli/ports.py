@@ -43,7 +43,7 @@ from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.embedded import GnmiPorts, describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo, port_of
-from fairlane_controller.history.ops import NotTakenBack, apply_all
+from fairlane_controller.history.steps import make
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
 from fairlane_controller.state.ask import ask
@@ -357,7 +357,7 @@ def _change(
                 "port": number,
                 "dry_run": dry_run,
                 "change": change.values_by_name,
-                "done": done.told,
+                "done": done.sentences,
             }
             for number, done in made
         ]
@@ -366,7 +366,7 @@ def _change(
     head = "would be set" if dry_run else "is set"
     for number, done in made:
         console.print(f"{endpoint.name}:{number} {head}: {describe(change)}", markup=False, soft_wrap=True)
-        for sentence in done.told:
+        for sentence in done.sentences:
             console.print(f"  {sentence}", markup=False, soft_wrap=True)
         if done.note:
             console.print(done.note, markup=False, soft_wrap=True)
@@ -378,40 +378,26 @@ async def _make(
     targets: Targets, endpoint: Endpoint, port: str | None, change: PortChange, packet_bytes: int | None, dry_run: bool
 ) -> list[tuple[int, PortPlan]]:
     """All ports or none, as one change of the history."""
+
+    async def plan(sites: history.Sites) -> list[tuple[int, PortPlan]]:
+        made: list[tuple[int, PortPlan]] = []
+        for number in await _numbers(targets, endpoint, port):
+            length = packet_bytes
+            if length is None and run.target == "bmv2":
+                length = await _measured_bytes(targets, endpoint, number)
+            made.append((number, await plan_port(sites, endpoint.name, number, change, length)))
+        return made
+
     run = targets.run or RunState(name=endpoint.name)
-    context = history.Context(run.folder, run, (endpoint,))
-
-    async def plan(number: int) -> PortPlan:
-        length = packet_bytes
-        if length is None and run.target == "bmv2":
-            length = await _measured_bytes(targets, endpoint, number)
-        return await plan_port(context, endpoint.name, number, change, length)
-
-    numbers = await _numbers(targets, endpoint, port)
-    if dry_run:
-        return [(number, await plan(number)) for number in numbers]
-    problem: FairlaneError | None = None
-    made: list[tuple[int, PortPlan]] = []
-    async with history.changing(targets.folder, typed()) as recorded:
-        made = [(number, await plan(number)) for number in numbers]
-        try:
-            recorded.undo = await apply_all(context, [request for _, one in made for request in one.requests])
+    async with history.Sites(run, (endpoint,)) as sites:
+        if dry_run:
+            return await plan(sites)
+        async with history.changing(targets.folder, typed(), targets.run) as recorded:
+            made = await plan(sites)
+            steps = [step for _, one in made for step in one.steps]
+            await make(steps, sites)
             recorded.note = made[-1][1].note if made else ""
-        except NotTakenBack as ex:  # recorded, so that it can be undone
-            recorded.undo = [request for request, _ in ex.left]
-            keeps = "; ".join(
-                f"{_what(request)} keeps what it was given, until `fairlane undo`: {why.message}"
-                for request, why in ex.left
-            )
-            problem = FairlaneError(ex.problem.code, f"{ex.problem.message}; {keeps}")
-    if problem is not None:
-        raise problem
     return made
-
-
-def _what(request: dict[str, Any]) -> str:
-    """What a request changes."""
-    return f"port {request['port']}" if "port" in request else f"the program of {request['switch']}"
 
 
 async def _numbers(targets: Targets, endpoint: Endpoint, port: str | None) -> list[int]:

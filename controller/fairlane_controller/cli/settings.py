@@ -16,7 +16,7 @@ from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.config.apply import apply, with_last_applied
 from fairlane_controller.config.check import check
-from fairlane_controller.config.compare import compare
+from fairlane_controller.config.compare import compare_on
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
@@ -48,7 +48,7 @@ def set_command(
     loaded = Loaded(parse(data, source), source)
     check(loaded, run)
     if dry_run:
-        tell_dry(dry_results(asyncio.run(compare(loaded.config, run))), as_json)
+        tell_dry(dry_results(asyncio.run(compare_on(loaded.config, run))), as_json)
         return
     done = asyncio.run(apply(loaded, run, typed(), with_last_applied(loaded, run)))
     if as_json:

@@ -11,6 +11,7 @@ from finsy import P4Schema
 
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.config.apply import CONFIG
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.ports import PortChange
@@ -23,7 +24,9 @@ from fairlane_controller.switch.setup import pipeline_of
 from fairlane_controller.switch.updates import update_row
 
 MAX_SENTENCES = 20
-"""Updates of one request that a dry run tells."""
+"""Updates of one step that a dry run tells."""
+MAX_CHARS = 200
+"""Of a document that a dry run shows."""
 
 
 def undo_command(
@@ -51,7 +54,7 @@ def undo_command(
         how = "made again" if redo else "taken back"
     console.print(f"change {done.target.id} {how}: {done.target.command}", markup=False, soft_wrap=True)
     if dry_run:
-        for request in done.requests:
+        for request in done.target.undo:
             for sentence in _sentences(request, run):
                 console.print(f"  {sentence}", markup=False, soft_wrap=True)
     if done.target.note:
@@ -61,13 +64,12 @@ def undo_command(
 
 
 def _json(done: Undone) -> dict[str, Any]:
-    recorded = done.recorded.id if done.recorded else None
     return {
         "change": done.target.id,
         "command": done.target.command,
-        "recorded": recorded,
+        "recorded": done.number,
         "passed_over": [{"change": one.id, "command": one.command} for one in done.passed],
-        "requests": list(done.requests),
+        "requests": list(done.target.undo),
     }
 
 
@@ -104,23 +106,26 @@ def _sentences(request: dict[str, Any], run: RunState) -> list[str]:
             said = [_update_sentence(switch, *update_row(one, schema, units)) for one in request["updates"]]
             if len(said) > MAX_SENTENCES:
                 said[MAX_SENTENCES:] = [f"{switch}: and {len(said) - MAX_SENTENCES} more updates of this kind"]
-            remembered: dict[str, Any] = request.get("settings") or {}
-            for place, settings in remembered.items():
-                said.append(f"{switch}: the settings of {place} become: {_values(settings)}")
             return said
         case "port_put":
             return [f"{switch}:{request['port']} is set to: {describe(PortChange.from_values(request['change']))}"]
         case "loop_put":
             return [f"the loop's options become: {_values(request['loop'])}"]
-        case "config_note":
-            source = request["source"]
-            return [
-                f"what counts as applied last becomes {source}"
-                if source
-                else "no configuration counts as applied any more"
-            ]
-        case _:
-            return [f"the configuration of {run.program} becomes what it was before ({request['op']})"]
+        case "put":
+            documents: dict[str, Any] = request["documents"]
+            return [_document_sentence(name, value) for name, value in documents.items()]
+        case op:
+            return [f"{op}: a request of an earlier version, which this one cannot make"]
+
+
+def _document_sentence(name: str, value: Any) -> str:
+    """What is remembered from then on."""
+    if name == CONFIG:
+        return f"what counts as applied last becomes {value['source']}" if value else "no configuration counts as applied any more"  # fmt: skip
+    kind, _, place = name.partition("/")
+    what = f"what is remembered of {kind}{' ' * bool(place)}{place}"
+    text = _values(value)
+    return f"{what} becomes what it was before" if len(text) > MAX_CHARS else f"{what} becomes: {text}"
 
 
 def _values(given: Any) -> str:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration into all switches, or into none: the difference only, as requests of the history, so that it can be undone."""
+"""A configuration into all switches, or into none: the difference only, as steps of the history, so that it can be undone."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from fairlane_controller.config.ports import change_of
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange
-from fairlane_controller.history.ops import Context, Request, apply_all
-from fairlane_controller.state.intent import announce
+from fairlane_controller.history.sites import Sites
+from fairlane_controller.history.steps import LoopStep, Step, make
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
+from fairlane_controller.switch.changeset import ChangeSet
 
 CONFIG = "config"
 """The document of the configuration that was applied last."""
@@ -49,45 +51,39 @@ async def apply(loaded: Loaded, run: RunState, command: str, remembered: Loaded 
     `remembered` is what a switch that restarts gets back, where that is more than `loaded`. Raises BAD_FILE before anything is read, or what a switch refused, with everything as it was.
     """
     check(loaded, run)
-    async with history.changing(run.folder, command) as made:
-        found = await compare(loaded.config, run)
-        undo = await apply_all(Context(run.folder, run), await requests_of(found, loaded, run, remembered))
-        if not found.same:
-            made.undo = undo
+    async with history.changing(run.folder, command, run), Sites(run) as sites:
+        found = await compare(loaded.config, sites)
+        note = {CONFIG: note_of(remembered or loaded)}
+        if found.same and not _changed(found.documents, run.folder):
+            with Store(run.folder) as store:
+                await asyncio.to_thread(store.put, _changed(note, run.folder))
+            return _applied(found)
+        steps = await steps_of(found, sites)
+        await make(steps, sites, {**found.documents, **note}, found.documents_back)
     return _applied(found)
 
 
-async def requests_of(
-    found: Comparison, loaded: Loaded, run: RunState, remembered: Loaded | None = None
-) -> list[Request]:
+def _changed(documents: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Those that are not so already."""
+    with Store(folder) as store:
+        return {name: value for name, value in documents.items() if store.get(name) != value}
+
+
+async def steps_of(found: Comparison, sites: Sites) -> list[Step]:
     """What is to be done, in its order."""
-    requests: list[Request] = []
+    steps: list[Step] = []
     for one in found.switches:
         for port, settings in one.ports.items():
             change = PortChange.from_values(change_of(settings))
-            requests += (await plan_port(Context(run.folder, run), one.switch, port, change)).requests
-    plan = found.plan
-    request = plan.request(loaded.source.name) if plan is not None else None
-    if plan is not None and request is not None:
-        if not plan.is_remembered or any(one.updates for one in found.switches):
-            requests.append(request)
-    else:
-        for one in found.switches:
-            if one.updates or one.settings:
-                requests.append(
-                    {"op": "table_write", "switch": one.switch, "updates": one.updates, "settings": one.settings}
-                )
-    if found.loop is not None:
-        requests.append({"op": "loop_put", "loop": found.loop})
-    note = note_of(remembered or loaded)
-    if note != read_note(run.folder):
-        requests.append({"op": "config_note", **note})
-    return requests
+            steps += (await plan_port(sites, one.switch, port, change)).steps
+    changes = {one.switch: one.changes for one in found.switches if one.changes}
+    steps.append(ChangeSet(changes, {one.switch: one.resets for one in found.switches if one.switch in changes}))
+    return steps if found.loop is None else [*steps, LoopStep(*found.loop)]
 
 
 def _applied(found: Comparison) -> Applied:
     written = {one.switch: len([u for u in one.updates if "table" in u]) for one in found.switches if one.updates}
-    settings = sum(len(one.settings) for one in found.switches)
+    settings = sum(row.what == "settings" for row in found.rows)
     return Applied(written, settings, sum(len(one.ports) for one in found.switches), found.rows)
 
 
@@ -130,25 +126,3 @@ def with_last_applied(loaded: Loaded, run: RunState) -> Loaded:
         ports[place] = {**ports.get(place, {}), **row}
     config = parse({**note["config"], "ports": list(ports.values())}, loaded.source)
     return Loaded(config, loaded.source, Path(note["source"]))
-
-
-async def put_note(context: Context, request: Request) -> list[Request]:
-    """`{"op": "config_note", "source", "config"}`; both None: nothing was applied."""
-    before = read_note(context.folder) or {"source": None, "config": None}
-    await announce([{"op": "config_note", **before}])
-    note = None if request["config"] is None else {"source": request["source"], "config": request["config"]}
-    with Store(context.folder) as store:
-        await asyncio.to_thread(store.put, {CONFIG: note})
-    return [{"op": "config_note", **before}]
-
-
-async def put_loop(context: Context, request: Request) -> list[Request]:
-    """`{"op": "loop_put", "loop": {…}}`: options of the running loop; without one there is nothing to change."""
-    if not context.loop_runs:
-        return []
-    await announce([{"op": "loop_put", "loop": await context.ask({"op": "loop_options"})}])
-    return list(await context.ask(request))
-
-
-history.register("config_note", put_note)
-history.register("loop_put", put_loop)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,14 +13,14 @@ from finsy import P4Schema, P4TableEntry
 from fairlane_controller.config.model import FairlaneConfig
 from fairlane_controller.config.ports import differing, file_settings, read_infos
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.contract import Config, Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
-from fairlane_controller.state.ask import ask, loop_runs
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
-from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_change
 from fairlane_controller.units import format_rate
 
@@ -53,16 +54,20 @@ class Row:
 
 @dataclass
 class SwitchDiff:
-    """One switch: what differs, and the updates that bring it to what the file says."""
+    """One switch: what differs, and the changes that bring it to what the file says."""
 
     switch: str
     rows: list[Row] = field(default_factory=lambda: list[Row]())
-    updates: list[Plain] = field(default_factory=lambda: list[Plain]())
-    settings: dict[str, Plain] = field(default_factory=lambda: dict[str, Plain]())
-    "What is to be remembered, by the program's keys."
+    changes: list[EntityChange] = field(default_factory=lambda: list[EntityChange]())
+    resets: Sequence[Any] = ()
     ports: dict[int, Plain] = field(default_factory=lambda: dict[int, Plain]())
     "Settings of ports that differ, with the file's keys, by port."
     schema: P4Schema | None = None
+
+    @property
+    def updates(self) -> list[Plain]:
+        """The changes as plain data."""
+        return [plain_change(one) for one in self.changes]
 
 
 @dataclass
@@ -70,10 +75,12 @@ class Comparison:
     """All switches of a topology beside a configuration."""
 
     switches: list[SwitchDiff]
-    plan: Plan | None = None
-    "What the configuration says of the program; None: nothing."
-    loop: Plain | None = None
-    "Options that the running loop should have; None: it has them, or there is no loop, or the file says nothing."
+    documents: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    "What is to be remembered,"
+    documents_back: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    "and what an undo puts back instead of what it was."
+    loop: tuple[Plain, Plain] | None = None
+    "Options of the running loop, before and after; None: it has them, or there is no loop, or the file says nothing."
 
     @property
     def rows(self) -> list[Row]:
@@ -86,34 +93,48 @@ class Comparison:
         return not self.rows
 
 
-async def compare(config: FairlaneConfig, run: RunState) -> Comparison:
-    """Read all switches and compare; the configuration was checked on `run`. Raises what a switch answers."""
+async def compare(config: FairlaneConfig, sites: Sites) -> Comparison:
+    """Read all switches and compare; the configuration was checked on the topology. Raises what a switch answers."""
+    run = sites.run
+    assert run is not None
     program = load_program(run.program)
     part = config.part_of(program, run)
-    plan = await program.plan_beside_loop(part, run)
+    plan = None
+    if part.ports or part.sections is not None:
+        status = await ask(sites.loop_folder, {"op": "status"}) if sites.loop_folder is not None else None
+        plan = program.plan_beside_loop(part, run, {one["switch"]: one for one in status}) if status is not None else program.plan(part, run)  # fmt: skip
 
     async def compare_switch(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
-        await _ports(found, config, run)
-        async with SwitchClient(endpoint_of(run.switch(name))) as client:
-            check_program(program, client.table_names())
-            if plan is not None:
-                await _program(client, found, program, part, plan)
+        await _ports(found, config, sites)
+        client = await sites.reader(name)
+        check_program(program, client.table_names())
+        if plan is not None:
+            await _program(client, found, program, part, plan)
         return found
 
     switches = list(await asyncio.gather(*(compare_switch(switch.name) for switch in run.switches)))
-    loop, row = await _loop(config, run)
+    documents = {one.document: one.value for each in switches for one in (plan.remembered(each.switch) if plan else ())}
+    loop, row = await _loop(config, sites)
     if row is not None:
         switches.append(SwitchDiff("loop", [row]))
-    return Comparison(switches, plan, loop)
+    if plan is None:
+        return Comparison(switches, loop=loop)
+    return Comparison(switches, {**documents, **plan.documents}, plan.documents_back, loop)
+
+
+async def compare_on(config: FairlaneConfig, run: RunState) -> Comparison:
+    """As `compare`, with connections of its own."""
+    async with Sites(run) as sites:
+        return await compare(config, sites)
 
 
 async def _program(client: SwitchClient, found: SwitchDiff, program: Program, part: Config, plan: Plan) -> None:
     """The program's entries, and what is remembered beside them."""
     current = await read_entries(client, program.tables)
-    wanted = entries_by_key(client, plan.wanted(found.switch, current).entries)
+    expected = plan.wanted(found.switch, current)
+    wanted, found.resets = entries_by_key(client, expected.entries), expected.resets
     for one in plan.remembered(found.switch):
-        found.settings[one.key] = one.value
         if one.wanted:
             words = [
                 ", ".join(f"{name}={_format_value(data[name])}" for name in one.wanted)
@@ -133,28 +154,28 @@ async def _program(client: SwitchClient, found: SwitchDiff, program: Program, pa
         for key in entries_by_key(client, program.entries(part.states[place], ports[port])):
             if key in current and same_entity(current[key], wanted.get(key)):
                 # There is no difference now, but the change of the queue would make one.
-                found.updates.append(plain_change(EntityChange(current[key], current[key])))
+                found.changes.append(EntityChange(current[key], current[key]))
 
 
-async def _loop(config: FairlaneConfig, run: RunState) -> tuple[Plain | None, Row | None]:
+async def _loop(config: FairlaneConfig, sites: Sites) -> tuple[tuple[Plain, Plain] | None, Row | None]:
     """What the file says of the running loop, beside its options."""
-    if config.loop is None or not loop_runs(run.folder):
+    if config.loop is None or sites.loop_folder is None:
         return None, None
-    held: Plain = await ask(run.folder, {"op": "loop_options"})
-    wanted = {**held, **config.loop.model_dump(mode="json", exclude_unset=True)}
-    names = [name for name in wanted if wanted[name] != held.get(name)]
+    current: Plain = await ask(sites.loop_folder, {"op": "loop_options"})
+    wanted = {**current, **config.loop.model_dump(mode="json", exclude_unset=True)}
+    names = [name for name in wanted if wanted[name] != current.get(name)]
     if not names:
         return None, None
-    words = [", ".join(f"{name}={_format_value(data.get(name))}" for name in names) for data in (wanted, held)]
-    return wanted, Row("loop", "options", "", DIFFERENT, *words)
+    words = [", ".join(f"{name}={_format_value(data.get(name))}" for name in names) for data in (wanted, current)]
+    return (current, wanted), Row("loop", "options", "", DIFFERENT, *words)
 
 
-async def _ports(found: SwitchDiff, config: FairlaneConfig, run: RunState) -> None:
+async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> None:
     """Settings of ports that the file says; the switch is asked for them only when it says some."""
     ports = [port for port in config.ports or () if port.switch == found.switch and file_settings(port)]
     if not ports:
         return
-    infos = await read_infos(run, found.switch)
+    infos = await read_infos(sites, found.switch)
     for port in ports:
         info = infos.get(port.port)
         if info is None:
@@ -191,4 +212,4 @@ def _entries(client: SwitchClient, found: SwitchDiff, current: Entries, wanted: 
     for change in difference(current, wanted, program.tables):
         before, after = change.entries
         row(MISSING if before is None else EXTRA if after is None else DIFFERENT, after, before)
-        found.updates.append(plain_change(change))
+        found.changes.append(change)

@@ -8,10 +8,8 @@ from typing import Any
 
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortInfo
-from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.history.sites import Sites
 
 Plain = dict[str, Any]
 
@@ -31,16 +29,16 @@ NAMES = {
 """Keys of a port in the file that are such settings, and their names in `gnmi.PortChange`."""
 
 
-async def read_infos(run: RunState, switch: str) -> dict[int, PortInfo]:
+async def read_infos(sites: Sites, switch: str) -> dict[int, PortInfo]:
     """What a switch says of its ports; raises REFUSED where the target serves nothing of it."""
-    async with open_ports(endpoint_of(run.switch(switch)), run) as ports:
+    async with sites.ports(switch) as ports:
         return {info.port: info for info in await ports.ports()}
 
 
-async def read_ports(run: RunState, switch: str) -> dict[int, Plain]:
+async def read_ports(sites: Sites, switch: str) -> dict[int, Plain]:
     """The settings of each port with the file's keys; nothing where the target serves none. Raises when it does not answer."""
     try:
-        infos = await read_infos(run, switch)
+        infos = await read_infos(sites, switch)
     except FairlaneError as ex:
         if ex.code in (ErrorCode.REFUSED, ErrorCode.BAD_FILE):
             return {}

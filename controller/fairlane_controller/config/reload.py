@@ -74,16 +74,15 @@ class ConfigService:
     # ---- requests of the control socket --------------------------------------------------------------------------
 
     async def handle(self, request: dict[str, Any]) -> Any:
-        """`loop_options`, `loop_put` (returns what undoes it) or `config_reload`."""
+        """`loop_options`, `loop_put` or `config_reload`."""
         match request["op"]:
             case "loop_options":
                 return self._loop.model_dump(mode="json")
             case "loop_put":
-                before = self._loop.model_dump(mode="json")
                 loop = parse_loop(request["loop"], type(self._loop))
                 self._use(loop)
                 self._loop = loop
-                return [{"op": "loop_put", "loop": before}]
+                return None
             case "config_reload":
                 if self._path is None:
                     raise FairlaneError(

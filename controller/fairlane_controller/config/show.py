@@ -11,14 +11,13 @@ from pydantic import BaseModel
 from fairlane_controller.config.apply import read_note
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
 from fairlane_controller.config.ports import read_ports
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_program, folder_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.entities import Entries
-from fairlane_controller.switch.setup import endpoint_of
 
 Plain = dict[str, Any]
 
@@ -26,7 +25,8 @@ Plain = dict[str, Any]
 async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]:
     """The configuration in force, and what a file cannot say of it, in words."""
     program = load_program(run.program)
-    shown = await asyncio.gather(*(_switch(run, switch.name, program) for switch in run.switches))
+    async with Sites(run) as sites:
+        shown = await asyncio.gather(*(_switch(sites, switch.name, program) for switch in run.switches))
     data: Plain = {"program": run.program, "topology": {"name": run.folder.name}}
     loop = await loop_options(run)
     if loop:
@@ -69,12 +69,12 @@ async def loop_options(run: RunState) -> Plain | None:
     return note["config"].get("loop") if note else None
 
 
-async def _switch(run: RunState, name: str, program: Program) -> tuple[Entries, dict[Place, Plain]]:
+async def _switch(sites: Sites, name: str, program: Program) -> tuple[Entries, dict[Place, Plain]]:
     """The program's entries, and the settings of the ports."""
     infos = {
         (name, number): {"switch": name, "port": number, **known}
-        for number, known in (await read_ports(run, name)).items()
+        for number, known in (await read_ports(sites, name)).items()
     }
-    async with SwitchClient(endpoint_of(run.switch(name))) as client:
-        check_program(program, client.table_names())
-        return await read_entries(client, program.tables), infos
+    client = await sites.reader(name)
+    check_program(program, client.table_names())
+    return await read_entries(client, program.tables), infos

@@ -1,36 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was changed by hand, and its undo.
+"""Changes by hand: made whole or not at all, recorded before they are made, undone.
 
-`journal.py` reads and adds to the journal in the state file; `ops.py` holds the requests that take a change back, and how each is applied;
-`undo.py` makes a change with its record, and applies the newest change's undo. A room that writes registers its own request when it is imported (and names its module in
-`ops.MODULES`), and records what it did:
+| file | what |
+|---|---|
+| `sites.py` | the switches of a change; a running loop writes what others change |
+| `steps.py` | the parts of a change, each with its inverse: entities of switches, ports, options of the loop |
+| `journal.py` | the changes that were made, in the state file |
+| `undo.py` | a change from its begin to its end; undo and redo; what a killed process left |
 
-    from fairlane_controller import history
+    async with history.changing(folder, "threshold set 5") as change, Sites(run) as sites:   # one change at a time
+        client = await sites.writer("s1")
+        ...
+        await make([ChangeSet({"s1": changes})], sites, {"policy/s1/3/0": settings})
 
-    async def put(context: history.Context, request: dict[str, Any]) -> list[dict[str, Any]]:
-        undo = [{**request, "value": await …}]  # what takes it back: what this is about to replace
-        await announce(undo)                # written down before (`state/intent.py`); a ChangeSet does so itself
-        await …                             # apply `request`, or raise FairlaneError with nothing changed
-        return undo
-
-    history.register("queue_set", put)
-
-    async with history.changing(folder, "set_queue_rate 3 2Mbit") as change:   # one change at a time; nothing is recorded when it raises
-        change.undo = [{"op": "queue_set", "switch": "s1", "value": before}]
+`make` writes the undo of all parts and the new documents into the state file, in one transaction, before it makes the first part. Where a
+part is refused, it takes the others back, and the record goes. Where the process is killed, the next change, or the next loop, takes
+back what the record says: the lock's file says that it was not ended.
 """
 
-from fairlane_controller.history.journal import Change, Record, read_history
-from fairlane_controller.history.ops import Context, register
+from fairlane_controller.history.journal import Record, read_history
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.undo import changing, record_elsewhere, redo_last, undo_last
+from fairlane_controller.state.intent import Intent as Change
 
 __all__ = [
     "Change",
-    "Context",
     "Record",
+    "Sites",
     "changing",
     "read_history",
     "record_elsewhere",
     "redo_last",
-    "register",
     "undo_last",
 ]

@@ -22,8 +22,6 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import checked
 from fairlane_controller.state.ask import LENGTH, MAX_MESSAGE_BYTES, READ_OPS, Answer, check_length, readers_group, send
 from fairlane_controller.state.events import write_event
-from fairlane_controller.state.intent import Intent, making
-from fairlane_controller.state.store import Store
 
 LARGE_BYTES = 1 << 20
 """Requests above this are parsed beside the event loop, one at a time, since that takes several times their size."""
@@ -36,8 +34,6 @@ IDLE_S = 60.0
 _CHUNK_BYTES = 1 << 16
 END_TIMEOUT_S = 15.0
 """How long requests may take back what they have begun when the loop ends."""
-MAX_COMMAND = 4096
-"""Characters of a command that are kept."""
 _CREDENTIALS = struct.Struct("3i")
 
 Handler = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -69,10 +65,9 @@ class ControlServer:
         "In the order in which they became so."
         self._busy: set[_Client] = set()
         "Whose requests are being carried out."
-        self._requests: dict[str, asyncio.Task[Answer]] = {}
-        "Requests that change something and are being carried out, by their id."
+        self._requests: set[asyncio.Task[Answer]] = set()
+        "Requests that change something and are being carried out."
         self._parsing = asyncio.Lock()
-        self._store = Store(path.parent)
 
     async def __aenter__(self) -> ControlServer:
         with contextlib.suppress(FileNotFoundError):
@@ -92,14 +87,13 @@ class ControlServer:
     async def __aexit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.close()
-        for tasks in ([*self._requests.values()], [client.task for client in (*self._idle, *self._busy)]):
+        for tasks in ([*self._requests], [client.task for client in (*self._idle, *self._busy)]):
             for task in tasks:
                 task.cancel()
             if tasks:  # what was begun is taken back
                 await asyncio.wait(tasks, timeout=END_TIMEOUT_S)
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
-        self._store.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _Client(writer, cast("asyncio.Task[Any]", asyncio.current_task()))
@@ -180,40 +174,15 @@ class ControlServer:
         return _plain(await contextvars.Context().run(asyncio.create_task, answering))
 
     async def _answer(self, request: dict[str, Any], may_change: bool) -> Answer:
-        op, name, command = str(request["op"]), str(request.pop("id", "")), str(request.pop("command", ""))
+        op = str(request["op"])
         if op in READ_OPS or self._server is None:
             return await self._carry_out(request)
         if not may_change:
             return _refusal(FairlaneError(ErrorCode.NOT_PRIMARY, f"{op}: members of the group may read only: run this as root"))  # fmt: skip
-        if op == "result":
-            return await self._result(str(request["of"]))
-        if not name:
-            return await self._carry_out(request)
-        task = self._requests.get(name)
-        if task is None:
-            task = self._requests[name] = asyncio.create_task(self._carry_out_once(name, command, request))
+        task = asyncio.create_task(self._carry_out(request))  # to its end, whether or not its client waits
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
         return await asyncio.shield(task)
-
-    async def _carry_out_once(self, name: str, command: str, request: dict[str, Any]) -> Answer:
-        """Carry out a request, whether or not its client waits, and keep the answer; one that was carried out before has it already."""
-        change, dot, _ = name.partition(".")
-        making.set(Intent(command[:MAX_COMMAND], self._path.parent, change) if dot else None)
-        try:
-            answer = await asyncio.to_thread(self._store.result, name)
-            if answer is not None:
-                return answer
-            answer = await self._carry_out(request)
-            with contextlib.suppress(FairlaneError):  # a full disk: the client has the answer all the same
-                await asyncio.to_thread(self._store.keep_result, name, answer)
-            return answer
-        finally:
-            del self._requests[name]
-
-    async def _result(self, name: str) -> Answer:
-        """The answers to the requests of a change, when all are there."""
-        running = [task for key, task in self._requests.items() if key.split(".")[0] == name]
-        await asyncio.gather(*(asyncio.shield(task) for task in running), return_exceptions=True)
-        return {"ok": True, "result": await asyncio.to_thread(self._store.results, f"{name}.")}
 
     async def _carry_out(self, request: dict[str, Any]) -> Answer:
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,24 +16,25 @@ from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
-from fairlane_controller.history.undo import settle_at_start
+from fairlane_controller.history.undo import settle, settle_at_start
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.roles import FolderRole, Role
 from fairlane_controller.loop.session import Log, SwitchSession
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
-from fairlane_controller.program.registry import check_owned
-from fairlane_controller.program.requests import checked
+from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.state.events import EVENTS_FILE, EventLog
+from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
+from fairlane_controller.switch.changeset import write_plain
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.entities import table_of
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.switch.updates import entity_of_plain, updates_of
-from fairlane_controller.units import counted
+from fairlane_controller.switch.updates import update_row, updates_of
 
 READY_TIMEOUT_S = 15.0
+MAX_LOGGED = 20
+"""Updates of one request that an event holds."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ def topology_of(target: LoopTarget) -> TopologyControl:
     if target.loop_config is not None:
         topology.use_loop(target.loop_config)
     return topology
+
+
+async def _nothing(client: SwitchClient) -> None:
+    """For `exclusively`: read again what the switch has."""
 
 
 class TopologyLoop:
@@ -123,15 +129,19 @@ class TopologyLoop:
 
     @contextlib.asynccontextmanager
     async def _guard(self) -> AsyncGenerator[None]:
-        """While the process becomes the primary; a backup first takes back what the primary, or a command, has begun and not ended."""
-        if self._began_as_backup and self.target.folder is not None:
-            await settle_at_start(self.target.folder)
-        async with self._topology.guard():
+        """While the process becomes the primary nobody changes anything; a backup first takes back what was begun and not ended."""
+        if self.target.folder is None:
+            yield
+            return
+        async with change_lock(self.target.folder) as lock:
+            if self._began_as_backup:
+                with contextlib.suppress(FairlaneError):
+                    await settle(lock)
             yield
 
     async def _lead(self, was_backup: bool) -> None:
         """This is the primary from now on: with what is remembered now."""
-        self._topology.lead({name: agent.control for name, agent in self.agents.items()})
+        self._topology.refresh(self._controls)
         if was_backup:
             self._log.close()  # the primary may have turned the file over: the next event opens the one of this name
             lead_all(self.agents.values(), self._log)
@@ -155,43 +165,58 @@ class TopologyLoop:
                     for name, agent in self.agents.items()
                     for row in agent.control.measurements()
                 ]
-            case "table_write" if request.get("each") or "table_write" not in self._topology.requests:
-                return await self._write_others(request)
+            case "table_write":
+                return await self._write(request)
+            case "poke":
+                self._topology.refresh(self._controls)
+                await asyncio.gather(*(agent.exclusively(_nothing) for agent in self.agents.values() if agent.client))
+                return None
             case op if op in CONFIG_OPS:
                 return await self._config.handle(request)
             case op if op in self._topology.requests:
                 return await self._topology.handle(self.agents, checked(request, self._topology.requests))
             case other:
-                ops = ("status", "measure", "table_write", *self._topology.requests, *CONFIG_OPS)
-                raise unknown_name("op", str(other), ops)
+                raise unknown_name("op", str(other), (*REQUESTS, *self._topology.requests))
 
-    async def _write_others(self, request: dict[str, Any]) -> Any:
-        """`table_write` of what the loop does not keep, by hand; it is the primary, so it writes it.
+    async def _write(self, request: dict[str, Any]) -> Any:
+        """`table_write`: the loop is the primary, so it writes what others want; then it goes on from what the switch has.
 
         Returns:
-            The requests that take it back; with `each`, which writes all that the switch takes, what it refused by index.
+            With `each`, which writes all that the switch takes: what it refused, by index.
         """
         agent = find_by_name("switch", str(request["switch"]), self.agents)
-        updates = request["updates"]
+        updates: list[dict[str, Any]] = request["updates"]
+        self._topology.refresh(self._controls)
 
-        async def write(client: SwitchClient) -> tuple[dict[int, Refusal], Any]:
-            entities = [client.canonical(entity_of_plain(one)) for one in updates]
-            written = {table_of(one, client.switch.p4info) for one in entities}
-            check_owned(self.target.program, written, agent.endpoint.name)
+        async def write(client: SwitchClient) -> dict[int, Refusal]:
             if not request.get("each"):
-                return {}, [await self._topology.write_entries(client, request)]
-            refused = await client.write_each_with_reasons(updates_of(updates))
-            return refused, {"refused": {index: [one.code.name, one.message] for index, one in refused.items()}}
+                await write_plain(client, updates)
+                return {}
+            return await client.write_each_with_reasons(updates_of(updates))
 
-        refused, answer = await agent.exclusively(write)
-        count, also = len(updates) - len(refused), f", {len(refused)} refused by the switch" if refused else ""
+        refused = await agent.exclusively(write)
+        command = request.get("command") or "table_write"
         agent.event(
             "changed",
-            written=count,
+            command=command,
+            updates=updates if len(updates) <= MAX_LOGGED else len(updates),
             refused=len(refused),
-            why=f"asked for by hand: {counted(count, 'update')} of what the loop does not keep{also}",
+            why=f"asked for by `{command}`: {self._describe(agent, updates)}"
+            + (f", {len(refused)} refused by the switch" if refused else ""),
         )
-        return answer
+        return {"refused": {index: [one.code.name, one.message] for index, one in refused.items()}}
+
+    def _describe(self, agent: SwitchAgent, updates: Sequence[dict[str, Any]]) -> str:
+        """The updates in words; of many only how many there are."""
+        if len(updates) > MAX_LOGGED or agent.client is None:
+            kinds = Counter(f"{one['update']} {one.get('table') or one['entity']}" for one in updates)
+            return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
+        schema, units = agent.client.switch.p4info, self.target.program.units
+        return "; ".join(" ".join(update_row(one, schema, units)).strip() for one in updates) or "no entry"
+
+    @property
+    def _controls(self) -> dict[str, Any]:
+        return {name: agent.control for name, agent in self.agents.items()}
 
     def close(self) -> None:
         """Let the folder go; the switches keep everything."""

@@ -28,10 +28,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
-from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch.changeset import write_plain
-from fairlane_controller.switch.client import PipelineFiles, SwitchClient
+from fairlane_controller.switch.client import PipelineFiles
 from fairlane_controller.switch.entities import Entries, entity_key
 
 Place = tuple[str, int]
@@ -72,7 +70,8 @@ class Wanted:
 class Remembered:
     """Something of one switch that is remembered beside its entries, and is to be another."""
 
-    key: str
+    document: str
+    "Its name in the state file."
     place: str
     "In words: `port=3 class=0`."
     value: dict[str, Any]
@@ -95,14 +94,15 @@ class Plan(ABC):
         del switch
         return ()
 
-    def request(self, source: str) -> dict[str, Any] | None:
-        """The request that puts it in force on all switches at once; None: by the switches' entries and what is remembered."""
-        del source
+    @property
+    def documents(self) -> Mapping[str, Any]:
+        """What is to be remembered of the whole topology, by the documents' names in the state file."""
+        return {}
 
     @property
-    def is_remembered(self) -> bool:
-        """Whether what is remembered of the topology is this already; else `request` is made though no entry differs."""
-        return True
+    def documents_back(self) -> Mapping[str, Any]:
+        """What an undo puts back where that is not what was remembered before."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,6 @@ class Program:
     "Seconds between two decisions."
     first_commands: ClassVar[tuple[str, ...]] = ()
     "Commands that a launcher names to people who begin: `mine show`."
-    undo_requests: ClassVar[Mapping[str, str]] = {}
-    "Requests of its own that take changes back, each with the `module:function` that applies it (`history.ops.Apply`)."
 
     # ---- what it is --------------------------------------------------------------------------------------------------
 
@@ -266,12 +264,11 @@ class Program:
         """A checked configuration for all switches. Raises FairlaneError when the topology cannot have it."""
         return PortPlan(self, config, run)
 
-    async def plan_beside_loop(self, config: Config, run: RunState) -> Plan | None:
-        """As `plan`, with what a running loop has decided meanwhile; None when the configuration says nothing of the program."""
-        if not config.ports and config.sections is None:
-            return None
+    def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> Plan:
+        """As `plan`, with what a running loop has decided meanwhile; `status` is what it knows, by switch (`SwitchControl.status`)."""
+        del status
         plan = self.plan(config, run)
-        return replace(plan, keeps=self.decided) if isinstance(plan, PortPlan) and loop_runs(run.folder) else plan
+        return replace(plan, keeps=self.decided) if isinstance(plan, PortPlan) else plan
 
     def initial_config(self, run: RunState) -> Config:
         """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in the run state)."""
@@ -307,18 +304,6 @@ class Program:
         return Config(
             {(name, port): one for name, found in current.items() for port, one in self.ports_of(name, found).items()}
         )
-
-    # ---- single entries ----------------------------------------------------------------------------------------------
-
-    async def write_entries(self, client: SwitchClient, folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-        """`table_write` where no loop runs: entries, and what is remembered with them in the state file of `folder`, all or none.
-
-        Returns the request that takes it back, which it has announced (`state/intent.py`) before the first write, as a ChangeSet does.
-        """
-        del folder
-        if request.get("settings"):
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"settings: the program {self.name} remembers none")
-        return await write_plain(client, request["updates"])
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
 

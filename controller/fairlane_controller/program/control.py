@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import find_by_name, unknown_name
-from fairlane_controller.program.requests import Request, TableWrite
+from fairlane_controller.errors import unknown_name
+from fairlane_controller.program.requests import Request
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import DIGEST_LIST_MAX, DIGEST_LIST_S, Endpoint, SwitchClient
 from fairlane_controller.switch.difference import sort_entries
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _HOOK = "_fairlane_hook"
-MAX_LOGGED = 20
-"""Updates of one request that an event holds."""
 
 
 class Session(Protocol):
@@ -114,9 +110,8 @@ class TopologyControl:
     """The run time of a program on a whole topology: what its switches' controls share, and what people ask for."""
 
     control_type: ClassVar[type[SwitchControl]] = SwitchControl
-    requests: ClassVar[Mapping[str, type[Request]]] = {"table_write": TableWrite}
-    """The requests of the control socket that `handle` answers, by op; each is checked by its model before. Without `table_write`, which
-    configurations and undos write by, nobody else changes the program's entries while the loop runs."""
+    requests: ClassVar[Mapping[str, type[Request]]] = {}
+    """Requests of the control socket of its own, which `handle` answers, by op; each is checked by its model before."""
     needs_all_switches: ClassVar[bool] = False
     "Whether a loop must keep every switch of the topology."
     dry_run_observes: ClassVar[bool] = False
@@ -130,12 +125,8 @@ class TopologyControl:
     def use_loop(self, loop: Any) -> None:
         """Take `[loop]` of a configuration (`Program.LoopSettings` are among its keys) into use."""
 
-    def lead(self, controls: Mapping[str, Any]) -> None:
-        """This process is the primary from now on: what is remembered may have changed."""
-
-    def guard(self) -> AbstractAsyncContextManager[Any]:
-        """Held while the process becomes the primary."""
-        return nullcontext()
+    def refresh(self, controls: Mapping[str, Any]) -> None:
+        """What is remembered may have changed: this process has become the primary, or somebody has made a change. `controls` are those of the switches."""
 
     @property
     def program(self) -> Program:
@@ -146,40 +137,13 @@ class TopologyControl:
         return load_program(self.run.program)
 
     async def handle(self, agents: Mapping[str, Any], request: dict[str, Any]) -> Any:
-        """One of `requests`, here `table_write`: all or nothing. `agents` are the sessions by switch (`loop/agent.py`).
-
-        Returns:
-            The requests that take it back.
-        """
-        if request["op"] not in TopologyControl.requests:
-            raise unknown_name("op", str(request["op"]), self.requests)
-        agent = find_by_name("switch", str(request["switch"]), agents)
-        undo = await agent.exclusively(partial(self.write_entries, request=request))
-        agent.event("changed", request=_brief(request), why=_describe_request(request))
-        return [undo]
-
-    async def write_entries(self, client: SwitchClient, request: dict[str, Any]) -> dict[str, Any]:
-        """Entries, and what the program remembers with them, into one switch (`Program.write_entries`)."""
-        assert self.run is not None
-        return await self.program.write_entries(client, self.run.folder, request)
+        """Answer one of `requests`. `agents` are the sessions by switch (`loop/agent.py`)."""
+        del agents
+        raise unknown_name("op", str(request["op"]), self.requests)
 
     def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
         """A dry run beside a running loop, by what that measures: a job that calls its argument when it is ready; None: as without."""
         del log
-
-
-def _brief(request: dict[str, Any]) -> dict[str, Any]:
-    """A request as the event log keeps it: of many updates only how many there are."""
-    updates = request["updates"]
-    return {**request, "updates": len(updates)} if len(updates) > MAX_LOGGED else request
-
-
-def _describe_request(request: dict[str, Any]) -> str:
-    """A text for the event log: the operation, the entries and the settings of a request."""
-    counts = Counter(f"{one['update']} {one.get('table') or one['entity']}" for one in request["updates"])
-    entries = ", ".join(f"{count} x {what}" for what, count in counts.items()) or "no entry"
-    settings = ", ".join(request.get("settings") or ())
-    return f"asked for by {request['op']}: {entries}" + (f"; settings of port/class {settings}" if settings else "")
 
 
 def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Callable[[_F], _F]:

@@ -76,15 +76,12 @@ class _Update(Part):
 
 
 class TableWrite(SwitchRequest):
-    """`table_write`: entries, and what is remembered with them; all or none, or `each` that the switch takes."""
+    """`table_write`: entities, all or none, or `each` that the switch takes."""
 
     updates: Annotated[list[_Update], Field(max_length=MAX_UPDATES)]
-    settings: dict[str, Plain] = Field(default_factory=dict)
     each: bool = False
-
-
-class _Result(Request):
-    of: Name
+    command: Annotated[str, Field(max_length=4096)] = ""
+    "Who asks, for the event log."
 
 
 class _LoopPut(Request):
@@ -95,7 +92,7 @@ REQUESTS: dict[str, type[Request]] = {
     "status": Request,
     "measure": Request,
     "table_write": TableWrite,
-    "result": _Result,
+    "poke": Request,
     "loop_options": Request,
     "loop_put": _LoopPut,
     "config_reload": Request,

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asking a running loop through its control socket: messages are JSON objects, each behind its length in four bytes.
 
-Requests (`program/requests.py`) have an `op` and, when they change something, an `id`, `CHANGE.REQUEST` with the `command` of a change
-(`state/intent.py`); the loop carries them out once, also when the client
-has gone, keeps the answer in the state file, and gives it again to whoever asks with the same id. Answers: `{"ok": true, "result": …}` or
+Requests (`program/requests.py`) have an `op`; one that changes something is carried out to its end also when the client has gone. Answers: `{"ok": true, "result": …}` or
 `{"ok": false, "error": {"code", "message"}}`. The owner of the process and root may ask for everything, other members of the
 socket's group for `READ_OPS` only. The other end is `loop/control.py`.
 """
@@ -13,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -22,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.intent import making
 
 SOCKET_FILE = "controller.sock"
 BACKUP_SOCKET_FILE = "controller-backup.sock"
@@ -91,10 +87,6 @@ async def ask(
 ) -> Any:
     """Ask the loop of a run-state folder; raises NO_LOOP when none runs, TIMED_OUT, or what the loop raised."""
     path = folder / socket_file
-    intent = making.get()
-    if request["op"] not in READ_OPS:
-        name = secrets.token_hex(8)
-        request = {**request, "id": name} if intent is None else {**request, "id": f"{intent.id}.{name}", "command": intent.command}  # fmt: skip
     own = own_loop.get()
     try:
         asking = own[1](request) if own and path == own[0] / SOCKET_FILE else _exchange(path, request)
@@ -108,10 +100,7 @@ async def ask(
     except (ConnectionError, asyncio.IncompleteReadError, json.JSONDecodeError):
         raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
     except (TimeoutError, asyncio.TimeoutError):
-        text = f"the control loop did not answer within {timeout_s:g} s"
-        if intent is not None:
-            text += "; the next change waits for its end"
-        raise FairlaneError(ErrorCode.TIMED_OUT, text) from None
+        raise FairlaneError(ErrorCode.TIMED_OUT, f"the control loop did not answer within {timeout_s:g} s") from None
     except OSError as ex:
         raise FairlaneError(ErrorCode.NO_LOOP, f"cannot talk to the control loop at {path}: {ex.strerror}") from None
     if not answer["ok"]:

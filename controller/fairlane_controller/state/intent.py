@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What takes a change back, written down before each of its parts is made: so whoever comes after a process that was killed can do it.
+"""A change that is being made. Before each of its parts is made, the journal has what takes it back, and the documents are as they are to be.
 
-Every writer says it here: `switch/changeset.py` for table entries, and who writes something else for that. A loop that is asked by a
-command adds to the command's intent. `history/undo.py` ends it.
+So whoever comes after a process that was killed can take the change back (`history/undo.py`): the lock's file names it until it has
+ended (`state/locks.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, cast
+from datetime import datetime, timezone
+from typing import Any, Literal
 
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.state.locks import ChangeLock
 from fairlane_controller.state.store import Store
 
-INTENT = "change"
-"""The document: `{"id", "command", "undo": [request, …], "whole"}`."""
+Plain = dict[str, Any]
+Kind = Literal["change", "undo", "redo", "elsewhere"]
+"""`elsewhere`: a change of something that no undo takes back (a link, a host); recorded so that `undo` can say that it passes over it."""
 
 
 @dataclass
@@ -28,37 +30,87 @@ class Intent:
 
     command: str = ""
     "As it was typed."
-    folder: Path | None = None
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
-    "Of its requests to the loop (`state/ask.py`)."
-    announced: list[dict[str, Any]] = field(default_factory=lambda: list[dict[str, Any]]())
-    "What this process has announced, in the order in which it is taken back."
+    lock: ChangeLock | None = None
+    "None: there is no run-state folder, and nothing is recorded."
+    undo: list[Plain] = field(default_factory=lambda: list[Plain]())
+    "What takes it back (`history/steps.py`), in the order in which it is applied."
+    note: str = ""
+    "What cannot be taken back, in words."
+    kind: Kind = "change"
+    of: int | None = None
+    "The change that this one undoes or makes again."
+    number: int | None = None
+    "Of the journal, once something was announced."
+    before: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
+    "Documents that it has replaced, as they were."
+    _recorded: Plain | None = None
 
-    async def announce(self, undo: Sequence[dict[str, Any]], *, whole: bool = False) -> None:
-        """Write down what takes the next part back. Raises BAD_FILE.
+    async def announce(
+        self,
+        undo: Sequence[Plain] = (),
+        documents: Mapping[str, Any] | None = None,
+        back: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write down what takes the next part back, and the documents as they are to be, in one transaction. Raises BAD_FILE.
 
         Args:
-            undo: requests of the history, in the order in which they are applied; each may be applied when its part is not made.
-            whole: they take all of the change back, and the loop makes it by one request: when it has, the change is made.
+            undo: steps, each of which may be applied when its part is not made.
+            documents: new values by name; None removes one. What they were is one more step of the undo.
+            back: what the undo puts instead of what they were.
         """
-        self.announced[:0] = undo
-        if self.folder is None or not undo:
+        if self.lock is None:
             return
+        documents = documents or {}
+        with Store(self.lock.folder) as store:
+            now = {name: store.get(name) for name in documents}
+            new = {name: value for name, value in documents.items() if value != now[name]}
+            self.before = {**{name: now[name] for name in new}, **self.before}
+            put = {name: (back or now).get(name, now[name]) for name in new}
+            self.undo[:0] = [*undo, *([{"op": "put", "documents": put}] if put else [])]
+            if self.undo:
+                await asyncio.to_thread(self._write, store, new)
 
-        def add(before: Any) -> dict[str, Any]:
-            known = cast("dict[str, Any]", before if isinstance(before, dict) else {})
-            earlier: list[Any] = known["undo"] if known.get("id") == self.id else []
-            return {"id": self.id, "command": self.command, "undo": [*undo, *earlier], "whole": whole}
+    def _write(self, store: Store, documents: Mapping[str, Any]) -> None:
+        assert self.lock is not None
+        number, record = self.number or store.last_change + 1, self.record
+        if self.number is None:
+            self.lock.begin(number)
+        try:
+            store.record(number, record, documents)
+        except FairlaneError:
+            if self.number is None:  # nothing was begun
+                self.lock.end()
+            raise
+        self.number, self._recorded = number, record
 
-        with Store(self.folder) as store:
-            await asyncio.to_thread(store.update, INTENT, add)
+    @property
+    def record(self) -> Plain:
+        """As the journal has it."""
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        record: Plain = {"time": now, "command": self.command, "kind": self.kind, "undo": list(self.undo)}
+        return {**record, "of": self.of, "note": self.note}
 
-    async def end(self) -> None:
-        """It was made and recorded, or taken back."""
-        if self.folder is not None:
-            with Store(self.folder) as store:
-                if store.get(INTENT) is not None:
-                    await asyncio.to_thread(store.put, {INTENT: None})
+    async def keep(self, documents: Mapping[str, Any] | None = None) -> None:
+        """The change was made: the journal has it, unless there is nothing that could be said of it; and `documents` are put. Raises BAD_FILE."""
+        if self.lock is None:
+            return
+        said = bool(self.undo or self.note) or self.kind != "change"
+        same = ("undo", "note")
+        if said and (
+            documents or self._recorded is None or any(self._recorded[key] != self.record[key] for key in same)
+        ):
+            with Store(self.lock.folder) as store:
+                await asyncio.to_thread(self._write, store, documents or {})
+        elif not said and self.number is not None:
+            await self.forget()
+        self.lock.end()
+
+    async def forget(self) -> None:
+        """The change was taken back: the journal has not got it, and the documents are as they were. Raises BAD_FILE."""
+        if self.lock is not None and self.number is not None:
+            with Store(self.lock.folder) as store:
+                await asyncio.to_thread(store.forget, self.number, self.before)
+            self.lock.end()
 
 
 making: ContextVar[Intent | None] = ContextVar("making", default=None)
@@ -66,8 +118,8 @@ making: ContextVar[Intent | None] = ContextVar("making", default=None)
 
 
 @contextmanager
-def taking_back() -> Generator[None]:
-    """Inside, nothing is announced: what takes all of it back is written already, and the disk may be full."""
+def announced() -> Generator[None]:
+    """Inside, nothing is announced: what takes it back is written already."""
     token = making.set(None)
     try:
         yield
@@ -75,8 +127,10 @@ def taking_back() -> Generator[None]:
         making.reset(token)
 
 
-async def announce(undo: Sequence[dict[str, Any]]) -> None:
+async def announce(
+    undo: Sequence[Plain], documents: Mapping[str, Any] | None = None, back: Mapping[str, Any] | None = None
+) -> None:
     """`Intent.announce` of the change that is being made, if one is."""
     intent = making.get()
     if intent is not None:
-        await intent.announce(undo)
+        await intent.announce(undo, documents, back)

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import json
 import os
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -26,10 +27,10 @@ CHANGE_TIMEOUT_S = 30.0
 _RETRY_S = 0.02
 
 
-def take_lock(folder: Path, name: str, **holder: Any) -> IO[str] | None:
+def take_lock(folder: Path, name: str, *, keeps: bool = False, **holder: Any) -> IO[str] | None:
     """The open, locked file, which the caller closes; None when another process has the lock. Raises BAD_FILE.
 
-    The file says who holds it: the process id, and what `holder` adds."""
+    The file says who holds it: the process id, and what `holder` adds; with `keeps` it says what it said."""
     try:
         file = (folder / name).open("a+", encoding="utf-8")
     except OSError as ex:
@@ -39,6 +40,8 @@ def take_lock(folder: Path, name: str, **holder: Any) -> IO[str] | None:
     except OSError:
         file.close()
         return None
+    if keeps:
+        return file
     try:
         file.truncate(0)
         file.write(json.dumps({"pid": os.getpid(), **holder}) + "\n")
@@ -57,20 +60,61 @@ def lock_holder(folder: Path, name: str) -> dict[str, Any]:
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
+class ChangeLock:
+    """The lock of a folder's changes. Its file names the change of the journal that is being made, also after its maker was killed."""
+
+    def __init__(self, folder: Path, file: IO[str], unfinished: int | None) -> None:
+        self.folder = folder
+        self.unfinished = unfinished
+        "The number of the change that a process has begun and not ended."
+        self._file = file
+
+    def begin(self, number: int) -> None:
+        """From now on the change of that number is being made. Raises BAD_FILE, with nothing changed, when that cannot be written."""
+        try:
+            self._put({"pid": os.getpid(), "change": number})
+        except OSError as ex:
+            text = f"cannot write {self.folder / CHANGE_LOCK_FILE}: {ex.strerror}; nothing was changed"
+            raise FairlaneError(ErrorCode.BAD_FILE, text) from None
+        self.unfinished = number
+
+    def end(self) -> None:
+        """The change was made, or taken back."""
+        with contextlib.suppress(OSError):  # a full disk: an empty file says the same
+            self._put({"pid": os.getpid()})
+        self.unfinished = None
+
+    def _put(self, holder: dict[str, Any]) -> None:
+        self._file.truncate(0)
+        self._file.write(json.dumps(holder) + "\n")
+        self._file.flush()
+
+
 @asynccontextmanager
-async def change_lock(folder: Path) -> AsyncGenerator[None]:
+async def change_lock(folder: Path) -> AsyncGenerator[ChangeLock]:
     """The lock of a folder's changes; TIMED_OUT when another change takes 30 s."""
     end = time.monotonic() + CHANGE_TIMEOUT_S
-    while (file := take_lock(folder, CHANGE_LOCK_FILE)) is None:
+    while (lock := try_change_lock(folder)) is None:
         if time.monotonic() > end:
             raise FairlaneError(
                 ErrorCode.TIMED_OUT, f"another change of {folder} did not end within {CHANGE_TIMEOUT_S:g} s"
             )
         await asyncio.sleep(_RETRY_S)
-    try:
-        yield
-    finally:
-        file.close()
+    with lock as held:
+        yield held
+
+
+@contextlib.contextmanager
+def _closing(folder: Path, file: IO[str]) -> Generator[ChangeLock]:
+    with file:
+        number = lock_holder(folder, CHANGE_LOCK_FILE).get("change")
+        yield ChangeLock(folder, file, number if isinstance(number, int) else None)
+
+
+def try_change_lock(folder: Path) -> AbstractContextManager[ChangeLock] | None:
+    """As `change_lock`, at once; None while another process has it."""
+    file = take_lock(folder, CHANGE_LOCK_FILE, keeps=True)
+    return None if file is None else _closing(folder, file)
 
 
 def already_runs(folder: Path, name: str) -> FairlaneError:

@@ -7,7 +7,6 @@ import difflib
 import ipaddress
 import os
 import re
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +22,8 @@ STATE_ROOT = Path("/run/fairlane")
 STATE_ROOT_VARIABLE = "FAIRLANE_STATE_DIR"
 TOPOLOGY = "topology"
 """The document of the state file."""
+PORTS = "port/"
+"""Documents `port/SWITCH/PORT`: what was set of a port by hand since, over what the launcher wrote."""
 _MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
 
 
@@ -247,25 +248,9 @@ def read_topology(folder: Path) -> dict[str, Any]:
 
 
 def write_topology(folder: Path, data: dict[str, Any]) -> None:
-    """Replace what the launcher wrote. Raises BAD_FILE."""
+    """Replace what the launcher wrote, and what was set of its ports since. Raises BAD_FILE."""
     with Store(folder) as store:
-        store.put({TOPOLOGY: data})
-
-
-def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any]) -> None:
-    """Put new values of a port into what the launcher wrote, as far as `PortState` names them. Raises BAD_FILE."""
-    values = {name: value for name, value in values.items() if name in PortState.model_fields}
-
-    def put(data: dict[str, Any]) -> dict[str, Any]:
-        for one in cast("list[dict[str, Any]]", data.get("switches") or []):
-            for entry in cast("list[dict[str, Any]]", one.get("ports") or []):
-                if (one.get("name"), entry.get("port")) == (switch, port):
-                    entry.update(values)
-        return data
-
-    if values:
-        with Store(folder) as store:
-            store.update(TOPOLOGY, put)
+        store.put({TOPOLOGY: data, **{f"{PORTS}{name}": None for name in store.all(PORTS)}})
 
 
 def switch_now(run: RunState | None, name: str) -> SwitchState | None:
@@ -279,10 +264,20 @@ def switch_now(run: RunState | None, name: str) -> SwitchState | None:
     return next((switch for switch in now.switches if switch.name == name), None)
 
 
+def _with_ports(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What the launcher wrote, with what was set of its ports since."""
+    with Store(folder) as store:
+        newer = store.all(PORTS)
+    for one in cast("list[dict[str, Any]]", data.get("switches") or []) if newer else ():
+        for port in cast("list[dict[str, Any]]", one.get("ports") or []):
+            port.update(newer.get(f"{one.get('name')}/{port.get('port')}") or {})
+    return data
+
+
 def read_run_state(folder: Path) -> RunState:
     """The topology of a folder, validated; NO_TOPOLOGY, or BAD_FILE with the JSON pointer of what is wrong."""
     path = f"{folder / STATE_FILE}: {TOPOLOGY}"
-    data = read_topology(folder)
+    data = _with_ports(read_topology(folder), folder)
     try:
         state = RunState.model_validate({**data, "folder": folder})
     except ValidationError as ex:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one state file of a running topology: an SQLite database (WAL) with documents, the journal of changes, and results of requests.
+"""The one state file of a running topology: an SQLite database (WAL) with documents, and the journal of changes.
 
 A document is a JSON value with a name and a version. Names: `topology` (what the launcher started), `policy/SWITCH/PORT/CLASS`
 (settings of the loop), `current/SWITCH` (what a switch had when a loop served it last), `config` (the configuration that was applied
@@ -13,12 +13,11 @@ import contextlib
 import json
 import os
 import sqlite3
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 from fairlane_controller.documents import DocumentError, parse_json
@@ -28,10 +27,6 @@ from fairlane_controller.state.files import reason
 STATE_FILE = "state.db"
 BUSY_TIMEOUT_S = 5.0
 """How long a change waits for another process's change; each takes milliseconds."""
-ROOM_BYTES = 64 * 1024
-"""Disk space that a change may need beside what the file has already."""
-MAX_RESULTS = 256
-"""Results of requests that are kept."""
 MAX_CHANGES = 100
 """Changes of the journal that are kept,"""
 MAX_JOURNAL_BYTES = 8 * 1024 * 1024
@@ -40,7 +35,6 @@ MAX_JOURNAL_BYTES = 8 * 1024 * 1024
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (name TEXT PRIMARY KEY, value TEXT, version INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS results (id TEXT PRIMARY KEY, time_s REAL NOT NULL, answer TEXT NOT NULL);
 """
 _PUT = """
 INSERT INTO documents VALUES (?, ?, ?)
@@ -103,69 +97,29 @@ class Store:
         rows = self._read("SELECT id, record FROM journal ORDER BY id")
         return [(int(number or 0), self._parsed(f"change {number}", record)) for number, record in rows]
 
-    def record(self, records: Mapping[int, Any], documents: Documents | None = None) -> None:
-        """Add or replace records of the journal, by id, and documents, in one transaction; old records are dropped."""
+    @property
+    def last_change(self) -> int:
+        """The number of the newest change of the journal; 0 when there is none."""
+        return next((int(number) for (number,) in self._read("SELECT MAX(id) FROM journal") if number), 0)
+
+    def record(self, number: int, record: Any, documents: Documents | None = None) -> None:
+        """Put a change into the journal, or in place of that of the same number, with documents, in one transaction; old changes are dropped."""
         with self._writing() as connection:
-            texts = [(number, _text(record)) for number, record in records.items()]
-            connection.executemany("INSERT OR REPLACE INTO journal VALUES (?, ?)", texts)
+            connection.execute("INSERT OR REPLACE INTO journal VALUES (?, ?)", (number, _text(record)))
             _put(connection, documents or {})
             lengths: list[tuple[int, int | None]] = connection.execute("SELECT id, length(record) FROM journal ORDER BY id DESC").fetchall()  # fmt: skip
             size = 0
-            for kept, (number, length) in enumerate(lengths):
+            for newer, (old, length) in enumerate(lengths):
                 size += length or 0
-                if kept and (kept >= MAX_CHANGES or size > MAX_JOURNAL_BYTES):
-                    connection.execute("DELETE FROM journal WHERE id <= ?", (number,))
+                if newer and (newer >= MAX_CHANGES or size > MAX_JOURNAL_BYTES):
+                    connection.execute("DELETE FROM journal WHERE id <= ?", (old,))
                     break
 
-    # ---- results of requests -------------------------------------------------------------------------------------
-
-    def result(self, request_id: str) -> Any:
-        """The answer to a request of the control socket; None when it is not known."""
-        rows = self._read("SELECT id, answer FROM results WHERE id = ?", (request_id,))
-        return self._parsed(f"the result of {request_id}", rows[0][1]) if rows else None
-
-    def results(self, prefix: str) -> list[Any]:
-        """The answers to the requests whose id begins with `prefix`, oldest first."""
-        query = "SELECT id, answer FROM results WHERE substr(id, 1, ?) = ? ORDER BY time_s"
-        return [self._parsed(f"the result of {name}", answer) for name, answer in self._read(query, (len(prefix), prefix))]  # fmt: skip
-
-    def keep_result(self, request_id: str, answer: Any) -> None:
-        """Keep an answer; the oldest ones are dropped."""
+    def forget(self, number: int, documents: Documents) -> None:
+        """Remove a change that was taken back from the journal, and put documents, in one transaction."""
         with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", (request_id, time.time(), _text(answer)))  # fmt: skip
-            oldest = "SELECT id FROM results ORDER BY time_s DESC LIMIT -1 OFFSET ?"
-            connection.execute(f"DELETE FROM results WHERE id IN ({oldest})", (MAX_RESULTS,))
-
-    # ---- disk space ------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def room(self, size_bytes: int | None = None) -> Generator[None]:
-        """Reserve disk space for a change that is recorded when the body has made it, and for taking it back.
-
-        The reservation ends with the body, or with `release_room`. Raises BAD_FILE, before the body, on a full disk.
-        """
-        if self.path is None:
-            yield
-            return
-        try:
-            kept = [Path(f"{self.path}{end}") for end in ("", "-wal")]
-            size = sum(path.stat().st_size for path in kept if path.exists())
-            file = tempfile.TemporaryFile(dir=self.path.parent)  # noqa: SIM115
-        except OSError as ex:
-            raise self._unwritable(ex) from None
-        try:
-            try:
-                os.posix_fallocate(file.fileno(), 0, size + (ROOM_BYTES if size_bytes is None else size_bytes))
-            except OSError as ex:
-                raise self._unwritable(ex) from None
-            _ROOMS.add(file)
-            yield
-        finally:
-            _ROOMS.discard(file)
-            file.close()
-
-    def _unwritable(self, problem: OSError) -> FairlaneError:
-        return FairlaneError(ErrorCode.BAD_FILE, f"cannot write {self.path}: {reason(problem)}; nothing was changed")
+            connection.execute("DELETE FROM journal WHERE id = ?", (number,))
+            _put(connection, documents)
 
     # ---- the file --------------------------------------------------------------------------------------------------
 
@@ -206,7 +160,6 @@ class Store:
     def _writing(self) -> Generator[sqlite3.Connection]:
         """One transaction."""
         with self._writer.guard, self._faults("write"):
-            release_room()
             connection = self._writer.opened()
             assert connection is not None
             connection.execute("BEGIN IMMEDIATE")
@@ -303,16 +256,6 @@ class _Connection:
 def _connect(path: Path | None, how: str) -> sqlite3.Connection:
     name = ":memory:" if path is None else f"file:{quote(str(path))}?{how}"
     return sqlite3.connect(name, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=path is not None)  # fmt: skip
-
-
-_ROOMS: set[IO[bytes]] = set()
-
-
-def release_room() -> None:
-    """End this process's reservations of disk space: what they were made for is written now."""
-    for file in _ROOMS:
-        with contextlib.suppress(OSError):
-            file.truncate(0)
 
 
 def _put(connection: sqlite3.Connection, documents: Documents) -> None:

@@ -3,14 +3,14 @@
 
 current = await read_entries(client, tables)
 change = ChangeSet({"s1": difference(current, wanted, tables)})
-await apply(change, {"s1": client}, commit)          # all switches, then `commit`: all or nothing
-undo = change.undo()                                 # requests of the journal that take it back
+await apply(change, {"s1": client})                  # all switches or none
+undo = change.undo()                                 # steps of the journal that take it back
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from finsy import GRPCStatusCode, P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.intent import announce
-from fairlane_controller.state.store import release_room
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_current, read_entries
 from fairlane_controller.switch.entities import (
@@ -64,14 +63,19 @@ class ChangeSet:
         """The updates of one switch as plain data."""
         return [plain_change(one) for one in self.entries.get(switch, ())]
 
-    def undo(self, settings: Mapping[str, Plain] | None = None) -> list[Plain]:
-        """The requests `table_write` that take it back, the last switch first; `settings`: what each remembers before it, by switch."""
-        inverse, settings = self.inverse, settings or {}
-        made: list[Plain] = []
-        for switch in inverse.entries:
-            one: Plain = {"op": "table_write", "switch": switch, "updates": inverse.updates(switch)}
-            made.append({**one, "settings": settings[switch]} if settings.get(switch) else one)
-        return made
+    @property
+    def switches(self) -> list[str]:
+        """The switches that it writes to."""
+        return [switch for switch, changes in self.entries.items() if changes or self.resets.get(switch)]
+
+    def undo(self) -> list[Plain]:
+        """The steps `table_write` of the journal that take it back, the last switch first."""
+        inverse = self.inverse
+        return [
+            {"op": "table_write", "switch": switch, "updates": inverse.updates(switch)}
+            for switch, changes in inverse.entries.items()
+            if changes
+        ]
 
 
 def entity_changes(client: SwitchClient, current: Mapping[str, Entity], updates: Iterable[Plain]) -> list[EntityChange]:
@@ -183,7 +187,6 @@ class Writing:
 
     async def take_back(self) -> tuple[int, dict[str, str]]:
         """Bring everything back that can be; how many changes there were, and by switch why it has some of them still (`taken`)."""
-        release_room()
         count, why = 0, dict[str, str]()
         for batch in reversed(self._batches):
             ours, left, problem = await batch.take_back()
@@ -194,39 +197,20 @@ class Writing:
         return count, why
 
 
-async def nothing_to_commit() -> None:
-    """For changes of switches alone."""
+async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
+    """Write all switches, in batches: all or nothing. What takes it back is announced before (`state/intent.py`).
 
-
-async def apply(
-    change: ChangeSet,
-    clients: Mapping[str, SwitchClient],
-    commit: Callable[[], Awaitable[None]] = nothing_to_commit,
-    undo: Sequence[Plain] | None = None,
-) -> None:
-    """Write all switches, in batches, then call `commit` (documents and journal, in one transaction): all or nothing.
-
-    What takes it back (`undo`; None: `change.undo()`) is announced before (`state/intent.py`).
-
-    Raises what a switch or `commit` raised, with every switch as it was, also when it is cancelled; where one could not be brought
+    Raises what a switch raised, with every switch as it was, also when it is cancelled; where one could not be brought
     back, that is in the text. What a switch refused is not ours, and is not taken back.
     """
     writing = Writing()
-    committing: asyncio.Future[None] | None = None
-    undo = change.undo() if undo is None else undo
-    await announce([one for one in undo if one.get("updates") or one.get("settings")])
+    await announce(change.undo())
     try:
-        for switch, changes in change.entries.items():
-            found = await writing.write(clients[switch], changes, change.resets.get(switch, ()))
+        for switch in change.switches:
+            found = await writing.write(clients[switch], change.entries[switch], change.resets.get(switch, ()))
             if found:
                 raise refused(found, str(clients[switch].endpoint))
-        committing = asyncio.ensure_future(commit())
-        await asyncio.shield(committing)
     except (FairlaneError, asyncio.CancelledError) as problem:
-        if committing is not None:
-            await asyncio.wait((committing,))
-            if committing.exception() is None:  # all is made and kept: there is nothing to take back
-                raise
         _, why = await writing.take_back()
         if not why or not isinstance(problem, FairlaneError):
             raise
@@ -269,20 +253,10 @@ async def put_entries(client: SwitchClient, entries: Iterable[P4TableEntry]) -> 
     return len(changes)
 
 
-async def write_plain(
-    client: SwitchClient,
-    updates: Sequence[Plain],
-    commit: Callable[[], Awaitable[None]] = nothing_to_commit,
-    settings: Plain | None = None,
-) -> Plain:
-    """Plain updates into one switch, then `commit`, all or nothing; returns the request that takes it back.
-
-    `settings`: what was remembered before of what `commit` changes. Raises BAD_INPUT for updates that the P4Info refuses.
-    """
+async def write_plain(client: SwitchClient, updates: Sequence[Plain]) -> ChangeSet:
+    """Plain updates into one switch, all or nothing; what they changed. Raises BAD_INPUT for updates that the P4Info refuses."""
     checked = plain_updates(updates_of(updates), client.switch.p4info)
     current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
-    name = client.endpoint.name
-    change = ChangeSet({name: entity_changes(client, current, checked)})
-    (undo,) = change.undo({name: settings or {}})
-    await apply(change, {name: client}, commit, [undo])
-    return undo
+    change = ChangeSet({client.endpoint.name: entity_changes(client, current, checked)})
+    await apply(change, {client.endpoint.name: client})
+    return change

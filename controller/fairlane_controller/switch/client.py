@@ -296,6 +296,11 @@ class SwitchClient:
         return self._write and self.switch.is_primary
 
     @property
+    def writes(self) -> bool:
+        """Whether it was made to write."""
+        return self._write
+
+    @property
     def has_pipeline(self) -> bool:
         """Whether the switch runs a program."""
         return self.switch.p4info.exists

@@ -81,10 +81,8 @@ def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_js
             return dry_result(client)
 
     async def work() -> int:
-        async with history.changing(targets.folder, typed()) as made, SwitchClient(endpoint, write=True) as client:
-            written = (await apply_plan(client, ENA, plan)).written
-            made.undo = made.announced
-        return written
+        async with history.changing(targets.folder, typed()), SwitchClient(endpoint, write=True) as client:
+            return (await apply_plan(client, ENA, plan)).written
 
     if dry_run:
         tell_dry([asyncio.run(dry())], as_json)

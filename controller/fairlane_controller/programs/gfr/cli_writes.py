@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of GFR's configuration: through the running loop where there is one, else straight to all switches."""
+"""Changes of GFR's configuration on all switches: planned, and made whole or not at all."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
+from fairlane_controller.cli.dry import DryResult, tell_dry
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.gfr.change import change_config, config_before, plan_of
-from fairlane_controller.programs.gfr.deploy import apply_plan
+from fairlane_controller.history.steps import make as make_steps
+from fairlane_controller.programs.gfr.deploy import Plan, change_set, make_plan
+from fairlane_controller.programs.gfr.edit import apply_edit, locate_problem, source_of
 from fairlane_controller.programs.gfr.names import PROGRAM
 from fairlane_controller.programs.gfr.paths import Place
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.state.ask import ask
-from fairlane_controller.state.run_state import RunState
-from fairlane_controller.switch.dry import DryClient
-from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
@@ -51,18 +51,31 @@ def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
     run = gfr_topology(state).need_run()
 
     async def work() -> dict[str, Any]:
-        async with history.changing(run.folder, typed()) as made:
-            before = config_before(GfrStore(run.folder))
-            await made.announce([before], whole=True)
-            done = await change_config(run, request)
-            made.undo = [before]
-        return done
+        async with history.changing(run.folder, typed(), run), history.Sites(run) as sites:
+            plan, planned = await _plan(sites, request)
+            await make_steps([planned], sites, plan.documents, plan.documents_back)
+        via = "direct" if sites.loop_folder is None else "loop"
+        return {"written": {name: len(changes) for name, changes in planned.entries.items()}, "via": via}
 
     return asyncio.run(work())
 
 
+async def _plan(sites: history.Sites, request: dict[str, Any]) -> tuple[Plan, ChangeSet]:
+    """What a request would put in force, and what differs from it; raises what is wrong with it."""
+    run = sites.run
+    assert run is not None
+    state = GfrStore(run.folder).state
+    config = apply_edit(state.config, request)
+    try:
+        plan = make_plan(config, state, time.time(), run, source_of(request))
+    except FairlaneError as problem:
+        raise locate_problem(problem, request, config.model_dump(mode="json")) from None
+    active = await _read_active(sites.loop_folder)
+    return plan, await change_set(plan, {name: await sites.reader(name) for name in plan.switches}, active)
+
+
 async def _read_active(loop_folder: Path | None) -> dict[Place, list[str]] | None:
-    """Names of the active VCs of each managed port, as a running loop holds them; None without one: all of them are."""
+    """Names of the active VCs of each managed port, as a running loop has them; None without one: all of them are."""
     if loop_folder is None:
         return None
     status = await ask(loop_folder, {"op": "status"})
@@ -70,16 +83,11 @@ async def _read_active(loop_folder: Path | None) -> dict[Place, list[str]] | Non
 
 
 async def _dry(targets: Targets, request: dict[str, Any]) -> list[DryResult]:
-    run: RunState = targets.need_run()
-    plan = plan_of(run, GfrStore(run.folder), request)
-    active = await _read_active(targets.loop_folder)
-
-    async def try_switch(name: str) -> DryResult:
-        async with DryClient(endpoint_of(run.switch(name))) as client:
-            await apply_plan(client, plan, active)
-            return dry_result(client)
-
-    return list(await asyncio.gather(*(try_switch(name) for name in plan.switches)))
+    async with history.Sites(targets.need_run()) as sites:
+        _, planned = await _plan(sites, request)
+        return [
+            DryResult(name, planned.updates(name), (await sites.reader(name)).switch.p4info) for name in planned.entries
+        ]
 
 
 def tell(what: str, result: dict[str, Any], as_json: bool) -> None:

@@ -104,6 +104,8 @@ class GfrControl(SwitchControl):
         self._capacity_bps: dict[int, float] = {}
         "What the line of a port drains, where that is in force instead of its configured capacity."
         self._told_bps: dict[int, float] = {}
+        self._is_stale = False
+        "Somebody else has written entries since the last look."
 
     @property
     def plan(self) -> Plan:
@@ -185,7 +187,10 @@ class GfrControl(SwitchControl):
             port.port: bps for port in self._ports() if (bps := self._measured_bps(port, now_s)) is not None
         }
         moved = [port for port in now_active if now_capacity.get(port) != self._capacity_bps.get(port)]
-        changed = [port for port in now_active if now_active[port] != self._active.get(port) or port in moved]
+        changed = [
+            port for port in now_active if now_active[port] != self._active.get(port) or port in moved or self._is_stale
+        ]
+        self._is_stale = False
         before, self._active = self._active, now_active
         capacity_before, self._capacity_bps = self._capacity_bps, now_capacity
         if not changed:
@@ -193,7 +198,7 @@ class GfrControl(SwitchControl):
         try:
             written = await self._write(client, changed, entries)
         except BaseException:
-            self._active, self._capacity_bps = before, capacity_before  # it is tried again
+            self._active, self._capacity_bps, self._is_stale = before, capacity_before, True  # it is tried again
             raise
         for port in changed:
             if now_active[port] != before.get(port):
@@ -220,8 +225,13 @@ class GfrControl(SwitchControl):
         """Look so often, and count a VC as active for so long, from now on."""
         self._tracker.active_s = self._options.active_s
 
+    async def changed(self, client: SwitchClient) -> None:
+        """The next look compares what the ports have with what they are to have."""
+        del client
+        self._is_stale = True
+
     def use_plan(self) -> None:
-        """The plan of `topology` is another one, which the switch has already; call it with `writes` held."""
+        """The plan of `topology` may be another one."""
         if self._active:
             self._active = {port.port: self._active.get(port.port, frozenset()) for port in self._ports()}
 

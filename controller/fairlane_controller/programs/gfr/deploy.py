@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration into all switches that it concerns, or into none: checked, numbered, applied one by one, then remembered.
+"""A configuration for all switches that it concerns: checked, numbered, compared with what they have.
 
-state = GfrState()                                    # or GfrStore(folder).state
+state = GfrStore(folder).state
 plan = make_plan(config, state, now_s, run, "gfr.toml")
-await deploy(plan, client_of)                         # client_of("s1") is an open SwitchClient
-state = plan.state
+change = await change_set(plan, {"s1": client})
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +23,7 @@ from fairlane_controller.programs.gfr.allocation import Seat, allocate
 from fairlane_controller.programs.gfr.check import check_config
 from fairlane_controller.programs.gfr.config import GfrConfig
 from fairlane_controller.programs.gfr.entries import Active, switch_entries
-from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrState, GfrStore
+from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrState
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE
 from fairlane_controller.switch.changeset import ChangeSet, apply
@@ -40,12 +39,24 @@ class Plan:
     state: GfrState
     switches: tuple[str, ...]
     "The switches that have, or had, entries of it."
+    before: GfrState = field(default_factory=GfrState)
     reused: tuple[Seat, ...] = ()
     run: RunState | None = field(default=None, repr=False)
 
     def entries(self, switch: str, active: Active | None = None) -> list[P4TableEntry]:
         """What a switch should hold; `active` None: every VC is."""
         return switch_entries(self.state.config, self.state.allocation, switch, self.run, active)
+
+    @property
+    def documents(self) -> dict[str, Any]:
+        """What is to be remembered."""
+        return {GFR_DOCUMENT: self.state.model_dump(mode="json")}
+
+    @property
+    def documents_back(self) -> dict[str, Any]:
+        """What is to be remembered when it is undone: as before, but slots that had a VC meanwhile are no new ones."""
+        allocation = self.before.allocation.model_copy(update={"used": self.state.allocation.used})
+        return {GFR_DOCUMENT: self.before.model_copy(update={"allocation": allocation}).model_dump(mode="json")}
 
     def resets(self, switch: str) -> list[Any]:
         """Updates that let the verdicts of slots that had another VC begin anew."""
@@ -67,7 +78,7 @@ def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState |
     if run is not None:
         there = {switch.name for switch in run.switches}
         switches = tuple(name for name in switches if name in there)
-    return Plan(GfrState(config=config, allocation=made.allocation), switches, made.reused, run)
+    return Plan(GfrState(config=config, allocation=made.allocation), switches, before, made.reused, run)
 
 
 def plan_in_force(state: GfrState, run: RunState) -> Plan:
@@ -82,37 +93,29 @@ async def plan_changes(client: SwitchClient, plan: Plan, active: Active | None =
     return difference(await read_entries(client, program.TABLES), wanted, program.TABLES)
 
 
-async def apply_plan(client: SwitchClient, plan: Plan, active: Active | None = None) -> int:
-    """The plan into one switch, all or nothing; returns how many entries changed."""
-    return len((await deploy_to(plan, [client], None, active))[client.endpoint.name])
+async def change_set(plan: Plan, clients: Mapping[str, SwitchClient], active: Active | None = None) -> ChangeSet:
+    """What differs on all switches of the plan, with the counters that begin anew."""
+    found = await asyncio.gather(*(plan_changes(client, plan, active) for client in clients.values()))
+    return ChangeSet(dict(zip(clients, found, strict=True)), {name: plan.resets(name) for name in clients})
 
 
 async def deploy(
-    plan: Plan,
-    client_of: Callable[[str], SwitchClient],
-    store: GfrStore | None = None,
-    active: Active | None = None,
-) -> dict[str, list[EntityChange]]:
-    """The plan into all its switches and then into the store; when one refuses, all have again what they had.
+    plan: Plan, client_of: Callable[[str], SwitchClient], active: Active | None = None
+) -> Mapping[str, Sequence[EntityChange]]:
+    """The plan into all its switches; when one refuses, all have again what they had. Returns the changes by switch.
 
-    `client_of` makes a writing client of a switch's name that is not connected yet. Every one is reached before the first is
-    changed. Returns the changes by switch.
+    `client_of` makes a writing client of a switch's name that is not connected yet. Every one is reached before the first is changed.
     """
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(client_of(name)) for name in plan.switches]
-        return await deploy_to(plan, clients, store, active)
+        clients = {name: await stack.enter_async_context(client_of(name)) for name in plan.switches}
+        change = await change_set(plan, clients, active)
+        await apply(change, clients)
+    return change.entries
 
 
-async def deploy_to(
-    plan: Plan, clients: list[SwitchClient], store: GfrStore | None = None, active: Active | None = None
-) -> dict[str, list[EntityChange]]:
-    """As `deploy`, with clients that are connected. The caller has announced what takes it back: the configuration before."""
-    by_name = {client.endpoint.name: client for client in clients}
-    changes = {name: await plan_changes(client, plan, active) for name, client in by_name.items()}
-
-    async def commit() -> None:
-        if store is not None:
-            await asyncio.to_thread(store.put, plan.state)
-
-    await apply(ChangeSet(changes, {name: plan.resets(name) for name in by_name}), by_name, commit, ())
-    return changes
+async def apply_plan(client: SwitchClient, plan: Plan, active: Active | None = None) -> int:
+    """The plan into one switch, all or nothing; returns how many entries changed."""
+    name = client.endpoint.name
+    change = await change_set(plan, {name: client}, active)
+    await apply(change, {name: client})
+    return len(change.entries[name])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a configuration that a person asks for: a VC added, changed, removed; ports' options; the whole file. Pure.
 
-A request is plain data, as it goes through the control socket: `{"op": "vc_add", "vc": {…}}`, `{"op": "vc_set", "name",
+A request is plain data: `{"op": "vc_add", "vc": {…}}`, `{"op": "vc_set", "name",
 "changes": {…}}`, `{"op": "vc_del", "names": […]}`, `{"op": "gfr_set", "switch", "port", "changes": {…}}` (switch and port may be
 None: all), `{"op": "gfr_apply", "config": {…}, "source": "gfr.toml"}`.
 """
@@ -13,9 +13,8 @@ from typing import Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
-from fairlane_controller.programs.gfr.requests import REQUESTS
 
-OPS = tuple(REQUESTS)
+OPS = ("vc_add", "vc_set", "vc_del", "gfr_set", "gfr_apply")
 
 Plain = dict[str, Any]
 

@@ -25,7 +25,7 @@ from fairlane import (
 
 from fairlane_controller.programs.gfr import names, view
 from fairlane_controller.programs.gfr.check import problems_of
-from fairlane_controller.programs.gfr.config import GfrConfig, GfrLoop, GfrPort, GfrSections, config_of
+from fairlane_controller.programs.gfr.config import GfrLoop, GfrPort, GfrSections, config_of
 from fairlane_controller.programs.gfr.deploy import make_plan, plan_in_force
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.programs.gfr.wanted import FilePlan
@@ -43,7 +43,6 @@ class Gfr(Program):
     LoopSettings = GfrLoop
     control = "topology:GfrTopology"
     first_commands = ("gfr apply FILE", "gfr vc list")
-    undo_requests = {"gfr_apply": "change:apply_config"}
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane gfr`")
     units = {
         **dict.fromkeys(("qmax", "lbo", "hbo", "threshold"), "cells"),
@@ -103,13 +102,11 @@ class Gfr(Program):
             return FilePlan(plan_in_force(state, run), state.config)
         return FilePlan(make_plan(part or state.config, state, time.time(), run, "the configuration"), state.config)
 
-    async def plan_beside_loop(self, config: Config, run: RunState) -> Plan | None:
+    def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> Plan:
         """With the VCs that are active, and what the lines carry, as a running loop has them."""
-        if config_of(config, GfrConfig()) is None:
-            return None
         plan = self.plan(config, run)
         assert isinstance(plan, FilePlan)
-        return await plan.keep_values_of_loop(run)
+        return plan.with_loop(status)
 
     def initial_config(self, run: RunState) -> Config:
         """What is remembered."""

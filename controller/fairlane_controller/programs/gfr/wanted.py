@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,8 +16,6 @@ from fairlane_controller.programs.gfr.deploy import Plan
 from fairlane_controller.programs.gfr.entries import Active, port_entries
 from fairlane_controller.programs.gfr.line import scale_to_capacity
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
-from fairlane_controller.state.ask import ask, loop_runs
-from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.entities import Entries
 
 
@@ -31,12 +30,9 @@ class FilePlan(contract.Plan):
     lines: dict[Place, float] = field(default_factory=dict[Place, float])
     "What the line of a port carries, as a running loop has it."
 
-    async def keep_values_of_loop(self, run: RunState) -> FilePlan:
-        """With what a running loop has decided meanwhile."""
-        if not loop_runs(run.folder):
-            return self
-        status = await ask(run.folder, {"op": "status"})
-        ports = {(agent["switch"], port["port"]): port for agent in status for port in agent["ports"]}
+    def with_loop(self, status: Mapping[str, Any]) -> FilePlan:
+        """With what a running loop has decided meanwhile; `status` by switch."""
+        ports = {(switch, port["port"]): port for switch, known in status.items() for port in known["ports"]}
         active = {at: port["active"] for at, port in ports.items()}
         return replace(self, active=active, lines={at: port["capacity_bps"] for at, port in ports.items()})
 
@@ -50,14 +46,15 @@ class FilePlan(contract.Plan):
         ]
         return Wanted(entries, self.plan.resets(switch))
 
-    def request(self, source: str) -> dict[str, Any]:
-        """The whole configuration, into all switches or none."""
-        return {"op": "gfr_apply", "config": self.plan.state.config.model_dump(mode="json"), "source": source}
+    @property
+    def documents(self) -> Mapping[str, Any]:
+        """The whole configuration with its numbers; nothing where it is in force already."""
+        return {} if self.plan.state.config == self.in_force else self.plan.documents
 
     @property
-    def is_remembered(self) -> bool:
-        """Whether it is in force already."""
-        return self.plan.state.config == self.in_force
+    def documents_back(self) -> Mapping[str, Any]:
+        """As `Plan` of `deploy.py` has it."""
+        return self.plan.documents_back
 
 
 def _on_measured_lines(plan: Plan, switch: str, active: Active | None, lines: dict[Place, float]) -> list[P4TableEntry]:

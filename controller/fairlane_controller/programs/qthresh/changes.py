@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of thresholds and schemes that a person may ask for, the same with a running loop and without.
-
-`plan_policies` decides, from what the switches have and what is asked for; `make` writes each switch once and keeps everything in one
-transaction, all or nothing.
-"""
+"""The changes of thresholds and schemes that a person may ask for: what each means for the switches, and what is remembered of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import bounded_capacity
@@ -29,12 +26,9 @@ from fairlane_controller.programs.qthresh.policies import (
     need_limit,
 )
 from fairlane_controller.programs.qthresh.setup import policy_for
-from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, Write
-from fairlane_controller.programs.qthresh.table_write import plain_settings
-from fairlane_controller.state.run_state import RunState, SwitchState, switch_now
-from fairlane_controller.state.store import Store
-from fairlane_controller.switch.changeset import ChangeSet, apply
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.programs.qthresh.store import LoopStore, PolicyKey, documents_of
+from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.entities import EntityChange, same_entity
 
 Request = dict[str, Any]
@@ -51,13 +45,14 @@ class Ports:
     "What the run state says of the switch."
 
 
-async def read_ports(clients: Mapping[str, SwitchClient], run: RunState | None) -> dict[str, Ports]:
-    """One read of each switch, beside what the run state says now; WRONG_PROGRAM when one runs another program."""
-    found = await asyncio.gather(*(_read_ports(client, run) for client in clients.values()))
-    return dict(zip(clients, found, strict=True))
+async def read_ports(sites: Sites) -> dict[str, Ports]:
+    """One read of each switch, beside what the run state says; WRONG_PROGRAM when one runs another program."""
+    names = list(sites.endpoints)
+    return dict(zip(names, await asyncio.gather(*(_read_ports(sites, name) for name in names)), strict=True))
 
 
-async def _read_ports(client: SwitchClient, run: RunState | None) -> Ports:
+async def _read_ports(sites: Sites, switch: str) -> Ports:
+    client = await sites.reader(switch)
     check_program("qthresh", client.table_names())
     entries = await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY))
     limits = [PortLimit.from_entry(entry) for entry in entries if entry.table_id == program.TABLE_PORT_LIMIT]
@@ -65,7 +60,7 @@ async def _read_ports(client: SwitchClient, run: RunState | None) -> Ports:
     return Ports(
         {limit.port: limit for limit in limits},
         {(int(entry["egress_port"]), int(entry["traffic_class"])): entry for entry in policies},
-        switch_now(run, client.endpoint.name),
+        next((one for one in sites.run.switches if one.name == switch), None) if sites.run is not None else None,
     )
 
 
@@ -80,12 +75,9 @@ class PolicyPlan:
     before: Mapping[PolicyKey, PolicyState] = field(default_factory=lambda: dict[PolicyKey, PolicyState]())
 
     @property
-    def undo(self) -> list[Request]:
-        """The requests that take it back, for the journal."""
-        settings: dict[str, dict[str, Any]] = {}
-        for (switch, port, traffic_class), one in self.before.items():
-            settings.setdefault(switch, {})[f"{port}/{traffic_class}"] = plain_settings(one)
-        return self.change.undo(settings)
+    def documents(self) -> dict[str, Any]:
+        """What is to be remembered."""
+        return documents_of(self.settings)
 
 
 def choose_places(current: Mapping[str, Ports], port: int | None, *, every: bool) -> list[tuple[str, int]]:
@@ -114,7 +106,7 @@ def choose_places(current: Mapping[str, Ports], port: int | None, *, every: bool
 def plan_policies(
     current: Mapping[str, Ports], store: LoopStore, request: Request, where: Callable[[str], object]
 ) -> PolicyPlan:
-    """What `threshold_set`, `threshold_auto` or `scheme_set` means; `where` names a switch in errors. Pure. Raises FairlaneError."""
+    """What a request (`{"op", "class", "port", "every", …}`, `DECIDE`) means; `where` names a switch in errors. Pure. Raises FairlaneError."""
     traffic_class = program.check_class(int(request.get("class", 0)))
     entries: dict[str, list[EntityChange]] = {}
     policies: list[tuple[str, Policy]] = []
@@ -136,14 +128,6 @@ def plan_policies(
             settings[key] = changed
         before[key] = known
     return PolicyPlan(ChangeSet(entries), tuple(policies), settings, before)
-
-
-async def make(
-    plan: PolicyPlan, clients: Mapping[str, SwitchClient], store: LoopStore, write: Write = Store.put
-) -> None:
-    """Make a plan so, all or nothing; `write` puts settings, and what else is to be kept, into the state file."""
-    async with store.changed(plan.settings) as commit:
-        await apply(plan.change, clients, lambda: commit(write), plan.undo)
 
 
 # ---- what is asked for -------------------------------------------------------------------------------------------------
@@ -217,4 +201,3 @@ DECIDE: Mapping[str, Callable[..., tuple[Policy, PolicyState]]] = {
     "threshold_auto": _set_auto,
     "scheme_set": _set_scheme,
 }
-OPS: Sequence[str] = tuple(DECIDE)

@@ -20,8 +20,8 @@ from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
 from fairlane_controller.program.control import Session, SwitchControl, enable_digest
 from fairlane_controller.program.registry import runs_program
-from fairlane_controller.programs.qthresh import changes, why
 from fairlane_controller.programs.qthresh import names as program
+from fairlane_controller.programs.qthresh import why
 from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, lane_room, measured_for
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
@@ -33,14 +33,12 @@ from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import (
     Policy,
     PortLimit,
-    Scheme,
+    policy_json,
     read_limits,
     read_policies,
-    why_no_lanes,
 )
 from fairlane_controller.programs.qthresh.setup import set_up_entries
 from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import DIGEST_LIST_S, SwitchClient
 
 if TYPE_CHECKING:
@@ -362,9 +360,6 @@ class QthreshControl(SwitchControl):
         keys = [key for key in self._policies if key[0] == port]
         await self._flows.untune(client, [flow for key in keys for flow in self._flows_of(key)])
 
-    def _tunes(self, key: tuple[int, int]) -> bool:
-        return self._policies[key].is_shared and self._is_tuning(key)
-
     def _is_tuning(self, key: tuple[int, int]) -> bool:
         settings = self._store.policy(self._name, *key)
         return settings.mode is Mode.AUTO and settings.self_tuning
@@ -441,39 +436,13 @@ class QthreshControl(SwitchControl):
             return PortMeasurement(None, None, None, None)
         return meter.measurement(_now_s() if now_s is None else now_s)
 
-    # ---- what people ask for (through the control socket) --------------------------------------------------------
-
-    async def change(self, request: dict[str, Any]) -> dict[str, Any]:
-        """`threshold_set`, `threshold_auto` or `scheme_set`; returns the policy then in force."""
-        client = self.session.connected()
-        name = self._name
-        async with self.session.writes:
-            current = await changes.read_ports({name: client}, self.topology.run)
-            plan = changes.plan_policies(current, self._store, request, lambda _: self.session.endpoint)
-            await changes.make(plan, {name: client}, self._store)
-            ((_, new),) = plan.policies
-            return await self.adopt(new, current[name], request)
-
-    async def adopt(self, new: Policy, current: changes.Ports, request: dict[str, Any]) -> dict[str, Any]:
-        """Go on from a policy that was written as `request` asks, and tell it; the caller holds `writes`. Returns it as plain data."""
-        self._limits = dict(current.limits)
-        self._policies[new.key] = new
-        self._store.remember(self._name, self._policies.values())
-        if not self._tunes(new.key):
-            await self._end_tuning(self.session.connected(), new.port)
-        if new.is_limited:
-            decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
-            decider.in_force_packets = new.qthresh_packets
-        else:
-            self._deciders.pop(new.key, None)
-        policy = answer_json(new, current.state)
-        self._policy_event("changed", new.key, why=why.explain_request(request, policy), request=request, policy=policy)
-        return policy
+    # ---- what people ask for ----------------------------------------------------------------------------------------
 
     async def changed(self, client: SwitchClient) -> None:
         """Somebody may have changed limits, policies or settings: decide on from what there is now."""
         self._limits = await read_limits(client)
         self._policies = await read_policies(client)
+        self._store.remember(self._name, self._policies.values())
         for key in [*self._deciders]:
             if key not in self._policies or not self._policies[key].is_limited:
                 del self._deciders[key]
@@ -481,8 +450,9 @@ class QthreshControl(SwitchControl):
             if policy.is_limited:
                 decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide))
                 decider.in_force_packets = policy.qthresh_packets
-        for port in [port for port in self._laws if not self._tuned_keys(port)]:
-            await self._end_tuning(client, port)
+        for port in {*self._laws, *self._lanes}:
+            if not self._tuned_keys(port) and not self._lane_keys(port):
+                await self._end_tuning(client, port)
 
     def use_options(self) -> None:
         """Flows that have an entry keep its idle time and weight."""
@@ -553,23 +523,3 @@ class QthreshControl(SwitchControl):
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
-
-
-def policy_json(policy: Policy) -> dict[str, Any]:
-    """A policy as plain data."""
-    data = {
-        "port": policy.port,
-        "class": policy.traffic_class,
-        "scheme": policy.scheme.value,
-        "qthresh_packets": policy.qthresh_packets,
-        "weight": policy.weight,
-    }
-    return {**data, "lanes": policy.lanes.own} if policy.scheme is Scheme.LANES else data
-
-
-def answer_json(policy: Policy, state: SwitchState | None) -> dict[str, Any]:
-    """A policy as the answer to who asked for it: `why_no_lanes` is there where the switch of that state cannot give its flows lanes."""
-    data = policy_json(policy)
-    if policy.scheme is Scheme.LANES and not policy.lanes.own:
-        data["why_no_lanes"] = why_no_lanes(state.port(policy.port) if state is not None else None)
-    return data

@@ -24,7 +24,7 @@ class DryFollower:
 
     def __init__(self, run: RunState, log: EventLog, options: QthreshOptions) -> None:
         self._run, self._log, self._options = run, log, options
-        self._store = LoopStore(run.folder, dry_run=True)
+        self._store = LoopStore(run.folder)
         self._deciders: dict[tuple[str, int, int], ThresholdDecider] = {}
         self._held: dict[tuple[str, int, int], int] = {}
         self._outcomes: dict[tuple[str, int, int], Outcome] = {}

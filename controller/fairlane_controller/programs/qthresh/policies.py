@@ -13,7 +13,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.state.run_state import PortState
+from fairlane_controller.state.run_state import PortState, SwitchState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import UNLIMITED, check_port
 
@@ -209,3 +209,23 @@ def need_limit(limits: Mapping[int, PortLimit], port: int, where: object) -> Por
         ports = ", ".join(str(p) for p in sorted(limits)) or "none: run `fairlane config init`"
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where}: port {port} is not managed; managed ports: {ports}")
     return limits[port]
+
+
+def policy_json(policy: Policy) -> dict[str, Any]:
+    """A policy as plain data."""
+    data = {
+        "port": policy.port,
+        "class": policy.traffic_class,
+        "scheme": policy.scheme.value,
+        "qthresh_packets": policy.qthresh_packets,
+        "weight": policy.weight,
+    }
+    return {**data, "lanes": policy.lanes.own} if policy.scheme is Scheme.LANES else data
+
+
+def answer_json(policy: Policy, state: SwitchState | None) -> dict[str, Any]:
+    """A policy as the answer to who asked for it: `why_no_lanes` is there where the switch of that state cannot give its flows lanes."""
+    data = policy_json(policy)
+    if policy.scheme is Scheme.LANES and not policy.lanes.own:
+        data["why_no_lanes"] = why_no_lanes(state.port(policy.port) if state is not None else None)
+    return data

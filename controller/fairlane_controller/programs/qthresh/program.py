@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from fairlane import (
@@ -29,9 +28,7 @@ from fairlane_controller.programs.qthresh.policies import Policy, Scheme, fitted
 from fairlane_controller.programs.qthresh.settings import QthreshLoop, QthreshPort, QthreshSections
 from fairlane_controller.programs.qthresh.setup import SetupPlan
 from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.table_write import write_with_settings
 from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS, QthreshPlan, limit_of_port
-from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import UNLIMITED
 
 
@@ -103,10 +100,6 @@ class Qthresh(Program):
         if scheme is not None and scheme not in schemes:
             raise unknown_name("scheme", scheme, schemes)
         return SetupPlan(run, Scheme(scheme) if scheme is not None else None)
-
-    async def write_entries(self, client: SwitchClient, folder: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-        """With settings of policies, by `port/class`."""
-        return await write_with_settings(client, LoopStore(folder), dict(request))
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
         """The ports that have a limit."""

@@ -11,7 +11,7 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from fairlane_controller.program.contract import Config, Place, Plan, Remembered, Wanted
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import bounded_capacity
-from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
+from fairlane_controller.programs.qthresh.loop_state import POLICIES, Mode, PolicyState, policy_key
 from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, fitted
 from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort
@@ -183,5 +183,6 @@ class QthreshPlan(Plan):
                 place = f"port={one.port} class={one.traffic_class}"
                 value = settings.model_dump(mode="json")
                 words = [{name: data.get(name) for name in names} for data in (new, old)]
-                found.append(Remembered(f"{one.port}/{one.traffic_class}", place, value, *words))
+                name = POLICIES + policy_key(switch, one.port, one.traffic_class)
+                found.append(Remembered(name, place, value, *words))
         return found

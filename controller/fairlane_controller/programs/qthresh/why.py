@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from fairlane_controller.measure.port import PortMeasurement
@@ -115,18 +114,6 @@ def explain_lane(rate_bps: float, mean_bps: float, packets: float, longer: float
         f"gets {format_rate(rate_bps)}, {100 * abs(error):.0f} % {side} the mean; {packets:g} packets, {length}: it has a queue of its own, "
         "as long as all lanes of the port"
     )
-
-
-def explain_request(request: Mapping[str, Any], policy: Mapping[str, Any]) -> str:
-    """The text of `changed`: a request of a user."""
-    asked = ", ".join(
-        f"{name} {value}"
-        for name, value in request.items()
-        if name not in ("op", "switch", "port") and value is not None
-    )
-    held = policy.get("qthresh_packets")
-    now = f"{policy['scheme']}" + ("" if held is None else f" with {held} packets, weight {policy['weight']:g}")
-    return f"asked for by {request['op']} ({asked}): in force is {now}"
 
 
 def explain_take_over(flows: int, policies: int) -> str:

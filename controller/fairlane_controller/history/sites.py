@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a change is made: the switches, reached when they are needed. A running loop is the primary, so it writes what others change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from finsy import GRPCStatusCode
+
+from fairlane_controller.errors import find_by_name
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.gnmi.ports import PortsClient
+from fairlane_controller.state.ask import ask, loop_runs
+from fairlane_controller.state.run_state import RunState
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.faults import Refusal
+from fairlane_controller.switch.setup import endpoint_of
+from fairlane_controller.switch.updates import plain_updates
+from fairlane_controller.typed import typed
+
+
+class LoopClient(SwitchClient):
+    """A reader whose writes a running loop makes."""
+
+    def __init__(self, endpoint: Endpoint, folder: Path) -> None:
+        super().__init__(endpoint)
+        self._folder = folder
+
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
+        """What the switch refused, by index."""
+        plain = plain_updates(updates, self.switch.p4info)
+        if not plain:
+            return {}
+        request = {
+            "op": "table_write",
+            "switch": self.endpoint.name,
+            "each": True,
+            "updates": plain,
+            "command": typed(),
+        }
+        answer: dict[str, Any] = await ask(self._folder, request)
+        return {int(at): Refusal(GRPCStatusCode[code], text) for at, (code, text) in answer["refused"].items()}
+
+
+class Sites:
+    """`async with Sites(run) as sites: client = await sites.reader("s1")`; connections last until the end."""
+
+    def __init__(self, run: RunState | None, given: Iterable[Endpoint] = (), *, writes: bool = False) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            run: the topology; None: the switches `given` alone, and nothing is remembered.
+            given: switches that were named by their address, or chosen; empty: all of the topology.
+            writes: the only switch that there is will be written: one connection reads and writes it.
+        """
+        self.run = run
+        named = {one.name: one for one in given}
+        known = {} if run is None or named else {one.name: endpoint_of(one) for one in run.switches}
+        self.endpoints: Mapping[str, Endpoint] = {**known, **named}
+        self._writes = writes and len(self.endpoints) == 1
+        self.folder = run.folder if run is not None and run.folder.parts else None
+        self.loop_folder = self.folder if self.folder is not None and loop_runs(self.folder) else None
+        "Of the loop that runs, if one does."
+        self._clients: dict[str, SwitchClient] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Sites:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    def endpoint(self, switch: str) -> Endpoint:
+        """Where a switch is; UNKNOWN_NAME when there is none of that name."""
+        return find_by_name("switch", switch, self.endpoints)
+
+    async def reader(self, switch: str) -> SwitchClient:
+        """A client that reads; raises what is wrong with the switch."""
+        if switch in self._clients:
+            return self._clients[switch]
+        endpoint = self.endpoint(switch)
+        if self.loop_folder is not None:
+            return await self._open(LoopClient(endpoint, self.loop_folder))
+        return await self._open(SwitchClient(endpoint, write=self._writes))
+
+    async def writer(self, switch: str) -> SwitchClient:
+        """A client that may write."""
+        known = self._clients.get(switch)
+        if known is not None and (known.writes or isinstance(known, LoopClient)):
+            return known
+        if self.loop_folder is not None:
+            return await self.reader(switch)
+        return await self._open(SwitchClient(self.endpoint(switch), write=True))
+
+    async def _open(self, client: SwitchClient) -> SwitchClient:
+        self._clients[client.endpoint.name] = await self._stack.enter_async_context(client)
+        return client
+
+    def ports(self, switch: str, packet_bytes: int | None = None) -> AbstractAsyncContextManager[PortsClient]:
+        """The client of a switch's ports; `packet_bytes` as `open_ports` has it."""
+        return open_ports(self.endpoint(switch), self.run, packet_bytes=packet_bytes)
+
+    async def poke(self) -> None:
+        """Have a running loop read again what is remembered, and what its switches have."""
+        if self.loop_folder is not None:
+            await ask(self.loop_folder, {"op": "poke"})

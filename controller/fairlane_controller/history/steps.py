@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a change, each with its inverse: made all, in their order, or none.
+
+A change of entities is a ChangeSet (`switch/changeset.py`). As plain data, in the journal, steps are
+`{"op": "table_write", "switch", "updates": […]}` (updates as `switch/updates.py` has them), `{"op": "port_put", "switch", "port",
+"change": {…}}` (names of `PortChange`), `{"op": "loop_put", "loop": {…}}` and `{"op": "put", "documents": {…}}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.gnmi.embedded import describe
+from fairlane_controller.gnmi.ports import PortChange, find_port
+from fairlane_controller.history.sites import Sites
+from fairlane_controller.state.ask import ask
+from fairlane_controller.state.events import write_event
+from fairlane_controller.state.intent import announce, announced
+from fairlane_controller.state.run_state import PORTS, PortState
+from fairlane_controller.state.store import Store
+from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes
+from fairlane_controller.switch.difference import read_current
+from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_updates, updates_of
+from fairlane_controller.typed import typed
+
+OPS = ("table_write", "port_put", "loop_put", "put")
+
+
+@dataclass(frozen=True)
+class PortStep:
+    """A port's settings that P4Runtime has not got, before and after; the topology remembers them."""
+
+    switch: str
+    port: int
+    before: PortChange
+    after: PortChange
+    packet_bytes: int | None = None
+    "BMv2: the frame length by which bit/s become packets/s."
+
+    @property
+    def inverse(self) -> PortStep:
+        """What takes it back."""
+        return PortStep(self.switch, self.port, self.after, self.before, self.packet_bytes)
+
+    def undo(self) -> list[Plain]:
+        """What takes it back, as plain data."""
+        if not self.before.values_by_name:
+            return []
+        step: Plain = {"op": "port_put", "switch": self.switch, "port": self.port, "change": self.before.values_by_name}
+        return [step if self.packet_bytes is None else {**step, "packet_bytes": self.packet_bytes}]
+
+    async def make(self, sites: Sites) -> None:
+        """Raises what the switch answers, with the port as it was."""
+        if self.after.values_by_name:
+            async with sites.ports(self.switch, self.packet_bytes) as ports:
+                await ports.set_port(self.port, self.after)
+
+    def report(self, folder: Path) -> None:
+        """The event `changed` of the log: who changed what of the port, from what to what."""
+        before, after = self.before.values_by_name, self.after.values_by_name
+        if before == after:
+            return
+        by, command = _user(), typed()
+        was = f" (was {describe(self.before)})" if before else ""
+        values = {"by": by, "command": command, "before": before, "after": after}
+        why = f"{by} set {describe(self.after)}{was} by `{command}`"
+        write_event(folder, "changed", switch=self.switch, port=self.port, **values, why=why)
+
+    def documents(self, store: Store) -> dict[str, Any]:
+        """What the run state says of the port from then on, over what the launcher wrote."""
+        name = f"{PORTS}{self.switch}/{self.port}"
+        values = {key: one for key, one in self.after.values_by_name.items() if key in PortState.model_fields}
+        return {name: {**(store.get(name) or {}), **values}} if values else {}
+
+
+def _user() -> str:
+    """Who asks: the one who called sudo, else the owner of the process."""
+    name = os.environ.get("SUDO_USER")
+    if name:
+        return name
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a user without an account
+        return f"user {os.getuid()}"
+
+
+@dataclass(frozen=True)
+class LoopStep:
+    """Options of the running loop, before and after."""
+
+    before: Plain
+    after: Plain
+
+    @property
+    def inverse(self) -> LoopStep:
+        """What takes it back."""
+        return LoopStep(self.after, self.before)
+
+    def undo(self) -> list[Plain]:
+        """What takes it back, as plain data."""
+        return [{"op": "loop_put", "loop": self.before}]
+
+    async def make(self, sites: Sites) -> None:
+        """Raises what the loop answers; without one there is nothing to change."""
+        if sites.loop_folder is not None:
+            await ask(sites.loop_folder, {"op": "loop_put", "loop": self.after})
+
+
+Step = ChangeSet | PortStep | LoopStep
+
+
+class NotTakenBack(FairlaneError):
+    """A step was refused, and one that was made before could not be taken back: the journal keeps what takes it back."""
+
+    def __init__(self, problem: FairlaneError, left: Sequence[tuple[Step, FairlaneError]]) -> None:
+        keeps = "; ".join(f"{_subject(step)} keeps what it was given, until `fairlane undo`: {why.message}" for step, why in left)  # fmt: skip
+        super().__init__(problem.code, f"{problem.message}; {keeps}")
+        self.undo = [one for step, _ in left for one in step.inverse.undo()]
+
+
+def _subject(step: Step) -> str:
+    if isinstance(step, PortStep):
+        return f"port {step.port}"
+    return f"the program of {', '.join(step.entries)}" if isinstance(step, ChangeSet) else "the loop"
+
+
+async def make(
+    steps: Sequence[Step],
+    sites: Sites,
+    documents: Mapping[str, Any] | None = None,
+    back: Mapping[str, Any] | None = None,
+) -> None:
+    """Announce the whole change, with documents as they are to be, and make its steps: all, or none. Raises what refused one.
+
+    `documents` and `back` are those of `Intent.announce`. Without a folder nothing is remembered.
+    """
+    put = dict(documents or {})
+    if sites.folder is not None:
+        with Store(sites.folder) as store:
+            for step in steps:
+                put |= step.documents(store) if isinstance(step, PortStep) else {}
+    await announce([one for step in reversed(steps) for one in step.undo()], put, back)
+    done: list[Step] = []
+    with announced():
+        try:
+            for step in steps:
+                await _make(step, sites)
+                done.append(step)
+            if put and not any(isinstance(step, ChangeSet) and step.switches for step in steps):
+                await sites.poke()
+        except (FairlaneError, asyncio.CancelledError) as problem:
+            left: list[tuple[Step, FairlaneError]] = []
+            for step in reversed(done):
+                try:
+                    await _make(step.inverse, sites)
+                except FairlaneError as ex:
+                    left.append((step.inverse, ex))
+            if left and isinstance(problem, FairlaneError):
+                raise NotTakenBack(problem, left) from None
+            raise
+
+    for step in steps:
+        if isinstance(step, PortStep) and sites.folder is not None:
+            step.report(sites.folder)
+
+
+async def _make(step: Step, sites: Sites) -> None:
+    if isinstance(step, ChangeSet):
+        await apply(step, {name: await sites.writer(name) for name in step.switches})
+    else:
+        await step.make(sites)
+
+
+async def plan_steps(plain: Sequence[Plain], sites: Sites) -> tuple[list[Step], dict[str, Any]]:
+    """Steps of the journal, each with what takes it back now, and the documents that they put. Raises UNKNOWN_NAME, or what a switch answers."""
+    steps: list[Step] = []
+    documents: dict[str, Any] = {}
+    updates: dict[str, list[Plain]] = {}
+
+    async def end_updates() -> None:
+        """Entities of several switches are changed together."""
+        if updates:
+            changes = {name: await _entities(sites, name, given) for name, given in updates.items()}
+            steps.append(ChangeSet(changes))
+            updates.clear()
+
+    for one in plain:
+        op = str(one.get("op"))
+        if op not in OPS or one.get("settings"):
+            raise unknown_name("request of a history", op, OPS)
+        if op == "table_write":
+            updates.setdefault(str(one["switch"]), []).extend(one["updates"])
+            continue
+        await end_updates()
+        if op == "put":
+            documents |= one["documents"]
+        elif op == "port_put":
+            change = PortChange.from_values(one["change"])
+            steps.append(await port_step(sites, str(one["switch"]), int(one["port"]), change, one.get("packet_bytes")))
+        elif sites.loop_folder is not None:
+            steps.append(LoopStep(await ask(sites.loop_folder, {"op": "loop_options"}), one["loop"]))
+    await end_updates()
+    return steps, documents
+
+
+async def _entities(sites: Sites, switch: str, updates: Sequence[Plain]) -> Any:
+    client = await sites.reader(switch)
+    checked = plain_updates(updates_of(updates), client.switch.p4info)
+    current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
+    return entity_changes(client, current, checked)
+
+
+async def port_step(
+    sites: Sites, switch: str, port: int, change: PortChange, packet_bytes: int | None = None
+) -> PortStep:
+    """A change of a port, with what it has now. Raises UNKNOWN_NAME where there is no such port."""
+    endpoint = sites.endpoint(switch)
+    async with sites.ports(switch, packet_bytes) as ports:
+        before = change.inverse(find_port(await ports.ports(queues=bool(change.weights)), port, endpoint))
+    return PortStep(switch, port, before, change, packet_bytes)
+
+
+async def take_back(undo: Sequence[Plain], sites: Sites) -> tuple[dict[str, Any], list[tuple[Plain, FairlaneError]]]:
+    """Take back what may be half made, each step for itself; the documents to put, and the steps that cannot be, each with why."""
+    documents: dict[str, Any] = {}
+    failed: list[tuple[Plain, FairlaneError]] = []
+    with announced():
+        for one in undo:
+            try:
+                steps, put = await plan_steps([one], sites)
+                for step in steps:
+                    await _make(step, sites)
+                documents |= put
+            except FairlaneError as problem:
+                failed.append((one, problem))
+    return documents, failed
+
+
+RETRYABLE = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT)
+"""What cannot be taken back now, and can be when the switch answers again."""
