@@ -9,9 +9,16 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import grpc
+from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme
+from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.switch.changeset import put_entries
 from finsy import GRPCStatusCode
 from finsy.proto import p4r, p4r_grpc, rpc_status
 
@@ -238,3 +245,10 @@ def refusing_switch(address: str, refuses: Refuses) -> Generator[tuple[RefusingS
     finally:
         server.stop(0).wait(5)
         servicer.close()
+
+
+async def set_threshold(agent: SwitchAgent, folder: Path, packets: int, weight: float = 1.0) -> None:
+    """What `threshold set` of port 3 does through the loop of `agent`."""
+    settings = PolicyState(mode=Mode.MANUAL, pinned_packets=packets, weight=weight)
+    LoopStore(folder).put({("s1", 3, 0): settings})
+    await agent.exclusively(partial(put_entries, entries=[Policy(3, 0, Scheme.QTHRESH, packets, weight).entry]))

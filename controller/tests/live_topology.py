@@ -113,8 +113,7 @@ class LiveTopology(LiveSwitch):
         """`threshold set` at every bottleneck, through the loop."""
         for name, ports in self.topology.ports.items():
             for number in (number for number, port in ports.items() if port.bottleneck):
-                request = {"op": "threshold_set", "switch": name, "port": number, "packets": packets}
-                asyncio.run(ask(self.folder, request))
+                self.fairlane("threshold", "set", f"{name}:{number}", str(packets))
 
     def connected(self) -> set[str]:
         """The switches that the loop serves."""

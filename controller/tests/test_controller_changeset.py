@@ -29,15 +29,13 @@ from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
 from live_switch import LiveSwitch
 
 
-async def write(
-    switches: list[MemorySwitch], make: Callable[[SwitchClient], list[EntityChange]], **options: Any
-) -> ChangeSet:
+async def write(switches: list[MemorySwitch], make: Callable[[SwitchClient], list[EntityChange]]) -> ChangeSet:
     """The same change on each switch."""
     client_of = clients_of(*switches)
     async with AsyncExitStack() as stack:
         clients = {one.name: await stack.enter_async_context(client_of(one.name)) for one in switches}
         change = ChangeSet({name: make(client) for name, client in clients.items()})
-        await apply(change, clients, **options)
+        await apply(change, clients)
     return change
 
 
@@ -87,14 +85,8 @@ async def test_what_was_refused_is_not_taken_back(named: bool, monkeypatch: pyte
     assert two.state() == theirs
 
 
-async def test_what_cannot_be_kept_is_taken_back_and_the_inverse_goes_back_and_forth() -> None:
-    async def full() -> None:
-        raise FairlaneError(ErrorCode.BAD_FILE, "no room for the journal")
-
+async def test_the_inverse_goes_back_and_forth() -> None:
     one, two = MemorySwitch("s1"), MemorySwitch("s2")
-    with pytest.raises(FairlaneError, match=r"^no room for the journal$"):
-        await write([one, two], whole_plan, commit=full)
-    assert one.state() == two.state() == {}
     change = await write([one, two], whole_plan)
     after = one.state()
     assert len(after) > 10
@@ -128,27 +120,6 @@ async def test_a_change_that_is_cancelled_is_taken_back(monkeypatch: pytest.Monk
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(work, 10)
     assert one.state() == two.state() == {}
-
-
-async def test_what_is_kept_when_it_is_cancelled_is_made() -> None:
-    """The transaction runs in a thread: it ends, and so does the change."""
-    kept: list[str] = []
-    begun, go = asyncio.Event(), asyncio.Event()
-
-    async def keep() -> None:
-        begun.set()
-        await go.wait()
-        kept.append("journal")
-
-    one = MemorySwitch("s1")
-    work = asyncio.create_task(write([one], whole_plan, commit=keep))
-    await asyncio.wait_for(begun.wait(), 10)
-    work.cancel()
-    asyncio.get_running_loop().call_soon(go.set)
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(work, 10)
-    assert kept
-    assert one.state()
 
 
 async def test_a_switch_that_cannot_be_brought_back_is_named() -> None:
@@ -206,7 +177,7 @@ def test_a_threshold_is_read_once_written_once_and_kept_once(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[str] = []
-    for name in ("put", "record", "update", "keep_result"):
+    for name in ("put", "record", "update", "forget"):
         real = getattr(Store, name)
 
         def count(store: Store, *arguments: Any, real: Any = real, name: str = name) -> None:
@@ -221,7 +192,7 @@ def test_a_threshold_is_read_once_written_once_and_kept_once(
             "StreamChannel": 1, "Read": 1, "Write": 1,
         }  # fmt: skip
         assert len(proxy.updates) == 1
-        assert kept == ["update", "record"], "what takes it back, before; settings and journal, after"
+        assert kept == ["record"], "settings and what takes it back, in one transaction"
         proxy.calls.clear()
         switch.fairlane("threshold", "set", "9")
         assert (proxy.calls["Read"], proxy.calls["Write"]) == (1, 0), "what is right already is not touched"
@@ -232,7 +203,7 @@ def test_a_threshold_is_read_once_written_once_and_kept_once(
             (done,) = switch.json("threshold", "set", "7")
             assert (done["via"], done["qthresh_packets"]) == ("loop", 7)
             assert proxy.calls["Write"] == len(proxy.updates) == 1
-            assert proxy.calls["StreamChannel"] == 0, "the command opens no connection"
-            assert kept == [], "the loop keeps it"
+            assert proxy.calls["StreamChannel"] == 1, "the command reads by a connection of its own"
+            assert kept == ["record"], "the command, before the loop writes"
     commands = [" ".join(one["command"].split()[:3]) for one in switch.json("undo", "--list")]
-    assert commands[1:] == ["threshold set 9", "threshold set 9", "threshold set 7"]
+    assert commands[1:] == ["threshold set 9", "threshold set 7"], "what changes nothing is no change"

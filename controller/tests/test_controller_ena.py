@@ -80,7 +80,7 @@ def test_a_mark_whose_command_is_killed_before_it_is_recorded_is_taken_back(
 
     switch.fairlane("config", "init")
     with monkeypatch.context() as patch:
-        patch.setattr("fairlane_controller.history.undo.append", kill)
+        patch.setattr("fairlane_controller.state.intent.Intent.keep", kill)
         switch.fairlane("ena", "mark", "3", code=9)
     assert ports(switch) == [1, 3]
     assert "cannot be undone: the program was loaded" in " ".join(switch.fairlane("undo", code=2).split())

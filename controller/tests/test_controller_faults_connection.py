@@ -22,7 +22,7 @@ from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fault_tools import cut_proxy
+from fault_tools import cut_proxy, set_threshold
 from live_switch import LiveSwitch, wait_until
 from live_topology import Controller, controllers, live_topology
 
@@ -71,10 +71,7 @@ async def test_a_cut_connection_is_told_and_taken_up_again(
     monkeypatch.setattr(session, "PING_TIMEOUT_S", 0.5)
     with cut_proxy(switch.grpc_port) as proxy:
         async with running_agent(switch.folder, proxy.port) as agent:
-            await agent.topology.handle(
-                {"s1": agent},
-                {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 9, "weight": 1.5},
-            )
+            await set_threshold(agent, switch.folder, 9, 1.5)
             getattr(proxy, how)()
             await until("the loop to notice", lambda: agent.client is None)
             await asyncio.sleep(3.0)  # the cut itself, no readiness
@@ -86,9 +83,7 @@ async def test_a_cut_connection_is_told_and_taken_up_again(
             assert (held.scheme, held.qthresh_packets, held.weight) == (Scheme.QTHRESH, 9, 1.5)
             proxy.heal()
             await until("the loop to serve again", lambda: agent.client is not None)
-            await agent.topology.handle(
-                {"s1": agent}, {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 10}
-            )
+            await set_threshold(agent, switch.folder, 10)
     assert (await policy_of(switch)).qthresh_packets == 10
     # Told once for the whole cut, not with every attempt.
     assert 1 <= len(switch.events("error")) <= 3

@@ -21,7 +21,7 @@ from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fault_tools import Refuses, RefusingSwitch, refusing_switch
+from fault_tools import Refuses, RefusingSwitch, refusing_switch, set_threshold
 from finsy import GRPCStatusCode, P4Schema
 from finsy.proto import p4r
 from live_switch import COMPILED, LiveSwitch, wait_until
@@ -163,9 +163,7 @@ async def test_what_waits_for_its_turn_outlives_the_connection_and_is_not_put_ov
         await until("another connection", lambda: agent.client not in (None, client))
         assert len(agent.status()["refused"]) == 2
         refusing.discard("policy")
-        await agent.topology.handle(
-            {"s1": agent}, {"op": "threshold_set", "switch": "s1", "port": 3, "class": 0, "packets": 12}
-        )
+        await set_threshold(agent, switch.folder, 12)
         refusing.clear()
         await until("both to be settled", lambda: not agent.status()["refused"])
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as reader:

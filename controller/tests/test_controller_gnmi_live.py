@@ -27,7 +27,7 @@ from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import GnmiQueues
 from fairlane_controller.programs.qthresh.policies import read_limits
-from fairlane_controller.state.run_state import read_topology
+from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -540,8 +540,8 @@ def _limit(switch: LiveSwitch) -> int:
 
 
 def _state_port(switch: LiveSwitch) -> dict[str, Any]:
-    state = read_topology(switch.folder)
-    return next(p for p in state["switches"][0]["ports"] if p["port"] == 3)
+    (state,) = read_run_state(switch.folder).switches
+    return next(p for p in state.ports if p.port == 3).model_dump()
 
 
 def test_ports_set_changes_switch_limit_and_state_and_undo_takes_it_back(switch: LiveSwitch) -> None:

@@ -330,7 +330,7 @@ def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> N
         switch.fairlane("undo")
         assert "10.0.9.0/24" not in routes(switch)
     (one, _two) = switch.events("changed")
-    assert "1 update of what the loop does not keep" in one["why"]
+    assert "insert ipv4_lpm dst=10.0.9.0/24 forward(" in one["why"]
 
 
 def test_a_change_of_every_kind_of_entity_and_back(foreign_switch: LiveSwitch) -> None:
