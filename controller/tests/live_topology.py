@@ -146,15 +146,18 @@ def launch(switch: LiveSwitch, path: str) -> None:
         switch.process = subprocess.Popen(command, stdout=log, stderr=log)
 
 
+MAIN = "from fairlane_controller.cli.main import main; main()"
+
+
 class Controller:
     """One `fairlane run` process; killed (-9) when its test ends."""
 
-    def __init__(self, folder: Path, name: str, *arguments: str) -> None:
+    def __init__(self, folder: Path, name: str, *arguments: str, code: str = MAIN, before: Iterable[str] = ()) -> None:
+        """`code` is what Python runs, with the arguments `before` ahead of the command."""
         self.ready_file = folder / f"{name}.ready"
         self.ready_file.unlink(missing_ok=True)
         self.log = folder / f"{name}.log"
-        code = "from fairlane_controller.cli.main import main; main()"
-        command = [sys.executable, "-c", code, "run", "--ready-file", str(self.ready_file), *arguments]
+        command = [sys.executable, "-c", code, *before, "run", "--ready-file", str(self.ready_file), *arguments]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([*command, "--state", str(folder)], stdout=log, stderr=log)
 
