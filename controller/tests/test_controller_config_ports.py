@@ -11,7 +11,7 @@ import pytest
 from fairlane_controller.config.ports import read_infos
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.programs.qthresh.policies import read_limits
+from fairlane_controller.programs.qthresh.policies import read_managed
 from fairlane_controller.state.run_state import read_run_state, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
@@ -49,7 +49,7 @@ def limit(switch: LiveSwitch) -> int:
 
     async def read() -> int:
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
-            return (await read_limits(client))[3].max_packets
+            return (await read_managed(client))[0][3].max_packets
 
     return asyncio.run(read())
 

@@ -19,7 +19,7 @@ from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.law import FlowCount, LawOptions
 from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_managed
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
@@ -116,7 +116,7 @@ async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveS
         assert await put_entries(client, [policy.entry]) == 1
         await client.enable_digest("t_res_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=0.1)
         assert len(client.updates) == 5
-        assert (3, 7) not in await read_policies(client)
+        assert (3, 7) not in (await read_managed(client))[1]
 
 
 async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(switch: LiveSwitch) -> None:
@@ -144,7 +144,7 @@ async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(swit
         control._planned[(3, 0)] = 6.0  # pyright: ignore[reportPrivateUsage]
         await asyncio.wait_for(reading.wait(), 20)
         control._store.put({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, pinned_packets=9)})  # pyright: ignore[reportPrivateUsage]
-        await agent.exclusively(read_policies)
+        await agent.exclusively(read_managed)
         go.set()
         for _ in range(5):
             await asyncio.sleep(0)

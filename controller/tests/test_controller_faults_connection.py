@@ -16,7 +16,7 @@ import pytest
 from fairlane_controller.loop import session
 from fairlane_controller.loop.agent import SessionOptions, SwitchAgent
 from fairlane_controller.loop.session import SwitchSession
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_managed
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
@@ -59,7 +59,7 @@ def waits(agent: SwitchAgent) -> bool:
 
 async def policy_of(switch: LiveSwitch) -> Policy:
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
-        return (await read_policies(client))[(3, 0)]
+        return (await read_managed(client))[1][(3, 0)]
 
 
 @pytest.mark.parametrize("how", ["cut", "silence"])

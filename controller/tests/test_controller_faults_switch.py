@@ -16,7 +16,7 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.qthresh import flow_keeper, new_flows
 from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_policies
+from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_managed
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
@@ -127,13 +127,13 @@ async def test_a_refused_update_stops_no_other_and_is_tried_again_with_growing_p
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as reader:
             assert len(await reader.read_table("ipv4_lpm")) == 2
             assert len(await reader.read_table("port_limit")) == 1
-            assert await read_policies(reader) == {}
+            assert (await read_managed(reader))[1] == {}
             (name,) = agent.status()["refused"]
             assert name == "table policy, egress_port 3, traffic_class 0"
             writes = server.writes
             del refusing["policy"]
             await until("the policy to be accepted", lambda: not agent.status()["refused"])
-            assert (await read_policies(reader))[(3, 0)] == Policy(3, 0, Scheme.QTHRESH, 8)
+            assert (await read_managed(reader))[1][(3, 0)] == Policy(3, 0, Scheme.QTHRESH, 8)
         assert server.writes - writes < 10
         (accepted,) = [event for event in switch.events("accepted") if event["update"] == name]
         assert "the switch has taken table policy" in accepted["why"]
@@ -167,7 +167,7 @@ async def test_what_waits_for_its_turn_outlives_the_connection_and_is_not_put_ov
         refusing.clear()
         await until("both to be settled", lambda: not agent.status()["refused"])
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as reader:
-            assert (await read_policies(reader))[(3, 0)].qthresh_packets == 12
+            assert (await read_managed(reader))[1][(3, 0)].qthresh_packets == 12
             assert len(await reader.read_table("ipv6_lpm")) == 1
 
 

@@ -26,7 +26,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, PortUpdate, QueueInfo
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.queues import GnmiQueues
-from fairlane_controller.programs.qthresh.policies import read_limits
+from fairlane_controller.programs.qthresh.policies import read_managed
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.certificates import make_certificates
@@ -534,7 +534,7 @@ def _limit(switch: LiveSwitch) -> int:
 
     async def read() -> int:
         async with SwitchClient(endpoint(switch)) as client:
-            return (await read_limits(client))[3].max_packets
+            return (await read_managed(client))[0][3].max_packets
 
     return asyncio.run(read())
 

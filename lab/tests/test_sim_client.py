@@ -13,7 +13,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.measure.source import DIGEST_PORT_REPORT
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.lab.sim import key_of
-from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_limits, read_policies
+from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_managed
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_lab.compiled import find_program
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_back_and_right_entries_are_left_alone(world: Si
     async def work(client: SwitchClient) -> tuple[Any, ...]:
         entries = [PortLimit(3, 40).entry, Policy(3, 0, Scheme.QTHRESH, 7, weight=1.5).entry]
         written = [await put_entries(client, entries) for _ in range(2)]
-        return written, (await read_limits(client))[3].max_packets, (await read_policies(client))[3, 0]
+        return written, (await read_managed(client))[0][3].max_packets, (await read_managed(client))[1][3, 0]
 
     written, packets, policy = with_client(world, work)
     assert written == [2, 0]
@@ -76,7 +76,7 @@ def test_a_refused_update_is_named_and_the_good_ones_are_applied(world: SimWorld
     assert with_client(world, work) == {1: GRPCStatusCode.ALREADY_EXISTS}
 
     async def managed(client: SwitchClient) -> set[int]:
-        return set(await read_limits(client))
+        return set((await read_managed(client))[0])
 
     assert with_client(world, managed) == {2, 3}
 

@@ -34,8 +34,7 @@ from fairlane_controller.programs.qthresh.policies import (
     Policy,
     PortLimit,
     policy_json,
-    read_limits,
-    read_policies,
+    read_managed,
 )
 from fairlane_controller.programs.qthresh.setup import set_up_entries
 from fairlane_controller.programs.qthresh.store import LoopStore
@@ -107,12 +106,12 @@ class QthreshControl(SwitchControl):
     async def observe(self, client: SwitchClient) -> None:
         """The policies that the switch would need after a restart."""
         if runs_program("qthresh", client.table_names()):
-            self._policies = await read_policies(client)
+            _, self._policies = await read_managed(client)
 
     async def take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
-        self._limits = await read_limits(client)
-        self._resume_from(await read_policies(client))
+        self._limits, policies = await read_managed(client)
+        self._resume_from(policies)
         ports = sorted(self._limits)
         digests, flows = [DIGEST_T_RES, DIGEST_PORT_REPORT], 0
         if not self.session.dry_run:
@@ -440,8 +439,7 @@ class QthreshControl(SwitchControl):
 
     async def changed(self, client: SwitchClient) -> None:
         """Somebody may have changed limits, policies or settings: decide on from what there is now."""
-        self._limits = await read_limits(client)
-        self._policies = await read_policies(client)
+        self._limits, self._policies = await read_managed(client)
         self._store.remember(self._name, self._policies.values())
         for key in [*self._deciders]:
             if key not in self._policies or not self._policies[key].is_limited:

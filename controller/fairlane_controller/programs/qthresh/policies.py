@@ -189,17 +189,18 @@ def _parts(entry: P4TableEntry) -> tuple[dict[str, Any], dict[str, Any]]:
     return dict(entry.match or {}), dict(action.args) if isinstance(action, P4TableAction) else {}
 
 
-async def read_limits(client: SwitchClient) -> dict[int, PortLimit]:
-    """The managed ports of a switch; WRONG_PROGRAM when it runs another program than qthresh."""
+async def read_managed(client: SwitchClient) -> tuple[dict[int, PortLimit], dict[tuple[int, int], Policy]]:
+    """The managed ports of a switch, and its policies by (egress port, class), in one read; WRONG_PROGRAM when it runs another program."""
     check_program("qthresh", client.table_names())
-    limits = [PortLimit.from_entry(e) for e in await client.read_table(program.TABLE_PORT_LIMIT)]
-    return {limit.port: limit for limit in limits}
-
-
-async def read_policies(client: SwitchClient) -> dict[tuple[int, int], Policy]:
-    """The policies that a switch holds, by (egress port, class)."""
-    policies = [Policy.from_entry(e) for e in await client.read_table(program.TABLE_POLICY)]
-    return {policy.key: policy for policy in policies if policy is not None}
+    limits: dict[int, PortLimit] = {}
+    policies: dict[tuple[int, int], Policy] = {}
+    for entry in await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY)):
+        if entry.table_id == program.TABLE_PORT_LIMIT:
+            limit = PortLimit.from_entry(entry)
+            limits[limit.port] = limit
+        elif (policy := Policy.from_entry(entry)) is not None:
+            policies[policy.key] = policy
+    return limits, policies
 
 
 def need_limit(limits: Mapping[int, PortLimit], port: int, where: object) -> PortLimit:
