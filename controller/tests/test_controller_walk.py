@@ -101,5 +101,5 @@ def test_the_way_of_a_threshold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(of_command) + len(of_loop) <= MAX_FUNCTIONS, shown
     text = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     found = re.search(r"```text\n(command .*?)\n```", text, re.DOTALL)
-    assert found is not None
+    assert found is not None, f"docs/architecture.md must have:\n{shown}"
     assert found[1] == shown, f"docs/architecture.md must have:\n{shown}"
