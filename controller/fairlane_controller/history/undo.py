@@ -98,6 +98,7 @@ def record_elsewhere(folder: Path, what: str) -> None:
 
     async def work() -> None:
         async with change_lock(folder) as lock:
+            await settle(lock)
             note = f"`fairlane undo` takes no change of {what} back: set it again"
             await Intent(typed(), lock, note=note, kind="elsewhere").keep()
 
