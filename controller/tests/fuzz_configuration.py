@@ -14,8 +14,7 @@ from fairlane_controller.documents import parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.check import check_config
 from fairlane_controller.programs.gfr.config import read_config
-from fairlane_controller.programs.gfr.deploy import make_plan
-from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.plan import GfrState, make_plan
 from fairlane_controller.state.run_state import RunState
 from fuzz_run_state import STATE
 from fuzz_tools import BYTES, changed, explore_file, readable, texts, toml

@@ -17,7 +17,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_REQUESTS
+from fairlane_controller.programs.qthresh.topology import REQUESTS as QTHRESH_REQUESTS
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from finsy import P4Schema

@@ -6,14 +6,20 @@ It knows the real program's P4Info and forwards nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import grpc
 import pytest
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import change_set
+from fairlane_controller.programs.gfr.plan import Plan
+from fairlane_controller.switch.changeset import apply
 from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.entities import EntityChange
 from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4Schema, P4TableEntry, Switch
 from finsy.p4entity import decode_entity, encode_entities, encode_updates
 from finsy.proto import p4r, rpc_status
@@ -155,3 +161,12 @@ def clients_of(*switches: MemorySwitch) -> Callable[[str], SwitchClient]:
     """Makes a writing client of a switch's name."""
     named = {switch.name: switch for switch in switches}
     return lambda name: MemoryClient(Endpoint(name, "memory"), at=named[name], write=True)
+
+
+async def deploy(plan: Plan, client_of: Callable[[str], SwitchClient]) -> Mapping[str, Sequence[EntityChange]]:
+    """The plan into all its switches, or into none; the changes by switch."""
+    async with AsyncExitStack() as stack:
+        clients = {name: await stack.enter_async_context(client_of(name)) for name in plan.switches}
+        change = await change_set(load_program("gfr"), plan, clients)
+        await apply(change, clients)
+    return change.entries

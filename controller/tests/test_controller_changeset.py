@@ -14,8 +14,7 @@ import pytest
 from counting_proxy import CountingProxy, counting
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.deploy import make_plan
-from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.plan import GfrState, make_plan
 from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes, put_entries

@@ -12,8 +12,7 @@ import gfr_configs as configs
 import pytest
 from fairlane_controller.cli import complete
 from fairlane_controller.cli.main import main
-from fairlane_controller.programs.gfr.deploy import make_plan
-from fairlane_controller.programs.gfr.store import GfrState, GfrStore
+from fairlane_controller.programs.gfr.plan import GfrState, GfrStore, make_plan
 from fairlane_controller.state.events import EventLog
 from live_switch import COMPILED
 from state_tools import put_text

@@ -17,9 +17,9 @@ from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.law import FlowCount, LawOptions
-from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_managed
+from fairlane_controller.programs.qthresh.store import Mode, PolicyState
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state

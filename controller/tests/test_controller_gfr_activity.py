@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gfr_configs as configs
@@ -12,13 +13,12 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
 from fairlane_controller.programs.gfr.control import ActivityTracker, GfrControl
-from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
-from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.plan import GfrState, Plan, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
-from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
+from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of, deploy
 
 LINE_BPS = 51_840_000
 
@@ -156,7 +156,7 @@ async def test_a_new_configuration_while_it_runs() -> None:
         data = configs.data()
         data["vcs"] = [data["vcs"][0], {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}]
         new = make_plan(parse_config(data, "x"), plan.state, 5.0, None, "x")
-        await deploy(new, clients_of(switch), active=agent.active_places())
+        await deploy(replace(new, active=agent.active_places()), clients_of(switch))
         assert n_of(switch) == 1
         agent.topology.plan = new
         agent.use_plan()

@@ -14,14 +14,13 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.allocation import GRACE_S, Allocation, allocate
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
-from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
-from fairlane_controller.programs.gfr.store import GfrState, GfrStore
+from fairlane_controller.programs.gfr.plan import GfrState, GfrStore, Plan, make_plan
 from fairlane_controller.state.locks import change_lock
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
-from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
+from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of, deploy
 from hypothesis import given
 from hypothesis import strategies as st
 from state_tools import put_text

@@ -9,9 +9,9 @@ import gfr_configs as configs
 import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.programs.gfr.changes import apply_edit, locate_problem, source_of
 from fairlane_controller.programs.gfr.check import check_config
 from fairlane_controller.programs.gfr.config import GfrConfig
-from fairlane_controller.programs.gfr.edit import apply_edit, locate_problem, source_of
 
 GOLD: dict[str, Any] = {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}
 

@@ -12,13 +12,12 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
 from fairlane_controller.programs.gfr.control import GfrControl
-from fairlane_controller.programs.gfr.deploy import deploy, make_plan
 from fairlane_controller.programs.gfr.line import LineMeter, LineReport, scale_to_capacity
-from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.plan import GfrState, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction
-from gfr_memory import MemorySwitch, clients_of
+from gfr_memory import MemorySwitch, clients_of, deploy
 
 LINE_BPS = 51_840_000
 FRAME_BYTES, FRAME_CELLS = 1014, 21

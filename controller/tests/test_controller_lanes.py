@@ -19,8 +19,8 @@ from fairlane_controller.programs.qthresh.policies import (
     lanes_of,
 )
 from fairlane_controller.programs.qthresh.program import Qthresh
-from fairlane_controller.programs.qthresh.setup import set_up_entries
 from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.wanted import set_up_entries
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 
 DRR = PortState(port=3, queue_packets=100, queues=4096, scheduler="drr", rate_bps=1e6)

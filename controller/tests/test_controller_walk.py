@@ -23,6 +23,7 @@ CLIENT, BOUNDED = "switch/client.py", "switch/bounded.py"
 """finsy behind time limits: one line a call that others make, and what we override of finsy."""
 RECORD = """
 import sys, asyncio
+sys.path[:0] = {paths!r}
 from test_controller_walk import step_of
 
 def record(frame, event, argument):
@@ -36,7 +37,6 @@ def record(frame, event, argument):
             with open({path!r}, "a") as file:
                 print(step, file=file)
 
-sys.path[:0] = {paths!r}
 sys.setprofile(record)
 """
 

@@ -14,14 +14,12 @@ import pytest
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.program.setup import set_up_program
+from fairlane_controller.program.setup import apply_plan, set_up_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
-from fairlane_controller.programs.gfr.deploy import Plan, apply_plan, make_plan
-from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.plan import GfrState, Plan, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.programs.gfr.view import read_rows
-from fairlane_controller.programs.gfr.wanted import FilePlan
 from fairlane_lab.compiled import find_program
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
@@ -85,7 +83,7 @@ async def set_up(world: SimWorld, plan: Plan) -> None:
     """Program, routes and plan."""
     for state in world.run_state.switches:
         async with world.client(world.endpoint(state.name), write=True) as client:
-            await set_up_program(client, load_program("gfr"), FilePlan(plan, plan.state.config), state)
+            await set_up_program(client, load_program("gfr"), plan, state)
 
 
 STEADY = (cbr("a", "h1", 1_200_000), cbr("b", "h2", 600_000))
@@ -177,7 +175,7 @@ def test_schemes_are_switched_under_load_without_a_frame_lost(port: dict[str, An
             waiting.append((await seen(world, plan))["waiting_cells"])
             plan = plan_of(plan.state, at_s, scheme=scheme, queues=kinds[number // 3 % len(kinds)])
             async with world.client(world.endpoint("s1"), write=True) as client:
-                await apply_plan(client, plan)
+                await apply_plan(client, load_program("gfr"), plan)
             assert (await seen(world, plan))["scheme"] == scheme
         return await seen(world, plan)
 
@@ -204,7 +202,7 @@ def test_a_deleted_vc_leaves_no_cell_behind(steady: SimWorld) -> None:
         assert not await accepted_without_vc(steady)
         alone = plan_of(plan.state, 2.0, vcs=(1,))
         async with steady.client(steady.endpoint("s1"), write=True) as client:
-            await apply_plan(client, alone)
+            await apply_plan(client, load_program("gfr"), alone)
             await until(6.0)
             after = await seen(steady, alone)
             cells = await client.read_registers(program.REGISTER_VC_CELLS, (0, 1, program.NO_VC_SLOT + PORT))
@@ -262,7 +260,7 @@ def test_a_thousand_vcs_are_applied_and_left_alone() -> None:
     async def main() -> tuple[int, int]:
         await set_up(world, plan)
         async with world.client(world.endpoint("s1"), write=True) as client:
-            again = await apply_plan(client, plan)
+            again = (await apply_plan(client, load_program("gfr"), plan)).written
             return len(await client.read_table(program.TABLE_VC_SHARE)), again
 
     try:

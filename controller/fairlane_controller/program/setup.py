@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,9 @@ from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Column, Reading, Row
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.changeset import Applied, apply_entries
+from fairlane_controller.switch.changeset import Applied, ChangeSet, apply_entries
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import missing, read_entries
+from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_entries
 from fairlane_controller.switch.entities import EntityChange
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
@@ -27,6 +27,19 @@ async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: 
     current = await read_entries(client, program.tables)
     wanted = plan.wanted(client.endpoint.name, current)
     return await apply_entries(client, program.tables, wanted.entries, wanted.resets, current, first)
+
+
+async def change_set(program: Program, plan: Plan, clients: Mapping[str, SwitchClient]) -> ChangeSet:
+    """What differs from a plan on switches, and what begins anew there. Raises WRONG_PROGRAM."""
+    found: dict[str, list[EntityChange]] = {}
+    resets: dict[str, Sequence[Any]] = {}
+    for name, client in clients.items():
+        check_program(program, client.table_names())
+        current = await read_entries(client, program.tables)
+        wanted = plan.wanted(name, current)
+        found[name] = difference(current, entries_by_key(client, wanted.entries), program.tables)
+        resets[name] = wanted.resets if found[name] else ()
+    return ChangeSet(found, resets)
 
 
 async def set_up_program(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> SetupResult:

@@ -44,6 +44,8 @@ class Intent:
     before: dict[str, Any] = field(default_factory=lambda: dict[str, Any]())
     "Documents that it has replaced, as they were."
     _recorded: Plain | None = None
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    "Several switches are written at once."
 
     async def announce(
         self,
@@ -60,15 +62,16 @@ class Intent:
         """
         if self.lock is None:
             return
-        documents = documents or {}
-        with Store(self.lock.folder) as store:
-            now = {name: store.get(name) for name in documents}
-            new = {name: value for name, value in documents.items() if value != now[name]}
-            self.before = {**{name: now[name] for name in new}, **self.before}
-            put = {name: (back or now).get(name, now[name]) for name in new}
-            self.undo[:0] = [*undo, *([{"op": "put", "documents": put}] if put else [])]
-            if self.undo:
-                await asyncio.to_thread(self._write, store, new)
+        documents, back = documents or {}, back or {}
+        async with self._writing:
+            with Store(self.lock.folder) as store:
+                now = {name: store.get(name) for name in documents}
+                new = {name: value for name, value in documents.items() if value != now[name]}
+                self.before = {**{name: now[name] for name in new}, **self.before}
+                put = {name: back.get(name, now[name]) for name in new}
+                self.undo[:0] = [*undo, *([{"op": "put", "documents": put}] if put else [])]
+                if self.undo:
+                    await asyncio.to_thread(self._write, store, new)
 
     def _write(self, store: Store, documents: Mapping[str, Any]) -> None:
         assert self.lock is not None

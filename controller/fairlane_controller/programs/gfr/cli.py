@@ -14,10 +14,10 @@ from fairlane_controller.cli.options import DryRunOption, JsonOption, OnlyPortAr
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.live.pictures import need_program, take_two
+from fairlane_controller.programs.gfr.changes import gfr_topology, make
 from fairlane_controller.programs.gfr.cli_vc import vc_app
-from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateAt, RateForm, read_config
-from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.plan import GfrStore
 from fairlane_controller.units import counted, format_rate, parse_count
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")

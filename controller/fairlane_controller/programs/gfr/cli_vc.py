@@ -12,11 +12,11 @@ from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.gfr.cli_writes import gfr_topology, make
+from fairlane_controller.programs.gfr.changes import gfr_topology, make
 from fairlane_controller.programs.gfr.config import VcConfig, VcMatch
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.paths import vcs_of
-from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.plan import GfrStore
 from fairlane_controller.units import format_rate
 
 vc_app = App(help="VCs: add, change, remove, list. A refused change leaves every switch as it was.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +22,10 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import OccupancyKeeper
 from fairlane_controller.measure.prober import listen_probes, send_probes
 from fairlane_controller.program.control import Session, SwitchControl, enable_digest
-from fairlane_controller.program.registry import runs_program
+from fairlane_controller.program.registry import load_program, runs_program
+from fairlane_controller.program.setup import apply_plan
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import PortConfig
-from fairlane_controller.programs.gfr.deploy import Plan, apply_plan
 from fairlane_controller.programs.gfr.entries import port_entries, port_shares
 from fairlane_controller.programs.gfr.line import (
     DIFFERS,
@@ -37,6 +37,7 @@ from fairlane_controller.programs.gfr.line import (
     scale_to_capacity,
 )
 from fairlane_controller.programs.gfr.paths import Place, vcs_of
+from fairlane_controller.programs.gfr.plan import Plan
 from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, sort_entries
@@ -134,7 +135,8 @@ class GfrControl(SwitchControl):
     async def take_over(self, client: SwitchClient) -> None:
         """Write what differs from the plan."""
         async with self.session.writes:
-            applied = await apply_plan(client, self.plan, self.active_places())
+            plan = replace(self.plan, active=self.active_places())
+            applied = (await apply_plan(client, load_program(program.PROGRAM), plan)).written
         ports = [p.port for p in self._ports()]
         self.session.event(
             "gfr_took_over",

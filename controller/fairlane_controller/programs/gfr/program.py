@@ -14,7 +14,6 @@ from fairlane import (
     Entries,
     ErrorCode,
     FairlaneError,
-    Plan,
     Program,
     Reading,
     Reason,
@@ -26,9 +25,7 @@ from fairlane import (
 from fairlane_controller.programs.gfr import names, view
 from fairlane_controller.programs.gfr.check import problems_of
 from fairlane_controller.programs.gfr.config import GfrLoop, GfrPort, GfrSections, config_of
-from fairlane_controller.programs.gfr.deploy import make_plan, plan_in_force
-from fairlane_controller.programs.gfr.store import GfrStore
-from fairlane_controller.programs.gfr.wanted import FilePlan
+from fairlane_controller.programs.gfr.plan import GfrStore, Plan, make_plan, plan_in_force
 
 
 class Gfr(Program):
@@ -99,14 +96,12 @@ class Gfr(Program):
         state = GfrStore(run.folder if run is not None else None).state
         part = config_of(config, state.config)
         if part is None and run is not None:
-            return FilePlan(plan_in_force(state, run), state.config)
-        return FilePlan(make_plan(part or state.config, state, time.time(), run, "the configuration"), state.config)
+            return plan_in_force(state, run)
+        return make_plan(part or state.config, state, time.time(), run, "the configuration")
 
     def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> Plan:
         """With the VCs that are active, and what the lines carry, as a running loop has them."""
-        plan = self.plan(config, run)
-        assert isinstance(plan, FilePlan)
-        return plan.with_loop(status)
+        return self.plan(config, run).with_loop(status)
 
     def initial_config(self, run: RunState) -> Config:
         """What is remembered."""
@@ -116,7 +111,7 @@ class Gfr(Program):
         """What is remembered."""
         if scheme is not None:
             raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
-        return super().initial_plan(run)
+        return self.plan(self.initial_config(run), run)
 
     def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
         """What is remembered."""

@@ -10,8 +10,7 @@ from typing import Any, cast
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.programs.gfr.control import ActivityOptions, GfrControl
-from fairlane_controller.programs.gfr.deploy import Plan, plan_in_force
-from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.plan import GfrStore, Plan, plan_in_force
 from fairlane_controller.state.run_state import RunState
 
 

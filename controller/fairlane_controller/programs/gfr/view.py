@@ -10,7 +10,7 @@ from typing import Any
 from fairlane import Column, Kind, P4TableAction, P4TableEntry, Reading, Row
 
 from fairlane_controller.programs.gfr import names
-from fairlane_controller.programs.gfr.store import GFR_DOCUMENT, GfrState, GfrStore
+from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, GfrState, GfrStore
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED
 

@@ -26,8 +26,8 @@ from fairlane_controller.cli.types import PortRef, split_port
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_program, take_two
+from fairlane_controller.programs.qthresh.changes import change_all, dry_all
 from fairlane_controller.programs.qthresh.cli_plan import plan_command
-from fairlane_controller.programs.qthresh.cli_writes import change_all, dry_all
 from fairlane_controller.programs.qthresh.model import DEFAULT_K
 from fairlane_controller.programs.qthresh.policies import Scheme
 from fairlane_controller.state.ask import ask

@@ -27,7 +27,6 @@ from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.hash_key import give_hash_key
 from fairlane_controller.programs.qthresh.law import FlowCount, LaneLength, Law, Port
-from fairlane_controller.programs.qthresh.loop_state import Mode
 from fairlane_controller.programs.qthresh.model import transmission_time_s
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import (
@@ -36,8 +35,8 @@ from fairlane_controller.programs.qthresh.policies import (
     policy_json,
     read_managed,
 )
-from fairlane_controller.programs.qthresh.setup import set_up_entries
-from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.store import LoopStore, Mode
+from fairlane_controller.programs.qthresh.wanted import set_up_entries
 from fairlane_controller.switch.client import DIGEST_LIST_S, SwitchClient
 
 if TYPE_CHECKING:

@@ -23,12 +23,17 @@ from fairlane import (
 from fairlane_controller.errors import unknown_name
 from fairlane_controller.programs.qthresh import names, view
 from fairlane_controller.programs.qthresh.check import problems_of
-from fairlane_controller.programs.qthresh.in_force import limit_settings, read_config
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, fitted
 from fairlane_controller.programs.qthresh.settings import QthreshLoop, QthreshPort, QthreshSections
-from fairlane_controller.programs.qthresh.setup import SetupPlan
 from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.wanted import TABLE_CLASS, QthreshPlan, limit_of_port
+from fairlane_controller.programs.qthresh.wanted import (
+    TABLE_CLASS,
+    QthreshPlan,
+    SetupPlan,
+    limit_of_port,
+    limit_settings,
+    read_config,
+)
 from fairlane_controller.switch.shared import UNLIMITED
 
 

@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 
 from fairlane_controller.program.quantities import Dscp, Duration, Packets, Size
 from fairlane_controller.program.settings import Section, Settings
-from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
 from fairlane_controller.programs.qthresh.names import CLASSES
 from fairlane_controller.programs.qthresh.policies import Scheme
+from fairlane_controller.programs.qthresh.store import Mode, PolicyState
 from fairlane_controller.switch.shared import PortNumber, SwitchName
 
 PolicyKey = tuple[str, int, int]

@@ -5,19 +5,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from fairlane_controller.errors import find_by_name
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.program.requests import Plain, Request, SwitchRequest
 from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.requests import REQUESTS
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState
+
+MAX_RULES = 1_000
+
+
+class _Explain(SwitchRequest):
+    """Why each flow of a port has what it has."""
+
+    port: int
+
+
+class _FlowWeights(Request):
+    rules: Annotated[list[Plain], Field(max_length=MAX_RULES)]
+
+
+REQUESTS: dict[str, type[Request]] = {"explain": _Explain, "flow_weights": _FlowWeights}
 
 
 class QthreshTopology(TopologyControl):

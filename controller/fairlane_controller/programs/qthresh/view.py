@@ -13,9 +13,9 @@ from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, R
 from fairlane_controller.programs.qthresh import names
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.flows import PROTOCOLS, FlowKey
-from fairlane_controller.programs.qthresh.loop_state import POLICIES, LoopState, loop_state_of
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, why_no_lanes
 from fairlane_controller.programs.qthresh.routes import Routes
+from fairlane_controller.programs.qthresh.store import POLICIES, LoopState, loop_state_of
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
 

@@ -1,25 +1,108 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries that a configuration means for one switch: limits, classes and policies of qthresh. Pure."""
+"""What a configuration means for one switch, and the other way round: limits, policies and classes as entries, a set-up, what is in force as a file says it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Config, Place, Plan, Remembered, Wanted
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import bounded_capacity
-from fairlane_controller.programs.qthresh.loop_state import POLICIES, Mode, PolicyState, policy_key
 from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
-from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, fitted
-from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort
-from fairlane_controller.programs.qthresh.setup import policy_for
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.state.run_state import PortState, RunState
+from fairlane_controller.programs.qthresh.names import TABLE_POLICY, TABLE_PORT_LIMIT
+from fairlane_controller.programs.qthresh.policies import (
+    NO_LANES,
+    START_QTHRESH_PACKETS,
+    Policy,
+    PortLimit,
+    Scheme,
+    fitted,
+)
+from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort, QthreshSections
+from fairlane_controller.programs.qthresh.store import POLICIES, LoopStore, Mode, PolicyState, policy_key
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.shared import UNLIMITED
+from fairlane_controller.switch.updates import match_of
+
+
+def limit_of(state: SwitchState, port: PortState, ecn: bool = False) -> PortLimit:
+    """The limit of a managed port; BAD_FILE when the run state does not say what its queue holds."""
+    if port.queue_packets < 1:
+        raise FairlaneError(
+            ErrorCode.BAD_FILE,
+            f"the run state gives port {port.port} of switch {state.name} no queue_packets: "
+            "a managed port must refuse before its queue overflows",
+        )
+    return PortLimit(port.port, port.queue_packets, port.queue_bytes or UNLIMITED, ecn=ecn)
+
+
+def policy_for(
+    scheme: Scheme,
+    port: int,
+    traffic_class: int,
+    held: Policy | None,
+    *,
+    weight: float = 1.0,
+    packets: int = START_QTHRESH_PACKETS,
+) -> Policy:
+    """The policy after a change of scheme, without lanes (`fitted`): a threshold and weight in force stay, else `packets` and `weight` hold."""
+    if scheme is Scheme.DROP_TAIL:
+        return Policy(port, traffic_class, scheme)
+    if held is not None and held.qthresh_packets is not None:
+        spacing_us = held.spacing_us if scheme is Scheme.LANES else 0
+        return replace(held, scheme=scheme, lanes=NO_LANES, spacing_us=spacing_us)
+    return Policy(port, traffic_class, scheme, packets, weight)
+
+
+def set_up_entries(
+    run: RunState,
+    state: SwitchState,
+    current: Mapping[tuple[int, int], Policy],
+    scheme: Scheme | None = None,
+    classes: Sequence[int] = (0,),
+    policies: Iterable[Policy] = (),
+) -> list[P4TableEntry]:
+    """Limits and policies of the managed ports of a switch that has the policies `current`. Raises BAD_FILE.
+
+    Without `scheme` the policies that the switch holds stay, and where there is none the program's own default
+    (drop-tail) holds; `policies` are what the switch should hold wherever it holds something else.
+    """
+    ports = run.managed_ports(state)
+    entries = [limit_of(state, port).entry for port in ports]
+    known = {policy.key: policy for policy in policies}
+    entries += [fitted(policy, state.port(policy.port)).entry for policy in known.values()]
+    for port in ports:
+        for traffic_class in classes:
+            if (port.port, traffic_class) in known:
+                continue
+            before = current.get((port.port, traffic_class))
+            if scheme is not None:
+                entries.append(fitted(policy_for(scheme, port.port, traffic_class, before), port).entry)
+            elif before is None:
+                entries.append(Policy(port.port, traffic_class, Scheme.DROP_TAIL).entry)
+    return entries
+
+
+@dataclass(frozen=True)
+class SetupPlan(Plan):
+    """What a topology is set up with; policies that are there stay."""
+
+    run: RunState
+    scheme: Scheme | None = None
+
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """The limits and policies of the managed ports, and all current entries."""
+        found = [Policy.from_entry(one) for one in current.values() if one.table_id == TABLE_POLICY]
+        policies = {one.key: one for one in found if one is not None}
+        entries = set_up_entries(self.run, self.run.switch(switch), policies, self.scheme)
+        return Wanted([*entries, *current.values()])
+
 
 TABLE_CLASS = "flow_class"
 ACTION_SET_CLASS = "set_class"
@@ -186,3 +269,70 @@ class QthreshPlan(Plan):
                 name = POLICIES + policy_key(switch, one.port, one.traffic_class)
                 found.append(Remembered(name, place, value, *words))
         return found
+
+
+Plain = dict[str, Any]
+_WIDTHS = {"ingress_port": 0x1FF, "dscp": 0x3F, "pcp": 0x7}
+
+
+def read_config(current: Mapping[str, Entries], run: RunState) -> Config:
+    """Ports, policies and classes of all switches."""
+    store, ports = LoopStore(run.folder), dict[Place, Any]()
+    policies, classes, notes = list[Plain](), list[Plain](), list[str]()
+    for switch, found in current.items():
+        entries = [entry for entry in found.values() if not entry.is_const]
+        limits = [entry for entry in entries if entry.table_id == TABLE_PORT_LIMIT]
+        ports |= {(switch, int(entry["egress_port"])): limit_settings(entry) for entry in limits}
+        held = [Policy.from_entry(entry) for entry in entries if entry.table_id == TABLE_POLICY]
+        for policy in sorted((one for one in held if one is not None), key=lambda one: one.key):
+            policies.append(_policy(switch, policy, store.policy(switch, *policy.key)))
+        rules = [entry for entry in entries if entry.table_id == TABLE_CLASS]
+        for entry in sorted(rules, key=lambda one: (-one.priority, str(one.match))):
+            rule = _class(switch, entry)
+            if rule is None:
+                words = " ".join(f"{name}={value}" for name, value in match_of(entry))
+                notes.append(f"{switch}: {TABLE_CLASS} {words} is no rule of a file and is left out")
+            else:
+                classes.append(rule)
+    sections = QthreshSections.model_validate({"classes": classes, "policies": policies})
+    return Config(ports, sections, notes=tuple(notes))
+
+
+def limit_settings(entry: P4TableEntry) -> QthreshPort:
+    """The settings of a managed port, also those that a file may not have."""
+    limit = PortLimit.from_entry(entry)
+    size: Plain = {} if limit.max_bytes == UNLIMITED else {"limit_bytes": limit.max_bytes}
+    held = {"limit_packets": limit.max_packets, "report_period": limit.report_period_us / 1e6, "ecn": limit.ecn}
+    return QthreshPort.model_construct(managed=True, **held, **size)
+
+
+def _policy(switch: str, held: Policy, settings: PolicyState) -> Plain:
+    data: Plain = {"switch": switch, "port": held.port, "class": held.traffic_class, "scheme": held.scheme.value}
+    if held.scheme is Scheme.DROP_TAIL:
+        return data
+    data |= {"mode": settings.mode.value, "weight": held.weight, "k": settings.k, "self_tuning": settings.self_tuning}
+    if settings.mode is Mode.MANUAL:
+        data["threshold"] = held.qthresh_packets
+    for name in ("min_packets", "max_packets"):
+        value = getattr(settings, name)
+        if value is not None:
+            data[name] = value
+    return data
+
+
+def _class(switch: str, entry: P4TableEntry) -> Plain | None:
+    """A rule of the file; None for an entry with another mask or priority, which others have written."""
+    if not isinstance(entry.action, P4TableAction):
+        return None
+    data: Plain = {"class": int(entry.action.args["traffic_class"]), "switch": switch}
+    match = dict(match_of(entry))
+    rank = 0
+    for place, (name, mask) in enumerate(_WIDTHS.items()):
+        found: Any = match.get(name)
+        if found is None:
+            continue
+        if int(found[1]) != mask:
+            return None
+        data[name] = int(found[0])
+        rank += 4 >> place
+    return data if rank == entry.priority and rank else None

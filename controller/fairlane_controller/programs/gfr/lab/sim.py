@@ -16,17 +16,17 @@ from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import apply_plan
 from fairlane_controller.programs.gfr.control import ActivityOptions
-from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
 from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
-from fairlane_controller.programs.gfr.store import GfrState
+from fairlane_controller.programs.gfr.plan import GfrState, Plan, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.changeset import put_entries
-from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.setup import route_entries
 
 SAMPLE_S = 0.1
@@ -50,7 +50,9 @@ class GfrInSim(SimPart):
         config = gfr_config(scenario, world.config.topology)
         now_s = asyncio.get_running_loop().time()
         self._plan = make_plan(config, GfrState(), now_s, world.run_state, scenario.point)
-        await deploy(self._plan, self._writer)
+        for name in self._plan.switches:
+            async with world.client(world.endpoint(name), write=True) as client:
+                await apply_plan(client, load_program("gfr"), self._plan)
 
     def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """The sampling, and the controller's agents, which keep N and w_i current."""
@@ -62,9 +64,6 @@ class GfrInSim(SimPart):
             endpoint = self.world.endpoint(switch)
             self.agents.append(SwitchAgent(endpoint, topology, log, client_factory=self.world.client))
         return [self._sample_forever(), *(agent.run() for agent in self.agents)]
-
-    def _writer(self, switch: str) -> SwitchClient:
-        return self.world.client(self.world.endpoint(switch), write=True)
 
     async def snapshot(self) -> dict[str, dict[str, int]]:
         """Frames that each VC has lost so far, by verdict."""

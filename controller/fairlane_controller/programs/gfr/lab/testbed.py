@@ -24,7 +24,7 @@ from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
 from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
-from fairlane_controller.programs.gfr.store import GfrStore
+from fairlane_controller.programs.gfr.plan import GfrStore
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import COUNTER_ADMITTED
 

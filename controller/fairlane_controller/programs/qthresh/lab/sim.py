@@ -22,13 +22,11 @@ from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
-from fairlane_controller.programs.qthresh.loop_state import Mode, PolicyState
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
-from fairlane_controller.programs.qthresh.setup import SetupPlan, limit_of
-from fairlane_controller.programs.qthresh.store import LoopStore
+from fairlane_controller.programs.qthresh.store import LoopStore, Mode, PolicyState
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
-from fairlane_controller.programs.qthresh.wanted import class_entries
+from fairlane_controller.programs.qthresh.wanted import SetupPlan, class_entries, limit_of
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.changeset import put_entries
 

@@ -30,8 +30,7 @@ from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.settings import ClassConfig
-from fairlane_controller.programs.qthresh.setup import limit_of
-from fairlane_controller.programs.qthresh.wanted import class_entries
+from fairlane_controller.programs.qthresh.wanted import class_entries, limit_of
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import SwitchClient
