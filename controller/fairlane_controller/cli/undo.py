@@ -12,7 +12,6 @@ from finsy import P4Schema
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history import read_history, redo_last, undo_last
 from fairlane_controller.history.journal import Record
@@ -109,7 +108,7 @@ def _sentences(request: dict[str, Any], run: RunState) -> list[str]:
                 said.append(f"{switch}: the settings of {place} become: {_values(settings)}")
             return said
         case "port_put":
-            return [f"{switch}:{request['port']} is set to: {describe(PortChange.from_values(request['change']))}"]
+            return [f"{switch}:{request['port']} is set to: {PortChange.from_values(request['change']).describe()}"]
         case "loop_put":
             return [f"the loop's options become: {_values(request['loop'])}"]
         case "config_note":

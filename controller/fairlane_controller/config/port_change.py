@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
 from fairlane_controller.history.ops import Context, Request, register
@@ -105,9 +104,9 @@ def _tell(folder: Path, switch: str, port: int, change: PortChange, inverse: Por
     if before == change.values_by_name:
         return
     by, command = _user(), typed()
-    was = f" (was {describe(inverse)})" if before else ""
+    was = f" (was {inverse.describe()})" if before else ""
     values = {"by": by, "command": command, "before": before, "after": change.values_by_name}
-    why = f"{by} set {describe(change)}{was} by `{command}`"
+    why = f"{by} set {change.describe()}{was} by `{command}`"
     write_event(folder, "changed", switch=switch, port=port, **values, why=why)
 
 
@@ -147,7 +146,7 @@ async def _put_back(ports: PortsClient, where: str, port: int, inverse: PortChan
         if inverse.values_by_name:
             await ports.set_port(port, inverse)
     except FairlaneError as ex:
-        had = describe(inverse) or "nothing that can be taken back"
+        had = inverse.describe() or "nothing that can be taken back"
         return f"{where} keeps the new values, for the old ones ({had}) cannot be put back: {ex.message}"
     return f"{where} has its old values again"
 

@@ -9,26 +9,14 @@ from typing import Any
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import PortInfo
+from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.setup import endpoint_of
 
 Plain = dict[str, Any]
 
-NAMES = {
-    "rate": "rate_bps",
-    "queue_packets": "queue_packets",
-    "queue_bytes": "queue_bytes",
-    "queue_cells": "queue_cells",
-    "port_packets": "port_packets",
-    "port_bytes": "port_bytes",
-    "port_cells": "port_cells",
-    "scheduler": "scheduler",
-    "link_layer": "link_layer",
-    "queue_count": "queues",
-    "enabled": "enabled",
-}
-"""Keys of a port in the file that are such settings, and their names in `gnmi.PortChange`."""
+NAMES = {option.key or name: name for name, option in PortChange.options.items()}
+"""Keys of a port in the file that are such settings, and their names in `PortChange`."""
 
 
 async def read_infos(run: RunState, switch: str) -> dict[int, PortInfo]:
