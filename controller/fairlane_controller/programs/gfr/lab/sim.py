@@ -15,7 +15,6 @@ from fairlane_lab.scenario import connections_of
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr.control import ActivityOptions
 from fairlane_controller.programs.gfr.deploy import Plan, deploy, make_plan
 from fairlane_controller.programs.gfr.lab.config import gfr_config
@@ -57,11 +56,8 @@ class GfrInSim(SimPart):
         assert self._plan is not None
         options = ActivityOptions(measure=self.world.config.scenario.control.probes, keeps_counts=False)
         topology = GfrTopology(options=options, plan=self._plan)
-        for switch in self.world.managed_switches():
-            self.world.loop.stop_on_messages = options.measure
-            endpoint = self.world.endpoint(switch)
-            self.agents.append(SwitchAgent(endpoint, topology, log, client_factory=self.world.client))
-        return [self._sample_forever(), *(agent.run() for agent in self.agents)]
+        self.world.loop.stop_on_messages = options.measure
+        return [self._sample_forever(), *self.run_agents(topology, log)]
 
     def _writer(self, switch: str) -> SwitchClient:
         return self.world.client(self.world.endpoint(switch), write=True)

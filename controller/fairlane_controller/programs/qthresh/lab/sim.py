@@ -16,7 +16,6 @@ from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
@@ -100,9 +99,7 @@ class QthreshInSim(SimPart):
         classes = classes_of(control)
         store.put({(*port, traffic_class): settings for port in world.config.managed for traffic_class in classes})
         topology = QthreshTopology(options=options, store=store)
-        for switch in world.managed_switches():
-            self.agents.append(SwitchAgent(world.endpoint(switch), topology, log, client_factory=world.client))
-        return [*(agent.run() for agent in self.agents), self._look_forever()]
+        return [*self.run_agents(topology, log), self._look_forever()]
 
     async def _look_forever(self) -> None:
         loop = asyncio.get_running_loop()
