@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.probe import FRAME_BYTES, PLACES, Probe
 
@@ -46,15 +47,6 @@ class ProbeOptions:
     "a machine that stands still makes several late, each by another time, and they come at once."
     shift_quantile: float = 0.95
     "What is usual ends at this quantile: jitter is no change."
-
-
-@dataclass(frozen=True)
-class DelayShift:
-    """The link's delay has changed; 2τ in seconds before and after, and since when (the first probe that showed it came back)."""
-
-    before_s: float
-    after_s: float
-    since_s: float
 
 
 @dataclass
@@ -136,9 +128,9 @@ class LinkProbe:
 
     # ---- receiving ---------------------------------------------------------------------------------------------------
 
-    def on_home(self, now_s: float, probe: Probe, rate_bps: float | None) -> DelayShift | None:
+    def on_home(self, now_s: float, probe: Probe, rate_bps: float | None) -> LinkChange | None:
         """A probe that came back; `rate_bps` is the line's, for the probe's own serialisation at both ends: None where a frame
-        takes no time on the line. Returns the change of delay that it makes sure."""
+        takes no time on the line. Returns the change of τ that it makes sure."""
         sent_s = self._out.pop(probe.nonce, None)
         away_s = probe.link_time_s()
         # What a link with bit errors makes of the times is mostly more than it can have been.
@@ -149,19 +141,15 @@ class LinkProbe:
         self._misses, self._answer_s = 0, now_s
         self._taken.append(now_s - sent_s)
         two_tau_s = max(two_tau_s, 0.0)
-        resets = self._window.resets
-        self._suspected = self._window.is_outlier(two_tau_s)
-        self._window.add(now_s, two_tau_s)
-        before_s = self._window.shifted_from
-        if self._window.resets == resets or before_s is None:
-            if not self._suspected:
-                self._quick_left = self.options.quick_count
+        self._suspected = self._window.side(two_tau_s) not in (None, 0)
+        shift = self._window.add(now_s, two_tau_s)
+        if shift is not None or not self._suspected:
+            self._quick_left = self.options.quick_count
+        if shift is None:
             return None
-        self._suspected, self._quick_left = False, self.options.quick_count
+        self._suspected = False
         self._taken.clear()
-        after = self._window.estimate(now_s)
-        assert after is not None
-        return DelayShift(before_s, after.value, self._window.since_s or now_s)
+        return LinkChange.of("delay", shift, 0.5)
 
     def forget_since(self, time_s: float) -> None:
         """What was measured since then used the wrong rate of the line."""
