@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairlane_lab.measures import counters_at, rate_series, window_rate_bps
+from fairlane_lab.measures import counters_at, rate_series, summed, window_rate_bps
 from fairlane_lab.run_result import SeriesPoint, VcResult
-from fairlane_lab.scenario import Scenario
+from fairlane_lab.scenario import Scenario, connections_of
 
 from fairlane_controller.programs.gfr.lab.ideal import GfrPort, Span, counted, ideal_shares
 from fairlane_controller.programs.gfr.model import jain_index
@@ -86,6 +86,12 @@ def vc_results(
             )
         )
     return found
+
+
+def vc_samples(scenario: Scenario, carried: Mapping[str, Samples], zero_s: float = 0.0) -> dict[str, Samples]:
+    """The bytes of each VC over time, of those of its connections; `zero_s`: the scenario's zero on the clock of `carried`."""
+    found = {vc.name: summed([carried.get(name, []) for name in connections_of(scenario, vc)]) for vc in scenario.vcs}
+    return {name: [(t - zero_s, value) for t, value in points] for name, points in found.items()}
 
 
 def vc_series(samples: Mapping[str, Samples]) -> list[SeriesPoint]:

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from fairlane_lab.atm import atm_cells
-from fairlane_lab.measures import summed
 from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import RunResult
-from fairlane_lab.scenario import Scenario, connections_of
+from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.collect import RunRecords
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import Look, PortWatch, Samples
@@ -22,7 +21,7 @@ from fairlane_controller.programs.gfr import names as gfr_program
 from fairlane_controller.programs.gfr.allocation import Allocation
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
-from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
+from fairlane_controller.programs.gfr.lab.results import vc_results, vc_samples, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.store import GfrStore
 from fairlane_controller.switch.client import SwitchClient
@@ -46,13 +45,7 @@ class GfrInMininet(MininetPart):
     def finish(self, result: RunResult, seen: RunRecords) -> None:
         scenario, window = seen.running.scenario, seen.window
         ports = list(gfr_ports(scenario, self.bed.network.topology).values())
-        of_vcs = {
-            vc.name: [
-                (t - window.zero_s, value)
-                for t, value in summed([seen.carried.get(name, []) for name in connections_of(scenario, vc)])
-            ]
-            for vc in scenario.vcs
-        }
+        of_vcs = vc_samples(scenario, seen.carried, window.zero_s)
         result.vcs = vc_results(scenario, ports, of_vcs, _refused(seen.samples, window.start_s, window.end_s))
         result.series += vc_series(of_vcs)
 
