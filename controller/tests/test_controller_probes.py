@@ -55,9 +55,9 @@ class TrueLink:
             heapq.heappush(self._under_way, (home_s, probe.nonce, seen))
 
 
-def link(**options: float) -> LinkProbe:
+def link() -> LinkProbe:
     numbers = random.Random(1)
-    return LinkProbe(ProbeOptions(**options), lambda: numbers.getrandbits(29))  # pyright: ignore[reportArgumentType]
+    return LinkProbe(ProbeOptions(), lambda: numbers.getrandbits(29))
 
 
 @given(st.integers(1, 2**32 - 1), st.integers(0, 2**48 - 1), st.integers(0, 2**48 - 1), st.integers(0, 2**32 - 1))

@@ -15,6 +15,9 @@ from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.probe import Probe
 from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
 
+NEVER = 1_000_000
+"""Samples that must agree on a shift, where none is looked for."""
+
 
 @dataclass(frozen=True)
 class PortReport:
@@ -46,15 +49,6 @@ class MeasureOptions:
 
     window_s: float = 10.0
     "How long an observation counts."
-    bw_quantile: float = 0.5
-    "Weighted by busy time; the services are exact, what disturbs them is rare and large."
-    t_res_quantile: float = 0.25
-    """Low, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious
-    retransmission can make a rare sample small."""
-    n_c_quantile: float = 0.75
-    """Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow
-    that gets its entry is counted twice in that interval, in its fallback slot and in its own."""
-    n_c_window_s: float = 5.0
     t_res_shift_count: int = 4
     """So many T_res samples in a row, of whatever flows, that all lie beyond what their flows had: the path has changed,
     and what was before is forgotten for all flows. With few samples each, none of them could tell alone for long."""
@@ -75,10 +69,8 @@ class MeasureOptions:
     probe: ProbeOptions = field(default_factory=ProbeOptions)
     t_res_min_count: int = 3
     "With fewer samples than this the ACKs' T_res says nothing of T_ACK."
-    t_ack_quantile: float = 0.1
-    "Lower than T_res's: where probes tell of the link's changes, what remains are delayed-ACK timers, which last for seconds,"
     t_ack_window_s: float = 30.0
-    "and T_ACK may take its time: where for so long every ACK was late, the path behind the link has become longer."
+    "T_ACK may take its time: where for so long every ACK was late, the path behind the link has become longer."
     no_acks_s: float = 3.0
     "BW is known for so long, and no ACK was ever timed: this link carries no TCP, and T_res is 2τ."
 
@@ -164,12 +156,16 @@ class PortMeter:
     "When a sample was last as expected, or the run's count began anew."
 
     def __post_init__(self) -> None:
-        window = self.options.window_s
+        window_s = self.options.window_s
         self.link = LinkProbe(self.options.probe)
-        self._t_ack = QuantileWindow(self.options.t_ack_quantile, self.options.t_ack_window_s, shift_count=1_000_000)
-        self._bw = QuantileWindow(self.options.bw_quantile, window, shift_count=3, shift_ratio=0.05)
-        self._l_d = QuantileWindow(0.5, window)
-        self._n_c = QuantileWindow(self.options.n_c_quantile, self.options.n_c_window_s, shift_count=1_000_000)
+        # Weighted by busy time; the services are exact, what disturbs them is rare and large.
+        self._bw = QuantileWindow(0.5, window_s, shift_count=3, shift_ratio=0.05)
+        self._l_d = QuantileWindow(0.5, window_s)
+        # Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow that gets its entry
+        # is counted twice in that interval, in its fallback slot and in its own.
+        self._n_c = QuantileWindow(0.75, 5.0, shift_count=NEVER)
+        # Lower than T_res's: where probes tell of the link's changes, what remains are delayed-ACK timers, which last for seconds.
+        self._t_ack = QuantileWindow(0.1, self.options.t_ack_window_s, shift_count=NEVER)
 
     def on_report(self, now_s: float, report: PortReport) -> None:
         """One `port_report_t`."""
@@ -257,7 +253,9 @@ class PortMeter:
             return
         window = self._t_res.get(sample.flow_hash)
         if window is None:
-            window = QuantileWindow(self.options.t_res_quantile, self.options.window_s, shift_count=6, shift_ratio=0.25)
+            # Low, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious retransmission can make a rare
+            # sample small.
+            window = QuantileWindow(0.25, self.options.window_s, shift_count=6, shift_ratio=0.25)
             self._t_res[sample.flow_hash] = window
             while len(self._t_res) > self.options.max_flows:
                 self._t_res.popitem(last=False)

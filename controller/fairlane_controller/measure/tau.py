@@ -33,20 +33,6 @@ class ProbeOptions:
     "Between two probes where answers came once, but none for five times as long."
     timeout_s: float = 5.0
     "A probe that is not back is given up."
-    window_s: float = 10.0
-    quantile: float = 0.25
-    "Low, because a late thread or a frame in the way only adds."
-    shift_count: int = 4
-    "So many probes in a row that lie beyond what was usual: the link has changed."
-    shift_ratio: float = 0.2
-    shift_floor_s: float = 0.0005
-    "Less than this is no change, whatever the ratio."
-    shift_spread: float = 0.5
-    "They differ among themselves by half of the change at most:"
-    shift_span_s: float = 0.12
-    "a machine that stands still makes several late, each by another time, and they come at once."
-    shift_quantile: float = 0.95
-    "What is usual ends at this quantile: jitter is no change."
 
 
 @dataclass
@@ -72,17 +58,20 @@ class LinkProbe:
     _window: QuantileWindow = field(init=False)
 
     def __post_init__(self) -> None:
-        options = self.options
-        self._quick_left = options.quick_count
+        self._quick_left = self.options.quick_count
+        # A low quantile, because a late thread or a frame in the way only adds. Four probes in a row beyond what was usual are a change of
+        # the link: what is usual ends at the 95 % quantile, since jitter is no change, and less than 0.5 ms is none. They differ among
+        # themselves by half of the change at most, and span 0.12 s: a machine that stands still makes several late, each by another time,
+        # and they come at once.
         self._window = QuantileWindow(
-            options.quantile,
-            options.window_s,
-            shift_count=options.shift_count,
-            shift_ratio=options.shift_ratio,
-            shift_quantile=options.shift_quantile,
-            shift_spread=options.shift_spread,
-            shift_span_s=options.shift_span_s,
-            shift_floor=options.shift_floor_s,
+            0.25,
+            10.0,
+            shift_count=4,
+            shift_ratio=0.2,
+            shift_floor=0.0005,
+            shift_quantile=0.95,
+            shift_spread=0.5,
+            shift_span_s=0.12,
         )
 
     # ---- sending ---------------------------------------------------------------------------------------------------
