@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
 from fairlane_controller.program.control import Session, SwitchControl, TopologyControl, every, on_digest, on_idle
-from fairlane_controller.program.port_program import PortProgram
+from fairlane_controller.program.port_program import AqmProgram, Param, PortProgram
 from fairlane_controller.program.quantities import (
     CellLimit,
     Cells,
@@ -30,7 +30,7 @@ from fairlane_controller.program.settings import Section, Settings
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import Entries
-from fairlane_controller.switch.shared import PortNumber, SwitchName
+from fairlane_controller.switch.shared import PortNumber, SwitchName, longest_frame_bytes
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REASON_PORT_FULL",
+    "AqmProgram",
     "CellLimit",
     "Cells",
     "Column",
@@ -56,6 +57,7 @@ __all__ = [
     "P4TableMatch",
     "PacketLimit",
     "Packets",
+    "Param",
     "Place",
     "Plan",
     "PortNumber",
@@ -86,6 +88,7 @@ __all__ = [
     "connect",
     "every",
     "load_program",
+    "longest_frame_bytes",
     "on_digest",
     "on_idle",
     "run_experiment",

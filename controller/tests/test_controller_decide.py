@@ -163,3 +163,14 @@ def test_in_lanes_the_port_s_room_is_divided_by_the_flows(lanes: int, capacity_p
     decider = ThresholdDecider(DecideOptions(samples=1))
     decision = decider.evaluate(0.0, port, weight=1.0, k=1.95, capacity_packets=capacity_packets, lanes=lanes)
     assert decision.qthresh_packets == packets
+
+
+@pytest.mark.parametrize("uncertainty", [0.0, 0.02, math.inf])
+def test_a_noisy_measurement_and_a_sure_one_decide_alike(uncertainty: float) -> None:
+    """What protects from noise is the quantile over a window, the hysteresis and agreement (docs/decisions.md)."""
+    decider = ThresholdDecider(DecideOptions())
+    for i, exact in enumerate([5.0] * 8 + [8.0] * 8):
+        sure = measured(t_res_for(exact))
+        assert sure.t_res_s is not None
+        step(decider, i * 0.25, replace(sure, t_res_s=replace(sure.t_res_s, uncertainty=uncertainty)))
+        assert decider.in_force_packets == (None if i < 1 else 5 if i < 9 else 8)

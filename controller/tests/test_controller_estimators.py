@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from fairlane_controller.measure.estimators import QuantileWindow
+from fairlane_controller.measure.estimators import QuantileWindow, Shift
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,20 +54,18 @@ def test_a_change_shows_after_shift_count_observations(factor: float) -> None:
     window = QuantileWindow(0.5, 60, shift_count=4, shift_ratio=0.15)
     for i in range(100):
         window.add(i * 0.2, 2.0e6)
-    for i in range(4):
-        window.add(20 + i * 0.2, 2.0e6 * factor)
+    shifts = [window.add(20 + i * 0.2, 2.0e6 * factor) for i in range(4)]
     got = window.estimate(21.0)
     assert got is not None
     assert got.value == pytest.approx(2.0e6 * factor)
-    assert window.resets == 1
+    assert shifts == [None, None, None, Shift(2.0e6, 2.0e6 * factor, 20.0, 4)]
 
 
 def test_noise_is_no_change() -> None:
     rng = random.Random(2)
     window = QuantileWindow(0.5, 60, shift_count=4, shift_ratio=0.15)
     for i in range(2000):
-        window.add(i * 0.02, 2.0e6 * (1 + rng.uniform(-0.1, 0.1)))
-    assert window.resets == 0
+        assert window.add(i * 0.02, 2.0e6 * (1 + rng.uniform(-0.1, 0.1))) is None
 
 
 @given(st.lists(st.floats(min_value=0.001, max_value=1000), min_size=1, max_size=60), st.floats(0.0, 1.0))

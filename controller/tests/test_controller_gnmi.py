@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo, bmv2, open_ports
-from fairlane_controller.gnmi.embedded import describe, set_of
+from fairlane_controller.gnmi.embedded import set_of
 from fairlane_controller.history.steps import PortStep
 from fairlane_controller.state.run_state import RunState, SwitchState, read_run_state, read_topology, write_topology
 from fairlane_controller.state.store import Store
@@ -49,7 +49,15 @@ def test_a_change_is_one_set_and_a_limit_of_nothing_is_deleted() -> None:
 
 def test_the_inverse_brings_back_what_was() -> None:
     before = PortInfo(
-        3, "x", True, True, 2_000_000, "none", "strict", 8, 50, None, queue_list=(QueueInfo(1, weight=4),)
+        3,
+        "x",
+        True,
+        True,
+        rate_bps=2_000_000,
+        scheduler="strict",
+        queues=8,
+        queue_packets=50,
+        queue_list=(QueueInfo(1, weight=4),),
     )
     change = PortChange(
         rate_bps=1, queue_packets=9, queue_bytes=1000, queues=16, scheduler="wrr", enabled=False, weights={1: 2}
@@ -81,7 +89,7 @@ def test_what_cannot_be_is_told_before_a_switch_is_asked(wrong: dict[str, Any], 
 
 def test_a_change_is_told_in_words() -> None:
     change = PortChange(rate_bps=2_000_000, queue_bytes=0, enabled=False, weights={1: 3})
-    assert describe(change) == "rate 2 Mbit/s, queue bytes unlimited, down, weight of queue 1 3"
+    assert change.describe() == "rate 2 Mbit/s, queue bytes unlimited, down, weight of queue 1 3"
 
 
 def test_the_run_state_has_the_new_values_until_the_launcher_writes_another_one(tmp_path: Path) -> None:

@@ -7,10 +7,16 @@ import math
 from typing import Any
 
 import pytest
-from fairlane_controller.programs.gfr.lab.ideal import GfrPort, ideal_shares, packet_bytes, segment
-from fairlane_controller.programs.gfr.lab.metrics import vc_metrics, vc_row
-from fairlane_controller.programs.gfr.lab.results import vc_results, worst_window_bps
-from fairlane_controller.programs.gfr.lab.windows import Span, active, counted
+from fairlane_controller.programs.gfr.lab.ideal import (
+    GfrPort,
+    Span,
+    active,
+    counted,
+    ideal_shares,
+    packet_bytes,
+    segment,
+)
+from fairlane_controller.programs.gfr.lab.results import vc_metrics, vc_results, vc_row, worst_window_bps
 from fairlane_lab.measures import summed
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc, connections_of
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fairlane_controller.programs.gfr.lab.metrics import vc_metrics
+from fairlane_controller.programs.gfr.lab.results import vc_metrics
 from fairlane_controller.programs.gfr.lab.testbed import GfrPortWatch
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.definition import Selection, expand
@@ -102,11 +102,11 @@ def test_the_watch_of_mininet_reads_what_the_simulator_counts() -> None:
     async def observe() -> Samples:
         await world.set_up()
         await asyncio.sleep(3.0)
-        bed = cast("Any", SimpleNamespace(target="embedded", ports=()))
-        watch = GfrPortWatch(world.loop, bed, 0.1, False, frozenset())
         port = ManagedPort("s1", 6, "", 51_840_000, 4000, "atm")
+        bed = cast("Any", SimpleNamespace(target="embedded", ports=(port,)))
+        watch = GfrPortWatch(world.loop, bed, 0.1, False, frozenset())
         async with world.client(world.endpoint("s1")) as client:
-            await watch._read_ports(client, [port])  # pyright: ignore[reportPrivateUsage]
+            await watch._read_ports(client, "s1")  # pyright: ignore[reportPrivateUsage]
         return watch.samples
 
     try:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from fairlane_controller.programs.qthresh.lab.testbed import QthreshPortWatch
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.measure import snapshot
@@ -67,3 +68,35 @@ def test_mininet_counts_the_drops_that_the_simulator_counts(
     assert sum(drops.values()) > 0
     if counted:
         assert sum(drops.values()) == sum(values[counted] for values in cast("dict[Any, Any]", of_program).values())
+
+
+def test_mininet_reads_the_queue_of_qthresh_that_the_simulator_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = expand(load("qthresh-table2"), Selection(repeats=1))
+    one = next(each for each in points if isinstance(each.control.threshold, int) and each.control.scheme == "qthresh")
+    world = SimWorld(resolve(one, 10**9))
+    monkeypatch.setattr(port_watch, "READ_MAX_S", 60.0)
+    ((switch, port),) = world.config.managed
+    bed: Any = SimpleNamespace(target="embedded", ports=(ManagedPort(switch, port, "", 0, 0),))
+    sinks = frozenset(each.key.dst_port for each in world.config.flows)
+    watch = QthreshPortWatch(world.loop, bed, 0.1, True, sinks)
+
+    async def observe() -> None:
+        await world.set_up()
+        await asyncio.sleep(6.0)
+        async with world.client(world.endpoint(switch)) as client:
+            await watch._read(client, switch)  # pyright: ignore[reportPrivateUsage]
+
+    try:
+        world.loop.run_until_complete(observe())
+        rows = json.loads(world.simulation.ports())
+        sent = next(row for row in rows if (row["switch"], row["port"]) == (switch, port))
+    finally:
+        world.close()
+    samples, key = watch.samples, (switch, port)
+    ((_, tx_bytes),) = samples.tx_bytes[key]
+    ((_, waiting),) = samples.waiting[key]
+    assert tx_bytes == pytest.approx(sent["tx_bytes"], abs=3000)
+    assert waiting == pytest.approx(sent["waiting_packets"], abs=2)
+    of_flows = [value for ((_, value),) in samples.flows.values()]
+    assert len(of_flows) == len(world.config.flows)
+    assert sum(of_flows) == pytest.approx(waiting, abs=1)

@@ -40,7 +40,7 @@ from fairlane_controller.cli.types import (
 from fairlane_controller.config.port_change import PortPlan, plan_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
-from fairlane_controller.gnmi.embedded import GnmiPorts, describe
+from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo, port_of
 from fairlane_controller.history.steps import make
@@ -365,7 +365,7 @@ def _change(
         return
     head = "would be set" if dry_run else "is set"
     for number, done in made:
-        console.print(f"{endpoint.name}:{number} {head}: {describe(change)}", markup=False, soft_wrap=True)
+        console.print(f"{endpoint.name}:{number} {head}: {change.describe()}", markup=False, soft_wrap=True)
         for sentence in done.sentences:
             console.print(f"  {sentence}", markup=False, soft_wrap=True)
         if done.note:

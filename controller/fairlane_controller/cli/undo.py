@@ -13,7 +13,6 @@ from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOptio
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.config.apply import CONFIG
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history import read_history, redo_last, undo_last
 from fairlane_controller.history.journal import Record
@@ -108,7 +107,7 @@ def _sentences(request: dict[str, Any], run: RunState) -> list[str]:
                 said[MAX_SENTENCES:] = [f"{switch}: and {len(said) - MAX_SENTENCES} more updates of this kind"]
             return said
         case "port_put":
-            return [f"{switch}:{request['port']} is set to: {describe(PortChange.from_values(request['change']))}"]
+            return [f"{switch}:{request['port']} is set to: {PortChange.from_values(request['change']).describe()}"]
         case "loop_put":
             return [f"the loop's options become: {_values(request['loop'])}"]
         case "put":

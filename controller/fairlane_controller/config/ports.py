@@ -8,25 +8,13 @@ from typing import Any
 
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.ports import PortInfo
+from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history.sites import Sites
 
 Plain = dict[str, Any]
 
-NAMES = {
-    "rate": "rate_bps",
-    "queue_packets": "queue_packets",
-    "queue_bytes": "queue_bytes",
-    "queue_cells": "queue_cells",
-    "port_packets": "port_packets",
-    "port_bytes": "port_bytes",
-    "port_cells": "port_cells",
-    "scheduler": "scheduler",
-    "link_layer": "link_layer",
-    "queue_count": "queues",
-    "enabled": "enabled",
-}
-"""Keys of a port in the file that are such settings, and their names in `gnmi.PortChange`."""
+NAMES = {option.key or name: name for name, option in PortChange.options.items()}
+"""Keys of a port in the file that are such settings, and their names in `PortChange`."""
 
 
 async def read_infos(sites: Sites, switch: str) -> dict[int, PortInfo]:

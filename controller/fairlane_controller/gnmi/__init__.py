@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports and queues: gNMI with OpenConfig's paths on the embedded switch; on BMv2 what its Thrift command line can do.
 
-`ports.py` is what is known of a port and what can be changed; `embedded.py` and `bmv2.py` are the two ways to a switch, `open.py`
+`ports.py` is what is known of a port and what can be changed, each option once with its leaf, range and what BMv2 has; `embedded.py` and `bmv2.py` are the two ways to a switch, `open.py`
 chooses; `queues.py` feeds the live view. `config/port_change.py` makes a change with all that follows from it.
 
     from fairlane_controller.gnmi import PortChange, open_ports

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
-
-LEAVES = ("received", "copied", "transmitted", "packet-ins", "dropped", "waiting", "on-line")
-"""Of `fairlane-port:switch/packets/state` (switch/yang)."""
 
 
 @dataclass(frozen=True)
 class PacketAccounts:
-    """At one moment of the switch: received + copied = transmitted + dropped + waiting + on_line."""
+    """At one moment of the switch: received + copied = transmitted + dropped + waiting + on_line. The leaves of
+    `fairlane-port:switch/packets/state` (switch/yang)."""
 
     received: int
     "With packet-outs and what was lost at reception."
@@ -31,14 +29,16 @@ class PacketAccounts:
     @classmethod
     def from_leaves(cls, leaves: Iterable[tuple[str, str | None, Any]]) -> PacketAccounts | None:
         """From (leaf, reason of a drop, value); None where the switch has no accounts."""
+        names = [one.name for one in fields(cls) if one.name != "drops"]
         found: dict[str, int] = {}
         drops: dict[str, int] = {}
         for leaf, reason, value in leaves:
-            if reason is None and leaf in LEAVES:
-                found[leaf.replace("-", "_")] = int(value)
+            name = leaf.replace("-", "_")
+            if reason is None and name in names:
+                found[name] = int(value)
             elif reason is not None and leaf == "packets" and int(value):
                 drops[reason] = int(value)
-        return cls(**found, drops=drops) if len(found) == len(LEAVES) else None
+        return cls(**found, drops=dict(sorted(drops.items()))) if len(found) == len(names) else None
 
     @property
     def missing(self) -> int:
@@ -47,14 +47,4 @@ class PacketAccounts:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "received": self.received,
-            "copied": self.copied,
-            "transmitted": self.transmitted,
-            "packet_ins": self.packet_ins,
-            "dropped": self.dropped,
-            "drops": dict(sorted(self.drops.items())),
-            "waiting": self.waiting,
-            "on_line": self.on_line,
-            "missing": self.missing,
-        }
+        return {**asdict(self), "missing": self.missing}

@@ -10,53 +10,26 @@ import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator
-from types import TracebackType
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortUpdate, find_port
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, PortUpdate, find_port
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.shared import ETHERNET_HEADER_BYTES
+from fairlane_controller.switch.shared import longest_frame_bytes
 from fairlane_controller.units import format_rate
 
 COMMAND = "simple_switch_CLI"
 TIMEOUT_S = 20.0
-DEFAULT_MTU = 1500
 _PORT_LINE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(UP|DOWN)\b", re.MULTILINE)
 
-UNSUPPORTED_REASONS = {
-    "queue_bytes": "its queues are limited in packets only",
-    "queue_cells": "its queues are limited in packets only",
-    "port_packets": "a limit of all queues of a port together does not exist there",
-    "port_bytes": "a limit of all queues of a port together does not exist there",
-    "port_cells": "a limit of all queues of a port together does not exist there",
-    "queues": "their number is fixed when it is started (--priority-queues)",
-    "scheduler": "it has strict priority only",
-    "link_layer": "it knows no line, only packets per second",
-    "enabled": "its ports are taken up and down by the interface: `ip link set dev NAME down`",
-    "weights": "it has strict priority only",
-}
-"""One sentence for each thing that cannot be done."""
 
-
-class ThriftPorts:
+class ThriftPorts(PortsClient):
     """`async with ThriftPorts(endpoint, state) as ports:`; raises FairlaneError only."""
 
     def __init__(self, endpoint: Endpoint, state: SwitchState, *, packet_bytes: int | None = None) -> None:
         self.endpoint = endpoint
         self._state = state
         self._packet_bytes = packet_bytes
-
-    async def close(self) -> None:
-        """Nothing stays open."""
-
-    async def __aenter__(self) -> ThriftPorts:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def ports(self, *, queues: bool = False) -> list[PortInfo]:
         """Link states from the switch; rate and depth as the run state has them, since BMv2 does not tell them."""
@@ -82,11 +55,10 @@ class ThriftPorts:
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """`set_queue_rate` and `set_queue_depth`; anything else is REFUSED, and then nothing is done."""
         for name in change.values_by_name:
-            if name in UNSUPPORTED_REASONS:
-                raise FairlaneError(
-                    ErrorCode.REFUSED,
-                    f"{self.endpoint} is a BMv2: {name.replace('_', ' ')}: {UNSUPPORTED_REASONS[name]}",
-                )
+            option = change.options.get(name)
+            reason = option.not_on_bmv2 if option is not None else "it has strict priority only"
+            if reason:
+                raise self._refused(f"{name.replace('_', ' ')}: {reason}")
         if self._state.port(port) is None:
             find_port(await self.ports(), port, self.endpoint)
         lines, told = self.commands(port, change)
@@ -100,10 +72,7 @@ class ThriftPorts:
         told: list[str] = []
         if change.rate_bps is not None:
             if change.rate_bps == 0:
-                raise FairlaneError(
-                    ErrorCode.REFUSED,
-                    f"{self.endpoint} is a BMv2: a rate that was set cannot be taken away, only raised",
-                )
+                raise self._refused("a rate that was set cannot be taken away, only raised")
             length, whose = self.length(port)
             rate_pps = max(1, round(change.rate_bps / 8 / length))
             lines.append(f"set_queue_rate {rate_pps} {port}")
@@ -113,7 +82,7 @@ class ThriftPorts:
             )
         if change.queue_packets is not None:
             if change.queue_packets == 0:
-                raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} is a BMv2: a queue must have a depth")
+                raise self._refused("a queue must have a depth")
             lines.append(f"set_queue_depth {change.queue_packets} {port}")
             told.append(f"set_queue_depth {change.queue_packets} {port}")
         return lines, told
@@ -124,14 +93,17 @@ class ThriftPorts:
             return self._packet_bytes, "as given"
         state = self._state.port(port)
         if state is not None and state.mtu:
-            return state.mtu + ETHERNET_HEADER_BYTES, "the longest of this link; give another one by --packet-bytes"
-        return DEFAULT_MTU + ETHERNET_HEADER_BYTES, "Ethernet's longest; give another one by --packet-bytes"
+            return longest_frame_bytes(state.mtu), "the longest of this link; give another one by --packet-bytes"
+        return longest_frame_bytes(None), "Ethernet's longest; give another one by --packet-bytes"
 
     async def subscribe(self, *, interval_s: float | None = None) -> AsyncIterator[PortUpdate]:
         """REFUSED: it tells nothing by itself."""
         del interval_s
-        raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} is a BMv2: it does not tell changes of its ports")
+        raise self._refused("it does not tell changes of its ports")
         yield  # makes this an async generator
+
+    def _refused(self, why: str) -> FairlaneError:
+        return FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} is a BMv2: {why}")
 
     async def _say(self, lines: list[str]) -> str:
         """Raises REFUSED with the command line's own words, TIMED_OUT, and BAD_FILE where it cannot be run."""

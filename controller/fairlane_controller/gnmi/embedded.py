@@ -6,8 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from dataclasses import replace
-from types import TracebackType
 from typing import Any, TypeVar
 
 import grpc
@@ -16,10 +14,19 @@ from finsy.gnmiclient import GNMIClientError, GNMISetValueType, GNMIUpdate
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortUpdate, QueueInfo, find_port
+from fairlane_controller.gnmi.ports import (
+    SCHEDULER_PATH,
+    SHAPER_PATH,
+    PortChange,
+    PortInfo,
+    PortsClient,
+    PortUpdate,
+    QueueInfo,
+    find_port,
+    leaves_of,
+)
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.security import check_handshake
-from fairlane_controller.units import format_rate
 
 TIMEOUT_S = 5.0
 MESSAGE_BYTES_MAX = 64 << 20
@@ -27,9 +34,10 @@ MESSAGE_BYTES_MAX = 64 << 20
 _T = TypeVar("_T")
 
 _INTERFACES = GNMIPath("interfaces/interface")
-_SHAPERS = GNMIPath("qos/scheduler-policies/scheduler-policy/schedulers/scheduler/one-rate-two-color/config")
+_SHAPERS = GNMIPath(SHAPER_PATH)
 _QUEUES = GNMIPath("qos/interfaces/interface/output/queues/queue/state")
-_WEIGHTS = GNMIPath("qos/scheduler-policies/scheduler-policy/schedulers/scheduler/inputs/input/config/weight")
+_WEIGHT_PATH = f"{SCHEDULER_PATH}/inputs/input/config/weight"
+_WEIGHTS = GNMIPath(_WEIGHT_PATH)
 _SWITCH = GNMIPath("switch")
 _WATCHED = (
     GNMIPath("interfaces/interface/config"),
@@ -40,42 +48,11 @@ _WATCHED = (
 )
 _COUNTED = (GNMIPath("interfaces/interface/state/counters"), GNMIPath("interfaces/interface/port/state"))
 
-# Leaf of `interfaces/interface` to the field of PortInfo.
-_STATE_LEAVES = {
-    "in-pkts": "received_packets",
-    "in-octets": "received_bytes",
-    "out-pkts": "sent_packets",
-    "out-octets": "sent_bytes",
-    "out-discards": "dropped_packets",
-    "out-errors": "send_errors",
-}
-_PORT_LEAVES = {
-    "link-layer": "link_layer",
-    "scheduler": "scheduler",
-    "queues": "queues",
-    "queue-cells": "queue_cells",
-    "port-packets": "port_packets",
-    "port-bytes": "port_bytes",
-    "port-cells": "port_cells",
-    "waiting-packets": "waiting_packets",
-    "waiting-bytes": "waiting_bytes",
-    "waiting-cells": "waiting_cells",
-}
-_SHAPER_LEAVES = {"cir": "rate_bps", "max-queue-depth-packets": "queue_packets", "max-queue-depth-bytes": "queue_bytes"}
-_QUEUE_LEAVES = {
-    "transmit-pkts": "sent_packets",
-    "transmit-octets": "sent_bytes",
-    "dropped-pkts": "dropped_packets",
-    "dropped-octets": "dropped_bytes",
-    "max-queue-len": "max_waiting_bytes",
-    "waiting-packets": "waiting_packets",
-    "waiting-bytes": "waiting_bytes",
-    "waiting-cells": "waiting_cells",
-}
-_LIMITS = ("rate_bps", "queue_bytes", "queue_cells", "port_packets", "port_bytes", "port_cells")
+_QUEUE_LEAVES = leaves_of(QueueInfo)
+_PORT_LEAVES = leaves_of(PortInfo)
 
 
-class GnmiPorts:
+class GnmiPorts(PortsClient):
     """`async with GnmiPorts(endpoint) as ports:`; raises FairlaneError only."""
 
     def __init__(self, endpoint: Endpoint, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -108,15 +85,6 @@ class GnmiPorts:
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
-
-    async def __aenter__(self) -> GnmiPorts:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def ports(self, *, queues: bool = False) -> list[PortInfo]:
         """All ports by number, the CPU port left out; with `queues` each queue too."""
@@ -229,23 +197,18 @@ def ports_of(updates: Sequence[GNMIUpdate]) -> list[PortInfo]:
         path, interface, value = update.path, _interface_of(update.path), _value_of(update)
         if interface is None:
             continue
-        port, leaf, names = found.setdefault(interface, {}), path.last, [elem.name for elem in path.path.elem]
-        if "queue" in names or "input" in names:
+        port, leaf, names = found.setdefault(interface, {}), path.last, {elem.name for elem in path.path.elem}
+        if names & {"queue", "input"}:
             number = int(path["queue", "name"] if "queue" in names else path["input", "id"])
             queue = queues.setdefault(interface, {}).setdefault(number, {})
-            if leaf in _QUEUE_LEAVES or leaf == "weight":
-                queue[_QUEUE_LEAVES.get(leaf, leaf)] = int(value)
+            if leaf in _QUEUE_LEAVES:
+                queue[_QUEUE_LEAVES[leaf]] = int(value)
         elif "drops" in names:
             if leaf == "packets" and value:
                 drops.setdefault(interface, {})[path["drop", "reason"]] = int(value)
-        elif names[0] == "qos":
-            if leaf in _SHAPER_LEAVES:
-                port[_SHAPER_LEAVES[leaf]] = int(value)
-        elif "port" in names:
-            if leaf in _PORT_LEAVES:
-                port[_PORT_LEAVES[leaf]] = value
-        elif leaf in _STATE_LEAVES:
-            port[_STATE_LEAVES[leaf]] = int(value)
+        elif leaf in _PORT_LEAVES:
+            name = _PORT_LEAVES[leaf]
+            port[name] = value if name in PortChange.options and PortChange.options[name].words else int(value)
         elif leaf in ("ifindex", "cpu"):
             port[leaf] = value
         elif leaf in ("admin-status", "oper-status"):
@@ -253,56 +216,30 @@ def ports_of(updates: Sequence[GNMIUpdate]) -> list[PortInfo]:
     ports: list[PortInfo] = []
     for interface, port in found.items():
         number, cpu = port.pop("ifindex", None), port.pop("cpu", False)
-        if number is None or cpu:
-            continue
-        listed = tuple(QueueInfo(n, **leaves) for n, leaves in sorted(queues.get(interface, {}).items()))
-        port.setdefault("rate_bps", 0)
-        ports.append(
-            replace(PortInfo(int(number), interface), **port, drops=drops.get(interface, {}), queue_list=listed)
-        )
+        if number is not None and not cpu:
+            listed = tuple(QueueInfo(n, **leaves) for n, leaves in sorted(queues.get(interface, {}).items()))
+            values: dict[str, Any] = {"rate_bps": 0, **port, "drops": drops.get(interface, {}), "queue_list": listed}
+            ports.append(PortInfo(int(number), interface, **values))
     return sorted(ports, key=lambda one: one.port)
 
 
 def set_of(interface: str, change: PortChange) -> tuple[list[tuple[GNMIPath, GNMISetValueType]], list[GNMIPath]]:
     """Updates and deletes of one Set; a limit of 0 is a leaf that is deleted."""
-    one = GNMIPath("interfaces/interface").set("interface", name=interface)
-    port = one / "port/config"
-    scheduler = GNMIPath("qos/scheduler-policies/scheduler-policy/schedulers/scheduler")
-    scheduler = scheduler.set("scheduler-policy", name=interface).set("scheduler", sequence=1)
-    shaper = scheduler / "one-rate-two-color/config"
-    places = {
-        "enabled": one / "config/enabled",
-        "rate_bps": shaper / "cir",
-        "queue_packets": shaper / "max-queue-depth-packets",
-        "queue_bytes": shaper / "max-queue-depth-bytes",
-        **{name: port / leaf for leaf, name in _PORT_LEAVES.items() if not name.startswith("waiting")},
-    }
     updates: list[tuple[GNMIPath, GNMISetValueType]] = []
     deletes: list[GNMIPath] = []
-    for name, value in change.values_by_name.items():
-        if name == "weights":
-            continue
-        if value == 0 and name in _LIMITS:
-            deletes.append(places[name])
-        else:
-            updates.append((places[name], value))
+    for name, option in change.options.items():
+        value = getattr(change, name)
+        if value == 0 and option.may_be_unlimited:
+            deletes.append(_path_of(option.path, interface))
+        elif value is not None:
+            updates.append((_path_of(option.path, interface), value))
     for queue, weight in change.weights.items():
-        updates.append(((scheduler / "inputs/input/config/weight").set("input", id=queue), weight))
+        updates.append((_path_of(_WEIGHT_PATH, interface).set("input", id=queue), weight))
     return updates, deletes
 
 
-def describe(change: PortChange) -> str:
-    """`rate 2 Mbit/s, queue packets 100`, for people."""
-    parts: list[str] = []
-    for name, value in change.values_by_name.items():
-        if name == "rate_bps":
-            parts.append(f"rate {format_rate(value) if value else 'unlimited'}")
-        elif name == "enabled":
-            parts.append("up" if value else "down")
-        elif name == "weights":
-            parts += [f"weight of queue {queue} {weight}" for queue, weight in value.items()]
-        elif value == 0:
-            parts.append(f"{name.replace('_', ' ')} unlimited")
-        else:
-            parts.append(f"{name.replace('_', ' ')} {value}")
-    return ", ".join(parts)
+def _path_of(path: str, interface: str) -> GNMIPath:
+    """A leaf of one port."""
+    if path.startswith("qos"):
+        return GNMIPath(path).set("scheduler-policy", name=interface).set("scheduler", sequence=1)
+    return GNMIPath(path).set("interface", name=interface)

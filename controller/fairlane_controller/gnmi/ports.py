@@ -1,21 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a port and its queues, what can be changed, and what a client of either kind does."""
+"""What is known of a port and its queues, what can be changed, and what a client of either kind does.
+
+A field says once what it is: the leaf of OpenConfig's model that has it, and of an option its range and what BMv2 has instead.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, fields
-from types import TracebackType
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, TypeVar
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.units import format_rate
 
 SCHEDULERS = ("strict", "wrr", "drr", "calendar", "fq")
 LINK_LAYERS = ("none", "ethernet", "atm")
-RATE_BPS_MAX = 10**12
 QUEUES_MAX = 4096
+SCHEDULER_PATH = "qos/scheduler-policies/scheduler-policy/schedulers/scheduler"
+SHAPER_PATH = f"{SCHEDULER_PATH}/one-rate-two-color/config"
+_PORT_PATH = "interfaces/interface/port/config"
 _U32 = 2**32 - 1
-_NAMES = {"rate_bps": "rate", "queue_packets": "queue capacity", "queue_bytes": "queue capacity"}
+_Client = TypeVar("_Client", bound="PortsClient")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What can be set at a port."""
+
+    path: str
+    "Its leaf in OpenConfig's model."
+    low: int = 0
+    high: int = 0
+    "0: it has no range."
+    unit: str = ""
+    words: tuple[str, ...] = ()
+    "Of one that is a word: those that are allowed."
+    title: str = ""
+    "In texts; empty: the name of the field."
+    key: str = ""
+    "In a configuration; empty: the name of the field."
+    not_on_bmv2: str = ""
+    "Why BMv2 cannot do it."
+
+    @property
+    def may_be_unlimited(self) -> bool:
+        """Whether 0 is no limit: the switch then has no such leaf."""
+        return bool(self.unit) and self.low == 0
+
+
+def _option(*place: Any, **rest: Any) -> Any:
+    return field(default=None, metadata={"option": Option(*place, **rest)})
+
+
+def _leaf(name: str) -> Any:
+    return field(default=None, metadata={"leaf": name})
+
+
+_PACKETS_ONLY = "its queues are limited in packets only"
+_NO_PORT_LIMIT = "a limit of all queues of a port together does not exist there"
+_STRICT_ONLY = "it has strict priority only"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PortOptions:
+    """What can be set at a port; a rate or a limit of 0 is none."""
+
+    rate_bps: int | None = _option(f"{SHAPER_PATH}/cir", 0, 10**12, "bit/s", title="rate", key="rate")
+    "Bits on the line."
+    queue_packets: int | None = _option(f"{SHAPER_PATH}/max-queue-depth-packets", 1, _U32, "packets", title="queue capacity")  # fmt: skip
+    queue_bytes: int | None = _option(f"{SHAPER_PATH}/max-queue-depth-bytes", 0, _U32, "bytes", title="queue capacity", not_on_bmv2=_PACKETS_ONLY)  # fmt: skip
+    queue_cells: int | None = _option(f"{_PORT_PATH}/queue-cells", 0, 2**63, "cells", not_on_bmv2=_PACKETS_ONLY)
+    port_packets: int | None = _option(f"{_PORT_PATH}/port-packets", 0, 2**63, "packets", not_on_bmv2=_NO_PORT_LIMIT)
+    port_bytes: int | None = _option(f"{_PORT_PATH}/port-bytes", 0, 2**63, "bytes", not_on_bmv2=_NO_PORT_LIMIT)
+    port_cells: int | None = _option(f"{_PORT_PATH}/port-cells", 0, 2**63, "cells", not_on_bmv2=_NO_PORT_LIMIT)
+    queues: int | None = _option(
+        f"{_PORT_PATH}/queues",
+        1,
+        QUEUES_MAX,
+        key="queue_count",
+        not_on_bmv2="their number is fixed when it is started (--priority-queues)",
+    )
+    scheduler: str | None = _option(f"{_PORT_PATH}/scheduler", words=SCHEDULERS, not_on_bmv2=_STRICT_ONLY)
+    link_layer: str | None = _option(
+        f"{_PORT_PATH}/link-layer", words=LINK_LAYERS, not_on_bmv2="it knows no line, only packets per second"
+    )
 
 
 @dataclass(frozen=True)
@@ -23,99 +92,82 @@ class QueueInfo:
     """One queue of a port."""
 
     queue: int
-    weight: int | None = None
-    waiting_packets: int | None = None
-    waiting_bytes: int | None = None
-    waiting_cells: int | None = None
-    sent_packets: int | None = None
-    sent_bytes: int | None = None
-    dropped_packets: int | None = None
-    dropped_bytes: int | None = None
-    max_waiting_bytes: int | None = None
+    weight: int | None = _leaf("weight")
+    waiting_packets: int | None = _leaf("waiting-packets")
+    waiting_bytes: int | None = _leaf("waiting-bytes")
+    waiting_cells: int | None = _leaf("waiting-cells")
+    sent_packets: int | None = _leaf("transmit-pkts")
+    sent_bytes: int | None = _leaf("transmit-octets")
+    dropped_packets: int | None = _leaf("dropped-pkts")
+    dropped_bytes: int | None = _leaf("dropped-octets")
+    max_waiting_bytes: int | None = _leaf("max-queue-len")
     "The most that ever waited."
 
 
 @dataclass(frozen=True)
-class PortInfo:
+class PortInfo(PortOptions):
     """One port. A limit that is None is no limit on the embedded switch; on BMv2 None is what cannot be known."""
 
     port: int
     interface: str | None = None
     admin_up: bool | None = None
     oper_up: bool | None = None
-    rate_bps: int | None = None
-    "Bits on the line; 0 is unlimited."
-    link_layer: str | None = None
-    scheduler: str | None = None
-    queues: int | None = None
-    queue_packets: int | None = None
-    queue_bytes: int | None = None
-    queue_cells: int | None = None
-    port_packets: int | None = None
-    port_bytes: int | None = None
-    port_cells: int | None = None
-    waiting_packets: int | None = None
-    waiting_bytes: int | None = None
-    waiting_cells: int | None = None
-    received_packets: int | None = None
-    received_bytes: int | None = None
-    sent_packets: int | None = None
-    sent_bytes: int | None = None
-    dropped_packets: int | None = None
+    waiting_packets: int | None = _leaf("waiting-packets")
+    waiting_bytes: int | None = _leaf("waiting-bytes")
+    waiting_cells: int | None = _leaf("waiting-cells")
+    received_packets: int | None = _leaf("in-pkts")
+    received_bytes: int | None = _leaf("in-octets")
+    sent_packets: int | None = _leaf("out-pkts")
+    sent_bytes: int | None = _leaf("out-octets")
+    dropped_packets: int | None = _leaf("out-discards")
     "Refused by queue, port or shared buffer, or by a port that is down."
-    send_errors: int | None = None
+    send_errors: int | None = _leaf("out-errors")
     drops: Mapping[str, int] = field(default_factory=lambda: dict[str, int]())
     "Of `dropped_packets`, by reason; reasons without a packet are left out."
     queue_list: tuple[QueueInfo, ...] = ()
     "When queues were asked for."
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        data = {f.name: getattr(self, f.name) for f in fields(self)}
-        data["drops"] = dict(self.drops)
-        data["queue_list"] = [{f.name: getattr(q, f.name) for f in fields(q)} for q in self.queue_list]
-        return data
+        """Plain data, the port first."""
+        return {"port": self.port, "interface": self.interface, **asdict(self)}
 
 
-@dataclass(frozen=True)
-class PortChange:
-    """New options of a port; None stays as it is. A rate or a limit of 0 is none; a queue's packets always have one."""
+def leaves_of(model: type[QueueInfo | PortInfo]) -> dict[str, str]:
+    """The field of a model that has a leaf's value, by the leaf's name."""
+    found: dict[str, str] = {}
+    for one in fields(model):
+        option = one.metadata.get("option")
+        leaf = option.path.rpartition("/")[2] if option is not None else one.metadata.get("leaf")
+        if leaf is not None:
+            found[leaf] = one.name
+    return found
 
-    rate_bps: int | None = None
-    queue_packets: int | None = None
-    queue_bytes: int | None = None
-    queue_cells: int | None = None
-    port_packets: int | None = None
-    port_bytes: int | None = None
-    port_cells: int | None = None
-    queues: int | None = None
-    scheduler: str | None = None
-    link_layer: str | None = None
-    enabled: bool | None = None
+
+@dataclass(frozen=True, kw_only=True)
+class PortChange(PortOptions):
+    """New options of a port; None stays as it is. A queue's packets always have a limit."""
+
+    options: ClassVar[Mapping[str, Option]]
+    "All options, by the names of their fields."
+    enabled: bool | None = _option(
+        "interfaces/interface/config/enabled",
+        not_on_bmv2="its ports are taken up and down by the interface: `ip link set dev NAME down`",
+    )
     "False takes the interface down."
     weights: Mapping[int, int] = field(default_factory=lambda: dict[int, int]())
     "Queue to weight."
 
     def __post_init__(self) -> None:
         """Raises OUT_OF_RANGE and BAD_INPUT."""
-        for name, low, high, unit in (
-            ("rate_bps", 0, RATE_BPS_MAX, "bit/s"),
-            ("queue_packets", 1, _U32, "packets"),
-            ("queue_bytes", 0, _U32, "bytes"),
-            ("queue_cells", 0, 2**63, "cells"),
-            ("port_packets", 0, 2**63, "packets"),
-            ("port_bytes", 0, 2**63, "bytes"),
-            ("port_cells", 0, 2**63, "cells"),
-        ):
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise out_of_range(_NAMES.get(name, name.replace("_", " ")), value, low, high, unit)
-        if self.queues is not None and not 1 <= self.queues <= QUEUES_MAX:
-            raise out_of_range("queues", self.queues, 1, QUEUES_MAX)
-        for name, allowed in (("scheduler", SCHEDULERS), ("link_layer", LINK_LAYERS)):
-            value = getattr(self, name)
-            if value is not None and value not in allowed:
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"{name} {value!r} is unknown; allowed: {', '.join(allowed)}")
+        for name, option in self.options.items():
+            value, text = getattr(self, name), option.title or name.replace("_", " ")
+            if value is None:
+                continue
+            if option.words and value not in option.words:
+                allowed = ", ".join(option.words)
+                raise FairlaneError(ErrorCode.BAD_INPUT, f"{name} {value!r} is unknown; allowed: {allowed}")
+            if option.high and not option.low <= value <= option.high:
+                raise out_of_range(text, value, option.low, option.high, option.unit)
         for queue, weight in self.weights.items():
             if not 0 <= queue < QUEUES_MAX:
                 raise out_of_range("queue", queue, 0, QUEUES_MAX - 1)
@@ -125,8 +177,7 @@ class PortChange:
     @property
     def values_by_name(self) -> dict[str, Any]:
         """What is changed, by name; weights as text keys."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "weights"}
-        data = {name: value for name, value in found.items() if value is not None}
+        data = {name: value for name in self.options if (value := getattr(self, name)) is not None}
         if self.weights:
             data["weights"] = {str(queue): weight for queue, weight in self.weights.items()}
         return data
@@ -134,30 +185,44 @@ class PortChange:
     @classmethod
     def from_values(cls, data: Mapping[str, Any]) -> PortChange:
         """The inverse of `values_by_name`; BAD_INPUT for a name that it has not."""
-        known = {f.name for f in fields(cls)}
+        known = {*cls.options, "weights"}
         unknown = sorted(set(data) - known)
         if unknown:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"a port has no {unknown[0]!r}; it has {', '.join(sorted(known))}")
         weights = {int(queue): int(weight) for queue, weight in dict(data.get("weights") or {}).items()}
-        return cls(**{name: value for name, value in data.items() if name != "weights"}, weights=weights)
+        values: dict[str, Any] = {**data, "weights": weights}
+        return cls(**values)
 
     def inverse(self, before: PortInfo) -> PortChange:
         """What brings back what `before` had; weights need its queues."""
         old: dict[str, Any] = {}
         for name in self.values_by_name:
-            if name in ("weights", "enabled"):
-                continue
-            value = getattr(before, name)
-            # A limit that there was not is 0, but for a queue's packets; what was not known is left alone.
-            limit = name.endswith(("_packets", "_bytes", "_cells")) and name != "queue_packets"
-            old[name] = 0 if value is None and limit else value
-        if self.enabled is not None:
-            old["enabled"] = before.admin_up
+            if name == "enabled":
+                old[name] = before.admin_up
+            elif name not in ("weights", "queues"):  # queues that were added stay: a running switch takes none away
+                value = getattr(before, name)
+                # A limit that there was not is 0; a rate that was not known is left alone.
+                is_limit = self.options[name].may_be_unlimited and name != "rate_bps"
+                old[name] = 0 if value is None and is_limit else value
         known = {queue.queue: queue.weight for queue in before.queue_list}
         weights = {queue: weight for queue in self.weights if (weight := known.get(queue)) is not None}
-        # Queues that were added stay: a switch that runs cannot take one away.
-        old.pop("queues", None)
         return PortChange(**old, weights=weights)
+
+    def describe(self) -> str:
+        """`rate 2 Mbit/s, queue packets 100`, for people."""
+        parts: list[str] = []
+        for name, value in self.values_by_name.items():
+            if name == "enabled":
+                parts.append("up" if value else "down")
+            elif name == "weights":
+                parts += [f"weight of queue {queue} {weight}" for queue, weight in value.items()]
+            else:
+                shown = "unlimited" if value == 0 else format_rate(value) if name == "rate_bps" else value
+                parts.append(f"{'rate' if name == 'rate_bps' else name.replace('_', ' ')} {shown}")
+        return ", ".join(parts)
+
+
+PortChange.options = {one.name: one.metadata["option"] for one in fields(PortChange) if "option" in one.metadata}
 
 
 @dataclass(frozen=True)
@@ -172,30 +237,33 @@ class PortUpdate:
     "Since 1970."
 
 
-class PortsClient(Protocol):
-    """The ports of one switch; raises FairlaneError only."""
+class PortsClient(ABC):
+    """The ports of one switch: `async with client`; raises FairlaneError only."""
 
+    @abstractmethod
     async def ports(self, *, queues: bool = False) -> list[PortInfo]:
         """All ports by number, the CPU port left out; with `queues` each queue too."""
-        ...
 
+    @abstractmethod
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """Change what is named, all or nothing; returns one sentence for each thing that is (or would be) done."""
-        ...
 
+    @abstractmethod
     def subscribe(self, *, interval_s: float | None = None) -> AsyncIterator[PortUpdate]:
         """What is now, then changes of options and link states; with an interval the counters as well, as often."""
-        ...
 
-    async def close(self) -> None:
+    async def open(self) -> None:  # noqa: B027 (BMv2 needs none)
+        """Connect."""
+
+    async def close(self) -> None:  # noqa: B027
         """End the connection."""
-        ...
 
-    async def __aenter__(self) -> PortsClient: ...
+    async def __aenter__(self: _Client) -> _Client:
+        await self.open()
+        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
 
 def find_port(ports: list[PortInfo], port: int, where: object) -> PortInfo:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.gnmi.embedded import describe
 from fairlane_controller.gnmi.ports import PortChange, find_port
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.state.ask import ask
@@ -68,9 +67,9 @@ class PortStep:
         if before == after:
             return
         by, command = _user(), typed()
-        was = f" (was {describe(self.before)})" if before else ""
+        was = f" (was {self.before.describe()})" if before else ""
         values = {"by": by, "command": command, "before": before, "after": after}
-        why = f"{by} set {describe(self.after)}{was} by `{command}`"
+        why = f"{by} set {self.after.describe()}{was} by `{command}`"
         write_event(folder, "changed", switch=self.switch, port=self.port, **values, why=why)
 
     def documents(self, store: Store) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fairlane_controller.measure.estimators import Shift
 from fairlane_controller.units import format_rate, format_time
 
 What = Literal["rate", "delay", "path"]
@@ -30,6 +31,11 @@ class LinkChange:
     "The first observation of the new value, on the loop's clock."
     count: int
     "Observations in a row that say so."
+
+    @classmethod
+    def of(cls, what: What, shift: Shift, factor: float = 1.0) -> LinkChange:
+        """The change that a window's shift is, its values times `factor`."""
+        return cls(what, shift.before * factor, shift.after * factor, shift.since_s, shift.count)
 
     @property
     def why(self) -> str:

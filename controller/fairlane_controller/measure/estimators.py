@@ -26,6 +26,16 @@ class Estimate:
     "Half the width of the 95 % interval, in the unit of `value`; infinite below three observations."
 
 
+@dataclass(frozen=True)
+class Shift:
+    """The thing itself has changed: its estimate before and after, the first observation that says so, and how many do."""
+
+    before: float
+    after: float
+    since_s: float
+    count: int
+
+
 class _Sample(NamedTuple):
     time_s: float
     value: float
@@ -55,23 +65,23 @@ class QuantileWindow:
     "The new ones lie this near together, as a part of how far their median is from the old estimate: what only disturbs scatters."
     shift_span_s: float = 0.0
     "The new ones were observed over this time at least: what comes at once was held back at once."
-    resets: int = 0
-    "How often a shift was seen."
-    shifted_from: float | None = None
-    "The estimate before the last shift."
     _samples: deque[_Sample] = field(default_factory=lambda: deque[_Sample]())
     _ordered: _Ordered | None = None
     "The samples by value, as long as they are the same."
 
-    def add(self, time_s: float, value: float, weight: float = 1.0) -> None:
-        """One observation; `weight` > 0 (busy time, packets). Not finite or not positive weights raise ValueError."""
+    def add(self, time_s: float, value: float, weight: float = 1.0) -> Shift | None:
+        """One observation; `weight` > 0 (busy time, packets). Returns the shift that it makes sure.
+
+        Raises:
+            ValueError: the value is not finite, or the weight not positive.
+        """
         if not (math.isfinite(value) and math.isfinite(weight) and weight > 0):
             raise ValueError(f"observation {value} with weight {weight} is not usable")
         self._samples.append(_Sample(time_s, value, weight))
         while len(self._samples) > self.max_samples:
             self._samples.popleft()
         self._expire(time_s)
-        self._forget_before_shift()
+        return self._forget_before_shift()
 
     def estimate(self, now_s: float) -> Estimate | None:
         """The quantile at `now_s`, or None when the window is empty."""
@@ -118,20 +128,17 @@ class QuantileWindow:
         return self._samples[0].time_s if self._samples else None
 
     def side(self, value: float, before_s: float = math.inf) -> int | None:
-        """1 when `value` lies more than `shift_ratio` above what was observed before `before_s`, -1 below, else 0.
+        """1 when `value` lies beyond what was observed before `before_s`, -1 below, else 0.
 
         None when fewer than three were: nothing to compare with.
         """
-        held = self._samples
-        if held and held[-1].time_s >= before_s:
-            held = [sample for sample in held if sample.time_s < before_s]
-        if len(held) < 3:
+        known = self._samples
+        if known and known[-1].time_s >= before_s:
+            known = [sample for sample in known if sample.time_s < before_s]
+        if len(known) < 3:
             return None
-        ordered = self._by_value() if held is self._samples else _Ordered(held)
-        middle, usual = ordered.value_at_quantile(0.5), ordered.value_at_quantile(self.quantile)
-        if value > max(middle, usual) * (1.0 + self.shift_ratio):
-            return 1
-        return -1 if value < min(middle, usual) * (1.0 - self.shift_ratio) else 0
+        low, high = self._usual(self._by_value() if known is self._samples else _Ordered(known))
+        return 1 if value > high else -1 if value < low else 0
 
     def forget_before(self, time_s: float) -> None:
         """Only what was observed at `time_s` or later counts."""
@@ -151,48 +158,34 @@ class QuantileWindow:
         while self._samples and self._samples[0].time_s < now_s - self.window_s:
             self._samples.popleft()
 
-    def _forget_before_shift(self) -> None:
-        if len(self._samples) < 2 * self.shift_count:
-            return
+    def _forget_before_shift(self) -> Shift | None:
+        count, ratio = self.shift_count, self.shift_ratio
+        if len(self._samples) < 2 * count:
+            return None
         samples = list(self._samples)
-        old, new = samples[: -self.shift_count], samples[-self.shift_count :]
-        values = [sample.value for sample in old]
-        lowest, highest = min(sample.value for sample in new), max(sample.value for sample in new)
-        if lowest <= min(values) * (1.0 + self.shift_ratio) and highest >= max(values) * (1.0 - self.shift_ratio):
-            return  # within what was observed; the quantiles need not be known for that
-        low, high = self._usual(old)
-        beyond = all(s.value > high for s in new) or all(s.value < low for s in new)
-        if beyond and self._is_settled(old, new):
-            self.shifted_from = _Ordered(old).value_at_quantile(self.quantile)
-            self._samples = deque(new)
-            self.resets += 1
+        old, new = samples[:-count], samples[-count:]
+        values, known = sorted(sample.value for sample in new), [sample.value for sample in old]
+        if values[0] <= min(known) * (1.0 + ratio) and values[-1] >= max(known) * (1.0 - ratio):
+            return None  # within what was observed; the quantiles need not be known for that
+        ordered = _Ordered(old)
+        low, high = self._usual(ordered)
+        lasted_s = new[-1].time_s - new[0].time_s
+        if (low <= values[-1] and values[0] <= high) or lasted_s < self.shift_span_s:
+            return None
+        before = ordered.value_at_quantile(self.quantile)
+        if values[-1] - values[0] > self.shift_spread * abs(values[count // 2] - before):
+            return None  # they do not agree with each other
+        self._samples = deque(new)
+        return Shift(before, self._by_value().value_at_quantile(self.quantile), new[0].time_s, count)
 
-    def _is_settled(self, old: list[_Sample], new: list[_Sample]) -> bool:
-        """Whether new observations agree with each other."""
-        if new[-1].time_s - new[0].time_s < self.shift_span_s:
-            return False
-        values = sorted(sample.value for sample in new)
-        moved = abs(values[len(values) // 2] - _Ordered(old).value_at_quantile(self.quantile))
-        return values[-1] - values[0] <= self.shift_spread * moved
-
-    def _usual(self, held: Iterable[_Sample]) -> tuple[float, float]:
-        """Below and above which a value is beyond what was observed; `held` has one sample at least."""
-        ordered = _Ordered(held)
+    def _usual(self, ordered: _Ordered) -> tuple[float, float]:
+        """Below and above which a value is beyond what was observed."""
         # Upwards it is not enough to lie above a low quantile: a new one must lie above the old median as well.
         usual = ordered.value_at_quantile(self.quantile)
-        most, least = (
-            max(ordered.value_at_quantile(self.shift_quantile), usual),
-            min(ordered.value_at_quantile(1.0 - self.shift_quantile), usual),
-        )
+        most = max(ordered.value_at_quantile(self.shift_quantile), usual)
+        least = min(ordered.value_at_quantile(1.0 - self.shift_quantile), usual)
         ratio, floor = self.shift_ratio, self.shift_floor
         return min(least * (1.0 - ratio), least - floor), max(most * (1.0 + ratio), most + floor)
-
-    def is_outlier(self, value: float) -> bool:
-        """Whether a new value lies outside the range of the samples; False with fewer than three samples."""
-        if len(self._samples) < 3:
-            return False
-        low, high = self._usual(self._samples)
-        return not low <= value <= high
 
 
 class _Ordered:

@@ -9,8 +9,14 @@ from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.measure.port import MeasureOptions, PortMeter
-from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
+from fairlane_controller.measure.source import (
+    DIGEST_PORT_REPORT,
+    DIGEST_T_RES,
+    listen_probes,
+    listen_reports,
+    listen_t_res,
+    send_probes,
+)
 from fairlane_controller.switch.client import SwitchClient
 
 

@@ -41,15 +41,6 @@ class CountedState:
     "Its cells a port."
 
 
-@dataclass(frozen=True)
-class _Look:
-    """One look at the managed ports."""
-
-    counted: dict[int, int]
-    waiting: dict[int, int]
-    admitted: dict[int, int]
-
-
 class OccupancyKeeper:
     """Looks after the counts of one switch."""
 
@@ -88,21 +79,27 @@ class OccupancyKeeper:
         if not any(held.values()) and not self._slots_owed:
             return True
         async with self._open_ports() as queues:
-            # What was admitted is read first in the first look and last in the second: what comes between is seen.
-            first = await self._look_at(client, queues, ports, admitted_first=True)
-            if not self._slots_owed and not any(self._stands(first, port) for port in ports):
+            # What was admitted is read before all else and after it: what comes between is seen.
+            came = await self._admitted(client, ports)
+            first = await self._look_at(client, queues, ports)
+            if not self._slots_owed and not any(count and not waiting for count, waiting in first.values()):
                 return True
             await asyncio.sleep(PAUSE_S)
-            second = await self._look_at(client, queues, ports, admitted_first=False)
-            quiet = [port for port in ports if _is_quiet(first, second, port)]
-            wrong = {port: second.counted[port] for port in quiet if self._stands(second, port)}
+            second, now = await self._look_at(client, queues, ports), await self._admitted(client, ports)
+            # Nothing waited, nothing was admitted, and the count stood.
+            quiet = [
+                port
+                for port in ports
+                if first[port] == second[port] == (second[port][0], 0) and came[port] == now[port]
+            ]
+            wrong = {port: second[port][0] for port in quiet if second[port][0]}
             if wrong:
                 self._slots_owed = True
                 names = self._state.of_port
                 await client.write([~P4RegisterEntry(name, index=port, data=0) for name in names for port in wrong])
             slots = 0
             if self._slots_owed and len(quiet) == len(ports):
-                slots = await self._correct_slots(client, queues, second)
+                slots = await self._correct_slots(client, queues, now)
         if wrong or slots:
             texts = [f"port {port} counted {count}" for port, count in wrong.items()]
             texts += [f"{counted(slots, 'slot')} counted some"] if slots else []
@@ -110,43 +107,34 @@ class OccupancyKeeper:
             self._tell("occupancy_corrected", ports=wrong, slots=slots, why=why)
         return True
 
-    def _stands(self, look: _Look, port: int) -> bool:
-        return look.counted[port] != 0 and look.waiting[port] == 0
+    async def _admitted(self, client: SwitchClient, ports: Iterable[int]) -> dict[int, int]:
+        """What each port has let in so far."""
+        cells = self._state.admitted_cells
+        indices = {port: range(port * cells, port * cells + cells) for port in ports}
+        found = await client.read_counters(self._state.admitted, [index for mine in indices.values() for index in mine])
+        return {port: sum(found[index].packet_count for index in mine) for port, mine in indices.items()}
 
     async def _look_at(
-        self, client: SwitchClient, queues: PortsClient, ports: Sequence[int], *, admitted_first: bool
-    ) -> _Look:
-        async def admitted() -> dict[int, int]:
-            cells = self._state.admitted_cells
-            indices = [port * cells + cell for port in ports for cell in range(cells)]
-            found = await client.read_counters(self._state.admitted, indices)
-            return {port: sum(found[port * cells + cell].packet_count for cell in range(cells)) for port in ports}
-
-        came = await admitted() if admitted_first else {}
-        held = await client.read_registers(self._state.of_port[0], ports) or {}
+        self, client: SwitchClient, queues: PortsClient, ports: Sequence[int]
+    ) -> dict[int, tuple[int, int]]:
+        """What the program counts at each port, and what waits there; a port that the switch does not have holds nothing."""
+        found = await client.read_registers(self._state.of_port[0], ports) or {}
         waiting = {one.port: one.waiting_packets or 0 for one in await queues.ports()}
-        # A port that the switch does not have holds nothing.
-        return _Look(held, {port: waiting.get(port, 0) for port in ports}, came or await admitted())
+        return {port: (found[port], waiting.get(port, 0)) for port in ports}
 
-    async def _correct_slots(self, client: SwitchClient, queues: PortsClient, quiet: _Look) -> int:
+    async def _correct_slots(self, client: SwitchClient, queues: PortsClient, admitted: dict[int, int]) -> int:
         """Nothing waits at any managed port, so no flow or VC has anything waiting: piece by piece, as long as nothing comes."""
-        ports, corrected = list(quiet.counted), 0
+        corrected = 0
         for start in range(0, self._state.slots, SLOTS_A_LOOK):
             indices = range(start, min(start + SLOTS_A_LOOK, self._state.slots))
-            held = await client.read_registers(self._state.of_slot, indices) or {}
-            wrong = [slot for slot, count in held.items() if count]
+            found = await client.read_registers(self._state.of_slot, indices) or {}
+            wrong = [slot for slot, count in found.items() if count]
             if not wrong:
                 continue
-            now = await self._look_at(client, queues, ports, admitted_first=False)
-            if now.admitted != quiet.admitted or any(now.waiting.values()):
+            looked = await self._look_at(client, queues, list(admitted))
+            if any(waiting for _, waiting in looked.values()) or await self._admitted(client, admitted) != admitted:
                 return corrected
             await client.write([~P4RegisterEntry(self._state.of_slot, index=slot, data=0) for slot in wrong])
             corrected += len(wrong)
         self._slots_owed = False
         return corrected
-
-
-def _is_quiet(first: _Look, second: _Look, port: int) -> bool:
-    """Nothing waited, nothing was admitted, and the count stood."""
-    same = first.counted[port] == second.counted[port] and first.admitted[port] == second.admitted[port]
-    return same and first.waiting[port] == 0 and second.waiting[port] == 0

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.probe import Probe
 from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
+
+NEVER = 1_000_000
+"""Samples that must agree on a shift, where none is looked for."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,6 @@ class MeasureOptions:
 
     window_s: float = 10.0
     "How long an observation counts."
-    bw_quantile: float = 0.5
-    "Weighted by busy time; the services are exact, what disturbs them is rare and large."
-    t_res_quantile: float = 0.25
-    """Low, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious
-    retransmission can make a rare sample small."""
-    n_c_quantile: float = 0.75
-    """Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow
-    that gets its entry is counted twice in that interval, in its fallback slot and in its own."""
-    n_c_window_s: float = 5.0
     t_res_shift_count: int = 4
     """So many T_res samples in a row, of whatever flows, that all lie beyond what their flows had: the path has changed,
     and what was before is forgotten for all flows. With few samples each, none of them could tell alone for long."""
@@ -75,10 +69,8 @@ class MeasureOptions:
     probe: ProbeOptions = field(default_factory=ProbeOptions)
     t_res_min_count: int = 3
     "With fewer samples than this the ACKs' T_res says nothing of T_ACK."
-    t_ack_quantile: float = 0.1
-    "Lower than T_res's: where probes tell of the link's changes, what remains are delayed-ACK timers, which last for seconds,"
     t_ack_window_s: float = 30.0
-    "and T_ACK may take its time: where for so long every ACK was late, the path behind the link has become longer."
+    "T_ACK may take its time: where for so long every ACK was late, the path behind the link has become longer."
     no_acks_s: float = 3.0
     "BW is known for so long, and no ACK was ever timed: this link carries no TCP, and T_res is 2τ."
 
@@ -87,10 +79,10 @@ class MeasureOptions:
 class PortMeasurement:
     """What is known of a port now; None where nothing is."""
 
-    bw_bps: Estimate | None
-    t_res_s: Estimate | None
-    l_d_bytes: Estimate | None
-    n_c: Estimate | None
+    bw_bps: Estimate | None = None
+    t_res_s: Estimate | None = None
+    l_d_bytes: Estimate | None = None
+    n_c: Estimate | None = None
     waiting_packets: int | None = None
     tau_s: Estimate | None = None
     "One way on the link, of probes."
@@ -104,31 +96,33 @@ class PortMeasurement:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with units in the names; an infinite uncertainty is null."""
-        return {
-            "bw_bps": plain(self.bw_bps),
-            "t_res_s": plain(self.t_res_s),
-            "l_d_bytes": plain(self.l_d_bytes),
-            "n_c": plain(self.n_c),
-            "waiting_packets": self.waiting_packets,
-            "tau_s": plain(self.tau_s),
-            "t_ack_s": plain(self.t_ack_s),
-            "t_res_source": self.t_res_source,
-            "longest_s": plain(self.longest_s),
-        }
+        return {name: plain(value) if isinstance(value, Estimate) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PortMeasurement:
-        """The inverse of `to_json`."""
-        names = ("bw_bps", "t_res_s", "l_d_bytes", "n_c", "tau_s", "t_ack_s", "longest_s")
-        known = {name: estimate for name in names if (estimate := parsed(data.get(name))) is not None}
-        estimates = {name: known.get(name) for name in names}
-        source = str(data.get("t_res_source", ""))
-        return cls(**estimates, waiting_packets=data.get("waiting_packets"), t_res_source=source)
+        """The inverse of `to_json`; names that are missing are not known."""
+        values: dict[str, Any] = {name: data[name] for name in cls.__annotations__ if data.get(name) is not None}
+        for name, value in values.items():
+            if isinstance(value, dict):
+                values[name] = parsed(cast("dict[str, Any]", value))
+        return cls(**values)
 
 
 @dataclass
 class PortMeter:
-    """Takes the observations of one port; times are seconds of any one clock."""
+    """Takes the observations of one port; times are seconds of any one clock.
+
+    ```
+    BW       unknown --report--> known --a report disagrees--> in doubt --three agree on another--> known
+                                   ^                              |
+                                   +------- a report agrees ------+
+    T_res    waits (_recent)     counts                         waits; once BW is known, what waited counts
+
+    path     as usual --a sample beyond what its flow had--> run (_run: its times, on one side) --it says enough--> as usual, what
+               ^                                              |                                   was before it is forgotten
+               +-- a sample as usual, or on the other side ---+
+    ```
+    """
 
     options: MeasureOptions
     line_bps: float | None = None
@@ -162,12 +156,16 @@ class PortMeter:
     "When a sample was last as expected, or the run's count began anew."
 
     def __post_init__(self) -> None:
-        window = self.options.window_s
+        window_s = self.options.window_s
         self.link = LinkProbe(self.options.probe)
-        self._t_ack = QuantileWindow(self.options.t_ack_quantile, self.options.t_ack_window_s, shift_count=1_000_000)
-        self._bw = QuantileWindow(self.options.bw_quantile, window, shift_count=3, shift_ratio=0.05)
-        self._l_d = QuantileWindow(0.5, window)
-        self._n_c = QuantileWindow(self.options.n_c_quantile, self.options.n_c_window_s, shift_count=1_000_000)
+        # Weighted by busy time; the services are exact, what disturbs them is rare and large.
+        self._bw = QuantileWindow(0.5, window_s, shift_count=3, shift_ratio=0.05)
+        self._l_d = QuantileWindow(0.5, window_s)
+        # Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow that gets its entry
+        # is counted twice in that interval, in its fallback slot and in its own.
+        self._n_c = QuantileWindow(0.75, 5.0, shift_count=NEVER)
+        # Lower than T_res's: where probes tell of the link's changes, what remains are delayed-ACK timers, which last for seconds.
+        self._t_ack = QuantileWindow(0.1, self.options.t_ack_window_s, shift_count=NEVER)
 
     def on_report(self, now_s: float, report: PortReport) -> None:
         """One `port_report_t`."""
@@ -176,23 +174,21 @@ class PortMeter:
             self._n_c.add(now_s, float(report.flows))
         if report.busy_us <= 0 or report.busy_packets <= 0 or report.busy_bytes <= 0:
             return  # nothing ever waited: the interval says nothing about the line
-        bw_bps, resets = 8e6 * report.busy_bytes / report.busy_us, self._bw.resets
+        bw_bps = 8e6 * report.busy_bytes / report.busy_us
         begins, disagrees = self._bw.since_s is None, self._bw.side(bw_bps) not in (None, 0)
         if self._bw_begins_s is None:
             self._bw_begins_s = now_s
-        self._bw.add(now_s, bw_bps, weight=float(report.busy_us))
+        shift = self._bw.add(now_s, bw_bps, weight=float(report.busy_us))
         self._l_d.add(now_s, report.busy_bytes / report.busy_packets, weight=float(report.busy_packets))
-        if begins or self._bw.resets != resets:
+        if begins or shift is not None:
             # What came before has another T_D and, after a hand-over, another path; what came since is right.
             self._t_res.clear()
             self._reckon_again()
-            after, since_s = self._bw.estimate(now_s), self._bw.since_s or now_s
-            before_bps = self._bw.shifted_from
-            if before_bps is not None and after is not None and not begins:
-                self.link.forget_since(since_s)  # their own serialisation was reckoned with the old rate
+            if shift is not None:
+                self.link.forget_since(shift.since_s)  # their own serialisation was reckoned with the old rate
                 self._t_ack.clear()  # holds the way back, and timers that are usual at one rate are not at another
-                self.tell(LinkChange("rate", before_bps, after.value, since_s, after.count))
-            self._take_again(-math.inf if begins else self._bw.since_s or now_s)
+                self.tell(LinkChange.of("rate", shift))
+            self._take_again(-math.inf if shift is None else shift.since_s)
         elif disagrees:
             self._doubt_s = now_s if self._doubt_s is None else self._doubt_s
         elif self._doubt_s is not None:
@@ -202,18 +198,16 @@ class PortMeter:
         """A probe that came back."""
         rate_bps = None
         if self.options.sample_includes_t_d:
-            bw = self._bw.estimate(now_s)
-            rate_bps = bw.value if bw is not None else self.line_bps
-        shift = self.link.on_home(now_s, probe, rate_bps)
-        if shift is not None:
+            rate_bps = self.line_bps if (bw_bps := self._bw.value(now_s)) is None else bw_bps
+        change = self.link.on_home(now_s, probe, rate_bps)
+        if change is not None:
             # T_res of the old delay says nothing now; until there are samples of the new one, 2τ and T_ACK stand for it.
-            self._forget_before(shift.since_s)
-            while self._recent and self._recent[0][0] < shift.since_s:
+            self._forget_before(change.since_s)
+            while self._recent and self._recent[0][0] < change.since_s:
                 self._recent.popleft()
             self._end_run(now_s)
             self._port_s = None
-            count = self.options.probe.shift_count
-            self.tell(LinkChange("delay", shift.before_s / 2, shift.after_s / 2, shift.since_s, count))
+            self.tell(change)
             return
         two_tau_s = self.link.two_tau_s(now_s)
         t_res_s = None if self._run or self._doubt_s is not None else self._paths(now_s)[0]
@@ -250,16 +244,18 @@ class PortMeter:
     def _take(self, now_s: float, sample: TResSample) -> None:
         t_res_s = sample.t_res_us * 1e-6
         if self.options.sample_includes_t_d:
-            bw = self._bw.estimate(now_s)
-            if bw is None:
+            bw_bps = self._bw.value(now_s)
+            if bw_bps is None:
                 return
-            t_res_s -= 8.0 * sample.frame_bytes / bw.value
+            t_res_s -= 8.0 * sample.frame_bytes / bw_bps
         if t_res_s <= 0:
             self.discarded += 1
             return
         window = self._t_res.get(sample.flow_hash)
         if window is None:
-            window = QuantileWindow(self.options.t_res_quantile, self.options.window_s, shift_count=6, shift_ratio=0.25)
+            # Low, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious retransmission can make a rare
+            # sample small.
+            window = QuantileWindow(0.25, self.options.window_s, shift_count=6, shift_ratio=0.25)
             self._t_res[sample.flow_hash] = window
             while len(self._t_res) > self.options.max_flows:
                 self._t_res.popitem(last=False)
@@ -346,8 +342,12 @@ class PortMeter:
                 return two_tau_s, "probes_alone"
         return of_acks, "" if of_acks is None else "acks"
 
-    def _flows_t_res(self, now_s: float) -> list[tuple[float, QuantileWindow]]:
-        """T_res of each flow with three samples or more, and its samples; of each at all where none has so many."""
+    def _paths(self, now_s: float) -> tuple[Estimate | None, Estimate | None]:
+        """T_res of the port and of the flow whose path is longest. The port's is the median of the flows' own: they may have different
+        paths behind it. A flow with fewer than three samples counts where none has more."""
+        at_s, middle, longest = self._paths_at
+        if len(self._t_res) > self.options.few_flows and now_s - at_s < self.options.t_res_again_s:
+            return middle, longest
         flows: list[tuple[float, QuantileWindow]] = []
         for flow_hash, window in list(self._t_res.items()):
             value = window.value(now_s)
@@ -355,17 +355,13 @@ class PortMeter:
                 del self._t_res[flow_hash]
             else:
                 flows.append((value, window))
-        return [flow for flow in flows if flow[1].count >= 3] or flows
-
-    def _paths(self, now_s: float) -> tuple[Estimate | None, Estimate | None]:
-        """T_res of the port and of the flow whose path is longest. The port's is the median of the flows' own: they may have different
-        paths behind it."""
-        at_s, middle, longest = self._paths_at
-        if len(self._t_res) > self.options.few_flows and now_s - at_s < self.options.t_res_again_s:
-            return middle, longest
-        flows = self._flows_t_res(now_s)
-        middle = _middle(now_s, flows)
-        longest = max(flows, key=itemgetter(0))[1].estimate(now_s) if flows else None
+        flows = sorted([flow for flow in flows if flow[1].count >= 3] or flows, key=itemgetter(0))
+        middle = longest = None
+        if flows:
+            middle = flows[(len(flows) - 1) // 2][1].estimate(now_s)
+            longest = max(flows, key=itemgetter(0))[1].estimate(now_s)
+            count, last_s = sum(window.count for _, window in flows), max(window.last_s for _, window in flows)
+            middle = None if middle is None else replace(middle, count=count, age_s=max(0.0, now_s - last_s))
         self._paths_at = now_s, middle, longest
         return middle, longest
 
@@ -376,14 +372,6 @@ class PortMeter:
 
     def _reckon_again(self) -> None:
         self._paths_at = -math.inf, None, None
-
-
-def _middle(now_s: float, flows: Sequence[tuple[float, QuantileWindow]]) -> Estimate | None:
-    if not flows:
-        return None
-    middle = sorted(flows, key=itemgetter(0))[(len(flows) - 1) // 2][1].estimate(now_s)
-    count, last_s = sum(window.count for _, window in flows), max(window.last_s for _, window in flows)
-    return None if middle is None else replace(middle, count=count, age_s=max(0.0, now_s - last_s))
 
 
 def _half(two: Estimate) -> Estimate:
@@ -402,9 +390,7 @@ def plain(estimate: Estimate | None) -> dict[str, Any] | None:
     }
 
 
-def parsed(data: Mapping[str, Any] | None) -> Estimate | None:
+def parsed(data: Mapping[str, Any]) -> Estimate:
     """The inverse of `plain`."""
-    if data is None:
-        return None
-    uncertainty = math.inf if data["uncertainty"] is None else float(data["uncertainty"])
-    return Estimate(float(data["value"]), int(data["count"]), float(data["age_s"]), uncertainty)
+    uncertainty = math.inf if data["uncertainty"] is None else data["uncertainty"]
+    return Estimate(data["value"], data["count"], data["age_s"], uncertainty)

@@ -1,49 +1,92 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the data plane's digests to the meters: the one place that knows both."""
+"""From the data plane to the meters: digests, and probes, which are sent when they are due; the one place that knows both."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Protocol, TypeVar, cast
+
+from finsy import P4PacketOut
 
 from fairlane_controller.measure.port import PortMeter, PortReport, TResSample
+from fairlane_controller.measure.probe import ETHERTYPE, PACKET_IN_REASON, Probe
+from fairlane_controller.measure.tau import LinkProbe
 from fairlane_controller.switch.client import SwitchClient
 
+IDLE_S = 1.0
+"""Where no port is to be probed, it is looked again after this time."""
 DIGEST_T_RES = "t_res_t"
 DIGEST_PORT_REPORT = "port_report_t"
 
-MeterOf = Callable[[int], PortMeter | None]
+_Meter = TypeVar("_Meter")
+_Values = TypeVar("_Values")
 
 
-async def listen_reports(client: SwitchClient, meter_of: MeterOf) -> None:
-    """Give every `port_report_t` to its port's meter, until cancelled; times are the running loop's."""
-    loop = asyncio.get_running_loop()
-    async for values in client.digests(DIGEST_PORT_REPORT):
+async def listen_digest(
+    client: SwitchClient,
+    digest: str,
+    meter_of: Callable[[int], _Meter | None],
+    model: type[_Values],
+    take: Callable[[_Meter, float, _Values], None],
+) -> None:
+    """Give every message of a digest to the meter of its port, until cancelled; times are the running loop's.
+
+    Args:
+        client: the switch.
+        digest: its fields are `egress_port` and those of `model`, a dataclass.
+        meter_of: the meter of a port; None: nothing is measured there.
+        model: what the meter takes.
+        take: the meter's method.
+    """
+    loop, names = asyncio.get_running_loop(), [one.name for one in fields(cast("Any", model))]
+    async for values in client.digests(digest):
         now = loop.time()
         for value in values:
             meter = meter_of(int(value["egress_port"]))
             if meter is not None:
-                meter.on_report(
-                    now,
-                    PortReport(
-                        interval_us=int(value["interval_us"]),
-                        busy_us=int(value["busy_us"]),
-                        busy_bytes=int(value["busy_bytes"]),
-                        busy_packets=int(value["busy_packets"]),
-                        flows=int(value["flows"]),
-                        waiting_packets=int(value["waiting_packets"]),
-                        waiting_bytes=int(value["waiting_bytes"]),
-                    ),
-                )
+                take(meter, now, model(*(int(value[name]) for name in names)))
 
 
-async def listen_t_res(client: SwitchClient, meter_of: MeterOf) -> None:
-    """Give every `t_res_t` to its port's meter, until cancelled; times are the running loop's."""
+async def listen_reports(client: SwitchClient, meter_of: Callable[[int], PortMeter | None]) -> None:
+    """Give every `port_report_t` to its port's meter, until cancelled."""
+    await listen_digest(client, DIGEST_PORT_REPORT, meter_of, PortReport, PortMeter.on_report)
+
+
+async def listen_t_res(client: SwitchClient, meter_of: Callable[[int], PortMeter | None]) -> None:
+    """Give every `t_res_t` to its port's meter, until cancelled."""
+    await listen_digest(client, DIGEST_T_RES, meter_of, TResSample, PortMeter.on_t_res)
+
+
+class ProbedPort(Protocol):
+    """What a prober needs of a port's meter."""
+
+    link: LinkProbe
+
+    def on_probe(self, now_s: float, probe: Probe) -> None:
+        """A probe that came back."""
+        ...
+
+
+async def send_probes(client: SwitchClient, ports: Callable[[], Mapping[int, ProbedPort]]) -> None:
+    """Send the probes of all `ports()` when they are due, until cancelled; times are the running loop's."""
     loop = asyncio.get_running_loop()
-    async for values in client.digests(DIGEST_T_RES):
-        now = loop.time()
-        for value in values:
-            meter = meter_of(int(value["egress_port"]))
-            if meter is not None:
-                sample = TResSample(int(value["flow_hash"]), int(value["frame_bytes"]), int(value["t_res_us"]))
-                meter.on_t_res(now, sample)
+    while True:
+        now, meters = loop.time(), ports()
+        due = {port: meter.link for port, meter in meters.items() if meter.link.due_s(now) <= now}
+        if due:
+            frames = {port: link.send(now).emit() for port, link in due.items()}
+            await client.send([P4PacketOut(frame, egress_port=port, _pad=0) for port, frame in frames.items()])
+        next_s = min((meter.link.check_s(now) for meter in meters.values()), default=now + IDLE_S)
+        await asyncio.sleep(max(0.001, next_s - now))
+
+
+async def listen_probes(client: SwitchClient, meter_of: Callable[[int], ProbedPort | None]) -> None:
+    """Give every probe that comes back to the meter of the port by which it left, until cancelled."""
+    loop = asyncio.get_running_loop()
+    async for packet in client.switch.read_packets(eth_types=(ETHERTYPE,)):
+        probe = Probe.parse(packet.payload)
+        meter = meter_of(int(packet["ingress_port"]))
+        if probe is not None and meter is not None and int(packet["reason"]) == PACKET_IN_REASON:
+            meter.on_probe(loop.time(), probe)

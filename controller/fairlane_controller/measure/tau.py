@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.probe import FRAME_BYTES, PLACES, Probe
 
@@ -32,29 +33,6 @@ class ProbeOptions:
     "Between two probes where answers came once, but none for five times as long."
     timeout_s: float = 5.0
     "A probe that is not back is given up."
-    window_s: float = 10.0
-    quantile: float = 0.25
-    "Low, because a late thread or a frame in the way only adds."
-    shift_count: int = 4
-    "So many probes in a row that lie beyond what was usual: the link has changed."
-    shift_ratio: float = 0.2
-    shift_floor_s: float = 0.0005
-    "Less than this is no change, whatever the ratio."
-    shift_spread: float = 0.5
-    "They differ among themselves by half of the change at most:"
-    shift_span_s: float = 0.12
-    "a machine that stands still makes several late, each by another time, and they come at once."
-    shift_quantile: float = 0.95
-    "What is usual ends at this quantile: jitter is no change."
-
-
-@dataclass(frozen=True)
-class DelayShift:
-    """The link's delay has changed; 2τ in seconds before and after, and since when (the first probe that showed it came back)."""
-
-    before_s: float
-    after_s: float
-    since_s: float
 
 
 @dataclass
@@ -80,17 +58,20 @@ class LinkProbe:
     _window: QuantileWindow = field(init=False)
 
     def __post_init__(self) -> None:
-        options = self.options
-        self._quick_left = options.quick_count
+        self._quick_left = self.options.quick_count
+        # A low quantile, because a late thread or a frame in the way only adds. Four probes in a row beyond what was usual are a change of
+        # the link: what is usual ends at the 95 % quantile, since jitter is no change, and less than 0.5 ms is none. They differ among
+        # themselves by half of the change at most, and span 0.12 s: a machine that stands still makes several late, each by another time,
+        # and they come at once.
         self._window = QuantileWindow(
-            options.quantile,
-            options.window_s,
-            shift_count=options.shift_count,
-            shift_ratio=options.shift_ratio,
-            shift_quantile=options.shift_quantile,
-            shift_spread=options.shift_spread,
-            shift_span_s=options.shift_span_s,
-            shift_floor=options.shift_floor_s,
+            0.25,
+            10.0,
+            shift_count=4,
+            shift_ratio=0.2,
+            shift_floor=0.0005,
+            shift_quantile=0.95,
+            shift_spread=0.5,
+            shift_span_s=0.12,
         )
 
     # ---- sending ---------------------------------------------------------------------------------------------------
@@ -136,9 +117,9 @@ class LinkProbe:
 
     # ---- receiving ---------------------------------------------------------------------------------------------------
 
-    def on_home(self, now_s: float, probe: Probe, rate_bps: float | None) -> DelayShift | None:
+    def on_home(self, now_s: float, probe: Probe, rate_bps: float | None) -> LinkChange | None:
         """A probe that came back; `rate_bps` is the line's, for the probe's own serialisation at both ends: None where a frame
-        takes no time on the line. Returns the change of delay that it makes sure."""
+        takes no time on the line. Returns the change of τ that it makes sure."""
         sent_s = self._out.pop(probe.nonce, None)
         away_s = probe.link_time_s()
         # What a link with bit errors makes of the times is mostly more than it can have been.
@@ -149,19 +130,15 @@ class LinkProbe:
         self._misses, self._answer_s = 0, now_s
         self._taken.append(now_s - sent_s)
         two_tau_s = max(two_tau_s, 0.0)
-        resets = self._window.resets
-        self._suspected = self._window.is_outlier(two_tau_s)
-        self._window.add(now_s, two_tau_s)
-        before_s = self._window.shifted_from
-        if self._window.resets == resets or before_s is None:
-            if not self._suspected:
-                self._quick_left = self.options.quick_count
+        self._suspected = self._window.side(two_tau_s) not in (None, 0)
+        shift = self._window.add(now_s, two_tau_s)
+        if shift is not None or not self._suspected:
+            self._quick_left = self.options.quick_count
+        if shift is None:
             return None
-        self._suspected, self._quick_left = False, self.options.quick_count
+        self._suspected = False
         self._taken.clear()
-        after = self._window.estimate(now_s)
-        assert after is not None
-        return DelayShift(before_s, after.value, self._window.since_s or now_s)
+        return LinkChange.of("delay", shift, 0.5)
 
     def forget_since(self, time_s: float) -> None:
         """What was measured since then used the wrong rate of the line."""

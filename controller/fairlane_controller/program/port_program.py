@@ -3,31 +3,98 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from fairlane_controller.program.contract import Config, Program
+from fairlane_controller.program.rows import Column
 from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.entities import Entries
 
 
+@dataclass(frozen=True)
+class Param:
+    """The parameter of the action that has a setting's value; it annotates the field: `limit: Annotated[Packets, Param("packets")] = 10`."""
+
+    name: str
+    scale: float = 1.0
+    "The parameter is the setting times this, rounded: 1e6 for a time in us."
+    digits: int = 6
+    "Decimals of the setting that is read back."
+    words: tuple[str, ...] = ()
+    "Of a setting that is a word: the parameter is its place here."
+
+    def to_switch(self, value: Any) -> int:
+        """The parameter of a setting."""
+        return self.words.index(value) if self.words else round(value * self.scale)
+
+    def from_switch(self, number: int, kind: Any) -> Any:
+        """The setting, of type `kind`, that a parameter stands for."""
+        if self.words:
+            return self.words[number]
+        if kind is bool:
+            return bool(number)
+        return round(number / self.scale, self.digits if kind is float else None)
+
+
 class PortProgram(Program):
-    """The table is the first of `tables`, its key `egress_port`. A program says what its settings are as the action's parameters, and back."""
+    """The table is the first of `tables`, its key `egress_port`. A field of `Settings` that a `Param` annotates is a parameter of the
+    action; a program overrides `arguments` and `settings_from` for what has to be computed."""
 
     port_action: ClassVar[str]
     "The action of the table."
+    ports_max: ClassVar[int] = 0
+    "The highest port that the P4 program has state for; 0: all ports that a switch can have."
+    scheduler: ClassVar[str] = ""
+    "The scheduler that its ports must have, where a port has another one than this; empty: any."
 
-    @abstractmethod
+    @cached_property
+    def _params(self) -> Mapping[str, tuple[Param, Any]]:
+        """The parameter of each setting that has one, and the setting's type."""
+        fields = self.Settings.model_fields.items()
+        return {
+            name: (one, field.annotation) for name, field in fields for one in field.metadata if isinstance(one, Param)
+        }
+
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """The action's parameters for a port with these settings. Pure."""
+        """The action's parameters for a port with these settings: those that `Param` names. Pure."""
+        del port
+        values = ((param, getattr(settings, name)) for name, (param, _) in self._params.items())
+        return {param.name: param.to_switch(value) for param, value in values if value is not None}
 
-    @abstractmethod
     def settings_from(self, arguments: Mapping[str, int]) -> Settings:
         """The inverse of `arguments`."""
+        found = {name: param.from_switch(arguments[param.name], kind) for name, (param, kind) in self._params.items()}
+        return self.Settings.model_construct(**found)
+
+    def check(self, config: Config, run: RunState | None) -> Iterable[str]:
+        """What `ports_max`, `scheduler` and `check_port` say of each port."""
+        for place, settings in (config.ports or {}).items():
+            at = config.at.get(place, "{}:{}".format(*place))
+            switch = next((one for one in run.switches if one.name == place[0]), None) if run is not None else None
+            port = config.states.get(place) or (switch.port(place[1]) if switch is not None else None)
+            port = port or PortState(port=place[1])
+            if self.ports_max and place[1] > self.ports_max:
+                yield f"{at}.port: {place[1]}: {self.name} manages ports 1 to {self.ports_max}"
+            if self.scheduler and port.scheduler not in ("", self.scheduler) and (run is None or run.target != "bmv2"):
+                paper = self.title.partition(" (")[0]
+                yield f"{at}: the port's scheduler is {port.scheduler}; {paper} needs {self.scheduler}"
+            yield from (f"{at}.{problem}" for problem in self.check_port(port, settings))
+
+    def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
+        """Problems of one port, each `setting: what is wrong, and what is allowed`. Pure.
+
+        Args:
+            port: what is known of it; a port that no topology has is known by its number alone.
+            settings: what it is to have.
+        """
+        del port, settings
+        return ()
 
     def initial_config(self, run: RunState) -> Config:
         """What the topology's ports say; a bottleneck that says nothing has the defaults."""
@@ -49,3 +116,16 @@ class PortProgram(Program):
             for entry in current.values()
             if entry.table_id == self.tables[0] and isinstance(entry.action, P4TableAction)
         }
+
+
+class AqmProgram(PortProgram):
+    """Active queue management that counts as `p4src/include/aqm/queue.p4` does: the columns of all such programs, and their drop reason."""
+
+    DROPPED: ClassVar[int] = 11
+    "The reason of what queue management drops."
+    delay = Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent"))
+    drops = Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=11, plot="drops")
+    marks = Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked")
+    sent = Column("sent", "sent", "packets", "packets sent", counter="sent", wide=True)
+    waited = Column("waited_s", "waited", "s", "queueing delay of all packets sent, together", register="waited_us", scale=1e-6, total=True, wide=True)  # fmt: skip
+    columns = (delay, drops, marks, sent, waited)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from annotated_types import Ge, GroupedMetadata, Le
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.units import parse_rate, parse_size, parse_time
 
 _T = TypeVar("_T")
+_U32 = 0xFFFF_FFFF
 _COUNTED = re.compile(r"^\s*(\d+)\s*([A-Za-z]+)\s*$")
 
 
@@ -73,20 +76,6 @@ def _bytes(value: Any) -> int:
     return value
 
 
-def _counted(unit: str) -> BeforeValidator:
-    """`100packets` or 100."""
-
-    def parse(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        found = _COUNTED.match(value)
-        if found is None or found[2].lower() not in (unit, f"{unit}s"):
-            raise ValueError(f"{value!r} must be a number of {unit}s; examples: 100, 100{unit}s")
-        return int(found[1])
-
-    return BeforeValidator(parse)
-
-
 def _dscp(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise ValueError(f"DSCP {value!r} must be 0 to 63 or a name: AF11 to AF43, CS0 to CS7, EF")
@@ -109,76 +98,73 @@ def _dscp_text(number: int) -> str | int:
     return next((name for name, value in DSCP_NAMES.items() if value == number), number)
 
 
-def _text_schema(pattern: str, what: str, examples: list[str]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "pattern": pattern, "description": what, "examples": examples})
+@dataclass(frozen=True)
+class _Quantity(GroupedMetadata):
+    """A number that may be a text with a unit."""
+
+    parse: Callable[[Any], Any]
+    pattern: str
+    "Of the text."
+    doc: str
+    examples: tuple[str, ...]
+    low: float
+    high: float
+    kind: str = "integer"
+
+    def __iter__(self) -> Iterator[Any]:
+        number, text = {"type": self.kind, "minimum": 0}, {"type": "string", "pattern": self.pattern}
+        yield BeforeValidator(self.parse)
+        yield Ge(self.low)
+        yield Le(self.high)
+        yield WithJsonSchema({"anyOf": [number, text], "description": self.doc, "examples": list(self.examples)})
 
 
-def _number_or_text(pattern: str, what: str, examples: list[str], kind: str = "integer") -> WithJsonSchema:
-    either = [{"type": kind, "minimum": 0}, {"type": "string", "pattern": pattern}]
-    return WithJsonSchema({"anyOf": either, "description": what, "examples": examples})
+def _size(low: int, doc: str) -> _Quantity:
+    return _Quantity(_bytes, r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$", doc, ("64KB",), low, _U32)
 
 
-_SIZE_PATTERN = r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$"
-_PACKETS_PATTERN = r"^\s*[0-9]+\s*[pP]ackets?\s*$"
-_CELLS_PATTERN = r"^\s*[0-9]+\s*[cC]ells?\s*$"
-_RATE_PATTERN = r"^\s*[0-9.]+\s*[kKmMgGtT]?([bB][iI][tT](/s)?|[bB][pP][sS]|[bB]/s)?\s*$"
+def _count(unit: str, low: int, doc: str) -> _Quantity:
+    """`100packets` or 100."""
+
+    def parse(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        found = _COUNTED.match(value)
+        if found is None or found[2].lower() not in (unit, f"{unit}s"):
+            raise ValueError(f"{value!r} must be a number of {unit}s; examples: 100, 100{unit}s")
+        return int(found[1])
+
+    first = unit[0]
+    pattern = rf"^\s*[0-9]+\s*[{first}{first.upper()}]{unit[1:]}s?\s*$"
+    return _Quantity(parse, pattern, doc, (f"100{unit}s",), low, _U32)
+
+
+_RATE = r"^\s*[0-9.]+\s*[kKmMgGtT]?([bB][iI][tT](/s)?|[bB][pP][sS]|[bB]/s)?\s*$"
+_TIME = {
+    "type": "string",
+    "pattern": r"^\s*[0-9.]+\s*(ns|us|µs|ms|s|m|min)\s*$",
+    "description": "A time with its unit",
+    "examples": ["250ms", "1s"],
+}
 
 Duration = Annotated[
-    float,
-    BeforeValidator(_seconds),
-    PlainSerializer(lambda value: duration_text(value)),
-    _text_schema(r"^\s*[0-9.]+\s*(ns|us|µs|ms|s|m|min)\s*$", "A time with its unit", ["250ms", "1s"]),
+    float, BeforeValidator(_seconds), PlainSerializer(lambda value: duration_text(value)), WithJsonSchema(_TIME)
 ]
 """Seconds of `250ms`."""
-Rate = Annotated[
-    float,
-    BeforeValidator(_rate),
-    Field(ge=0, le=1e13),
-    _number_or_text(_RATE_PATTERN, "bit/s", ["2Mbit", "2Mbps"], "number"),
-]
+Rate = Annotated[float, _Quantity(_rate, _RATE, "bit/s", ("2Mbit", "2Mbps"), 0, 1e13, "number")]
 """Bit/s of `2Mbit`; a bare number is bit/s."""
-Size = Annotated[
-    int,
-    BeforeValidator(_bytes),
-    Field(ge=1, le=0xFFFF_FFFF),
-    _number_or_text(_SIZE_PATTERN, "Bytes", ["64KB"]),
-]
+Size = Annotated[int, _size(1, "Bytes")]
 """Bytes of `64KB`."""
-SizeLimit = Annotated[
-    int,
-    BeforeValidator(_bytes),
-    Field(ge=0, le=0xFFFF_FFFF),
-    _number_or_text(_SIZE_PATTERN, "Bytes; 0: no limit", ["64KB"]),
-]
+SizeLimit = Annotated[int, _size(0, "Bytes; 0: no limit")]
 """As `Size`; 0 is no limit."""
-Packets = Annotated[
-    int,
-    _counted("packet"),
-    Field(ge=1, le=0xFFFF_FFFF),
-    _number_or_text(_PACKETS_PATTERN, "Packets", ["100packets"]),
-]
+Packets = Annotated[int, _count("packet", 1, "Packets")]
 """Packets of `100packets` or 100."""
-Cells = Annotated[
-    int,
-    _counted("cell"),
-    Field(ge=1, le=0xFFFF_FFFF),
-    _number_or_text(_CELLS_PATTERN, "Cells", ["100cells"]),
-]
-"""Cells of `100cells` or 100."""
-CellLimit = Annotated[
-    int,
-    _counted("cell"),
-    Field(ge=0, le=0xFFFF_FFFF),
-    _number_or_text(_CELLS_PATTERN, "Cells; 0: no limit", ["100cells"]),
-]
-"""As `Cells`; 0 is no limit."""
-PacketLimit = Annotated[
-    int,
-    _counted("packet"),
-    Field(ge=0, le=0xFFFF_FFFF),
-    _number_or_text(_PACKETS_PATTERN, "Packets; 0: no limit", ["100packets"]),
-]
+PacketLimit = Annotated[int, _count("packet", 0, "Packets; 0: no limit")]
 """As `Packets`; 0 is no limit."""
+Cells = Annotated[int, _count("cell", 1, "Cells")]
+"""Cells of `100cells` or 100."""
+CellLimit = Annotated[int, _count("cell", 0, "Cells; 0: no limit")]
+"""As `Cells`; 0 is no limit."""
 Dscp = Annotated[
     int,
     BeforeValidator(_dscp),

@@ -10,11 +10,11 @@ import asyncio
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.program.port_program import PortProgram
+from fairlane_controller.program.port_program import Param, PortProgram
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, SwitchState
@@ -66,13 +66,13 @@ def pieces(source: str) -> list[tuple[int, int, int]]:
 class RankSettings(Settings):
     """One port."""
 
-    ranks: RankSource = "identification"
+    ranks: Annotated[RankSource, Param("rank_from", words=SOURCES)] = "identification"
     """Where a packet's rank comes from: `identification` (of IPv4; IPv6: the flow label), `dscp`, `ingress_port` (the port that it came
     in by), or drawn at random from a distribution."""
 
 
 class RankProgram(PortProgram):
-    """Counts arrivals, drops and inversions of each rank. The action has the parameter `rank_from`; `arguments` of a subclass add the others."""
+    """Counts arrivals, drops and inversions of each rank."""
 
     Settings = RankSettings
     reasons: ClassVar[Mapping[int, Reason]] = {
@@ -100,16 +100,6 @@ class RankProgram(PortProgram):
         for first, last, rank in pieces(settings.ranks):
             match = P4TableMatch(egress_port=port.port, draw=f"{first}...{last}")
             yield P4TableEntry("rank_draw", match=match, action=P4TableAction("set_rank", rank=rank), priority=1)
-
-    def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """The source's number."""
-        del port
-        return {"rank_from": SOURCES.index(settings.ranks)}
-
-    @staticmethod
-    def source_of(arguments: Mapping[str, int]) -> Any:
-        """The inverse: `RankSettings.ranks`."""
-        return SOURCES[arguments["rank_from"]]
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """The ports, and each rank of which packets came."""

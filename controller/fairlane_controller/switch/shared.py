@@ -18,6 +18,8 @@ CPU_PORT = 510
 UNLIMITED = 0xFFFF_FFFF
 
 ETHERNET_HEADER_BYTES = 14
+DEFAULT_MTU = 1500
+"""Ethernet's, of a link whose own is not known."""
 AAL5_TRAILER_BYTES = 8
 CELL_PAYLOAD_BYTES = 48
 CELL_LINE_BYTES = 53
@@ -56,3 +58,8 @@ def check_port(port: int) -> int:
     if not 1 <= port < CPU_PORT:
         raise out_of_range("port", port, 1, CPU_PORT - 1)
     return port
+
+
+def longest_frame_bytes(mtu: int | None) -> int:
+    """Bytes of the longest frame of a link with this MTU; 0 or None: it is not known."""
+    return (mtu or DEFAULT_MTU) + ETHERNET_HEADER_BYTES

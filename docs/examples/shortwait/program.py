@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program with a law of its own: a drop-tail queue whose limit follows the line, so that no packet waits long (docs/programs.md)."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fairlane import Column, Duration, Packets, PortProgram, PortState, Section
+from fairlane import Column, Duration, Packets, Param, PortProgram, PortState, Section
 from fairlane import Settings as BaseSettings
 
 
@@ -24,7 +24,7 @@ class ShortWait(PortProgram):
     class Settings(BaseSettings):
         """One port."""
 
-        limit: Packets = 100
+        limit: Annotated[Packets, Param("packets")] = 100
         "Packets that may wait."
 
     class LoopSettings(Section):
@@ -32,12 +32,6 @@ class ShortWait(PortProgram):
 
         longest_wait: Duration = 0.02
         "No packet is to wait longer."
-
-    def arguments(self, port: PortState, settings: Any) -> dict[str, int]:
-        return {"packets": settings.limit}
-
-    def settings_from(self, arguments: Any) -> BaseSettings:
-        return self.Settings(limit=arguments["packets"])
 
     def decide(self, port: PortState, settings: Any, seen: Any, loop: Any) -> BaseSettings:
         """While packets are refused the line is busy: what it sends then is what it can. Else the limit is no obstacle."""

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program import contract
 from fairlane_controller.program.contract import Program
+from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column
 from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program, share
-from fairlane_controller.state.run_state import RunState, read_run_state
+from fairlane_controller.state.run_state import RunState, SwitchState, read_run_state
 from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
@@ -222,11 +223,16 @@ class SimPart:
         control = self.part.program.topology_control()
         if not self.part.program.decided or control is None:
             return ()
-        world = self.world
-        topology = control(world.run_state)
-        states = {state.name: state for state in world.run_state.switches}
+        states = {state.name: state for state in self.world.run_state.switches}
+        return self.run_agents(control(self.world.run_state), log, states)
+
+    def run_agents(
+        self, topology: TopologyControl, log: EventLog, states: Mapping[str, SwitchState] | None = None
+    ) -> list[Coroutine[Any, Any, None]]:
+        """A control loop's agent for each switch with managed ports; `states`: what a switch that has restarted gets."""
+        world, states = self.world, states or {}
         self.agents = [
-            SwitchAgent(world.endpoint(name), topology, log, state=states[name], client_factory=world.client)
+            SwitchAgent(world.endpoint(name), topology, log, state=states.get(name), client_factory=world.client)
             for name in world.managed_switches()
         ]
         return [agent.run() for agent in self.agents]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fairlane import Column, Packets, PortState, RankProgram, RankSettings, Reason
+from fairlane import Column, Packets, Param, PortState, RankProgram, RankSettings, Reason
 from pydantic import Field
 
 REASON_RANK = 11
@@ -37,28 +37,20 @@ class Aifo(RankProgram):
     class Settings(RankSettings):
         """One port."""
 
-        queue_capacity: Packets | None = None
+        queue_capacity: Annotated[Packets | None, Param("capacity_packets")] = None
         "The paper's C: packets that may wait; default: what the queue holds."
-        burst: Annotated[float, Field(ge=0, lt=1)] = 0.1
+        burst: Annotated[float, Param("k", K_SCALE, digits=4), Field(ge=0, lt=1)] = 0.1
         "The paper's k: the part of the capacity that any rank may fill."
-        window: Annotated[int, Field(ge=1, le=32)] = 20
+        window: Annotated[int, Param("window"), Field(ge=1, le=32)] = 20
         "The paper's |W|: so many recent ranks say how urgent a rank is."
-        sample: Annotated[int, Field(ge=1, le=65_535)] = 1
+        sample: Annotated[int, Param("sample"), Field(ge=1, le=65_535)] = 1
         "Every so manyth packet's rank comes into the window."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """k in 1/65536."""
-        capacity = settings.queue_capacity or port.queue_packets or DEFAULT_CAPACITY
-        own = {"window": settings.window, "sample": settings.sample, "capacity_packets": capacity}
-        return {**super().arguments(port, settings), **own, "k": round(settings.burst * K_SCALE)}
+        """C is the queue's where it is not given."""
+        return {"capacity_packets": port.queue_packets or DEFAULT_CAPACITY, **super().arguments(port, settings)}
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
         """C follows the queue's capacity."""
         del size
         return settings if packets is None else settings.model_copy(update={"queue_capacity": packets})
-
-    def settings_from(self, arguments: Mapping[str, int]) -> Settings:
-        """Back."""
-        own = {name: arguments[name] for name in ("window", "sample")}
-        burst, capacity = round(arguments["k"] / K_SCALE, 4), arguments["capacity_packets"]
-        return self.Settings(ranks=self.source_of(arguments), queue_capacity=capacity, burst=burst, **own)

@@ -6,17 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fairlane import Column, Duration, ErrorCode, FairlaneError, PortProgram, PortState, Reason, Settings
+from fairlane import AqmProgram, Column, Duration, ErrorCode, FairlaneError, Param, PortState, Reason, Settings
 from pydantic import Field
 
-REASON_AQM = 11
 ONE = 1 << 24
 """Of the P4 program's shares."""
 PERIOD_BYTES_MAX = (1 << 31) - 1
 """What the P4 program counts in a period."""
 
 
-class Cebinae(PortProgram):
+class Cebinae(AqmProgram):
     """Cebinae: tax, filter and turns (the paper's sections 3 and 4)."""
 
     name = "cebinae"
@@ -25,23 +24,25 @@ class Cebinae(PortProgram):
     tables = ("cebinae_port",)
     port_action = "set_cebinae"
     units = {"rounds": "rounds", "tax_share": "2^-24", "flow_share": "2^-24", "queues": "queues"}
-    reasons = {REASON_AQM: Reason("cebinae", "beyond its flows' allowance of this round and the next", in_queue=True)}
+    reasons = {
+        AqmProgram.DROPPED: Reason("cebinae", "beyond its flows' allowance of this round and the next", in_queue=True)
+    }
     columns = (
-        Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent")),
+        AqmProgram.delay,
         Column("allowance_bytes", "allowance", "bytes", "what the taxed flows together may send in a round; 0: nobody is taxed", register="allowed_bytes"),
-        Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=REASON_AQM, plot="drops"),
+        AqmProgram.drops,
         Column("taxed", "taxed", "packets", "packets of taxed flows that came", counter="taxed"),
         Column("saturated_periods", "saturated", doc="periods in which the port was saturated", counter="saturated", value_type=int),
-        Column("sent", "sent", "packets", "packets sent", counter="sent", wide=True),
-        Column("waited_s", "waited", "s", "queueing delay of all packets sent, together", register="waited_us", scale=1e-6, total=True, wide=True),
+        AqmProgram.sent,
+        AqmProgram.waited,
     )  # fmt: skip
 
     class Settings(Settings):
         """One port. It needs a rate; its scheduler is `calendar`, its queues are two."""
 
-        round: Annotated[Duration, Field(ge=0.001, le=10)] = 0.1
+        round: Annotated[Duration, Param("round_us", 1e6), Field(ge=0.001, le=10)] = 0.1
         "Turn of a queue (dT): no shorter than the flows' round trips, and than it takes to send what the port holds."
-        period_rounds: Annotated[int, Field(ge=1, le=1_000)] = 1
+        period_rounds: Annotated[int, Param("rounds"), Field(ge=1, le=1_000)] = 1
         "Every so many rounds the flows are judged anew (P)."
         tax: Annotated[float, Field(gt=0, lt=1)] = 0.01
         "By this share the bottlenecked flows get less than they had (tau)."
@@ -67,9 +68,8 @@ class Cebinae(PortProgram):
                 f"at {port.rate_bps:.0f} bit/s; allowed are 1 to {PERIOD_BYTES_MAX}",
             )
         return {
-            "round_us": round(settings.round * 1e6),
+            **super().arguments(port, settings),
             "inverse_us": round(2**32 / (settings.round * 1e6)),
-            "rounds": settings.period_rounds,
             "capacity_bytes": round(capacity),
             "taxed_max_bytes": round(capacity * (1 - settings.tax)),
             "tax_share": round((1 - settings.tax) / settings.period_rounds * ONE),
@@ -80,11 +80,11 @@ class Cebinae(PortProgram):
 
     def settings_from(self, arguments: Mapping[str, int]) -> Settings:
         """Back."""
+        found = super().settings_from(arguments)
         rounds, capacity = arguments["rounds"], arguments["capacity_bytes"]
-        return self.Settings.model_construct(
-            round=arguments["round_us"] / 1e6,
-            period_rounds=rounds,
-            tax=round(1 - arguments["tax_share"] * rounds / ONE, 4),
-            saturation_margin=round(1 - arguments["saturated_bytes"] / (capacity * rounds), 4),
-            flow_margin=round(1 - arguments["flow_share"] / ONE, 4),
-        )
+        shares = {
+            "tax": arguments["tax_share"] * rounds / ONE,
+            "saturation_margin": arguments["saturated_bytes"] / (capacity * rounds),
+            "flow_margin": arguments["flow_share"] / ONE,
+        }
+        return found.model_copy(update={name: round(1 - share, 4) for name, share in shares.items()})

@@ -20,7 +20,7 @@ from finsy import P4TableAction, P4TableEntry
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import OccupancyKeeper
-from fairlane_controller.measure.prober import listen_probes, send_probes
+from fairlane_controller.measure.source import listen_probes, send_probes
 from fairlane_controller.program.control import Session, SwitchControl, enable_digest
 from fairlane_controller.program.registry import load_program, runs_program
 from fairlane_controller.program.setup import apply_plan

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.port import plain
 from fairlane_controller.measure.probe import Probe
+from fairlane_controller.measure.source import listen_digest
 from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
 from fairlane_controller.programs.gfr.config import PortConfig
 from fairlane_controller.programs.gfr.model import cells_of_frame
@@ -60,21 +60,17 @@ class LineMeter:
         bits = report.busy_cells * CELL_LINE_BYTES * 8 if self.link_layer in ("", "atm") else report.busy_bytes * 8
         if report.busy_us <= 0 or bits <= 0 or self.link_layer == "ethernet":
             return
-        resets = self._rate.resets
-        self._rate.add(now_s, 1e6 * bits / report.busy_us, weight=float(report.busy_us))
-        before_bps, after = self._rate.shifted_from, self._rate.estimate(now_s)
-        if self._rate.resets != resets and before_bps is not None and after is not None:
-            since_s = self._rate.since_s or now_s
-            self.link.forget_since(since_s)
-            self.tell(LinkChange("rate", before_bps, after.value, since_s, after.count))
+        shift = self._rate.add(now_s, 1e6 * bits / report.busy_us, weight=float(report.busy_us))
+        if shift is not None:
+            self.link.forget_since(shift.since_s)
+            self.tell(LinkChange.of("rate", shift))
 
     def on_probe(self, now_s: float, probe: Probe) -> None:
         """A probe that came back."""
-        rate = self._rate.estimate(now_s)
-        shift = self.link.on_home(now_s, probe, self.line_bps if rate is None else rate.value)
-        if shift is not None:
-            count = self.link.options.shift_count
-            self.tell(LinkChange("delay", shift.before_s / 2, shift.after_s / 2, shift.since_s, count))
+        rate_bps = self._rate.value(now_s)
+        change = self.link.on_home(now_s, probe, self.line_bps if rate_bps is None else rate_bps)
+        if change is not None:
+            self.tell(change)
 
     def on_counts(self, now_s: float, accepted_bytes: Mapping[str, int]) -> None:
         """Bytes of frame of each VC that went into the queue so far."""
@@ -119,10 +115,4 @@ def scale_to_capacity(port: PortConfig, capacity_bps: float, mcr_bps: float) -> 
 
 async def listen_reports(client: SwitchClient, meter_of: Callable[[int], LineMeter | None]) -> None:
     """Give every report to its port's meter, until cancelled; times are the running loop's."""
-    loop = asyncio.get_running_loop()
-    async for values in client.digests(DIGEST_REPORT):
-        for value in values:
-            meter = meter_of(int(value["egress_port"]))
-            if meter is not None:
-                names = ("busy_us", "busy_bytes", "busy_cells", "waiting_cells")
-                meter.on_report(loop.time(), LineReport(*(int(value[name]) for name in names)))
+    await listen_digest(client, DIGEST_REPORT, meter_of, LineReport, LineMeter.on_report)

@@ -16,8 +16,14 @@ from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import OccupancyKeeper
 from fairlane_controller.measure.port import PortMeasurement, PortMeter
-from fairlane_controller.measure.prober import listen_probes, send_probes
-from fairlane_controller.measure.source import DIGEST_PORT_REPORT, DIGEST_T_RES, listen_reports, listen_t_res
+from fairlane_controller.measure.source import (
+    DIGEST_PORT_REPORT,
+    DIGEST_T_RES,
+    listen_probes,
+    listen_reports,
+    listen_t_res,
+    send_probes,
+)
 from fairlane_controller.program.control import Session, SwitchControl, enable_digest
 from fairlane_controller.program.registry import runs_program
 from fairlane_controller.programs.qthresh import names as program

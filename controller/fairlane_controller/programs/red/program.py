@@ -7,10 +7,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from fairlane import Column, Config, Packets, PortProgram, PortState, Reason, RunState, Settings
+from fairlane import AqmProgram, Column, Packets, Param, PortState, Reason, Settings
 from pydantic import Field
 
-REASON_AQM = 11
 PACKETS = 2**16
 """Unit of thresholds and of the average."""
 PROBABILITY = 2**32 - 1
@@ -20,7 +19,7 @@ TYPICAL_BYTES = 1000
 """Of a packet: the time that it takes is the unit (the paper's s) of time without packets."""
 
 
-class Red(PortProgram):
+class Red(AqmProgram):
     """RED, Floyd and Jacobson 1993, with ECN."""
 
     name = "red"
@@ -28,65 +27,55 @@ class Red(PortProgram):
     p4 = "../../../../p4src/compiled/red"
     tables = ("red_port",)
     port_action = "set_red"
-    reasons = {REASON_AQM: Reason("red", "chosen by chance, or the average queue was too long", in_queue=True)}
+    reasons = {AqmProgram.DROPPED: Reason("red", "chosen by chance, or the average queue was too long", in_queue=True)}
     columns = (
         Column("red_average_packets", "average", "packets", "average queue that RED computes (avg)", register="average", scale=1 / PACKETS, value_type=float),
-        Column("queue_delay_s", "delay", "s", "mean queueing delay of the packets sent", ratio=("waited_s", "sent")),
-        Column("aqm_dropped", "dropped", "packets", "packets dropped by queue management", reason=REASON_AQM, plot="drops"),
-        Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
-        Column("sent", "sent", "packets", "packets sent", counter="sent", wide=True),
-        Column("waited_s", "waited", "s", "queueing delay of all packets sent, together", register="waited_us", scale=1e-6, total=True, wide=True),
+        *AqmProgram.columns,
     )  # fmt: skip
 
     class Settings(Settings):
         """One port."""
 
-        min_th: Annotated[Packets, Field(le=20_000)] = 5
+        min_th: Annotated[Packets, Param("min_th", PACKETS), Field(le=20_000)] = 5
         "Average queue below which nothing is dropped."
-        max_th: Annotated[Packets, Field(le=20_000)] = 15
+        max_th: Annotated[Packets, Param("max_th", PACKETS), Field(le=20_000)] = 15
         "Average queue from which on the probability is above `max_p`."
         max_p: Annotated[float, Field(gt=0, le=1)] = 0.1
         "Probability at `max_th`."
-        weight: Annotated[int, Field(ge=1, le=16)] = 9
+        weight: Annotated[int, Param("weight"), Field(ge=1, le=16)] = 9
         "The average's weight w_q is 2^-weight: 9 for 0.002."
         gentle: bool = True
         "Whether the probability goes up to 1 at 2 max_th (Floyd 2000); else it is 1 from max_th on."
-        ecn: bool = True
+        ecn: Annotated[bool, Param("ecn")] = True
         "Whether packets that can be marked (ECT) are marked instead of dropped."
 
-    def check(self, config: Config, run: RunState | None) -> Iterable[str]:
+    def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
         """Thresholds are in their order."""
-        for place, chosen in (config.ports or {}).items():
-            at = config.at.get(place, f"{place[0]} port {place[1]}")
-            if chosen.max_th <= chosen.min_th:
-                yield f"{at}.max_th: {chosen.max_th}: must be above min_th, {chosen.min_th}"
+        del port
+        if settings.max_th <= settings.min_th:
+            yield f"max_th: {settings.max_th}: must be above min_th, {settings.min_th}"
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """The paper's constants C1 .. C4 as slopes. Above `max_th`: gentle or at once."""
         low, high, top = settings.min_th, settings.max_th, settings.max_p
         gentle = round((1 - top) / high * SLOPE) if settings.gentle else SLOPE_MAX
         return {
-            "min_th": low * PACKETS,
-            "max_th": high * PACKETS,
+            **super().arguments(port, settings),
             "max_p": round(top * PROBABILITY) if settings.gentle else PROBABILITY,
             "slope": min(round(top / (high - low) * SLOPE), SLOPE_MAX),
             "gentle_slope": gentle,
-            "weight": settings.weight,
             "decay": decay_of(port.rate_bps, settings.weight),
-            "ecn": int(settings.ecn),
         }
 
     def settings_from(self, arguments: Mapping[str, int]) -> Settings:
         """Back."""
+        found = super().settings_from(arguments)
         low, high = arguments["min_th"] // PACKETS, arguments["max_th"] // PACKETS
-        return self.Settings.model_construct(
-            min_th=low,
-            max_th=high,
-            max_p=round(arguments["slope"] * (high - low) / SLOPE, 5),
-            weight=arguments["weight"],
-            gentle=arguments["gentle_slope"] != SLOPE_MAX,
-            ecn=bool(arguments["ecn"]),
-        )
+        computed = {
+            "max_p": round(arguments["slope"] * (high - low) / SLOPE, 5),
+            "gentle": arguments["gentle_slope"] != SLOPE_MAX,
+        }
+        return found.model_copy(update=computed)
 
 
 def decay_of(rate_bps: float, weight: int) -> int:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab's part of program `gfr` (docs/design-gfr.md): VCs, their ideal shares, what they got.
 
-windows.py  when a VC is active, when it counts   ideal.py    w_i and ideal goodput over time
-results.py  samples → VcResult                    metrics.py  VcResult → metrics of a run
+ideal.py    when a VC counts, its w_i and ideal goodput over time
+results.py  samples → VcResult → metrics of a run
 ways.py     which managed ports a VC crosses      config.py   scenario → the controller's configuration
 counters.py verdicts of each VC                   checks.py   what may be wrong with VCs, flows and control
 sim.py      in virtual time                       testbed.py  in Mininet
@@ -19,7 +19,7 @@ from fairlane_lab.run_result import RunResult
 from pydantic import Field
 
 from fairlane_controller.program.settings import Section
-from fairlane_controller.programs.gfr.lab.metrics import vc_metrics, vc_row
+from fairlane_controller.programs.gfr.lab.results import vc_metrics, vc_row
 from fairlane_controller.programs.gfr.names import RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from fairlane_controller.programs.gfr.model import cells_of_packet
 
 def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:
     """What is wrong with a point's VCs, flows and control."""
-    problems = [*_control(body), *_vcs(body), *_flows(body)]
-    return problems or [*_ports(body, topology)]
+    scenario = _stub(body)
+    problems = [*_control(body), *_vcs(body), *_flows(scenario)]
+    return problems or [*_ports(body, scenario, topology)]
 
 
 def _control(body: Body) -> Iterable[Problem]:
@@ -60,10 +61,10 @@ def _vcs(body: Body) -> Iterable[Problem]:
             yield Problem(place((*path, "name")), f"no flow is in VC {vc.name!r}")
 
 
-def _flows(body: Body) -> Iterable[Problem]:
-    vcs = {vc.name: vc for vc in body.vcs}
+def _flows(scenario: Scenario) -> Iterable[Problem]:
+    vcs = {vc.name: vc for vc in scenario.vcs}
     owner: dict[str, str] = {}
-    for index, flow in enumerate(body.flows):
+    for index, flow in enumerate(scenario.flows):
         path = ("flows", index, "vc")
         if flow.vc not in vcs:
             yield Problem(place(path), unknown("VC", flow.vc, vcs) if flow.vc else f"must be given: {', '.join(vcs)}")
@@ -72,10 +73,7 @@ def _flows(body: Body) -> Iterable[Problem]:
         if first != flow.vc:
             text = f"{flow.sender} is in VC {first!r} already: all flows of a host are in one VC"
             yield Problem(place(path), text)
-        longest = packet_bytes(
-            _stub(body),
-            Flow(flow.name, "", "", "", app=App(**explicit_values(flow.app)), tcp=explicit_values(flow.tcp)),
-        )
+        longest = packet_bytes(scenario, flow)
         if longest > vcs[flow.vc].mfs_bytes:
             text = f"its packets of {longest} bytes are longer than mfs_bytes {vcs[flow.vc].mfs_bytes} of {flow.vc}: all would be dropped"
             yield Problem(place(path), text)
@@ -83,9 +81,8 @@ def _flows(body: Body) -> Iterable[Problem]:
             yield Problem(place(("flows", index, "weight")), "program 'gfr' has no weights of flows: a VC has an MCR")
 
 
-def _ports(body: Body, topology: Resolved) -> Iterable[Problem]:
+def _ports(body: Body, scenario: Scenario, topology: Resolved) -> Iterable[Problem]:
     """Call admission, and buffers."""
-    scenario = _stub(body)
     document = topology.checked
     try:
         ports = gfr_ports(scenario, document)
@@ -118,7 +115,7 @@ def _ports(body: Body, topology: Resolved) -> Iterable[Problem]:
 def _stub(body: Body) -> Scenario:
     """As much of a scenario as VCs and ways need."""
     flows = tuple(
-        Flow(flow.name, flow.reported_group, flow.sender, flow.receiver, app=App(**explicit_values(flow.app)), tcp=explicit_values(flow.tcp), vc=flow.vc)
+        Flow(flow.name, flow.reported_group, flow.sender, flow.receiver, weight=flow.weight, app=App(**explicit_values(flow.app)), tcp=explicit_values(flow.tcp), vc=flow.vc)
         for flow in body.flows
     )  # fmt: skip
     return Scenario(

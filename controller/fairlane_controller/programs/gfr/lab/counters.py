@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from fairlane_controller.programs.gfr import names as gfr_program
@@ -38,13 +39,11 @@ async def read_refusals(client: SwitchClient, allocation: Allocation) -> dict[st
 
 def added(parts: Iterable[Verdicts]) -> dict[str, dict[str, int]]:
     """The sum over switches."""
-    total: dict[str, dict[str, int]] = {}
+    total: dict[str, Counter[str]] = {}
     for part in parts:
         for vc, counts in part.items():
-            mine = total.setdefault(vc, {})
-            for name, count in counts.items():
-                mine[name] = mine.get(name, 0) + count
-    return total
+            total.setdefault(vc, Counter()).update(counts)
+    return {vc: dict(counts) for vc, counts in total.items()}
 
 
 def grown(before: Verdicts, after: Verdicts) -> dict[str, dict[str, int]]:

@@ -1,16 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each VC got: from samples of its bytes to `VcResult`. Pure functions."""
+"""What each VC got: from samples of its bytes to `VcResult`, the metrics of a run, and the rows of `vcs.parquet`. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from fairlane_lab.measures import counters_at, rate_series, window_rate_bps
+from fairlane_lab.measures import counters_at, rate_series, summed, window_rate_bps
 from fairlane_lab.run_result import SeriesPoint, VcResult
-from fairlane_lab.scenario import Scenario
+from fairlane_lab.scenario import Scenario, connections_of
 
-from fairlane_controller.programs.gfr.lab.ideal import GfrPort, ideal_shares
-from fairlane_controller.programs.gfr.lab.windows import Span, counted
+from fairlane_controller.programs.gfr.lab.ideal import GfrPort, Span, counted, ideal_shares
+from fairlane_controller.programs.gfr.model import jain_index
+
+
+def vc_metrics(vcs: Sequence[VcResult]) -> dict[str, Any]:
+    """What VCs add to the metrics of a run, or replace: `jain` and `fairness` over goodput per ideal goodput, (4) of the GFR paper."""
+    if not vcs:
+        return {}
+    ratios = [vc.ratio for vc in vcs]
+    ideal = sum(vc.ideal_bps * vc.active_s for vc in vcs)
+    worst = [vc.mcr_met_5s for vc in vcs if vc.mcr_met_5s is not None]
+    metrics: dict[str, Any] = {
+        "jain": jain_index([vc.goodput_bps for vc in vcs], [vc.ideal_bps for vc in vcs]) if len(vcs) > 1 else None,
+        "fairness": min(ratios) / max(ratios) if len(vcs) > 1 and max(ratios) > 0 else None,
+        "goodput_share": sum(vc.goodput_bps * vc.active_s for vc in vcs) / ideal if ideal > 0 else None,
+        "least_ratio": min(ratios),
+        "mcr_met": min(vc.mcr_met for vc in vcs),
+        "mcr_met_5s": min(worst, default=None),
+    }
+    for vc in vcs:
+        values = {f"{metric}[{vc.vc}]": getattr(vc, name) for metric, name in _METRICS.items()}
+        metrics |= {name: value for name, value in values.items() if value is not None}
+    return metrics
+
+
+_COLUMNS = ("vc", "mcr_bps", "w_bps", "ideal_bps", "goodput_bps", "ratio", "mcr_met", "mcr_met_5s", "active_s")
+_METRICS = {"vc_goodput_bps": "goodput_bps", "vc_ratio": "ratio", "mcr_met": "mcr_met", "mcr_met_5s": "mcr_met_5s"}
+"""Metric of each VC, and what it is of `VcResult`."""
+
+
+def vc_row(vc: VcResult) -> dict[str, Any]:
+    """A row of `vcs.parquet`, without the key and the parameters."""
+    values = {name: getattr(vc, name) for name in _COLUMNS}
+    return {**values, **{f"drops_{verdict}": count for verdict, count in vc.drops.items()}}
+
 
 WINDOW_S = 5.0
 """The MCR is looked at over every window of this length."""
@@ -52,6 +86,12 @@ def vc_results(
             )
         )
     return found
+
+
+def vc_samples(scenario: Scenario, carried: Mapping[str, Samples], zero_s: float = 0.0) -> dict[str, Samples]:
+    """The bytes of each VC over time, of those of its connections; `zero_s`: the scenario's zero on the clock of `carried`."""
+    found = {vc.name: summed([carried.get(name, []) for name in connections_of(scenario, vc)]) for vc in scenario.vcs}
+    return {name: [(t - zero_s, value) for t, value in points] for name, points in found.items()}
 
 
 def vc_series(samples: Mapping[str, Samples]) -> list[SeriesPoint]:

@@ -8,20 +8,17 @@ import json
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
-from fairlane_lab.measures import summed
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.run_result import SeriesPoint, VcResult
-from fairlane_lab.scenario import connections_of
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import apply_plan
 from fairlane_controller.programs.gfr.control import ActivityOptions
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
-from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
+from fairlane_controller.programs.gfr.lab.results import vc_results, vc_samples, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.plan import GfrState, Plan, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
@@ -59,11 +56,8 @@ class GfrInSim(SimPart):
         assert self._plan is not None
         options = ActivityOptions(measure=self.world.config.scenario.control.probes, keeps_counts=False)
         topology = GfrTopology(options=options, plan=self._plan)
-        for switch in self.world.managed_switches():
-            self.world.loop.stop_on_messages = options.measure
-            endpoint = self.world.endpoint(switch)
-            self.agents.append(SwitchAgent(endpoint, topology, log, client_factory=self.world.client))
-        return [self._sample_forever(), *(agent.run() for agent in self.agents)]
+        self.world.loop.stop_on_messages = options.measure
+        return [self._sample_forever(), *self.run_agents(topology, log)]
 
     async def snapshot(self) -> dict[str, dict[str, int]]:
         """Frames that each VC has lost so far, by verdict."""
@@ -91,12 +85,10 @@ class GfrInSim(SimPart):
     def vcs(self, seen: Observed) -> list[VcResult]:
         scenario = self.world.config.scenario
         ports = list(gfr_ports(scenario, self.world.config.topology).values())
-        return vc_results(scenario, ports, self._sum_vc_samples(), grown(seen.before.of_program, seen.after.of_program))
+        return vc_results(
+            scenario, ports, vc_samples(scenario, self._samples), grown(seen.before.of_program, seen.after.of_program)
+        )
 
     def series(self) -> Iterator[SeriesPoint]:
         """Goodput of each VC over time."""
-        return iter(vc_series(self._sum_vc_samples()))
-
-    def _sum_vc_samples(self) -> dict[str, list[tuple[float, float]]]:
-        scenario = self.world.config.scenario
-        return {vc.name: summed([self._samples[name] for name in connections_of(scenario, vc)]) for vc in scenario.vcs}
+        return iter(vc_series(vc_samples(self.world.config.scenario, self._samples)))

@@ -3,26 +3,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator
-from typing import Any, cast
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 from fairlane_lab.atm import atm_cells
-from fairlane_lab.measures import summed
 from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import RunResult
-from fairlane_lab.scenario import Scenario, connections_of
-from fairlane_lab.testbed.bed import ManagedPort
+from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.collect import RunRecords
 from fairlane_lab.testbed.plan import Plan
-from fairlane_lab.testbed.port_watch import READ_MAX_S, PortWatch, Samples
+from fairlane_lab.testbed.port_watch import Look, PortWatch, Samples
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_controller.programs.gfr import names as gfr_program
+from fairlane_controller.programs.gfr.allocation import Allocation
 from fairlane_controller.programs.gfr.lab.config import gfr_config
 from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
-from fairlane_controller.programs.gfr.lab.results import vc_results, vc_series
+from fairlane_controller.programs.gfr.lab.results import vc_results, vc_samples, vc_series
 from fairlane_controller.programs.gfr.lab.ways import gfr_ports
 from fairlane_controller.programs.gfr.plan import GfrStore
 from fairlane_controller.switch.client import SwitchClient
@@ -46,13 +45,7 @@ class GfrInMininet(MininetPart):
     def finish(self, result: RunResult, seen: RunRecords) -> None:
         scenario, window = seen.running.scenario, seen.window
         ports = list(gfr_ports(scenario, self.bed.network.topology).values())
-        of_vcs = {
-            vc.name: [
-                (t - window.zero_s, value)
-                for t, value in summed([seen.carried.get(name, []) for name in connections_of(scenario, vc)])
-            ]
-            for vc in scenario.vcs
-        }
+        of_vcs = vc_samples(scenario, seen.carried, window.zero_s)
         result.vcs = vc_results(scenario, ports, of_vcs, _refused(seen.samples, window.start_s, window.end_s))
         result.series += vc_series(of_vcs)
 
@@ -70,53 +63,31 @@ def _refused(samples: Samples, start_s: float, end_s: float) -> dict[str, dict[s
 class GfrPortWatch(PortWatch):
     """A `PortWatch` of gfr.p4's counters: `admitted` by port, `vc_verdicts`; the register QT where it can be read."""
 
-    async def _run(self) -> None:
-        switches = dict.fromkeys(port.switch for port in self._bed.ports)
-        jobs = [self._guard(self._watch_ports(name)) for name in switches]
-        jobs += [self._guard(self._watch_vcs(name)) for name in switches]
-        await asyncio.gather(*jobs)
+    def _looks(self) -> Sequence[tuple[Look, float]]:
+        return [(self._read_ports, self._period_s), (self._read_vcs, REFUSALS_EVERY_S)]
 
-    async def _watch_ports(self, name: str) -> None:
-        ports = [port for port in self._bed.ports if port.switch == name]
-        async with SwitchClient(self._bed.endpoint(name)) as client:
-            async for _ in self._ticks(self._period_s):
-                await self._read_ports(client, ports)
+    @cached_property
+    def _allocation(self) -> Allocation:
+        return GfrStore(self._bed.state).state.allocation
 
-    async def _watch_vcs(self, name: str) -> None:
-        allocation = GfrStore(self._bed.state).state.allocation
-        async with SwitchClient(self._bed.endpoint(name)) as client:
-            async for now_s in self._ticks(REFUSALS_EVERY_S):
-                counts = await read_refusals(client, allocation)
-                self.samples.of_program.setdefault(name, []).append((now_s, counts))
+    async def _read_vcs(self, client: SwitchClient, name: str) -> None:
+        now_s = time.monotonic()
+        self.samples.of_program[name].append((now_s, await read_refusals(client, self._allocation)))
 
-    async def _read_ports(self, client: SwitchClient, ports: list[ManagedPort]) -> None:
-        """One request for everything: a single instant."""
-        numbers = [port.port for port in ports]
+    async def _read_ports(self, client: SwitchClient, name: str) -> None:
+        numbers = self._numbers(name)
         entities: list[Any] = [P4CounterEntry(COUNTER_ADMITTED, index=number) for number in numbers]
         if self._bed.target == "embedded":
             entities += [P4RegisterEntry(gfr_program.REGISTER_PORT_CELLS, index=number) for number in numbers]
-        admitted = dict.fromkeys(numbers, P4CounterData())
-        cells = dict.fromkeys(numbers, 0)
-        now_s = time.monotonic()
-        answers = cast("AsyncIterator[P4CounterEntry | P4RegisterEntry]", client.switch.read(entities))
-        async for entry in answers:
-            index = cast("int", entry.index)
-            if isinstance(entry, P4RegisterEntry):
-                cells[index] = cast("int", entry.data)
-            else:
-                admitted[index] = entry.data or P4CounterData()
-        took_s = time.monotonic() - now_s
-        if took_s > READ_MAX_S:
-            return  # nobody knows when in that time the switch read its counters
-        at_s = now_s + took_s / 2
+        at_s, found = await self._read_at_once(client, entities)
+        if at_s is None:
+            return
         samples = self.samples
-        for port in ports:
-            key, data = (port.switch, port.port), admitted[port.port]
-            share = cells[port.port] / max(1.0, atm_cells(data.packet_count, data.byte_count))
+        for number in numbers:
+            data: P4CounterData = found[COUNTER_ADMITTED, number]
+            cells = found.get((gfr_program.REGISTER_PORT_CELLS, number), 0)
+            share = cells / max(1.0, atm_cells(data.packet_count, data.byte_count))
             waiting = share * data.packet_count  # frames of the mean length so far
-            for table, value in (
-                (samples.waiting, waiting),
-                (samples.tx_packets, data.packet_count - waiting),
-                (samples.tx_bytes, data.byte_count - share * data.byte_count),
-            ):
-                table.setdefault(key, []).append((at_s, value))
+            samples.waiting[name, number].append((at_s, waiting))
+            samples.tx_packets[name, number].append((at_s, data.packet_count - waiting))
+            samples.tx_bytes[name, number].append((at_s, data.byte_count - share * data.byte_count))

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlane_lab.measures import mean_between
@@ -16,7 +15,6 @@ from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
@@ -88,7 +86,7 @@ class QthreshInSim(SimPart):
             return ()
         world, control = self.world, self._control
         world.loop.stop_on_messages = True
-        weights = _FlowWeights.from_config(world.config)
+        weights = _flow_weights(world.config)
         options = QthreshOptions(flow_weight=weights, probes=control.probes, keeps_counts=False)
         store = LoopStore(None)
         settings = PolicyState(
@@ -98,9 +96,7 @@ class QthreshInSim(SimPart):
         classes = classes_of(control)
         store.put({(*port, traffic_class): settings for port in world.config.managed for traffic_class in classes})
         topology = QthreshTopology(options=options, store=store)
-        for switch in world.managed_switches():
-            self.agents.append(SwitchAgent(world.endpoint(switch), topology, log, client_factory=world.client))
-        return [*(agent.run() for agent in self.agents), self._look_forever()]
+        return [*self.run_agents(topology, log), self._look_forever()]
 
     async def _look_forever(self) -> None:
         loop = asyncio.get_running_loop()
@@ -167,27 +163,21 @@ def key_of(flow: SimFlow) -> FlowKey:
     return FlowKey(*flow.key)
 
 
-@dataclass(frozen=True)
-class _FlowWeights:
-    """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host."""
+def _flow_weights(config: SimConfig) -> Callable[[FlowKey], float | None] | None:
+    """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host.
 
-    by_key: dict[FlowKey, float]
-    by_sender: dict[object, float]
+    None when every flow has the weight 1.
+    """
+    if all(flow.weight == 1.0 for flow in config.scenario.flows):
+        return None
+    by_key = {key_of(each): each.flow.weight for each in config.flows if each.has_known_key}
+    by_sender: dict[object, float] = {}
+    for each in config.flows:
+        if not each.has_known_key and by_sender.setdefault(each.key.src, each.flow.weight) != each.flow.weight:
+            raise RunError(f"flow {each.name}: web flows of one host ({each.flow.sender}) must have the same weight")
 
-    @classmethod
-    def from_config(cls, config: SimConfig) -> _FlowWeights | None:
-        """None when every flow has the weight 1."""
-        if all(flow.weight == 1.0 for flow in config.scenario.flows):
-            return None
-        by_key = {key_of(each): each.flow.weight for each in config.flows if each.has_known_key}
-        by_sender: dict[object, float] = {}
-        for each in config.flows:
-            if not each.has_known_key and by_sender.setdefault(each.key.src, each.flow.weight) != each.flow.weight:
-                raise RunError(
-                    f"flow {each.name}: web flows of one host ({each.flow.sender}) must have the same weight"
-                )
-        return cls(by_key, by_sender)
-
-    def __call__(self, key: FlowKey) -> float | None:
-        weight = self.by_key.get(key, self.by_sender.get(key.src, 1.0))
+    def weight_of(key: FlowKey) -> float | None:
+        weight = by_key.get(key, by_sender.get(key.src, 1.0))
         return None if weight == 1.0 else weight
+
+    return weight_of

@@ -8,11 +8,10 @@ the queue stay empty and what waits counts as gone.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import Any, cast
+from typing import Any
 
 from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import MininetPart
@@ -21,14 +20,14 @@ from fairlane_lab.scenario import Control, Scenario
 from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.collect import RunRecords
 from fairlane_lab.testbed.plan import Plan
-from fairlane_lab.testbed.port_watch import READ_MAX_S, FlowAddress, PortWatch
+from fairlane_lab.testbed.port_watch import FlowAddress, Look, PortWatch
 from fairlane_lab.topology_scripts import PortKey
-from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
+from finsy import P4CounterEntry, P4RegisterEntry
 
-from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.flow_keeper import flow_of
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
+from fairlane_controller.programs.qthresh.names import CLASSES, TABLE_FLOW, admitted_index
 from fairlane_controller.programs.qthresh.settings import ClassConfig
 from fairlane_controller.programs.qthresh.wanted import class_entries, limit_of
 from fairlane_controller.state.ask import ask
@@ -147,71 +146,55 @@ def weight_rules(plan: Plan) -> list[dict[str, Any]]:
 class QthreshPortWatch(PortWatch):
     """Counters by port, occupancies of ports and flows, and what the control loop measured."""
 
-    async def _run(self) -> None:
-        switches = dict.fromkeys(port.switch for port in self._bed.ports)
-        jobs = [self._guard(self._measure())]
-        jobs += [self._guard(self._switch(name, [p for p in self._bed.ports if p.switch == name])) for name in switches]
-        await asyncio.gather(*jobs)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._found: dict[str, tuple[float, dict[int, FlowAddress]]] = {}
+        "By switch: when flows were found, and theirs."
 
-    async def _measure(self) -> None:
-        async for now_s in self._ticks(MEASURE_EVERY_S):
-            for row in await ask(self._bed.state, {"op": "measure"}):
-                values = {
-                    name: (row[name]["value"] if row.get(name) else None)
-                    for name in ("bw_bps", "t_res_s", "l_d_bytes", "n_c")
-                }
-                self.samples.measured.setdefault((row["switch"], row["port"]), []).append((now_s, values))
+    def _looks(self) -> Sequence[tuple[Look, float]]:
+        return [(self._read, self._period_s)]
 
-    async def _switch(self, name: str, ports: list[ManagedPort]) -> None:
-        endpoint = self._bed.endpoint(name)
-        slots: dict[int, FlowAddress] = {}
-        found_at = -FIND_FLOWS_EVERY_S
-        async with SwitchClient(endpoint) as client:
-            async for now_s in self._ticks(self._period_s):
-                if self._flows and now_s - found_at > FIND_FLOWS_EVERY_S:
-                    slots = await self._find_flows(client)
-                    found_at = now_s
-                await self._read(client, ports, slots)
+    async def _watch_loop(self) -> None:
+        with self._noting_problems():
+            async for now_s in self._ticks(MEASURE_EVERY_S):
+                for row in await ask(self._bed.state, {"op": "measure"}):
+                    values = {name: row[name]["value"] if row.get(name) else None for name, _ in MEASURED.values()}
+                    self.samples.measured[row["switch"], row["port"]].append((now_s, values))
 
-    async def _read(self, client: SwitchClient, ports: list[ManagedPort], slots: dict[int, FlowAddress]) -> None:
-        """One request for everything: a single instant."""
-        numbers = [port.port for port in ports]
-        entities: list[Any] = []
-        for number in numbers:
-            indices = [program.admitted_index(number, each) for each in range(program.CLASSES)]
-            entities += [P4CounterEntry(COUNTER_ADMITTED, index=index) for index in indices]
+    async def _read(self, client: SwitchClient, name: str) -> None:
+        """All at a single instant."""
+        numbers, slots = self._numbers(name), await self._flow_slots(client)
+        counted = {number: [admitted_index(number, each) for each in range(CLASSES)] for number in numbers}
+        entities: list[Any] = [
+            P4CounterEntry(COUNTER_ADMITTED, index=cell) for cells in counted.values() for cell in cells
+        ]
         if self._bed.target == "embedded":
-            entities += [
-                P4RegisterEntry(name, index=n) for n in numbers for name in (PORT_REGISTER, PORT_BYTES_REGISTER)
-            ]
+            entities += [P4RegisterEntry(one, index=n) for n in numbers for one in (PORT_REGISTER, PORT_BYTES_REGISTER)]
             entities += [P4RegisterEntry(FLOW_REGISTER, index=slot) for slot in slots]
-        now_s = time.monotonic()
-        admitted, waiting = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
-        samples, switch = self.samples, ports[0].switch
-        answers = cast("AsyncIterator[P4CounterEntry | P4RegisterEntry]", client.switch.read(entities))
-        async for entry in answers:
-            index = cast("int", entry.index)
-            if isinstance(entry, P4CounterEntry):
-                admitted[index >> 3] += (entry.data or P4CounterData()).byte_count
-            elif entry.register_id == PORT_REGISTER:
-                samples.waiting.setdefault((switch, index), []).append((now_s, float(cast("int", entry.data))))
-            elif entry.register_id == PORT_BYTES_REGISTER:
-                waiting[index] = cast("int", entry.data)
-            else:
-                samples.flows.setdefault(slots[index], []).append((now_s, float(cast("int", entry.data))))
-        took_s = time.monotonic() - now_s
-        if took_s > READ_MAX_S:
-            return  # nobody knows when in that time the switch read its counters
-        now_s += took_s / 2
-        for number in numbers:
-            left = float(admitted[number] - waiting[number])
-            samples.tx_bytes.setdefault((switch, number), []).append((now_s, left))
+        at_s, found = await self._read_at_once(client, entities)
+        if at_s is None:
+            return
+        for number, cells in counted.items():
+            admitted: int = sum(found[COUNTER_ADMITTED, cell].byte_count for cell in cells)
+            left = admitted - found.get((PORT_BYTES_REGISTER, number), 0)
+            self.samples.tx_bytes[name, number].append((at_s, float(left)))
+            if (PORT_REGISTER, number) in found:
+                self.samples.waiting[name, number].append((at_s, float(found[PORT_REGISTER, number])))
+        for slot, flow in slots.items():
+            if (FLOW_REGISTER, slot) in found:
+                self.samples.flows[flow].append((at_s, float(found[FLOW_REGISTER, slot])))
 
-    async def _find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
+    async def _flow_slots(self, client: SwitchClient) -> dict[int, FlowAddress]:
+        """The slots of the flows that send, found anew from time to time."""
+        name, now_s = client.endpoint.name, time.monotonic()
+        found_s, known = self._found.get(name, (-FIND_FLOWS_EVERY_S, {}))
+        if not self._flows or now_s - found_s <= FIND_FLOWS_EVERY_S:
+            return known
         found: dict[int, FlowAddress] = {}
-        for table in program.TABLE_FLOW.values():
+        for table in TABLE_FLOW.values():
             for entry in await client.read_table(table, idle=True):
                 key, slot = flow_of(entry)
                 if key.dst_port in self._sink_ports and (entry.time_since_last_hit or 0) < IDLE_NS:
                     found[slot] = (str(key.src), key.src_port, key.dst_port)
-        return dict(list(found.items())[:FLOWS_WATCHED_MAX])
+        self._found[name] = now_s, dict(list(found.items())[:FLOWS_WATCHED_MAX])
+        return self._found[name][1]
