@@ -279,9 +279,26 @@ def test_a_slot_is_given_again_after_its_grace_and_counts_from_zero() -> None:
 def test_a_vc_that_comes_back_at_once_has_its_own_slot() -> None:
     first = allocate(configs.config(), Allocation(), 0.0).allocation
     gone = allocate(with_vcs("vc1"), first, 10.0).allocation
-    back = allocate(configs.config(), gone, 10.1).allocation
+    made = allocate(configs.config(), gone, 10.1)
+    back = made.allocation
     assert {seat.vc: seat.slot for seat in back.seats} == {seat.vc: seat.slot for seat in first.seats}
     assert not back.freed
+    assert [seat.vc for seat in made.reused] == ["vc2", "vc3", "vc4", "vc5"], "they are new: they count from 0"
+
+
+def test_numbers_of_an_older_state_file_are_kept() -> None:
+    seat = {"switch": "s1", "port": 6}
+    document = {
+        "vc_ids": {"vc1": 9, "vc2": 4},
+        "seats": [{**seat, "vc": "vc1", "slot": 7, "queue": 3}],
+        "freed": [{**seat, "vc": "vc2", "slot": 0, "queue": 1, "free_at_s": 100.0}],
+        "used": {"s1": 12},
+    }
+    made = allocate(with_vcs("vc1", "vc3"), Allocation.model_validate(document), 50.0)
+    assert made.allocation.vc_ids == {"vc1": 9, "vc3": 1}
+    assert [(one.vc, one.slot, one.queue) for one in made.allocation.seats] == [("vc1", 7, 3), ("vc3", 1, 2)]
+    assert [(one.vc, one.slot, one.free_at_s) for one in made.allocation.freed] == [("vc2", 0, 100.0)]
+    assert ([one.vc for one in made.reused], made.allocation.used) == (["vc3"], {"s1": 12})
 
 
 async def test_a_reused_slot_s_verdicts_are_cleared() -> None:
