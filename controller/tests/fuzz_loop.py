@@ -20,9 +20,9 @@ from fairlane_controller.programs.gfr.deploy import make_plan
 from fairlane_controller.programs.gfr.edit import OPS, apply_edit
 from fairlane_controller.programs.gfr.requests import REQUESTS as GFR_REQUESTS
 from fairlane_controller.programs.gfr.store import GfrState
-from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.requests import REQUESTS as QTHRESH_REQUESTS
+from fairlane_controller.programs.qthresh.settings import WeightRules
 from fairlane_controller.programs.qthresh.table_write import settings_of
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of

@@ -18,10 +18,10 @@ from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import checked
 from fairlane_controller.programs.qthresh import changes
 from fairlane_controller.programs.qthresh.control import QthreshControl
-from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.requests import REQUESTS
+from fairlane_controller.programs.qthresh.settings import WeightRules
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.table_write import write_with_settings
 from fairlane_controller.state.ask import loop_runs

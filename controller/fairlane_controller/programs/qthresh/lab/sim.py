@@ -18,7 +18,7 @@ from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.setup import set_up_program
-from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
@@ -80,7 +80,7 @@ class QthreshInSim(SimPart):
     def _flow_entries(self) -> list[Any]:
         """Each known flow has the slot of its place in the list."""
         return [
-            key_of(each).entry(slot, weight=None if each.flow.weight == 1.0 else each.flow.weight)
+            key_of(each).entry(slot, Flow(weight=None if each.flow.weight == 1.0 else each.flow.weight))
             for slot, each in enumerate(self.world.config.flows)
             if each.has_known_key
         ]
@@ -166,7 +166,8 @@ class QthreshInSim(SimPart):
 
 def key_of(flow: SimFlow) -> FlowKey:
     """The key of the flow's entry."""
-    return FlowKey(*flow.key)
+    src, dst, *rest = flow.key
+    return FlowKey(src.version, int(src), int(dst), *rest)
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class _FlowWeights:
     """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host."""
 
     by_key: dict[FlowKey, float]
-    by_sender: dict[object, float]
+    by_sender: dict[str, float]
 
     @classmethod
     def from_config(cls, config: SimConfig) -> _FlowWeights | None:
@@ -182,14 +183,14 @@ class _FlowWeights:
         if all(flow.weight == 1.0 for flow in config.scenario.flows):
             return None
         by_key = {key_of(each): each.flow.weight for each in config.flows if each.has_known_key}
-        by_sender: dict[object, float] = {}
+        by_sender: dict[str, float] = {}
         for each in config.flows:
-            if not each.has_known_key and by_sender.setdefault(each.key.src, each.flow.weight) != each.flow.weight:
+            if not each.has_known_key and by_sender.setdefault(str(each.key.src), each.flow.weight) != each.flow.weight:
                 raise RunError(
                     f"flow {each.name}: web flows of one host ({each.flow.sender}) must have the same weight"
                 )
         return cls(by_key, by_sender)
 
     def __call__(self, key: FlowKey) -> float | None:
-        weight = self.by_key.get(key, self.by_sender.get(key.src, 1.0))
+        weight = self.by_key.get(key, self.by_sender.get(key.hosts[0], 1.0))
         return None if weight == 1.0 else weight

@@ -26,7 +26,7 @@ from fairlane_lab.topology_scripts import PortKey
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.flow_keeper import flow_of
+from fairlane_controller.programs.qthresh.flows import parse_flow
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.settings import ClassConfig
@@ -212,7 +212,7 @@ class QthreshPortWatch(PortWatch):
         found: dict[int, FlowAddress] = {}
         for table in program.TABLE_FLOW.values():
             for entry in await client.read_table(table, idle=True):
-                key, slot = flow_of(entry)
+                key, slot, _ = parse_flow(entry)
                 if key.dst_port in self._sink_ports and (entry.time_since_last_hit or 0) < IDLE_NS:
-                    found[slot] = (str(key.src), key.src_port, key.dst_port)
+                    found[slot] = (key.hosts[0], key.src_port, key.dst_port)
         return dict(list(found.items())[:FLOWS_WATCHED_MAX])
