@@ -24,7 +24,6 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -149,7 +148,7 @@ class LearnedTable(Generic[Key, Value]):
         doubled = [entry for entry, (key, _, _) in zip(entries, found, strict=True) if key in without]
         await self._delete(client, doubled, whatever_slot=True)
         await self._sweep(client, entries)
-        await self.session.attempt(client, f"digest {self.digest}", partial(enable_digest, name=self.digest))
+        await enable_digest(self.session, client, self.digest)
         return len(self)
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, None]]:

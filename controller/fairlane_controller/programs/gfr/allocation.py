@@ -7,8 +7,6 @@ its last frames have left the queue, so no VC inherits another's cells.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -56,28 +54,20 @@ class Allocation(BaseModel):
     used: dict[str, int] = Field(default_factory=dict)
     "Switch: slots from 0 to below this had a VC at some time."
 
-    def seat(self, switch: str, port: int, vc: str) -> Seat | None:
-        """The VC's seat on a port, or None."""
-        return next((seat for seat in self.seats if seat.key == (switch, port, vc)), None)
-
     def seats_by_key(self) -> dict[tuple[str, int, str], Seat]:
         """Every seat by (switch, port, VC)."""
         return {seat.key: seat for seat in self.seats}
 
 
-@dataclass(frozen=True)
-class Allocated:
-    """A new allocation and what is new in it."""
-
-    allocation: Allocation
-    reused: tuple[Seat, ...]
-    "Seats new to their VC whose slots had one before: what these have counted is not theirs."
-
-
-def allocate(config: GfrConfig, before: Allocation, now_s: float, run: RunState | None = None) -> Allocated:
+def allocate(
+    config: GfrConfig, before: Allocation, now_s: float, run: RunState | None = None
+) -> tuple[Allocation, tuple[Seat, ...]]:
     """Allocate slots for a configuration; current allocations stay. Raises OUT_OF_RANGE when a switch has no free slot.
 
     `now_s` must be of one clock over all calls (the wall clock for what is stored in a file).
+
+    Returns:
+        The new allocation, and seats new to their VC whose slots had one before: what these have counted is not theirs.
     """
     crossing, before_by_key = vcs_of(config, run), before.seats_by_key()
     # A seat that rests is its VC's still: one that comes back meanwhile gets its own again.
@@ -115,7 +105,7 @@ def allocate(config: GfrConfig, before: Allocation, now_s: float, run: RunState 
     # A deleted VC's id is not another's in the same change: its entries are deleted and not modified into the other's.
     ids = Numbering(range(1, VC_IDS), before.vc_ids.items())
     vc_ids = {vc.name: number for vc in config.vcs if (number := ids.give(vc.name)) is not None}
-    return Allocated(Allocation(vc_ids=vc_ids, seats=tuple(seats), freed=tuple(freed), used=used), tuple(reused))
+    return Allocation(vc_ids=vc_ids, seats=tuple(seats), freed=tuple(freed), used=used), tuple(reused)
 
 
 def _grace_s(config: GfrConfig, place: Place) -> float:

@@ -80,12 +80,7 @@ class QthreshControl(SwitchControl):
         "Policies whose new threshold waits for its turn."
         self._link_changed_s: dict[int, float] = {}
         self._meters: dict[int, PortMeter] = {}
-        self._flows = Flows(
-            session,
-            self._options.flow_idle_timeout_s,
-            self._options.flow_weight,
-            sweep_period_s=self._options.sweep_period_s,
-        )
+        self._flows = Flows(session, self._options.flow_idle_timeout_s, self._options.flow_weight)
 
     @property
     def _options(self) -> QthreshOptions:
@@ -117,7 +112,9 @@ class QthreshControl(SwitchControl):
     async def take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
         self._limits = await read_limits(client)
-        self._resume_from(await read_policies(client))
+        self._deciders.clear()
+        self._outcomes.clear()
+        self._use_policies(await read_policies(client))
         ports = sorted(self._limits)
         flows = 0
         if not self.session.dry_run:
@@ -125,7 +122,7 @@ class QthreshControl(SwitchControl):
             if self._options.keeps_counts:
                 await self.session.attempt(client, "hash key", give_hash_key)
         for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
-            await self.session.attempt(client, f"digest {name}", partial(enable_digest, name=name))
+            await enable_digest(self.session, client, name)
         self._lists_wait = False
         if self.session.dry_run:
             self.session.event("took_over", ports=ports, why="there is no other primary: we measure, and write nothing")
@@ -138,15 +135,13 @@ class QthreshControl(SwitchControl):
             why=why.explain_take_over(flows, len(self._policies)),
         )
 
-    def _resume_from(self, policies: dict[tuple[int, int], Policy]) -> None:
+    def _use_policies(self, policies: dict[tuple[int, int], Policy]) -> None:
         """Continue the decisions from the thresholds that are in force."""
         self._policies = policies
-        self._deciders = {
-            key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)
-            for key, policy in policies.items()
-            if policy.is_limited
-        }
-        self._outcomes.clear()
+        limited = {key: policy for key, policy in policies.items() if policy.is_limited}
+        self._deciders = {key: self._deciders.get(key) or ThresholdDecider(self._options.decide) for key in limited}
+        for key, policy in limited.items():
+            self._deciders[key].in_force_packets = policy.qthresh_packets
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Measure and decide; where it is no dry run, keep flows and counts too."""
@@ -224,8 +219,8 @@ class QthreshControl(SwitchControl):
         if wait == self._lists_wait:
             return
         self._lists_wait = wait
-        enable = partial(enable_digest, name=DIGEST_T_RES, max_delay_s=MANY_FLOWS_LIST_S if wait else DIGEST_LIST_S)
-        await self.session.attempt(client, f"digest {DIGEST_T_RES}", enable)
+        max_delay_s = MANY_FLOWS_LIST_S if wait else DIGEST_LIST_S
+        await enable_digest(self.session, client, DIGEST_T_RES, max_delay_s=max_delay_s)
 
     def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
         """The policies of a port whose flows the law decides about."""
@@ -364,9 +359,6 @@ class QthreshControl(SwitchControl):
         keys = [key for key in self._policies if key[0] == port]
         await self._flows.untune(client, [flow for key in keys for flow in self._flows_of(key)])
 
-    def _tunes(self, key: tuple[int, int]) -> bool:
-        return self._policies[key].is_shared and self._is_tuning(key)
-
     def _is_tuning(self, key: tuple[int, int]) -> bool:
         settings = self._store.policy(self._name, *key)
         return settings.mode is Mode.AUTO and settings.self_tuning
@@ -461,13 +453,9 @@ class QthreshControl(SwitchControl):
         self._limits = dict(current.limits)
         self._policies[new.key] = new
         self._store.remember(self._name, self._policies.values())
-        if not self._tunes(new.key):
+        if not (new.is_shared and self._is_tuning(new.key)):
             await self._end_tuning(self.session.connected(), new.port)
-        if new.is_limited:
-            decider = self._deciders.setdefault(new.key, ThresholdDecider(self._options.decide))
-            decider.in_force_packets = new.qthresh_packets
-        else:
-            self._deciders.pop(new.key, None)
+        self._use_policies(self._policies)
         policy = answer_json(new, current.state)
         self._policy_event("changed", new.key, why=why.explain_request(request, policy), request=request, policy=policy)
         return policy
@@ -475,14 +463,7 @@ class QthreshControl(SwitchControl):
     async def changed(self, client: SwitchClient) -> None:
         """Somebody may have changed limits, policies or settings: decide on from what there is now."""
         self._limits = await read_limits(client)
-        self._policies = await read_policies(client)
-        for key in [*self._deciders]:
-            if key not in self._policies or not self._policies[key].is_limited:
-                del self._deciders[key]
-        for key, policy in self._policies.items():
-            if policy.is_limited:
-                decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide))
-                decider.in_force_packets = policy.qthresh_packets
+        self._use_policies(await read_policies(client))
         for port in [port for port in self._laws if not self._tuned_keys(port)]:
             await self._end_tuning(client, port)
 

@@ -22,8 +22,6 @@ class QthreshOptions:
     measure: MeasureOptions = field(default_factory=MeasureOptions)
     evaluate_period_s: float = 0.25
     law: LawOptions = field(default_factory=LawOptions)
-    sweep_period_s: float = 30.0
-    "Flow entries whose idle notification was lost are found in this time."
     flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
     probes: bool = True
     "Whether the links behind the managed ports are probed for τ."
