@@ -146,7 +146,7 @@ class LearnedTable(Generic[Key, Value]):
         self._pauses.clear()
         self._full_until_s = 0.0
         doubled = [entry for entry, (key, _, _) in zip(entries, found, strict=True) if key in without]
-        await self._delete(client, doubled, whatever_slot=True)
+        await self._delete(client, doubled, any_slot=True)
         await self._sweep(client, entries)
         await enable_digest(self.session, client, self.digest)
         return len(self)
@@ -163,7 +163,7 @@ class LearnedTable(Generic[Key, Value]):
             How many were written. A refusal is reported, and its flow pauses.
         """
         current = self.values
-        changed = {k: v for k, v in values.items() if k in current and v != current[k] and not self._pauses_now(k)}
+        changed = {k: v for k, v in values.items() if k in current and v != current[k] and not self._is_paused(k)}
         changes = [EntityChange(self._entry(k, current[k]), self._entry(k, v)) for k, v in changed.items()]
         refused = await self._write(client, changes)
         for index, (key, value) in enumerate(changed.items()):
@@ -224,7 +224,7 @@ class LearnedTable(Generic[Key, Value]):
         """Entries for those of these flows that have none, in one request."""
         async with self.session.writes:
             new = [key for key in learned if key not in self.values]
-            ready = [key for key in new if not self._pauses_now(key)]
+            ready = [key for key in new if not self._is_paused(key)]
             slots: dict[Key, int] = {}
             for key in ready if _now_s() >= self._full_until_s else ():
                 slot = self.numbers.give(key)
@@ -268,15 +268,13 @@ class LearnedTable(Generic[Key, Value]):
             client, [one for one in entries if (one.time_since_last_hit or 0) > 1.5 * (one.idle_timeout_ns or ours)]
         )
 
-    async def _delete(
-        self, client: SwitchClient, entries: Sequence[P4TableEntry], *, whatever_slot: bool = False
-    ) -> None:
+    async def _delete(self, client: SwitchClient, entries: Sequence[P4TableEntry], *, any_slot: bool = False) -> None:
         """Delete entries whose flows have the slot that they name: a flow with another one has come back meanwhile."""
         given = self.numbers.given
         for start in range(0, len(entries), BATCH_ENTRIES):
             async with self.session.writes:
                 found = [(entry, *self.parse(entry)) for entry in entries[start : start + BATCH_ENTRIES]]
-                ours = {k: entry for entry, k, slot, _ in found if whatever_slot or slot in (-1, given.get(k))}
+                ours = {k: entry for entry, k, slot, _ in found if any_slot or slot in (-1, given.get(k))}
                 refused = await self._write(client, [EntityChange(entry, None) for entry in ours.values()])
                 for index, key in enumerate([*ours]):
                     if index not in refused or refused[index].code is GRPCStatusCode.NOT_FOUND:
@@ -308,7 +306,7 @@ class LearnedTable(Generic[Key, Value]):
         refused = await Writing().write(client, changes, resets, keep_going=True)
         return {index - len(resets): refusal for index, refusal in refused.items() if index >= len(resets)}
 
-    def _pauses_now(self, key: Key) -> bool:
+    def _is_paused(self, key: Key) -> bool:
         return key in self._pauses and _now_s() < self._pauses[key][0]
 
     def _report_refused(self, key: Key, refusal: Refusal) -> None:

@@ -14,7 +14,7 @@ class Numbering(Generic[Key]):
     """Numbers of a range, each given to one key at a time; memory grows with the keys that exist, and no further.
 
     A number is given again after `release`, and not at once: `resting` of them rest, so that a packet of the old key that waits somewhere
-    does not count for the new one. Who wants a number to rest for a time releases its key when that is over.
+    does not count for the new one. To let a number rest for a time, release its key when that time is over.
     """
 
     def __init__(self, numbers: range, given: Iterable[tuple[Key, int]] = (), *, resting: int = 0) -> None:
