@@ -20,7 +20,7 @@ from typing import Any
 
 COMPILER = "p4c-bm2-ss"
 PROGRAMS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.p4")))
-EXAMPLES = ("docs/examples/droptail/droptail", "docs/examples/ecnmark/ecnmark")
+EXAMPLES = ("docs/examples/droptail/droptail", "docs/examples/ecnmark/ecnmark", "docs/examples/talkers/talkers")
 """Programs in folders of their own, as users have them: `fairlane p4 compile FOLDER` compiles those."""
 COMPILE_TIMEOUT_S = 120
 

@@ -216,7 +216,10 @@ def test_every_source_file_says_its_licence_and_the_text_of_each_licence_is_ther
 
 def test_the_program_that_the_documents_show_is_the_example() -> None:
     example = (ROOT / "docs" / "examples" / "droptail" / "program.py").read_text()
-    assert example[example.index("from typing") :] in (ROOT / "docs" / "programs.md").read_text()
+    text = (ROOT / "docs" / "programs.md").read_text()
+    assert example[example.index("from typing") :] in text
+    example = (ROOT / "docs" / "examples" / "talkers" / "program.py").read_text()
+    assert example[example.index("class Talker(") : example.index("class Talkers(")].rstrip() in text
 
 
 PROMISES = re.findall(

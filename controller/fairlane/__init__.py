@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
 from fairlane_controller.program.control import Session, SwitchControl, TopologyControl, every, on_digest, on_idle
+from fairlane_controller.program.learned import LearnedTable
+from fairlane_controller.program.numbering import Numbering
 from fairlane_controller.program.port_program import AqmProgram, Param, PortProgram
 from fairlane_controller.program.quantities import (
     CellLimit,
@@ -51,7 +53,9 @@ __all__ = [
     "ErrorCode",
     "FairlaneError",
     "Kind",
+    "LearnedTable",
     "Network",
+    "Numbering",
     "P4TableAction",
     "P4TableEntry",
     "P4TableMatch",

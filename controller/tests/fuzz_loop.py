@@ -15,8 +15,8 @@ from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.options import QthreshOptions
+from fairlane_controller.programs.qthresh.settings import WeightRules
 from fairlane_controller.programs.qthresh.topology import REQUESTS as QTHRESH_REQUESTS
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of

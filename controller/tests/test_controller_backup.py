@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def add_flows(topology: LiveTopology, flows: int) -> None:
 
     async def add(name: str, address: str) -> None:
         async with SwitchClient(Endpoint(name, address), write=True) as client:
-            entries = [flow_key(number).entry(number, 300.0) for number in range(flows)]
+            entries = [replace(flow_key(number).entry(number), idle_timeout_ns=300 * 10**9) for number in range(flows)]
             await client.write([+entry for entry in entries])
             cells = [
                 P4CounterEntry("flow_drops", index=n, data=P4CounterData(packet_count=n + 1)) for n in range(flows)

@@ -26,6 +26,7 @@ from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.dry import DryClient
+from learned_tools import at_port_3
 from live_switch import LiveSwitch, wait_until
 
 
@@ -137,10 +138,8 @@ async def test_a_threshold_set_by_hand_while_counters_are_read_is_not_tuned(swit
     task = asyncio.create_task(agent.run())
     try:
         await asyncio.wait_for(agent.ready.wait(), 20)
-        control._flows.counts, control._tune = counts, tune  # type: ignore[method-assign]  # pyright: ignore[reportPrivateUsage]
-        digest = {"ip_version": 4, "src": 0x0A000101, "dst": 0x0A000301, "protocol": 6, "dst_port": 5001}
-        for port in (1000, 1001):
-            control._flows.table.allocate(FlowKey.from_digest({**digest, "src_port": port}))  # pyright: ignore[reportPrivateUsage]
+        control._flows.read_flow_counts, control._tune = counts, tune  # type: ignore[method-assign]  # pyright: ignore[reportPrivateUsage]
+        control._flows.values |= at_port_3(1000, 1001)  # pyright: ignore[reportPrivateUsage]
         control._planned[(3, 0)] = 6.0  # pyright: ignore[reportPrivateUsage]
         await asyncio.wait_for(reading.wait(), 20)
         control._store.put({("s1", 3, 0): PolicyState(mode=Mode.MANUAL, pinned_packets=9)})  # pyright: ignore[reportPrivateUsage]

@@ -171,12 +171,14 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
         process.wait(timeout=10)
     add_flows = (
         "import asyncio\n"
+        "from dataclasses import replace\n"
         "from fairlane_controller.programs.qthresh.flows import FlowKey\n"
         "from fairlane_controller.switch.client import Endpoint, SwitchClient\n"
         "async def add():\n"
         f"    async with SwitchClient(Endpoint('s1', '127.0.0.1:{switch.grpc_port}'), write=True) as client:\n"
         "        digest = dict(ip_version=4, src=0x0a000101, dst=0x0a000301, protocol=6, dst_port=5001)\n"
-        "        await client.write([+FlowKey.from_digest({**digest, 'src_port': n}).entry(n, 300.0) for n in range(50)])\n"
+        "        entries = [FlowKey.from_digest({**digest, 'src_port': n}).entry(n) for n in range(50)]\n"
+        "        await client.write([+replace(entry, idle_timeout_ns=300 * 10**9) for entry in entries])\n"
         "asyncio.run(add())\n"
     )
     subprocess.run([sys.executable, "-c", add_flows], check=True, timeout=60)

@@ -10,18 +10,16 @@ import struct
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from fairlane_controller.measure.port import MeasureOptions
 from fairlane_controller.measure.source import DIGEST_T_RES
-from fairlane_controller.programs.qthresh import flow_keeper, new_flows
+from fairlane_controller.program import learned
+from fairlane_controller.program.control import Session
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.control import MANY_FLOWS_LIST_S
-from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
-from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.bounded import BoundedSwitch
@@ -29,6 +27,7 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4DigestEntry, SwitchOptions
 from finsy.p4entity import P4DigestList
 from finsy.proto import p4d, p4r
+from learned_tools import MemorySession, flows_of, key
 from live_switch import COMPILED, LiveSwitch, wait_until
 from live_topology import Controller, controllers
 from test_controller_frames import ipv4_frame
@@ -101,8 +100,8 @@ def test_a_flood_of_new_flows_is_kept_or_counted(wired_switch: LiveSwitch) -> No
         assert most_mb - before_mb < RSS_GROWTH_MB
         wait_until("all entries to be in the log", lambda: flows_in_log(switch) == counts["entries"])
         single, together = switch.events("flow"), switch.events("flows")
-        periods = (together[-1]["monotonic_ns"] - single[0]["monotonic_ns"]) / 1e9 / new_flows.SINGLE_PERIOD_S
-        assert len(single) + len(together) <= (periods + 2) * (new_flows.SINGLE_EVENTS + 1)
+        periods = (together[-1]["monotonic_ns"] - single[0]["monotonic_ns"]) / 1e9 / learned.SINGLE_PERIOD_S
+        assert len(single) + len(together) <= (periods + 2) * (learned.SINGLE_EVENTS + 1)
         assert len(switch.events("flows_missed")) <= 2
         # The loop is as alive as before.
         assert switch.json("threshold", "set", "9")[0]["via"] == "loop"
@@ -164,19 +163,23 @@ class FullClient:
 
 
 async def test_what_finds_no_room_is_counted_and_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_keeper, "MAX_WAITING", 100)
+    monkeypatch.setattr(learned, "MAX_WAITING", 100)
     log = EventLog(tmp_path / "events.jsonl")
-    keeper, client = FlowKeeper(log, 30.0), FullClient(lists=50)
-    listening = asyncio.create_task(keeper.listen_new(cast("SwitchClient", client)))
+    flows, client = flows_of(log), FullClient(lists=50)
+    listening, inserting, *others = flows.jobs(cast("SwitchClient", client))
+    tasks = [asyncio.create_task(job) for job in (listening, inserting)]
+    for job in others:
+        job.close()
     for _ in range(1000):
         await asyncio.sleep(0)
-        counts = keeper.digests()
+        counts = flows.status()
         if counts["told"] == 50 * 64 + 7 and counts["waiting"] == 0:
             break
-    listening.cancel()
-    await asyncio.gather(listening, return_exceptions=True)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
     log.close()
-    counts = keeper.digests()
+    counts = flows.status()
     assert counts["told"] == 50 * 64 + 7
     assert counts["entries"] == client.written == 100
     assert counts["lost"] == 50 * 64 - 100 + 7
@@ -215,21 +218,20 @@ async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pyt
 
 
 async def test_of_many_flows_one_event_a_period_tells_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_flows, "SINGLE_EVENTS", 3)
-    monkeypatch.setattr(new_flows, "SINGLE_PERIOD_S", 0.05)
+    monkeypatch.setattr(learned, "SINGLE_EVENTS", 3)
+    monkeypatch.setattr(learned, "SINGLE_PERIOD_S", 0.05)
     log = EventLog(tmp_path / "events.jsonl")
-    told = new_flows.FlowEvents(log, "flow")
-    src, dst = ip_address("10.0.1.1"), ip_address("10.0.3.1")
-    keys = [FlowKey(src, dst, 6, port, 5001) for port in range(10)]
-    told.tell("s1", [])
-    told.tell("s1", [(keys[0], 7), (keys[1], 8)])
-    told.tell("s1", [(keys[2], 9), (keys[3], 10)])  # more than the period has room for
-    told.tell("s1", [(keys[4], 11)])
+    told = learned.FlowEvents(cast("Session", MemorySession(log)), "")
+    keys = [key(number) for number in range(10)]
+    told.report({})
+    told.report({keys[0]: 7, keys[1]: 8})
+    told.report({keys[2]: 9, keys[3]: 10})  # more than the period has room for
+    told.report({keys[4]: 11})
     await asyncio.sleep(0.1)
-    told.tell("s1", [(keys[5], 12)])
-    told.tell("s1", [(key, None) for key in keys[6:]])
-    told.flush("s1")  # a lost connection does not wait for the period
-    told.flush("s1")
+    told.report({keys[5]: 12})
+    told.report(dict.fromkeys(keys[6:]))
+    told.flush()  # a lost connection does not wait for the period
+    told.flush()
     log.close()
     events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     said = [(event["event"], event.get("slot"), event.get("flows"), event.get("first")) for event in events]

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from fairlane_controller.loop import retries
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.programs.qthresh import flow_keeper, new_flows
-from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
-from fairlane_controller.programs.qthresh.flows import FlowKey, FlowTable
+from fairlane_controller.program import learned
+from fairlane_controller.program.numbering import Numbering
 from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_managed
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
@@ -24,23 +23,13 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fault_tools import Refuses, RefusingSwitch, refusing_switch, set_threshold
 from finsy import GRPCStatusCode, P4Schema
 from finsy.proto import p4r
+from learned_tools import at_port_3, flows_of, key
 from live_switch import COMPILED, LiveSwitch, wait_until
 from live_topology import live_topology
 
 pytestmark = pytest.mark.timed
 
 SCHEMA = P4Schema(COMPILED / "qthresh.p4info.txtpb")
-
-
-def key(number: int) -> FlowKey:
-    """A flow of its own for each number."""
-    digest = {"ip_version": 4, "src": 0x0A000101 + (number >> 15), "dst": 0x0A000301, "protocol": 6}
-    return FlowKey.from_digest({**digest, "src_port": 1024 + (number & 0x7FFF), "dst_port": 5001})
-
-
-def places(*numbers: int) -> dict[FlowKey, tuple[int, int]]:
-    """Flows of class 0 at port 3."""
-    return {key(number): (3, 0) for number in numbers}
 
 
 def table_of(update: p4r.Update) -> str | None:
@@ -196,7 +185,7 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The switch takes ten flows and says RESOURCE_EXHAUSTED to all others; 3,000 come, many of them again and again."""
-    monkeypatch.setattr(flow_keeper, "FULL_PAUSE_S", 1000.0)
+    monkeypatch.setattr(learned, "FULL_PAUSE_S", 1000.0)
     taken: set[bytes] = set()
 
     def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
@@ -210,14 +199,14 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
     log = EventLog(switch.folder / "controller-events.jsonl")
     with refusing_switch(f"127.0.0.1:{switch.grpc_port}", refuses) as (server, port):
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{port}"), write=True) as client:
-            keeper = FlowKeeper(log, 30.0)
+            flows = flows_of(log)
             for turn in range(20):
                 for start in range(0, 3000, 500):
-                    await keeper.add(client, places(*range(start, start + 500)))
+                    await flows.insert(client, at_port_3(*range(start, start + 500)))
                 if turn == 10:
-                    keeper._full_until_s = 0.0  # pyright: ignore[reportPrivateUsage]  # the pause is over: it asks once more
-            assert len(keeper.table) == 10
-            digests = keeper.digests()
+                    flows._full_until_s = 0.0  # pyright: ignore[reportPrivateUsage]  # the pause is over: it asks once more
+            assert len(flows) == 10
+            digests = flows.status()
             assert digests["entries"] == 10
             assert digests["missed"] == 20 * 2990
             assert digests["known"] == 19 * 10
@@ -225,9 +214,9 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
             assert server.writes == 2
             # One of them goes, and there is room again.
             taken.pop()
-            await keeper._delete(client, {key(0)})  # pyright: ignore[reportPrivateUsage]
-            await keeper.add(client, places(2999))
-            assert key(2999) in keeper.table
+            await flows._delete(client, [key(0).entry(0)])  # pyright: ignore[reportPrivateUsage]
+            await flows.insert(client, at_port_3(2999))
+            assert key(2999) in flows.values
     log.close()
     told = switch.events("flows_missed")
     assert len(told) == 1
@@ -239,18 +228,18 @@ async def test_a_full_table_leaves_the_rest_in_the_fallback_and_is_told_once(
 async def test_the_last_slot_is_the_last(switch: LiveSwitch) -> None:
     log = EventLog(None)
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
-        keeper = FlowKeeper(log, 30.0)
-        keeper.table = FlowTable(capacity=100)
-        await keeper.add(client, places(*range(250)))
-        assert len(keeper.table) == 100
-        assert keeper.table.missed == 150
+        flows = flows_of(log)
+        flows.numbers = Numbering(range(100))
+        await flows.insert(client, at_port_3(*range(250)))
+        assert len(flows) == 100
+        assert flows.status()["missed"] == 150
         assert len(await client.read_table("flow_v4")) == 100
 
 
 async def test_a_refused_flow_pauses_and_the_memory_of_refused_ones_is_bounded(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(new_flows, "MAX_PAUSES", 50)
+    monkeypatch.setattr(learned, "MAX_PAUSES", 50)
 
     def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
         return (GRPCStatusCode.INVALID_ARGUMENT, "not this one") if table_of(update) == "flow_v4" else None
@@ -258,14 +247,14 @@ async def test_a_refused_flow_pauses_and_the_memory_of_refused_ones_is_bounded(
     log = EventLog(switch.folder / "controller-events.jsonl")
     with refusing_switch(f"127.0.0.1:{switch.grpc_port}", refuses) as (server, port):
         async with SwitchClient(Endpoint("s1", f"127.0.0.1:{port}"), write=True) as client:
-            keeper = FlowKeeper(log, 30.0)
+            flows = flows_of(log)
             for _ in range(30):
-                await keeper.add(client, places(1, 2))
+                await flows.insert(client, at_port_3(1, 2))
             assert server.writes == 1
-            assert keeper.digests()["refused"] == 60
-            await keeper.add(client, places(*range(10, 200)))
-            assert len(keeper._pauses._pauses) == 50  # pyright: ignore[reportPrivateUsage]
-            assert len(keeper.table) == 0
+            assert flows.status()["refused"] == 60
+            await flows.insert(client, at_port_3(*range(10, 200)))
+            assert len(flows._pauses) == 50  # pyright: ignore[reportPrivateUsage]
+            assert len(flows) == 0
     log.close()
     first = switch.events("flow_refused")[0]
     assert first["code"] == "INVALID_ARGUMENT"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.programs.qthresh.changes import Ports, plan_policies
-from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey, FlowTable
+from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey
 from fairlane_controller.programs.qthresh.policies import (
     Lanes,
     Policy,
@@ -22,6 +22,7 @@ from fairlane_controller.programs.qthresh.program import Qthresh
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.wanted import set_up_entries
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from learned_tools import flows_of, key
 
 DRR = PortState(port=3, queue_packets=100, queues=4096, scheduler="drr", rate_bps=1e6)
 STRICT = PortState(port=3, queue_packets=100, queues=8, scheduler="strict", rate_bps=1e6)
@@ -112,12 +113,10 @@ def test_lanes_follow_the_port_s_queues_and_scheduler() -> None:
 
 def test_few_flows_have_small_slots() -> None:
     """However many come and go: lanes are slots modulo their number, and no two flows of a few are to meet."""
-    table, alive = FlowTable(), list[FlowKey]()
+    numbers, alive = flows_of().numbers, list[FlowKey]()
     for number in range(20_000):
-        digest = {"ip_version": 4, "src": number, "dst": 1, "protocol": 6, "src_port": 1, "dst_port": 1}
-        key = FlowKey.from_digest(digest)
-        assert table.allocate(key) is not None
-        alive.append(key)
+        assert numbers.give(key(number)) is not None
+        alive.append(key(number))
         if len(alive) > 100:
-            table.release(alive.pop(0))
-    assert max(slot for _, slot in table.items()) <= 101 + RESTING_SLOTS
+            numbers.release(alive.pop(0))
+    assert max(numbers.given.values()) <= 101 + RESTING_SLOTS

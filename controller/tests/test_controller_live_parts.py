@@ -19,7 +19,7 @@ from fairlane_controller.live.sampler import Pace
 from fairlane_controller.live.view import Sample
 from fairlane_controller.loop.control import ControlServer
 from fairlane_controller.program.rates import RateBook
-from fairlane_controller.programs.qthresh.routes import Routes
+from fairlane_controller.programs.qthresh.view import Routes
 from fairlane_controller.state.ask import SOCKET_FILE
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
@@ -160,8 +160,9 @@ def test_a_flow_leaves_by_the_longest_prefix() -> None:
         _route("ipv4_lpm", "dst", (0, 0), None),  # type: ignore[arg-type]
     ]
     routes = Routes(entries)
-    assert len(routes) == 2, "a route that drops leads nowhere"
-    assert [routes.port(ipaddress.ip_address(a)) for a in ("10.0.3.3", "10.0.4.4", "11.0.0.1", "::1")] == [3, 1, None, None]  # fmt: skip
+    addresses = [ipaddress.ip_address(text) for text in ("10.0.3.3", "10.0.4.4", "11.0.0.1", "::1")]
+    ports = [routes.port(address.version, int(address)) for address in addresses]
+    assert ports == [3, 1, None, None], "a route that drops leads nowhere"
 
 
 def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:

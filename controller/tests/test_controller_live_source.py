@@ -18,11 +18,10 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.programs.qthresh import view
-from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
-from finsy import P4TableAction, P4TableEntry
 from live_switch import LiveSwitch
 
 pytestmark = pytest.mark.timed
@@ -65,9 +64,8 @@ async def until(source: LiveSource, what: str, check: Callable[[Snapshot], Any])
 
 def flow_entry(src: str, slot: int, weight: int = 0) -> Any:
     """An entry as the loop makes it."""
-    key = FlowKey.from_match("flow_v4", {"src": _number(src), "dst": _number("10.0.3.3"), "protocol": 6, "src_port": 4000, "dst_port": 5001})  # type: ignore[arg-type]  # fmt: skip
-    action = P4TableAction("set_flow_weighted", flow_id=slot, weight=weight) if weight else P4TableAction("set_flow", flow_id=slot)  # fmt: skip
-    return +P4TableEntry(key.table, match=key.match, action=action)
+    key = FlowKey(4, _number(src), _number("10.0.3.3"), 6, 4000, 5001)
+    return +key.entry(slot, Flow(weight=weight / 256 if weight else None))
 
 
 def _number(address: str) -> int:

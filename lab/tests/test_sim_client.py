@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import pytest
@@ -98,7 +99,7 @@ def test_digests_come_at_their_instant_to_the_one_who_listens(world: SimWorld) -
     key = key_of(world.config.flows[0])
 
     async def work(client: SwitchClient) -> tuple[float, list[dict[str, Any]]]:
-        await client.write([-key.entry()])
+        await client.write([-key.entry(0)])
         await client.enable_digest(program.DIGEST_NEW_FLOW, max_list=1, max_timeout_s=0.02, ack_timeout_s=1.0)
         async for values in client.digests(program.DIGEST_NEW_FLOW):
             return asyncio.get_running_loop().time(), values
@@ -115,7 +116,7 @@ def test_an_entry_that_aged_out_is_told(world: SimWorld) -> None:
     key = key_of(world.config.flows[0])
 
     async def work(client: SwitchClient) -> tuple[float, list[str]]:
-        await client.write([-key.entry(), +key.entry(3, idle_timeout_s=2.0)])
+        await client.write([-key.entry(0), +replace(key.entry(3), idle_timeout_ns=2 * 10**9)])
         async for notification in client.switch.read_idle_timeouts():
             return asyncio.get_running_loop().time(), [entry.table_id for entry in notification]
         raise AssertionError

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
@@ -158,8 +157,7 @@ def on_digest(name: str, *, max_list: int = DIGEST_LIST_MAX, max_delay_s: float 
     """Call `method(client, values)` for each list of a digest's values; the digest is enabled first."""
 
     async def listen(method: Any, client: SwitchClient) -> None:
-        enable = partial(enable_digest, name=name, max_list=max_list, max_delay_s=max_delay_s)
-        await method.__self__.session.attempt(client, f"digest {name}", enable)
+        await enable_digest(method.__self__.session, client, name, max_list=max_list, max_delay_s=max_delay_s)
         async for values in client.digests(name):
             await method(client, values)
 
@@ -190,7 +188,16 @@ def on_idle(table: str) -> Callable[[_F], _F]:
 
 
 async def enable_digest(
-    client: SwitchClient, *, name: str, max_list: int = DIGEST_LIST_MAX, max_delay_s: float = DIGEST_LIST_S
+    session: Session,
+    client: SwitchClient,
+    name: str,
+    *,
+    max_list: int = DIGEST_LIST_MAX,
+    max_delay_s: float = DIGEST_LIST_S,
 ) -> None:
-    """Have a digest sent in lists of at most `max_list`, at most `max_delay_s` old."""
-    await client.enable_digest(name, max_list=max_list, max_timeout_s=max_delay_s)
+    """Have a digest sent in lists of at most `max_list`, at most `max_delay_s` old; a refusal is retried later."""
+
+    def enable(client: SwitchClient) -> Awaitable[None]:
+        return client.enable_digest(name, max_list=max_list, max_timeout_s=max_delay_s)
+
+    await session.attempt(client, f"digest {name}", enable)

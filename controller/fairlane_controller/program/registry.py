@@ -140,8 +140,8 @@ def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     `named` is what its topology names, which may be a folder. It is looked at first, and no other one is loaded when it is that.
     """
     names = set(tables)
-    programs = (_usable(name) for name in _names_from(named))
-    return next((one for one in programs if one is not None and one.tables and one.missing_table(names) is None), None)
+    programs = filter(None, map(_usable, _names_from(named)))
+    return next((one for one in programs if (one.tables or one.kept_tables) and not one.missing_table(names)), None)
 
 
 def _names_from(named: str) -> Iterator[str]:

@@ -159,7 +159,7 @@ class GfrControl(SwitchControl):
         return jobs
 
     async def _listen_reports(self, client: SwitchClient) -> None:
-        await self.session.attempt(client, f"digest {DIGEST_REPORT}", partial(enable_digest, name=DIGEST_REPORT))
+        await enable_digest(self.session, client, DIGEST_REPORT)
         await listen_reports(client, self.line)
 
     async def _keep_forever(self, client: SwitchClient) -> None:

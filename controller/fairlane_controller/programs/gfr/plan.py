@@ -142,12 +142,12 @@ class Plan(contract.Plan):
 def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState | None, source: str) -> Plan:
     """Check a configuration and number its VCs; raises BAD_FILE with `source` in its text, or OUT_OF_RANGE. Writes nothing."""
     check_config(config, source, run)
-    made = allocate(config, before.allocation, now_s, run)
+    allocation, reused = allocate(config, before.allocation, now_s, run)
     switches = tuple(sorted({*config.switches, *before.config.switches}))
     if run is not None:
         there = {switch.name for switch in run.switches}
         switches = tuple(name for name in switches if name in there)
-    return Plan(GfrState(config=config, allocation=made.allocation), switches, before, made.reused, run)
+    return Plan(GfrState(config=config, allocation=allocation), switches, before, reused, run)
 
 
 def plan_in_force(state: GfrState, run: RunState) -> Plan:

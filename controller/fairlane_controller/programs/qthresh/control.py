@@ -29,9 +29,7 @@ from fairlane_controller.program.registry import runs_program
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh import why
 from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, lane_room, measured_for
-from fairlane_controller.programs.qthresh.flow_keeper import FlowKeeper
-from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.programs.qthresh.hash_key import give_hash_key
+from fairlane_controller.programs.qthresh.flows import FlowKey, Flows, give_hash_key
 from fairlane_controller.programs.qthresh.law import FlowCount, LaneLength, Law, Port
 from fairlane_controller.programs.qthresh.model import transmission_time_s
 from fairlane_controller.programs.qthresh.options import QthreshOptions
@@ -84,7 +82,7 @@ class QthreshControl(SwitchControl):
         "Policies whose new threshold waits for its turn."
         self._link_changed_s: dict[int, float] = {}
         self._meters: dict[int, PortMeter] = {}
-        self._flows = FlowKeeper(session.log, self._options.flow_idle_timeout_s, self._options.flow_weight)
+        self._flows = Flows(session, self._options.flow_idle_timeout_s, self._options.flow_weight)
 
     @property
     def _options(self) -> QthreshOptions:
@@ -116,16 +114,17 @@ class QthreshControl(SwitchControl):
     async def take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
         self._limits, policies = await read_managed(client)
-        self._resume_from(policies)
+        self._deciders.clear()
+        self._outcomes.clear()
+        self._use_policies(policies)
         ports = sorted(self._limits)
-        digests, flows = [DIGEST_T_RES, DIGEST_PORT_REPORT], 0
+        flows = 0
         if not self.session.dry_run:
-            digests.insert(0, program.DIGEST_NEW_FLOW)
             flows = await self._flows.take_over(client)
             if self._options.keeps_counts:
                 await self.session.attempt(client, "hash key", give_hash_key)
-        for name in digests:
-            await self.session.attempt(client, f"digest {name}", partial(enable_digest, name=name))
+        for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
+            await enable_digest(self.session, client, name)
         self._lists_wait = False
         if self.session.dry_run:
             self.session.event("took_over", ports=ports, why="there is no other primary: we measure, and write nothing")
@@ -138,26 +137,20 @@ class QthreshControl(SwitchControl):
             why=why.explain_take_over(flows, len(self._policies)),
         )
 
-    def _resume_from(self, policies: dict[tuple[int, int], Policy]) -> None:
+    def _use_policies(self, policies: dict[tuple[int, int], Policy]) -> None:
         """Continue the decisions from the thresholds that are in force."""
         self._policies = policies
-        self._deciders = {
-            key: ThresholdDecider(self._options.decide, in_force_packets=policy.qthresh_packets)
-            for key, policy in policies.items()
-            if policy.is_limited
-        }
-        self._outcomes.clear()
+        limited = {key: policy for key, policy in policies.items() if policy.is_limited}
+        self._deciders = {key: self._deciders.get(key) or ThresholdDecider(self._options.decide) for key in limited}
+        for key, policy in limited.items():
+            self._deciders[key].in_force_packets = policy.qthresh_packets
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Measure and decide; where it is no dry run, keep flows and counts too."""
         writes = not self.session.dry_run
         jobs: list[Coroutine[Any, Any, Any]] = [listen_reports(client, self._meter), listen_t_res(client, self._meter)]
         if writes:
-            jobs += [
-                self._flows.listen_new(client),
-                self._flows.listen_idle(client),
-                self._flows.sweep_forever(client, self._options.sweep_period_s),
-            ]
+            jobs += self._flows.jobs(client)
         jobs.append(self._evaluate_forever(client))  # before the flows are tuned, where both are due
         if writes:
             jobs.append(self._tune_forever(client))
@@ -204,14 +197,14 @@ class QthreshControl(SwitchControl):
 
     async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
-            look_s = self._options.law.look_s(min(len(self._flows.table), self._options.law.max_flows))
+            look_s = self._options.law.look_s(min(len(self._flows), self._options.law.max_flows))
             await asyncio.sleep(look_s)
             await self._space_lists(client)
             ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port) or self._lane_keys(port)})
             if not ports:
                 continue
-            is_many = len(self._flows.table) > self._options.law.max_flows
-            counts = {} if is_many else await self._flows.counts(client)
+            is_many = len(self._flows) > self._options.law.max_flows
+            counts = {} if is_many else await self._flows.read_flow_counts(client)
             async with self.session.writes:
                 for port in ports:  # as they are now: somebody may have set one by hand while the counters were read
                     keys, lanes = self._tuned_keys(port), self._lane_keys(port)
@@ -224,12 +217,12 @@ class QthreshControl(SwitchControl):
 
     async def _space_lists(self, client: SwitchClient) -> None:
         """With many flows T_res samples come in fewer lists."""
-        wait = len(self._flows.table) > self._options.measure.few_flows
+        wait = len(self._flows) > self._options.measure.few_flows
         if wait == self._lists_wait:
             return
         self._lists_wait = wait
-        enable = partial(enable_digest, name=DIGEST_T_RES, max_delay_s=MANY_FLOWS_LIST_S if wait else DIGEST_LIST_S)
-        await self.session.attempt(client, f"digest {DIGEST_T_RES}", enable)
+        max_delay_s = MANY_FLOWS_LIST_S if wait else DIGEST_LIST_S
+        await enable_digest(self.session, client, DIGEST_T_RES, max_delay_s=max_delay_s)
 
     def _tuned_keys(self, port: int) -> list[tuple[int, int]]:
         """The policies of a port whose flows the law decides about."""
@@ -297,10 +290,14 @@ class QthreshControl(SwitchControl):
             for flow, one in decided.items()
             if one.qthresh_packets is not None
         }
-        await self._flows.untune(client, mine.keys() - wanted.keys())
+        flows = self._flows
         weights = {flow: program.weight_for(packets, in_force[flow]) for flow, packets in wanted.items()}
-        written = await self._flows.tune(client, weights)
-        written += await self._flows.tap(client, [flow for flow, one in decided.items() if one.tap])
+        changed = {flow: replace(flows.values[flow], tuned=weight, tap=0) for flow, weight in weights.items()}
+        if tapped := [flow for flow, one in decided.items() if one.tap]:
+            tap = flows.next_tap()
+            changed |= {flow: replace(flows.values[flow], tuned=None, tap=tap) for flow in tapped}
+        await flows.untune(client, mine.keys() - changed.keys())
+        written = await flows.change(client, changed)
         if written:
             for key in keys:
                 self._tuned_s[key] = _now_s()
@@ -308,7 +305,7 @@ class QthreshControl(SwitchControl):
 
     def _weight_of(self, key: tuple[int, int], flow: FlowKey) -> float:
         """A flow's own weight, or its class's."""
-        return self._flows.own_weight(flow) or self._policies[key].weight
+        return self._flows.values[flow].weight or self._policies[key].weight
 
     def _line(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> Port | None:
         """What the law has to know of a port; None while something is not measured."""
@@ -327,11 +324,11 @@ class QthreshControl(SwitchControl):
 
     def _other_bps(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> float:
         """What flows of the port take that belong to other policies than `keys`."""
-        now_s, places = _now_s(), self._flows.places
+        now_s, known = _now_s(), self._flows.values
         octets = {
             flow: count.carried_bytes
             for flow, count in counts.items()
-            if (place := places.get(flow)) is not None and place[0] == port and place not in keys
+            if flow in known and (place := known[flow].place) is not None and place[0] == port and place not in keys
         }
         before, self._others[port] = self._others.get(port), (now_s, octets)
         if before is None or now_s <= before[0]:
@@ -355,7 +352,7 @@ class QthreshControl(SwitchControl):
     def _flows_of(self, key: tuple[int, int]) -> list[FlowKey]:
         """The flows of a policy; one whose place is not known belongs to it when it is the only one."""
         only = key if len(self._deciders) == 1 else None
-        return [flow for flow, _ in self._flows.table.items() if self._flows.places.get(flow, only) == key]
+        return [flow for flow, value in self._flows.values.items() if (value.place or only) == key]
 
     async def _end_tuning(self, client: SwitchClient, port: int) -> None:
         """The law ends here: flows of policies that it does not tune have their own or their class's weight again."""
@@ -444,15 +441,9 @@ class QthreshControl(SwitchControl):
 
     async def changed(self, client: SwitchClient) -> None:
         """Somebody may have changed limits, policies or settings: decide on from what there is now."""
-        self._limits, self._policies = await read_managed(client)
+        self._limits, policies = await read_managed(client)
+        self._use_policies(policies)
         self._store.remember(self._name, self._policies.values())
-        for key in [*self._deciders]:
-            if key not in self._policies or not self._policies[key].is_limited:
-                del self._deciders[key]
-        for key, policy in self._policies.items():
-            if policy.is_limited:
-                decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide))
-                decider.in_force_packets = policy.qthresh_packets
         for port in {*self._laws, *self._lanes}:
             if not self._tuned_keys(port) and not self._lane_keys(port):
                 await self._end_tuning(client, port)
@@ -464,7 +455,7 @@ class QthreshControl(SwitchControl):
             decider.options = self._options.decide
         for law in [*self._laws.values(), *self._lanes.values()]:
             law.options = self._options.law
-        self._flows.use_idle_timeout(self._options.flow_idle_timeout_s)
+        self._flows.idle_timeout_s = self._options.flow_idle_timeout_s
 
     def explain(self, port: int) -> list[dict[str, Any]]:
         """Why each flow of a port has what it has; nothing where no flow is tuned and none has a lane."""
@@ -510,9 +501,9 @@ class QthreshControl(SwitchControl):
     def status(self) -> dict[str, Any]:
         """Flows and policies."""
         return {
-            "flows": len(self._flows.table),
-            "flows_missed": self._flows.table.missed,
-            "new_flows": self._flows.digests(),
+            "flows": len(self._flows),
+            "flows_missed": self._flows.counts["missed"],
+            "new_flows": self._flows.status(),
             "policies": [
                 {**policy_json(p), "mode": self._store.policy(self._name, *p.key).mode.value}
                 for _, p in sorted(self._policies.items())

@@ -18,6 +18,7 @@ WEIGHT_ONE = 256
 
 TABLE_POLICY = "policy"
 TABLE_PORT_LIMIT = "port_limit"
+TABLE_HASH_KEY = "hash_key"
 TABLE_FLOW = {4: "flow_v4", 6: "flow_v6"}
 ACTION_SET_PORT_LIMIT = "set_port_limit"
 ACTION_SET_QTHRESH = "set_qthresh"
@@ -29,6 +30,7 @@ SCHEMES = {ACTION_SET_QTHRESH: "qthresh", ACTION_SET_QTHRESH_SPACED: "qthresh", 
 ACTION_SET_FLOW = "set_flow"
 ACTION_SET_FLOW_WEIGHTED = "set_flow_weighted"
 ACTION_SET_FLOW_TAPPED = "set_flow_tapped"
+ACTION_SET_HASH_KEY = "set_hash_key"
 DIGEST_NEW_FLOW = "new_flow_t"
 COUNTER_FLOW_DROPS = "flow_drops"
 COUNTER_COLLISIONS = "collisions"

@@ -9,9 +9,9 @@ from typing import Any
 from fairlane_controller.measure.port import MeasureOptions
 from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.decide import DecideOptions
-from fairlane_controller.programs.qthresh.flow_keeper import FlowWeight
-from fairlane_controller.programs.qthresh.flow_weights import WeightRules
+from fairlane_controller.programs.qthresh.flows import FlowWeight
 from fairlane_controller.programs.qthresh.law import LawOptions
+from fairlane_controller.programs.qthresh.settings import WeightRules
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,6 @@ class QthreshOptions:
     measure: MeasureOptions = field(default_factory=MeasureOptions)
     evaluate_period_s: float = 0.25
     law: LawOptions = field(default_factory=LawOptions)
-    sweep_period_s: float = 30.0
-    "Flow entries whose idle notification was lost are found in this time."
     flow_idle_timeout_s: float = program.FLOW_IDLE_TIMEOUT_S
     probes: bool = True
     "Whether the links behind the managed ports are probed for τ."
@@ -44,12 +42,11 @@ class QthreshOptions:
             max_age_s=loop.max_age,
             max_t_res_age_s=loop.max_t_res_age,
         )
-        rules = [rule.model_dump(exclude_none=True) for rule in loop.flow_weights]
         return replace(
             self,
             decide=decide,
             evaluate_period_s=loop.evaluate_period,
             law=replace(self.law, period_s=loop.tune_period),
             flow_idle_timeout_s=loop.flow_idle,
-            flow_weight=WeightRules.parse(rules) if rules else self.flow_weight,
+            flow_weight=WeightRules(loop.flow_weights) if loop.flow_weights else self.flow_weight,
         )

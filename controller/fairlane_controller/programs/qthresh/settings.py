@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from fairlane_controller.errors import ErrorCode, FairlaneError, short
+from fairlane_controller.problems import describe
 from fairlane_controller.program.quantities import Dscp, Duration, Packets, Size
 from fairlane_controller.program.settings import Section, Settings
+from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
 from fairlane_controller.programs.qthresh.names import CLASSES
 from fairlane_controller.programs.qthresh.policies import Scheme
@@ -21,14 +27,34 @@ ClassNumber = Annotated[int, Field(ge=0, lt=CLASSES)]
 Weight = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
 
 
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise ValueError(f"{short(repr(text))} is no address") from None
+
+
+IpAddress = Annotated[str, AfterValidator(_address)]
+
+
 class FlowWeightConfig(Section):
     """The weight of new flows that have all that is given; the first rule that matches counts."""
 
     weight: Weight
-    src: str | None = None
-    dst: str | None = None
-    src_port: int | None = Field(default=None, ge=0, le=65_535)
-    dst_port: int | None = Field(default=None, ge=0, le=65_535)
+    src: IpAddress | None = None
+    dst: IpAddress | None = None
+    src_port: int | None = Field(default=None, ge=1, le=65_535)
+    dst_port: int | None = Field(default=None, ge=1, le=65_535)
+
+    def matches(self, flow: FlowKey) -> bool:
+        """Whether the flow has all that is given."""
+        src, dst = flow.hosts
+        return (
+            self.src in (None, src)
+            and self.dst in (None, dst)
+            and self.src_port in (None, flow.src_port)
+            and self.dst_port in (None, flow.dst_port)
+        )
 
 
 Period = Annotated[Duration, Field(gt=0, le=3600)]
@@ -58,6 +84,24 @@ class QthreshLoop(Section):
     flow_idle: Annotated[Duration, Field(ge=1, le=86_400)] = 30.0
     "A flow's entry ages out after this time."
     flow_weights: tuple[FlowWeightConfig, ...] = ()
+
+
+@dataclass(frozen=True)
+class WeightRules:
+    """The first rule that matches a flow gives its weight; None (its class's) when none does."""
+
+    rules: Sequence[FlowWeightConfig] = ()
+
+    def __call__(self, flow: FlowKey) -> float | None:
+        return next((rule.weight for rule in self.rules if rule.matches(flow)), None)
+
+    @classmethod
+    def parse(cls, rules: Any) -> WeightRules:
+        """From `[{"dst_port": 5001, "weight": 2}, …]`. Raises BAD_INPUT naming the rule."""
+        try:
+            return cls(QthreshLoop.model_validate({"flow_weights": rules}).flow_weights)
+        except ValidationError as ex:
+            raise FairlaneError(ErrorCode.BAD_INPUT, describe(ex, QthreshLoop)[0]) from None
 
 
 class QthreshPort(Settings):

@@ -14,9 +14,9 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import Plain, Request, SwitchRequest
 from fairlane_controller.programs.qthresh.control import QthreshControl
-from fairlane_controller.programs.qthresh.flow_weights import WeightRules
 from fairlane_controller.programs.qthresh.follower import DryFollower
 from fairlane_controller.programs.qthresh.options import QthreshOptions
+from fairlane_controller.programs.qthresh.settings import WeightRules
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState

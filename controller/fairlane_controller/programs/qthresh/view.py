@@ -5,25 +5,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row, SwitchState
 
 from fairlane_controller.programs.qthresh import names
-from fairlane_controller.programs.qthresh.flow_keeper import flow_of
-from fairlane_controller.programs.qthresh.flows import PROTOCOLS, FlowKey
+from fairlane_controller.programs.qthresh.flows import PROTOCOLS, FlowKey, parse_flow
 from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, why_no_lanes
-from fairlane_controller.programs.qthresh.routes import Routes
 from fairlane_controller.programs.qthresh.store import POLICIES, LoopState, loop_state_of
 from fairlane_controller.state.store import Store
-from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
+from fairlane_controller.switch.shared import ACTION_FORWARD, COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
 
 REGISTER_FLOW = "flow_occupancy"
 REGISTER_PORT = "port_occupancy"
 REGISTER_PORT_BYTES = "port_occupancy_bytes"
 ROUTES_AGE_S = 5.0
 """Routes are read again after so long; what changes them is not this controller alone."""
+WIDTHS = {4: 32, 6: 128}
+"Bits of an address."
 
 COLUMNS = (
     Column("qthresh_packets", "Qthresh", "packets", "threshold of the port's first class", metric=None),
@@ -173,19 +173,38 @@ def _class_row(name: str, policy: Policy, state: LoopState | None, switch: Switc
     return Row(policy.port, values, "policy", str(policy.traffic_class))
 
 
-@dataclass
-class _RouteMemory:
-    entries: list[list[P4TableEntry]] = field(default_factory=list[list[P4TableEntry]])
-    routes: Routes = field(default_factory=Routes)
+class Routes:
+    """Which port a flow leaves by: the longest prefix of the switch's own routes. Answers are remembered."""
+
+    def __init__(self, entries: Iterable[P4TableEntry] = ()) -> None:
+        self._routes = sorted(filter(None, map(_route, entries)), reverse=True)
+        self.port = lru_cache(65_536)(self._port)
+
+    def _port(self, version: int, dst: int) -> int | None:
+        """The egress port towards an address; None where no route forwards it."""
+        found = (one for one in self._routes if one[1] == version and dst >> WIDTHS[version] - one[0] == one[2])
+        return next((port for _, _, _, port in found), None)
+
+
+def _route(entry: P4TableEntry) -> tuple[int, int, int, int] | None:
+    """Length of the prefix, IP version, prefix and port of an entry that forwards. finsy's prefixes are (value, length); a bare number is a whole address."""
+    action, match = entry.action, dict(entry.match or {})
+    if not isinstance(action, P4TableAction) or action.name != ACTION_FORWARD or len(match) != 1:
+        return None
+    version = 4 if entry.table_id == TABLE_ROUTE[4] else 6
+    prefix: tuple[int, int] | int = next(iter(match.values()))
+    value, bits = prefix if isinstance(prefix, tuple) else (prefix, WIDTHS[version])
+    return bits, version, value >> WIDTHS[version] - bits, int(action.args["port"])
 
 
 async def _read_routes(reading: Reading, max_age_s: float) -> Routes:
     """The routes, made anew when other entries were read."""
-    memory: _RouteMemory = reading.memory.setdefault("routes", _RouteMemory())
     entries = await asyncio.gather(*(reading.table(name, max_age_s=max_age_s) for name in TABLE_ROUTE.values()))
-    if len(entries) != len(memory.entries) or any(a is not b for a, b in zip(entries, memory.entries, strict=True)):
-        memory.entries, memory.routes = entries, Routes(entry for table in entries for entry in table)
-    return memory.routes
+    before, routes = reading.memory.get("routes", ((), Routes()))
+    if [*map(id, entries)] != [*map(id, before)]:
+        routes = Routes(entry for table in entries for entry in table)
+        reading.memory["routes"] = entries, routes
+    return routes
 
 
 _FlowEntries = list[tuple[P4TableEntry, FlowKey, int]]
@@ -197,12 +216,12 @@ async def _read_flow_entries(reading: Reading) -> _FlowEntries:
     tables = await asyncio.gather(
         *(reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values())
     )
-    return sorted(((entry, *flow_of(entry)) for table in tables for entry in table), key=lambda flow: flow[2])
+    return sorted(((entry, *parse_flow(entry)[:2]) for table in tables for entry in table), key=lambda flow: flow[2])
 
 
 async def _read_flows(reading: Reading, policies: Iterable[Policy], flows: _FlowEntries, routes: Routes) -> list[Row]:
     slots = [slot for _, _, slot in flows if slot >= 0]
-    if any(routes.port(key.dst) is None for _, key, _ in flows):
+    if any(routes.port(key.version, key.dst) is None for _, key, _ in flows):
         routes = await _read_routes(reading, 0.0)  # they may have come since
     drops, waiting = await asyncio.gather(
         reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(REGISTER_FLOW, slots)
@@ -212,16 +231,17 @@ async def _read_flows(reading: Reading, policies: Iterable[Policy], flows: _Flow
         by_port.setdefault(policy.port, []).append(policy)
     rows: list[Row] = []
     for entry, key, slot in flows:
-        port = routes.port(key.dst)
+        port = routes.port(key.version, key.dst)
+        src, dst = key.hosts
         at_port = by_port.get(port, []) if port is not None else []
         policy = at_port[0] if len(at_port) == 1 else None
         values: dict[str, Any] = {
             "traffic_class": policy.traffic_class if policy else None if at_port else 0,
             "slot": slot,
             "protocol": PROTOCOLS.get(key.protocol, str(key.protocol)),
-            "src": str(key.src),
+            "src": src,
             "src_port": key.src_port,
-            "dst": str(key.dst),
+            "dst": dst,
             "dst_port": key.dst_port,
             "vid": key.vid,
             "waiting_packets": waiting.get(slot) if waiting is not None else None,

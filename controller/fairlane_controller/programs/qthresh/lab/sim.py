@@ -16,7 +16,7 @@ from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
 from fairlane_controller.program.setup import set_up_program
-from fairlane_controller.programs.qthresh.flows import FlowKey
+from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
@@ -76,7 +76,7 @@ class QthreshInSim(SimPart):
     def _flow_entries(self) -> list[Any]:
         """Each known flow has the slot of its place in the list."""
         return [
-            key_of(each).entry(slot, weight=None if each.flow.weight == 1.0 else each.flow.weight)
+            key_of(each).entry(slot, Flow(weight=None if each.flow.weight == 1.0 else each.flow.weight))
             for slot, each in enumerate(self.world.config.flows)
             if each.has_known_key
         ]
@@ -160,7 +160,8 @@ class QthreshInSim(SimPart):
 
 def key_of(flow: SimFlow) -> FlowKey:
     """The key of the flow's entry."""
-    return FlowKey(*flow.key)
+    src, dst, *rest = flow.key
+    return FlowKey(src.version, int(src), int(dst), *rest)
 
 
 def _flow_weights(config: SimConfig) -> Callable[[FlowKey], float | None] | None:
@@ -171,13 +172,13 @@ def _flow_weights(config: SimConfig) -> Callable[[FlowKey], float | None] | None
     if all(flow.weight == 1.0 for flow in config.scenario.flows):
         return None
     by_key = {key_of(each): each.flow.weight for each in config.flows if each.has_known_key}
-    by_sender: dict[object, float] = {}
+    by_sender: dict[str, float] = {}
     for each in config.flows:
-        if not each.has_known_key and by_sender.setdefault(each.key.src, each.flow.weight) != each.flow.weight:
+        if not each.has_known_key and by_sender.setdefault(str(each.key.src), each.flow.weight) != each.flow.weight:
             raise RunError(f"flow {each.name}: web flows of one host ({each.flow.sender}) must have the same weight")
 
     def weight_of(key: FlowKey) -> float | None:
-        weight = by_key.get(key, by_sender.get(key.src, 1.0))
+        weight = by_key.get(key, by_sender.get(key.hosts[0], 1.0))
         return None if weight == 1.0 else weight
 
     return weight_of

@@ -24,7 +24,7 @@ from fairlane_lab.testbed.port_watch import FlowAddress, Look, PortWatch
 from fairlane_lab.topology_scripts import PortKey
 from finsy import P4CounterEntry, P4RegisterEntry
 
-from fairlane_controller.programs.qthresh.flow_keeper import flow_of
+from fairlane_controller.programs.qthresh.flows import parse_flow
 from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, class_rules, classes_of, marks
 from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
 from fairlane_controller.programs.qthresh.names import CLASSES, TABLE_FLOW, admitted_index
@@ -193,8 +193,8 @@ class QthreshPortWatch(PortWatch):
         found: dict[int, FlowAddress] = {}
         for table in TABLE_FLOW.values():
             for entry in await client.read_table(table, idle=True):
-                key, slot = flow_of(entry)
+                key, slot, _ = parse_flow(entry)
                 if key.dst_port in self._sink_ports and (entry.time_since_last_hit or 0) < IDLE_NS:
-                    found[slot] = (str(key.src), key.src_port, key.dst_port)
+                    found[slot] = (key.hosts[0], key.src_port, key.dst_port)
         self._found[name] = now_s, dict(list(found.items())[:FLOWS_WATCHED_MAX])
         return self._found[name][1]
