@@ -6,14 +6,16 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from finsy import GRPCStatusCode
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_owned, find_program
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.intent import announce
@@ -25,32 +27,41 @@ from fairlane_controller.switch.updates import plain_updates
 from fairlane_controller.units import counted
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
-from fairlane_controller.verbs.context import Context, Data, Step
-from fairlane_controller.verbs.words import arguments
+from fairlane_controller.verbs.context import Context, Data, Handles
+from fairlane_controller.verbs.grammar import arguments
+from fairlane_controller.verbs.values import bad_input
 
 MAX_REPORTED_ERRORS = 8
+SINGLE_READS = 16
+"""A script of more lines asks for the entries of a table all together."""
 
-Handler = Callable[..., Awaitable[Step]]
-"""Takes a Context and what `words.arguments` makes of the words."""
 
-
-def handler_of(verb: str) -> Handler:
-    """Who does a verb; UNKNOWN_NAME with the nearest one, or with what to do instead."""
+def handler_of(verb: str) -> Callable[..., Awaitable[Any]]:
+    """The function of a verb, which takes a Context and what `grammar.arguments` makes of the words; UNKNOWN_NAME with the
+    nearest one, or with what to do instead."""
     if verb in BY_NAME:
         return getattr(tables, verb, None) or getattr(cells, verb)
     if verb in ELSEWHERE:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{verb} is none of these verbs: {ELSEWHERE[verb]}")
+        raise bad_input(f"{verb} is none of these verbs: {ELSEWHERE[verb]}")
     near = difflib.get_close_matches(verb.lower(), list(BY_NAME), n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(BY_NAME)}"
     raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"unknown verb {verb!r}; {hint}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Line:
-    """One line of a script, its words apart."""
+    """One line of a script, and what comes of it."""
 
     number: int
-    words: tuple[str, ...]
+    words: Sequence[str]
+    said: str = ""
+    "For people, when it is done."
+    data: Data = field(default_factory=dict[str, Any])
+    "The same as plain data."
+    changes: Sequence[EntityChange] = ()
+    read: Callable[[], Awaitable[Data]] | None = None
+    "Of a verb that reads: done when it is its turn."
+    error: FairlaneError | None = None
 
     @property
     def verb(self) -> str:
@@ -58,9 +69,14 @@ class Line:
         return self.words[0]
 
     @property
-    def text(self) -> str:
-        """As it would be typed."""
-        return " ".join(self.words)
+    def writes(self) -> bool:
+        """Whether it is a verb that writes."""
+        return self.verb in BY_NAME and BY_NAME[self.verb].writes
+
+    def to_json(self) -> Data:
+        """Plain data of what came of it."""
+        outcome = {"error": self.error.to_json()} if self.error else self.data
+        return {"line": self.number, "verb": self.verb, **outcome}
 
 
 def read_lines(text: Iterable[str]) -> list[Line]:
@@ -69,35 +85,12 @@ def read_lines(text: Iterable[str]) -> list[Line]:
     for number, raw in enumerate(text, 1):
         try:
             quoted = any(sign in raw for sign in "\"'\\#")
-            words = tuple(shlex.split(raw, comments=True) if quoted else raw.split())
+            words = shlex.split(raw, comments=True) if quoted else raw.split()
         except ValueError as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"line {number}: {str(ex).lower()}") from None
+            raise bad_input(f"line {number}: {str(ex).lower()}") from None
         if words:
             lines.append(Line(number, words))
     return lines
-
-
-@dataclass
-class Outcome:
-    """What came of one line."""
-
-    line: Line
-    said: str = ""
-    data: Data = field(default_factory=dict[str, Any])
-    error: FairlaneError | None = None
-
-    def to_json(self) -> Data:
-        """Plain data."""
-        base: Data = {"line": self.line.number, "verb": self.line.verb}
-        return {**base, "error": self.error.to_json()} if self.error else {**base, **self.data}
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A line and the step that it is."""
-
-    line: Line
-    step: Step
 
 
 class LoopClient(SwitchClient):
@@ -118,41 +111,40 @@ class LoopClient(SwitchClient):
 class Session:
     """`async with Session(endpoint) as session: await session.run(lines)`."""
 
-    def __init__(self, endpoint: Endpoint, loop_folder: Path | None = None, *, single: bool = False) -> None:
-        """`loop_folder`: of the loop that writes; `single`: one line that a shell has given; errors name no line."""
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        loop_folder: Path | None = None,
+        *,
+        program: str = "",
+        handles: Handles | None = None,
+        single: bool = False,
+    ) -> None:
+        """The lines of one change of the history.
+
+        Args:
+            endpoint: The switch.
+            loop_folder: Of the loop that writes.
+            program: What the topology names as its program.
+            handles: Those of the lines before; None: there were none.
+            single: It is one line that a shell has given; errors name no line.
+        """
         self.endpoint = endpoint
         self._through_loop = loop_folder is not None
-        self._client = SwitchClient(endpoint)
-        self._writer = SwitchClient(endpoint, write=True) if loop_folder is None else LoopClient(endpoint, loop_folder)
-        self._writes = False
+        self._client = SwitchClient(endpoint) if loop_folder is None else LoopClient(endpoint, loop_folder)
+        self._writer: SwitchClient | None = self._client if self._through_loop else None
+        self._named_program = program
+        self._handles = handles or Handles()
         self._single = single
-        self._context: Context | None = None
-        self.begin()
-
-    def begin(self) -> None:
-        """A new change of the history: what was written before is another one's."""
         self._writing = Writing()
+        self._clients = AsyncExitStack()
 
     async def __aenter__(self) -> Session:
-        await self._client.__aenter__()
-        try:
-            self._context = Context(self._client)
-        except FairlaneError:
-            await self._client.close()
-            raise
+        await self._clients.enter_async_context(self._client)
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        await self._writer.close()
-        await self._client.close()
-
-    @property
-    def context(self) -> Context:
-        """What lines are checked against."""
-        assert self._context is not None
-        return self._context
+    async def __aexit__(self, *_: object) -> None:
+        await self._clients.aclose()
 
     def undo_requests(self) -> list[dict[str, Any]]:
         """What takes back what was written and stays: for the history."""
@@ -161,129 +153,118 @@ class Session:
 
     # ---- checking ------------------------------------------------------------------------------------------------
 
-    async def plan(self, lines: Sequence[Line]) -> tuple[list[Planned], list[Outcome]]:
-        """The steps of all lines, and those that cannot be; nothing is written."""
-        self.context.forget()
-        planned: list[Planned] = []
-        failed: list[Outcome] = []
+    @cached_property
+    def _program(self) -> Program | None:
+        """What the switch runs."""
+        return find_program(self._client.table_names(), self._named_program)
+
+    async def plan(self, lines: Sequence[Line]) -> None:
+        """What each line is to do, or why it cannot be; nothing is written."""
+        context = Context(self._client, self._handles, reads_tables=len(lines) > SINGLE_READS)
         for line in lines:
             try:
                 handler = handler_of(line.verb)
-                step = await handler(self.context, *arguments(line.verb, line.words[1:], self.context.schema))
-                if self._through_loop and step.changes:
-                    written = {table_of(one.entity, self.context.schema) for one in step.changes}
-                    check_owned(find_program(self._client.table_names()), written, self.endpoint.name)
-                planned.append(Planned(line, step))
+                taken = arguments(line.verb, line.words[1:], context.schema)
+                if not line.writes:
+                    line.read = partial(handler, context, *taken)
+                    continue
+                line.said, line.data, line.changes = await handler(context, *taken)
+                if self._through_loop:
+                    written = {table_of(one.entity, context.schema) for one in line.changes}
+                    check_owned(self._program, written, self.endpoint.name)
             except FairlaneError as ex:
-                failed.append(Outcome(line, error=self._located(ex, line)))
-        return planned, failed
+                self._fail(line, ex)
 
-    def _located(self, error: FairlaneError, line: Line) -> FairlaneError:
-        if self._single:
-            return error
-        return FairlaneError(error.code, f"line {line.number}: {error.message}")
+    def _fail(self, line: Line, error: FairlaneError) -> FairlaneError:
+        where = "" if self._single else f"line {line.number}: "
+        line.error = line.error or FairlaneError(error.code, f"{where}{error.message}")
+        return line.error
 
     # ---- doing -----------------------------------------------------------------------------------------------------
 
     async def run(
         self,
         lines: Sequence[Line],
-        tell: Callable[[Outcome], None] = lambda _: None,
+        report: Callable[[Line], None] = lambda _: None,
         *,
         dry_run: bool = False,
         keep_going: bool = False,
-    ) -> list[Outcome]:
-        """Check all lines, then do them in their order; `tell` gets each outcome when it is known.
+    ) -> None:
+        """Check all lines, then do them in their order; `report` gets each line when it is known what came of it.
 
         Without `keep_going` a line that cannot be is raised before anything is written, and what the switch refuses takes
         everything back that was written before it. With it every line that can be done is.
         """
-        planned, failed = await self.plan(lines)
+        await self.plan(lines)
+        failed = [line for line in lines if line.error]
         if failed and not keep_going:
-            raise _together([outcome.error for outcome in failed if outcome.error])
-        outcomes: list[Outcome] = []
-
-        def report_outcome(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            tell(outcome)
-
-        for outcome in failed:
-            report_outcome(outcome)
-        if dry_run:
-            for each in planned:
-                report_outcome(await self._dry(each))
-            return outcomes
-        waiting: list[Planned] = []
-        for each in planned:
-            if each.step.read is None:
-                waiting.append(each)
+            raise _together(failed)
+        for line in failed:
+            report(line)
+        waiting: list[Line] = []
+        for line in lines:
+            if line.error:
                 continue
-            await self._flush(waiting, report_outcome, keep_going)
+            if line.read is None and not dry_run:
+                waiting.append(line)
+                continue
+            await self._flush(waiting, report, keep_going)
             waiting = []
-            try:
-                report_outcome(Outcome(each.line, data=await each.step.read()))
-            except FairlaneError as ex:
-                problem = self._located(ex, each.line)
-                if not keep_going:
-                    raise await self._roll_back(problem) from None
-                report_outcome(Outcome(each.line, error=problem))
-        await self._flush(waiting, report_outcome, keep_going)
-        return outcomes
+            if line.read is None:
+                line.said = f"would write {len(line.changes)}: {line.said}"
+                line.data = {**line.data, "dry_run": True}
+            else:
+                try:
+                    line.data = await line.read()
+                except FairlaneError as ex:
+                    problem = self._fail(line, ex)
+                    if not keep_going:
+                        raise await self._roll_back(problem) from None
+            report(line)
+        await self._flush(waiting, report, keep_going)
 
-    async def _dry(self, each: Planned) -> Outcome:
-        if each.step.read is not None:
-            return Outcome(each.line, data=await each.step.read())
-        return Outcome(
-            each.line, f"would write {len(each.step.changes)}: {each.step.said}", {**each.step.data, "dry_run": True}
-        )
-
-    async def _flush(self, waiting: Sequence[Planned], known: Callable[[Outcome], None], keep_going: bool) -> None:
-        changes = [(each, change) for each in waiting for change in each.step.changes]
+    async def _flush(self, waiting: Sequence[Line], report: Callable[[Line], None], keep_going: bool) -> None:
+        changes = [(line, change) for line in waiting for change in line.changes]
         try:
             refused = await self._write([change for _, change in changes], keep_going)
         except FairlaneError as ex:
             raise await self._roll_back(ex) from None
-        errors: dict[int, FairlaneError] = {}
         for index, refusal in sorted(refused.items()):
-            line = changes[index][0].line
-            problem = FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {refusal}")
-            errors.setdefault(line.number, self._located(problem, line))
-        if errors and not keep_going:
-            raise await self._roll_back(_together(list(errors.values())))
-        for each in waiting:
-            error = errors.get(each.line.number)
-            known(Outcome(each.line, error=error) if error else Outcome(each.line, each.step.said, each.step.data))
+            self._fail(changes[index][0], FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {refusal}"))
+        failed = [line for line in waiting if line.error]
+        if failed and not keep_going:
+            raise await self._roll_back(_together(failed))
+        for line in waiting:
+            report(line)
 
     async def _write(self, changes: Sequence[EntityChange], keep_going: bool) -> dict[int, Refusal]:
         """What the switch refused, by index; what takes them back is announced before: this process may go away."""
         if not changes:
             return {}
-        if not self._writes:
-            await self._writer.__aenter__()
-            self._writes = True
+        if self._writer is None:
+            self._writer = await self._clients.enter_async_context(SwitchClient(self.endpoint, write=True))
         await announce(ChangeSet({self.endpoint.name: changes}).undo())
         return await self._writing.write(self._writer, changes, keep_going=keep_going)
 
     async def _roll_back(self, problem: FairlaneError) -> FairlaneError:
         """The problem, after everything that was written has been taken back; what could not be stays, for the history."""
         count, why = await self._writing.take_back()
+        left = len(self._writing.taken)
         if not count:
             return problem
-        text = _describe_rollback(count, len(self._writing.taken), next(iter(why.values()), ""))
+        updates = f"the {counted(count, 'update')}"
+        if left:
+            which = updates if left == count else f"{left} of {updates}"
+            text = f"{which} before it could not be taken back ({next(iter(why.values()), '')}): `fairlane undo` tries it again"
+        else:
+            text = f"{updates} before it {'was' if count == 1 else 'were'} taken back"
         return FairlaneError(problem.code, f"{problem.message}; {text}")
 
 
-def _describe_rollback(count: int, left: int, why: str) -> str:
-    if not left:
-        return f"the {counted(count, 'update')} before it {'was' if count == 1 else 'were'} taken back"
-    which = f"the {counted(count, 'update')}" if left == count else f"{left} of the {counted(count, 'update')}"
-    return f"{which} before it could not be taken back ({why}): `fairlane undo` tries it again"
-
-
-def _together(errors: Sequence[FairlaneError]) -> FairlaneError:
-    """All of them in one, with the code of the first."""
+def _together(failed: Sequence[Line]) -> FairlaneError:
+    """Their errors in one, with the code of the first."""
+    errors = [line.error for line in failed if line.error]
     texts = [error.message for error in errors[:MAX_REPORTED_ERRORS]]
-    more = len(errors) - len(texts)
-    if more > 0:
-        texts.append(f"and {more} more lines cannot be done")
+    if len(errors) > len(texts):
+        texts.append(f"and {len(errors) - len(texts)} more lines cannot be done")
     return FairlaneError(errors[0].code, "\n".join(texts))
