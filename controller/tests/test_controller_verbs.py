@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.switch.names import resolve_name, short_names
+from fairlane_controller.switch.updates import match_text
+from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
 from fairlane_controller.verbs.catalog import CATALOG, ELSEWHERE
 from fairlane_controller.verbs.context import Handles
 from fairlane_controller.verbs.entries import (
@@ -21,8 +23,7 @@ from fairlane_controller.verbs.entries import (
 )
 from fairlane_controller.verbs.grammar import arguments, next_words, parse_meter_rate
 from fairlane_controller.verbs.script import handler_of, read_lines
-from fairlane_controller.verbs.values import format_match, format_value, parse_match, parse_value
-from finsy import P4Schema, P4TableEntry
+from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4MatchType
 
 ENTITIES = Path(__file__).resolve().parents[2] / "switch/crates/p4rt/tests/p4/entities.p4info.txtpb"
@@ -147,6 +148,14 @@ def test_addresses_are_shown_where_width_and_name_say_so() -> None:
     assert format_value(0x0A000001, 32, "threshold") == "167772161"
     assert format_value(0x080000000111, 48, "dst_mac") == "08:00:00:00:01:11"
     assert format_value(5, 48, "timestamp") == "5"
+
+
+def test_changes_show_values_as_the_verbs_do(schema: P4Schema) -> None:
+    """What has no address's name is a number, however many bits it has."""
+    entry = P4TableEntry("lpm_table", match=P4TableMatch(value=(70_000, 32)), action=P4TableAction("drop"))
+    assert match_text(entry, schema) == "value=70000/32"
+    entry = P4TableEntry("ternary_table", match=P4TableMatch(value=(0x10, 0xF0), small=(1, 5)), priority=7)
+    assert match_text(entry, schema) == "value=0x10&&&0xf0 small=1->5 priority=7"
 
 
 # ---- entries ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 |---|---|
 | `catalog.py` | the verbs as data: name, types of the arguments, sentences; imports nothing, so that `fairlane -h` is fast |
 | `grammar.py` | the words of a line by those types: how many, objects and values, and what may come next |
-| `values.py` | text to numbers by width and kind of match, and back |
 | `entries.py` | a table entry from the words of a line, and as words again |
 | `context.py` | what a line needs to know: P4Info, what the switch has, handles |
 | `tables.py`, `cells.py` | what each verb reads or changes: tables; registers, counters, meters and clone sessions |

@@ -20,11 +20,11 @@ from finsy.p4schema import P4Counter, P4CounterUnit, P4DirectCounter, P4Meter, P
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.entities import EntityChange, entity_of, identity
+from fairlane_controller.switch.values import bad_input
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.context import Context, Data, Written
 from fairlane_controller.verbs.entries import entry_row, match_text
 from fairlane_controller.verbs.grammar import meter_unit, register_bits
-from fairlane_controller.verbs.values import bad_input
 
 
 async def _read(ctx: Context, pattern: Any) -> list[Any]:

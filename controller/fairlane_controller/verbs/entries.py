@@ -11,8 +11,8 @@ from finsy.p4schema import P4ActionScope, P4MatchType, P4Table
 
 from fairlane_controller.errors import FairlaneError, out_of_range
 from fairlane_controller.switch.names import resolve_name
+from fairlane_controller.switch.values import bad_input, format_match, format_value, parse_match, parse_value
 from fairlane_controller.units import counted
-from fairlane_controller.verbs.values import bad_input, format_match, format_value, parse_match, parse_value
 
 ARROWS = ("=>", "to")
 """Between match and arguments; `to` needs no quotes in a shell."""

@@ -10,10 +10,10 @@ from finsy import P4Schema
 from finsy.p4schema import P4BitsType, P4DirectCounter, P4Meter, P4MeterUnit, P4Register
 
 from fairlane_controller.errors import FairlaneError, out_of_range
+from fairlane_controller.switch.values import bad_input, parse_number, parse_value
 from fairlane_controller.units import counted, parse_rate, parse_size
 from fairlane_controller.verbs.catalog import BY_NAME
 from fairlane_controller.verbs.entries import find_object, split_arrow
-from fairlane_controller.verbs.values import bad_input, parse_number, parse_value
 
 _OBJECTS = {
     "TABLE": ("tables",),

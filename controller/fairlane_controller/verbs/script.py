@@ -24,12 +24,12 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.entities import EntityChange, table_of
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.updates import plain_updates
+from fairlane_controller.switch.values import bad_input
 from fairlane_controller.units import counted
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
 from fairlane_controller.verbs.context import Context, Data, Handles
 from fairlane_controller.verbs.grammar import arguments
-from fairlane_controller.verbs.values import bad_input
 
 MAX_REPORTED_ERRORS = 8
 SINGLE_READS = 16

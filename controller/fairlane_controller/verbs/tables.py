@@ -13,6 +13,7 @@ from finsy.p4schema import P4Table
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import entity_key, identity
+from fairlane_controller.switch.values import bad_input
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.context import Context, Data, Written
 from fairlane_controller.verbs.entries import (
@@ -30,7 +31,6 @@ from fairlane_controller.verbs.entries import (
     split_arrow,
 )
 from fairlane_controller.verbs.grammar import usage
-from fairlane_controller.verbs.values import bad_input
 
 # ---- reads -------------------------------------------------------------------------------------------------------
 
