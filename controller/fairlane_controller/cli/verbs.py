@@ -35,40 +35,29 @@ PROMPT = "fairlane> "
 _OF_ONE = "a program's tables are"
 
 
-def _run(
-    targets: Targets,
-    lines: Sequence[Line],
-    report: Callable[[Line], None] = lambda _: None,
-    *,
-    command: str | None = None,
-    handles: Handles | None = None,
-    single: bool = False,
-    dry_run: bool = False,
-    keep_going: bool = False,
-) -> None:
-    """All lines in one session; recorded as one change, with what was typed (or `command`), when something was written."""
+def _run(targets: Targets, lines: Sequence[Line], command: str = "", **how: Any) -> None:
+    """All lines in one `Session` (`how`); recorded as one change, with what was typed or `command`, when something was written."""
 
     async def work() -> None:
-        writes = any(line.writes for line in lines) and not dry_run
-        loop_folder = targets.loop_folder if writes else None
-        program = targets.run.program if targets.run else ""
+        if not writes:
+            await session.run(lines)
+            return
         problem: FairlaneError | None = None
-        async with Session(endpoint, loop_folder, program=program, handles=handles, single=single) as session:
-            if not writes:
-                await session.run(lines, report, dry_run=dry_run, keep_going=keep_going)
-                return
-            async with history.changing(targets.folder, command or typed()) as change:
-                try:
-                    await session.run(lines, report, keep_going=keep_going)
-                except FairlaneError as ex:
-                    if ex.code is ErrorCode.NO_LOOP:  # it has ended, and what it wrote of the last batch is not known
-                        raise
-                    problem = ex
-                change.undo = session.undo_requests()  # also what could not be taken back
+        async with history.changing(targets.folder, command or typed()) as change:
+            try:
+                await session.run(lines)
+            except FairlaneError as ex:
+                if ex.code is ErrorCode.NO_LOOP:  # it has ended, and what it wrote of the last batch is not known
+                    raise
+                problem = ex
+            change.undo = session.undo_requests()  # also what could not be taken back
         if problem is not None:
             raise problem
 
     endpoint = targets.one(_OF_ONE)
+    writes = any(line.writes for line in lines) and not how["dry_run"]
+    loop_folder = targets.loop_folder if writes else None
+    session = Session(endpoint, loop_folder, targets.run.program if targets.run else "", **how)
     asyncio.run(work())
 
 
@@ -182,7 +171,7 @@ def _run_lines(text: Sequence[str], targets: Targets, keep_going: bool, dry_run:
         if not as_json:
             print_line(line)
 
-    _run(targets, lines, report, dry_run=dry_run, keep_going=keep_going)
+    _run(targets, lines, report=report, dry_run=dry_run, keep_going=keep_going)
     failed = [line.error for line in done if line.error is not None]
     if as_json:
         print_json([line.to_json() for line in done])
@@ -208,7 +197,7 @@ def _prompt(targets: Targets, dry_run: bool) -> None:
         try:
             lines = read_lines([text])
             if lines:
-                _run(targets, lines, print_line, command=f"cli: {text}", handles=handles, single=True, dry_run=dry_run)
+                _run(targets, lines, f"cli: {text}", handles=handles, report=print_line, single=True, dry_run=dry_run)
         except FairlaneError as ex:
             print_error(ex, as_json=False)
 

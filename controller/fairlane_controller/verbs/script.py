@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,59 +108,58 @@ class LoopClient(SwitchClient):
         return {int(index): Refusal(GRPCStatusCode[code], text) for index, (code, text) in refused.items()}
 
 
+@dataclass
 class Session:
-    """`async with Session(endpoint) as session: await session.run(lines)`."""
+    """The lines of one change of the history, on one switch: `await Session(endpoint).run(lines)`."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        loop_folder: Path | None = None,
-        *,
-        program: str = "",
-        handles: Handles | None = None,
-        single: bool = False,
-    ) -> None:
-        """The lines of one change of the history.
-
-        Args:
-            endpoint: The switch.
-            loop_folder: Of the loop that writes.
-            program: What the topology names as its program.
-            handles: Those of the lines before; None: there were none.
-            single: It is one line that a shell has given; errors name no line.
-        """
-        self.endpoint = endpoint
-        self._through_loop = loop_folder is not None
-        self._client = SwitchClient(endpoint) if loop_folder is None else LoopClient(endpoint, loop_folder)
-        self._writer: SwitchClient | None = self._client if self._through_loop else None
-        self._named_program = program
-        self._handles = handles or Handles()
-        self._single = single
-        self._writing = Writing()
-        self._clients = AsyncExitStack()
-
-    async def __aenter__(self) -> Session:
-        await self._clients.enter_async_context(self._client)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._clients.aclose()
+    endpoint: Endpoint
+    loop_folder: Path | None = None
+    "Of the loop that writes."
+    program: str = ""
+    "What the topology names as its program."
+    handles: Handles = field(default_factory=Handles)
+    "Those of the lines before."
+    report: Callable[[Line], None] = lambda _: None
+    "Gets each line when it is known what came of it."
+    single: bool = False
+    "It is one line that a shell has given; errors name no line."
+    dry_run: bool = False
+    keep_going: bool = False
+    """Do every line that can be done. Otherwise a line that cannot be is raised before anything is written, and what the switch
+    refuses takes everything back that was written before it."""
+    _writing: Writing = field(default_factory=Writing)
 
     def undo_requests(self) -> list[dict[str, Any]]:
         """What takes back what was written and stays: for the history."""
         taken = self._writing.taken
         return ChangeSet({self.endpoint.name: taken}).undo() if taken else []
 
-    # ---- checking ------------------------------------------------------------------------------------------------
+    async def run(self, lines: Sequence[Line]) -> None:
+        """Check all lines, then do them in their order. Raises what was wrong, unless the session keeps going."""
+        folder = self.loop_folder
+        async with AsyncExitStack() as clients:
+            loop_client = folder and await clients.enter_async_context(LoopClient(self.endpoint, folder))
+            client = loop_client or await clients.enter_async_context(SwitchClient(self.endpoint))
+            await self._plan(client, lines)
+            failed = [line for line in lines if line.error]
+            if failed and not self.keep_going:
+                raise _together(failed)
+            for line in failed:
+                self.report(line)
+            planned = [line for line in lines if not line.error]
+            if not self.dry_run and any(line.changes for line in planned) and not loop_client:
+                client = await clients.enter_async_context(SwitchClient(self.endpoint, write=True))
+            try:
+                await self._do(client, planned)
+            except FairlaneError as ex:
+                raise await self._roll_back(ex) from None
 
-    @cached_property
-    def _program(self) -> Program | None:
-        """What the switch runs."""
-        return find_program(self._client.table_names(), self._named_program)
-
-    async def plan(self, lines: Sequence[Line]) -> None:
+    async def _plan(self, client: SwitchClient, lines: Sequence[Line]) -> None:
         """What each line is to do, or why it cannot be; nothing is written."""
-        context = Context(self._client, self._handles, reads_tables=len(lines) > SINGLE_READS)
+        context = Context(client, self.handles, reads_tables=len(lines) > SINGLE_READS)
+        program: Program | None = None
+        if self.loop_folder is not None:
+            program = find_program(client.table_names(), self.program)
         for line in lines:
             try:
                 handler = handler_of(line.verb)
@@ -169,46 +168,22 @@ class Session:
                     line.read = partial(handler, context, *taken)
                     continue
                 line.said, line.data, line.changes = await handler(context, *taken)
-                if self._through_loop:
-                    written = {table_of(one.entity, context.schema) for one in line.changes}
-                    check_owned(self._program, written, self.endpoint.name)
+                check_owned(program, {table_of(one.entity, context.schema) for one in line.changes}, self.endpoint.name)
             except FairlaneError as ex:
                 self._fail(line, ex)
 
     def _fail(self, line: Line, error: FairlaneError) -> FairlaneError:
-        where = "" if self._single else f"line {line.number}: "
+        where = "" if self.single else f"line {line.number}: "
         line.error = line.error or FairlaneError(error.code, f"{where}{error.message}")
         return line.error
 
-    # ---- doing -----------------------------------------------------------------------------------------------------
-
-    async def run(
-        self,
-        lines: Sequence[Line],
-        report: Callable[[Line], None] = lambda _: None,
-        *,
-        dry_run: bool = False,
-        keep_going: bool = False,
-    ) -> None:
-        """Check all lines, then do them in their order; `report` gets each line when it is known what came of it.
-
-        Without `keep_going` a line that cannot be is raised before anything is written, and what the switch refuses takes
-        everything back that was written before it. With it every line that can be done is.
-        """
-        await self.plan(lines)
-        failed = [line for line in lines if line.error]
-        if failed and not keep_going:
-            raise _together(failed)
-        for line in failed:
-            report(line)
+    async def _do(self, client: SwitchClient, lines: Sequence[Line]) -> None:
         waiting: list[Line] = []
         for line in lines:
-            if line.error:
-                continue
-            if line.read is None and not dry_run:
+            if line.read is None and not self.dry_run:
                 waiting.append(line)
                 continue
-            await self._flush(waiting, report, keep_going)
+            await self._flush(client, waiting)
             waiting = []
             if line.read is None:
                 line.said = f"would write {len(line.changes)}: {line.said}"
@@ -218,33 +193,25 @@ class Session:
                     line.data = await line.read()
                 except FairlaneError as ex:
                     problem = self._fail(line, ex)
-                    if not keep_going:
-                        raise await self._roll_back(problem) from None
-            report(line)
-        await self._flush(waiting, report, keep_going)
+                    if not self.keep_going:
+                        raise problem from None
+            self.report(line)
+        await self._flush(client, waiting)
 
-    async def _flush(self, waiting: Sequence[Line], report: Callable[[Line], None], keep_going: bool) -> None:
-        changes = [(line, change) for line in waiting for change in line.changes]
-        try:
-            refused = await self._write([change for _, change in changes], keep_going)
-        except FairlaneError as ex:
-            raise await self._roll_back(ex) from None
-        for index, refusal in sorted(refused.items()):
-            self._fail(changes[index][0], FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {refusal}"))
+    async def _flush(self, client: SwitchClient, waiting: Sequence[Line]) -> None:
+        """Write what waits; what takes it back is announced before: this process may go away."""
+        written = [(line, change) for line in waiting for change in line.changes]
+        if written:
+            changes = [change for _, change in written]
+            await announce(ChangeSet({self.endpoint.name: changes}).undo())
+            refused = await self._writing.write(client, changes, keep_going=self.keep_going)
+            for index, one in sorted(refused.items()):
+                self._fail(written[index][0], FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {one}"))
         failed = [line for line in waiting if line.error]
-        if failed and not keep_going:
-            raise await self._roll_back(_together(failed))
+        if failed and not self.keep_going:
+            raise _together(failed)
         for line in waiting:
-            report(line)
-
-    async def _write(self, changes: Sequence[EntityChange], keep_going: bool) -> dict[int, Refusal]:
-        """What the switch refused, by index; what takes them back is announced before: this process may go away."""
-        if not changes:
-            return {}
-        if self._writer is None:
-            self._writer = await self._clients.enter_async_context(SwitchClient(self.endpoint, write=True))
-        await announce(ChangeSet({self.endpoint.name: changes}).undo())
-        return await self._writing.write(self._writer, changes, keep_going=keep_going)
+            self.report(line)
 
     async def _roll_back(self, problem: FairlaneError) -> FairlaneError:
         """The problem, after everything that was written has been taken back; what could not be stays, for the history."""
@@ -253,11 +220,10 @@ class Session:
         if not count:
             return problem
         updates = f"the {counted(count, 'update')}"
+        text = f"{updates} before it {'was' if count == 1 else 'were'} taken back"
         if left:
-            which = updates if left == count else f"{left} of {updates}"
-            text = f"{which} before it could not be taken back ({next(iter(why.values()), '')}): `fairlane undo` tries it again"
-        else:
-            text = f"{updates} before it {'was' if count == 1 else 'were'} taken back"
+            which, reason = updates if left == count else f"{left} of {updates}", next(iter(why.values()), "")
+            text = f"{which} before it could not be taken back ({reason}): `fairlane undo` tries it again"
         return FairlaneError(problem.code, f"{problem.message}; {text}")
 
 
