@@ -11,7 +11,6 @@ from typing import Any
 
 from finsy import P4MeterConfig, P4TableEntry
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange, entity_key, identity
 
@@ -54,10 +53,7 @@ class Context:
 
     def __init__(self, client: SwitchClient, handles: Handles | None = None, *, reads_tables: bool = False) -> None:
         """`reads_tables`: entries are asked for by the table, not one by one."""
-        if not client.has_pipeline:
-            raise FairlaneError(
-                ErrorCode.NO_PIPELINE, f"{client.endpoint} has no program yet: load it with `fairlane config init`"
-            )
+        client.need_pipeline()
         self.client = client
         self.schema = client.switch.p4info
         self.handles = handles or Handles()

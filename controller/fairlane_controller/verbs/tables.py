@@ -148,11 +148,9 @@ def _need_arrow(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
     raise usage(verb, text)
 
 
-def _arguments(table: P4Table, words: list[str]) -> tuple[list[str], int]:
-    """Arguments and P4Runtime's priority of what stands behind the arrow."""
-    if not needs_priority(table):
-        return words, 0
-    return words[:-1], parse_priority(words[-1] if words else None, table)
+def _split_priority(table: P4Table, words: Sequence[str]) -> tuple[Sequence[str], str | None]:
+    """The words, and the last one apart where that is a priority."""
+    return (words[:-1], words[-1] if words else None) if needs_priority(table) else (words, None)
 
 
 async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
@@ -161,9 +159,10 @@ async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str)
     before, after = _need_arrow("table_add", words)
     find_action(table, action_name)
     match = parse_keys(table, before) or None
-    arguments, priority = _arguments(table, after)
+    arguments, priority = _split_priority(table, after)
+    rank = parse_priority(priority, table)
     action = parse_action(table, action_name, arguments)
-    entry = _entry(ctx, table, match=match, action=action, priority=priority)
+    entry = _entry(ctx, table, match=match, action=action, priority=rank)
     row, there = entry_row(entry, ctx.schema), await ctx.read_entry(entry)
     if there is not None:
         text = f"table {table.alias} holds this entry already: {entry_text(entry_row(there, ctx.schema))}"
@@ -175,42 +174,64 @@ async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str)
 
 async def table_modify(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
     """MODIFY, of the entry with this match or handle."""
-    _need_writable(table)
-    before, after = split_arrow(words)
-    has_arrow = after is not None
-    # One word before the arrow, or no arrow at all: that word may be a handle.
-    lone = "" if has_arrow and len(before) != 1 else words[0]
-    named = ctx.handles.find(table.alias, lone)
-    if named is None and not has_arrow and lone.isdecimal():
-        raise _no_handle("table_modify", lone)
-    if (
-        named
-        and after
-        and needs_priority(table)
-        and len(after) == len(list(find_action(table, action_name).params)) + 1
-    ):
-        named = None  # behind a handle there are arguments only
-    note = ""
+    keys, after = split_arrow(words)
+    # One word before the arrow, or no arrow at all: that word may be a handle. Behind a handle there are arguments only.
+    with_priority = after and needs_priority(table) and len(after) > len(list(find_action(table, action_name).params))
+    word = words[0] if after is None or (len(keys) == 1 and not with_priority) else ""
+    named, priority = ctx.handles.find(table.alias, word), None
     if named is not None:
-        arguments = list(words[1:]) if after is None else after
-        key = identity(named)
-        note = await _also_a_key(ctx, table, lone, key) if has_arrow else ""
+        keys, arguments = [word], words[1:] if after is None else after
     else:
-        before, after = _need_arrow("table_modify", words)
-        arguments, priority = _arguments(table, after)
-        key = _key(ctx, table, before, priority)
+        if after is None and word.isdecimal():
+            raise _no_handle("table_modify", word)
+        keys, after = _need_arrow("table_modify", words)
+        arguments, priority = _split_priority(table, after)
     action = parse_action(table, action_name, arguments)
-    there = await _need_entry(ctx, table, key)
+    there, note = await _find_entry(ctx, table, named, keys, priority)
     entry = ctx.client.canonical(replace(there, action=action, counter_data=None))
     row, was = (entry_row(one, ctx.schema) for one in (entry, there))
     said = f"{table.alias}: changed {entry_text(row)} (was {action_text(was)})"
     return _noted(note, (said, {"table": table.alias, "changed": row}, [ctx.change(there, entry)]))
 
 
+async def table_delete(ctx: Context, table: P4Table, *words: str) -> Written:
+    """DELETE, of the entry with this match or handle."""
+    word, keys, priority = words[0] if len(words) == 1 else "", words, None
+    named = ctx.handles.find(table.alias, word)
+    if named is None:
+        if word.isdecimal() and len(table.match_fields) + needs_priority(table) > 1:
+            raise _no_handle("table_delete", word)
+        keys, priority = _split_priority(table, words)
+    there, note = await _find_entry(ctx, table, named, keys, priority)
+    return _noted(note, _deleted(ctx, table, [there], entry_text(entry_row(there, ctx.schema))))
+
+
 def _no_handle(verb: str, word: str) -> FairlaneError:
     return usage(
         verb, f"no table_add of this script gave the handle {word}, and P4Runtime has none: name the entry by its match"
     )
+
+
+async def _find_entry(
+    ctx: Context, table: P4Table, named: P4TableEntry | None, keys: Sequence[str], priority: str | None
+) -> tuple[P4TableEntry, str]:
+    """The entry that a handle names, or keys and priority, and what is to be noted about it; REFUSED when it cannot be written."""
+    _need_writable(table)
+    if named is not None:
+        key, note = identity(named), await _also_a_key(ctx, table, keys[0], named)
+    else:
+        rank = parse_priority(priority, table)
+        key, note = _key(ctx, table, keys, rank), ""
+    there = await ctx.read_entry(key)
+    if there is None:
+        row, count = entry_row(key, ctx.schema), len(await ctx.entries(table.alias))
+        ranked = "" if row["priority"] is None else f" of priority {row['priority']}"
+        text = f" holds no entry {match_text(row)}{ranked} (it holds {count}): see table_dump {table.alias}"
+    elif there.is_const:
+        text = ": this entry is the program's own and cannot change"
+    else:
+        return there, note
+    raise FairlaneError(ErrorCode.REFUSED, f"table {table.alias}{text}")
 
 
 async def _also_a_key(ctx: Context, table: P4Table, word: str, named: P4TableEntry) -> str:
@@ -232,37 +253,6 @@ async def _also_a_key(ctx: Context, table: P4Table, word: str, named: P4TableEnt
 def _noted(note: str, written: Written) -> Written:
     said, data, changes = written
     return (f"{said}; {note}", {**data, "note": note}, changes) if note else written
-
-
-async def _need_entry(ctx: Context, table: P4Table, key: P4TableEntry) -> P4TableEntry:
-    there = await ctx.read_entry(key)
-    if there is None:
-        row, count = entry_row(key, ctx.schema), len(await ctx.entries(table.alias))
-        priority = "" if row["priority"] is None else f" of priority {row['priority']}"
-        text = f"holds no entry {match_text(row)}{priority} (it holds {count}): see table_dump {table.alias}"
-    elif there.is_const:
-        text = "this entry is the program's own and cannot change"
-    else:
-        return there
-    raise FairlaneError(ErrorCode.REFUSED, f"table {table.alias}{' ' if there is None else ': '}{text}")
-
-
-async def table_delete(ctx: Context, table: P4Table, *words: str) -> Written:
-    """DELETE, of the entry with this match or handle."""
-    _need_writable(table)
-    keys, lone = list(words), words[0] if len(words) == 1 else ""
-    named, note = ctx.handles.find(table.alias, lone), ""
-    if named is not None:
-        key = identity(named)
-        note = await _also_a_key(ctx, table, lone, key)
-    else:
-        expected = len(table.match_fields) + needs_priority(table)
-        if expected > 1 and lone.isdecimal():
-            raise _no_handle("table_delete", lone)
-        priority = parse_priority(keys.pop() if len(keys) == expected else None, table) if needs_priority(table) else 0
-        key = _key(ctx, table, keys, priority)
-    there = await _need_entry(ctx, table, key)
-    return _noted(note, _deleted(ctx, table, [there], entry_text(entry_row(there, ctx.schema))))
 
 
 async def table_clear(ctx: Context, table: P4Table) -> Written:
