@@ -9,22 +9,21 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.switch.names import resolve_name, short_names
+from fairlane_controller.switch.updates import match_text
+from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
 from fairlane_controller.verbs.catalog import CATALOG, ELSEWHERE
-from fairlane_controller.verbs.cells import parse_meter_rate
-from fairlane_controller.verbs.complete import next_words
-from fairlane_controller.verbs.context import Context
+from fairlane_controller.verbs.context import Handles
 from fairlane_controller.verbs.entries import (
     PIVOT,
     entry_row,
+    find_object,
     parse_action,
     parse_keys,
     parse_priority,
-    table_of,
 )
+from fairlane_controller.verbs.grammar import arguments, next_words, parse_meter_rate
 from fairlane_controller.verbs.script import handler_of, read_lines
-from fairlane_controller.verbs.values import format_match, format_value, parse_match, parse_value
-from fairlane_controller.verbs.words import arguments
-from finsy import P4Schema, P4TableEntry
+from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4MatchType
 
 ENTITIES = Path(__file__).resolve().parents[2] / "switch/crates/p4rt/tests/p4/entities.p4info.txtpb"
@@ -34,6 +33,11 @@ ENTITIES = Path(__file__).resolve().parents[2] / "switch/crates/p4rt/tests/p4/en
 def schema() -> P4Schema:
     """A program that is none of ours, with every kind of match."""
     return P4Schema(ENTITIES)
+
+
+def table_of(schema: P4Schema, name: str) -> Any:
+    """A table of it."""
+    return find_object("table", name, schema.tables)
 
 
 # ---- names -----------------------------------------------------------------------------------------------------------
@@ -146,6 +150,14 @@ def test_addresses_are_shown_where_width_and_name_say_so() -> None:
     assert format_value(5, 48, "timestamp") == "5"
 
 
+def test_changes_show_values_as_the_verbs_do(schema: P4Schema) -> None:
+    """What has no address's name is a number, however many bits it has."""
+    entry = P4TableEntry("lpm_table", match=P4TableMatch(value=(70_000, 32)), action=P4TableAction("drop"))
+    assert match_text(entry, schema) == "value=70000/32"
+    entry = P4TableEntry("ternary_table", match=P4TableMatch(value=(0x10, 0xF0), small=(1, 5)), priority=7)
+    assert match_text(entry, schema) == "value=0x10&&&0xf0 small=1->5 priority=7"
+
+
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
 
@@ -207,8 +219,8 @@ def test_every_verb_has_somebody_who_does_it() -> None:
 def test_lines_have_numbers_and_comments() -> None:
     lines = read_lines(["# all of it", "", "table_add t a 1 => 2 # why", "  show_tables"])
     assert [(line.number, line.words) for line in lines] == [
-        (3, ("table_add", "t", "a", "1", "=>", "2")),
-        (4, ("show_tables",)),
+        (3, ["table_add", "t", "a", "1", "=>", "2"]),
+        (4, ["show_tables"]),
     ]
     with pytest.raises(FairlaneError, match="line 1: no closing quotation"):
         read_lines(["table_add 'x"])
@@ -240,7 +252,7 @@ def test_too_few_or_too_many_words_get_the_usage(schema: P4Schema, line: str) ->
 
 def test_words_become_what_the_p4info_has(schema: P4Schema) -> None:
     counter, index, *rest = arguments("counter_write", ["port_counter", "3", "5", "6"], schema)
-    assert (counter.alias, index, rest) == ("port_counter", 3, ["5", "6"])
+    assert (counter.alias, index, rest) == ("port_counter", 3, [5, 6])
     (direct,) = arguments("counter_reset", ["exact_counter"], schema)
     assert direct.alias == "exact_counter"
     with pytest.raises(FairlaneError, match="unknown counter 'exact_counter'"):
@@ -285,15 +297,13 @@ def test_impossible_rates_of_meters_are_refused(word: str, unit: str, part: str)
 
 
 def test_handles_are_given_as_bmv2_gives_them(schema: P4Schema) -> None:
-    context = Context.__new__(Context)  # without a switch: handles need none
-    context.begin_handles()
-    table = table_of(schema, "lpm_table")
+    handles, table = Handles(), table_of(schema, "lpm_table")
     entries = [P4TableEntry(table.alias, match=parse_keys(table, [f"{n}/32"])) for n in range(4)]
-    assert [context.give_handle(table.name, entry) for entry in entries[:3]] == [0, 1, 2]
-    context.take_handle(table.name, entries[1])
-    context.take_handle(table.name, entries[0])
-    context.take_handle(table.name, entries[3])
-    assert context.find_by_handle(table.name, "1") is None
-    assert [context.give_handle(table.name, entry) for entry in (entries[3], entries[0], entries[1])] == [0, 1, 3]
-    assert context.find_by_handle(table.name, "0") == entries[3]
-    assert context.find_by_handle(table.name, "x") is None
+    assert [handles.give(entry) for entry in entries[:3]] == [0, 1, 2]
+    handles.free(entries[1])
+    handles.free(entries[0])
+    handles.free(entries[3])
+    assert handles.find(table.alias, "1") is None
+    assert [handles.give(entry) for entry in (entries[3], entries[0], entries[1])] == [0, 1, 3]
+    assert handles.find(table.alias, "0") == entries[3]
+    assert handles.find(table.alias, "x") is None

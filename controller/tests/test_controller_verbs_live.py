@@ -7,12 +7,13 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.program import registry
 from fairlane_controller.switch.changeset import put_entries, write_plain
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from fairlane_controller.switch.difference import read_current
@@ -318,6 +319,33 @@ def test_a_lone_number_is_the_handle_and_the_key_is_named(switch: LiveSwitch, tm
     assert said[3].startswith("port_limit: changed 0 => set_port_limit 61")
     assert said[4].startswith("port_limit: deleted 1 => set_port_limit 51")
     assert said[5] == "port_limit: deleted 0 => set_port_limit 61 0 0 0"
+
+
+def test_an_undo_of_a_default_gives_the_one_that_was_there(switch: LiveSwitch, tmp_path: Path) -> None:
+    """Also where the script has read the table's entries, among which the default is not."""
+    switch.fairlane("p4", "table_set_default", "ipv4_lpm", "drop")
+    script = tmp_path / "default.txt"
+    script.write_text("table_clear ipv4_lpm\ntable_reset_default ipv4_lpm\n", encoding="utf-8")
+    switch.fairlane("p4", "script", str(script))
+    assert switch.json("p4", "table_dump", "ipv4_lpm")["default"]["action"] == "no_route"
+    switch.fairlane("undo")
+    assert switch.json("p4", "table_dump", "ipv4_lpm")["default"]["action"] == "drop"
+
+
+def test_a_script_beside_a_loop_finds_the_program_once(
+    switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named: list[str] = []
+    real = registry.find_program
+
+    def count(tables: Iterable[str], name: str = "") -> Any:
+        named.append(name)
+        return real(tables, name)
+
+    monkeypatch.setattr("fairlane_controller.verbs.script.find_program", count)
+    with switch.loop():
+        assert "3 of 3 lines done" in switch.fairlane("p4", "script", three_routes(tmp_path))
+    assert named == ["qthresh"], "by the name that the topology has for it, which may be a folder"
 
 
 def test_a_running_loop_writes_and_keeps_its_own_tables(switch: LiveSwitch) -> None:

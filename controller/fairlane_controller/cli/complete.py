@@ -174,7 +174,7 @@ def complete_verb_words(ctx: Any, incomplete: str) -> list[str]:
 def _next_words(ctx: Any, begun: Sequence[str]) -> list[str]:
     from finsy import P4Schema
 
-    from fairlane_controller.verbs.complete import next_words
+    from fairlane_controller.verbs.grammar import next_words
 
     for switch in _switches(ctx):
         path = switch.get("p4info")

@@ -11,13 +11,13 @@ _HERE = "fairlane_controller.cli"
 
 COMMANDS = [
     LazyCommand("table", f"{_HERE}.show:table_command", "List the tables, or show the entries of one, of all switches.", MANY),
-    LazyCommand("cli", f"{_HERE}.aliases:cli_command", "A prompt for the verbs below, or lines from standard input.", MANY),
-    LazyCommand("script", f"{_HERE}.aliases:script_command", "Lines of a file in one connection, all checked first.", MANY),
+    LazyCommand("cli", f"{_HERE}.verbs:cli_command", "A prompt for the verbs below, or lines from standard input.", MANY),
+    LazyCommand("script", f"{_HERE}.verbs:script_command", "Lines of a file in one connection, all checked first.", MANY),
     LazyCommand("compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
     LazyCommand("test", f"{_HERE}.ptf:ptf_command", "Test a program packet by packet (PTF).", MANY),
     LazyCommand("set_queue_rate", f"{_HERE}.ports:set_queue_rate", "The rate of a port, with a unit: set_queue_rate 2Mbit 3.", VERBS),
     LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", VERBS),
-    *(LazyCommand(verb.name, f"{_HERE}.aliases:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
+    *(LazyCommand(verb.name, f"{_HERE}.verbs:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]  # fmt: skip
 
 

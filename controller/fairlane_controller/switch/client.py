@@ -334,12 +334,12 @@ class SwitchClient:
 
     def table_names(self) -> list[str]:
         """Short names of all tables, sorted; NO_PIPELINE without a program."""
-        self._need_pipeline()
+        self.need_pipeline()
         return sorted(table.alias for table in self.switch.p4info.tables)
 
     def check_table(self, name: str) -> str:
         """The short name of the table called `name` (short or full); UNKNOWN_NAME with the nearest one otherwise."""
-        self._need_pipeline()
+        self.need_pipeline()
         for table in self.switch.p4info.tables:
             if name in (table.alias, table.name):
                 return table.alias
@@ -353,7 +353,8 @@ class SwitchClient:
         """Whether a table's entries have direct meters."""
         return self.switch.p4info.tables[self.check_table(table)].direct_meter is not None
 
-    def _need_pipeline(self) -> None:
+    def need_pipeline(self) -> None:
+        """NO_PIPELINE without a program."""
         if not self.has_pipeline:
             raise FairlaneError(
                 ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane config init`"
@@ -361,7 +362,7 @@ class SwitchClient:
 
     def _need_writer(self) -> None:
         """A reader may happen to be the primary when nobody else is there; it writes nothing all the same."""
-        self._need_pipeline()
+        self.need_pipeline()
         if not self._write:
             raise FairlaneError(ErrorCode.NOT_PRIMARY, f"{self.endpoint}: this client was opened for reading only")
 
@@ -407,7 +408,7 @@ class SwitchClient:
 
     async def read_counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
         """The counter's cells at `indices`; one request however many there are (in pieces of 1,024)."""
-        self._need_pipeline()
+        self.need_pipeline()
         wanted = list(indices)
         found: dict[int, P4CounterData] = {}
         for start in range(0, len(wanted), 1024):
@@ -419,7 +420,7 @@ class SwitchClient:
 
     async def read_registers(self, name: str, indices: Iterable[int]) -> dict[int, int] | None:
         """The register's cells at `indices`, in pieces of 1,024; None on a target that does not read registers (BMv2)."""
-        self._need_pipeline()
+        self.need_pipeline()
         wanted = list(indices)
         found: dict[int, int] = {}
         for start in range(0, len(wanted), 1024):
@@ -446,7 +447,7 @@ class SwitchClient:
         return [entity async for entity in answers]
 
     async def _read(self, entities: Sequence[P4Entity]) -> list[P4Entity]:
-        self._need_pipeline()
+        self.need_pipeline()
         try:
             return await self.read_all(entities)
         except P4ClientError as ex:
@@ -497,7 +498,7 @@ class SwitchClient:
 
     def canonical(self, entity: _E) -> _E:
         """The entity as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""
-        self._need_pipeline()
+        self.need_pipeline()
         if not isinstance(entity, P4TableEntry):
             return entity
         self.check_table(entity.table_id)

@@ -55,11 +55,11 @@ class DryClient(SwitchClient):
             self._switch = cast("Switch", _Empty(schema))
 
     def _need_writer(self) -> None:
-        self._need_pipeline()
+        self.need_pipeline()
 
     async def write(self, updates: Sequence[Any]) -> None:
         """Check and keep."""
-        self._need_pipeline()
+        self.need_pipeline()
         try:
             self.updates += plain_updates(updates, self.switch.p4info)
         except FairlaneError as ex:

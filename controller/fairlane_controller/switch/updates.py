@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from google.protobuf import text_format
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.entities import KINDS as ENTITY_KINDS
 from fairlane_controller.switch.entities import Entity, EntityChange, decoded, identity, kind_of, update_of, written
+from fairlane_controller.switch.values import format_match, format_value
 from fairlane_controller.units import format_rate, format_size, format_time
 
 KINDS = ("insert", "modify", "delete")
@@ -156,9 +156,8 @@ def updates_of(data: Sequence[Plain]) -> list[Any]:
 def match_text(entry: P4TableEntry, schema: P4Schema) -> str:
     """`egress_port=3 traffic_class=0`, with addresses as people write them."""
     fields = schema.tables[entry.table_id].match_fields
-    parts: list[str] = []
-    for name, value in match_of(entry):
-        parts.append(f"{name}={_value_text(value, fields[name].bitwidth)}")
+    known = [(fields[name], value) for name, value in match_of(entry)]
+    parts = [f"{f.alias}={format_match(value, f.match_type, f.bitwidth, f.alias)}" for f, value in known]
     if entry.priority:
         parts.append(f"priority={entry.priority}")
     return " ".join(parts)
@@ -212,35 +211,10 @@ def update_row(data: Plain, schema: P4Schema | None, units: Mapping[str, str]) -
     return str(data["update"]), entry.table_id, match_text(entry, schema), action
 
 
-def _value_text(value: Any, bits: int) -> str:
-    if isinstance(value, tuple):
-        first, second = cast("tuple[Any, Any]", value)
-        full = bits > 0 and second in (bits, (1 << bits) - 1)
-        if full and bits not in (32, 128):
-            return _number(first, bits)
-        mask = str(second) if isinstance(second, int) and second <= bits else _number(second, bits)
-        return f"{_number(first, bits)}/{mask}"
-    return _number(value, bits)
-
-
-def _number(value: Any, bits: int) -> str:
-    if not isinstance(value, int):
-        return str(value)
-    if bits == 32 and value > 0xFFFF:
-        return ".".join(str(value >> shift & 0xFF) for shift in (24, 16, 8, 0))
-    if bits == 48:
-        return ":".join(f"{value >> shift & 0xFF:02x}" for shift in range(40, -1, -8))
-    if bits == 128:
-        return str(ipaddress.IPv6Address(value))
-    return str(value)
-
-
 def _argument_text(name: str, value: Any, bits: int, unit: str) -> str:
     """An argument with its unit: that of `Program.units`, else the one that its name ends in."""
     if not isinstance(value, int):
         return str(value)
-    if bits == 48:
-        return _number(value, bits)
     if value == _UNLIMITED and name.startswith("max_"):
         return "unlimited"
     unit = unit or next((unit for end, unit in _UNIT_ENDS.items() if name.endswith(end)), "")
@@ -248,4 +222,4 @@ def _argument_text(name: str, value: Any, bits: int, unit: str) -> str:
         return f"{value / int(unit[2:]):g}"
     if unit in _FORMATS:
         return _FORMATS[unit](value)
-    return f"{value} {unit}".rstrip()
+    return f"{format_value(value, bits, name)} {unit}".rstrip()

@@ -6,51 +6,58 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from finsy import GRPCStatusCode
-
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.history.sites import LoopClient
+from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_owned, find_program
-from fairlane_controller.state.ask import ask
 from fairlane_controller.state.intent import announce
 from fairlane_controller.switch.changeset import ChangeSet, Writing
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.entities import EntityChange, table_of
-from fairlane_controller.switch.faults import Refusal
-from fairlane_controller.switch.updates import plain_updates
+from fairlane_controller.switch.values import bad_input
 from fairlane_controller.units import counted
 from fairlane_controller.verbs import cells, tables
 from fairlane_controller.verbs.catalog import BY_NAME, ELSEWHERE
-from fairlane_controller.verbs.context import Context, Data, Step
-from fairlane_controller.verbs.words import arguments
+from fairlane_controller.verbs.context import Context, Data, Handles
+from fairlane_controller.verbs.grammar import arguments
 
 MAX_REPORTED_ERRORS = 8
+SINGLE_READS = 16
+"""A script of more lines asks for the entries of a table all together."""
 
-Handler = Callable[..., Awaitable[Step]]
-"""Takes a Context and what `words.arguments` makes of the words."""
 
-
-def handler_of(verb: str) -> Handler:
-    """Who does a verb; UNKNOWN_NAME with the nearest one, or with what to do instead."""
+def handler_of(verb: str) -> Callable[..., Awaitable[Any]]:
+    """The function of a verb, which takes a Context and what `grammar.arguments` makes of the words; UNKNOWN_NAME with the
+    nearest one, or with what to do instead."""
     if verb in BY_NAME:
         return getattr(tables, verb, None) or getattr(cells, verb)
     if verb in ELSEWHERE:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{verb} is none of these verbs: {ELSEWHERE[verb]}")
+        raise bad_input(f"{verb} is none of these verbs: {ELSEWHERE[verb]}")
     near = difflib.get_close_matches(verb.lower(), list(BY_NAME), n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(BY_NAME)}"
     raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"unknown verb {verb!r}; {hint}")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Line:
-    """One line of a script, its words apart."""
+    """One line of a script, and what comes of it."""
 
     number: int
-    words: tuple[str, ...]
+    words: Sequence[str]
+    said: str = ""
+    "For people, when it is done."
+    data: Data = field(default_factory=dict[str, Any])
+    "The same as plain data."
+    changes: Sequence[EntityChange] = ()
+    read: Callable[[], Awaitable[Data]] | None = None
+    "Of a verb that reads: done when it is its turn."
+    error: FairlaneError | None = None
 
     @property
     def verb(self) -> str:
@@ -58,9 +65,14 @@ class Line:
         return self.words[0]
 
     @property
-    def text(self) -> str:
-        """As it would be typed."""
-        return " ".join(self.words)
+    def writes(self) -> bool:
+        """Whether it is a verb that writes."""
+        return self.verb in BY_NAME and BY_NAME[self.verb].writes
+
+    def to_json(self) -> Data:
+        """Plain data of what came of it."""
+        outcome = {"error": self.error.to_json()} if self.error else self.data
+        return {"line": self.number, "verb": self.verb, **outcome}
 
 
 def read_lines(text: Iterable[str]) -> list[Line]:
@@ -69,221 +81,137 @@ def read_lines(text: Iterable[str]) -> list[Line]:
     for number, raw in enumerate(text, 1):
         try:
             quoted = any(sign in raw for sign in "\"'\\#")
-            words = tuple(shlex.split(raw, comments=True) if quoted else raw.split())
+            words = shlex.split(raw, comments=True) if quoted else raw.split()
         except ValueError as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"line {number}: {str(ex).lower()}") from None
+            raise bad_input(f"line {number}: {str(ex).lower()}") from None
         if words:
             lines.append(Line(number, words))
     return lines
 
 
 @dataclass
-class Outcome:
-    """What came of one line."""
-
-    line: Line
-    said: str = ""
-    data: Data = field(default_factory=dict[str, Any])
-    error: FairlaneError | None = None
-
-    def to_json(self) -> Data:
-        """Plain data."""
-        base: Data = {"line": self.line.number, "verb": self.line.verb}
-        return {**base, "error": self.error.to_json()} if self.error else {**base, **self.data}
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A line and the step that it is."""
-
-    line: Line
-    step: Step
-
-
-class LoopClient(SwitchClient):
-    """A reader whose writes a running loop makes, since that is the primary."""
-
-    def __init__(self, endpoint: Endpoint, folder: Path) -> None:
-        super().__init__(endpoint)
-        self._folder = folder
-
-    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
-        """What the switch refused, by index."""
-        plain = plain_updates(updates, self.switch.p4info)
-        request = {"op": "table_write", "switch": self.endpoint.name, "each": True, "updates": plain}
-        refused: dict[str, list[str]] = (await ask(self._folder, request))["refused"] if plain else {}
-        return {int(index): Refusal(GRPCStatusCode[code], text) for index, (code, text) in refused.items()}
-
-
 class Session:
-    """`async with Session(endpoint) as session: await session.run(lines)`."""
+    """The lines of one change of the history, on one switch: `await Session(endpoint).run(lines)`."""
 
-    def __init__(self, endpoint: Endpoint, loop_folder: Path | None = None, *, single: bool = False) -> None:
-        """`loop_folder`: of the loop that writes; `single`: one line that a shell has given; errors name no line."""
-        self.endpoint = endpoint
-        self._through_loop = loop_folder is not None
-        self._client = SwitchClient(endpoint)
-        self._writer = SwitchClient(endpoint, write=True) if loop_folder is None else LoopClient(endpoint, loop_folder)
-        self._writes = False
-        self._single = single
-        self._context: Context | None = None
-        self.begin()
-
-    def begin(self) -> None:
-        """A new change of the history: what was written before is another one's."""
-        self._writing = Writing()
-
-    async def __aenter__(self) -> Session:
-        await self._client.__aenter__()
-        try:
-            self._context = Context(self._client)
-        except FairlaneError:
-            await self._client.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        await self._writer.close()
-        await self._client.close()
-
-    @property
-    def context(self) -> Context:
-        """What lines are checked against."""
-        assert self._context is not None
-        return self._context
+    endpoint: Endpoint
+    loop_folder: Path | None = None
+    "Of the loop that writes."
+    program: str = ""
+    "What the topology names as its program."
+    handles: Handles = field(default_factory=Handles)
+    "Those of the lines before."
+    report: Callable[[Line], None] = lambda _: None
+    "Gets each line when it is known what came of it."
+    single: bool = False
+    "It is one line that a shell has given; errors name no line."
+    dry_run: bool = False
+    keep_going: bool = False
+    """Do every line that can be done. Otherwise a line that cannot be is raised before anything is written, and what the switch
+    refuses takes everything back that was written before it."""
+    _writing: Writing = field(default_factory=Writing)
 
     def undo_requests(self) -> list[dict[str, Any]]:
         """What takes back what was written and stays: for the history."""
         taken = self._writing.taken
         return ChangeSet({self.endpoint.name: taken}).undo() if taken else []
 
-    # ---- checking ------------------------------------------------------------------------------------------------
+    async def run(self, lines: Sequence[Line]) -> None:
+        """Check all lines, then do them in their order. Raises what was wrong, unless the session keeps going."""
+        folder = self.loop_folder
+        async with AsyncExitStack() as clients:
+            loop_client = folder and await clients.enter_async_context(LoopClient(self.endpoint, folder))
+            client = loop_client or await clients.enter_async_context(SwitchClient(self.endpoint))
+            await self._plan(client, lines)
+            failed = [line for line in lines if line.error]
+            if failed and not self.keep_going:
+                raise _together(failed)
+            for line in failed:
+                self.report(line)
+            planned = [line for line in lines if not line.error]
+            if not self.dry_run and any(line.changes for line in planned) and not loop_client:
+                client = await clients.enter_async_context(SwitchClient(self.endpoint, write=True))
+            try:
+                await self._do(client, planned)
+            except FairlaneError as ex:
+                raise await self._roll_back(ex) from None
 
-    async def plan(self, lines: Sequence[Line]) -> tuple[list[Planned], list[Outcome]]:
-        """The steps of all lines, and those that cannot be; nothing is written."""
-        self.context.forget()
-        planned: list[Planned] = []
-        failed: list[Outcome] = []
+    async def _plan(self, client: SwitchClient, lines: Sequence[Line]) -> None:
+        """What each line is to do, or why it cannot be; nothing is written."""
+        context = Context(client, self.handles, reads_tables=len(lines) > SINGLE_READS)
+        program: Program | None = None
+        if self.loop_folder is not None:
+            program = find_program(client.table_names(), self.program)
         for line in lines:
             try:
                 handler = handler_of(line.verb)
-                step = await handler(self.context, *arguments(line.verb, line.words[1:], self.context.schema))
-                if self._through_loop and step.changes:
-                    written = {table_of(one.entity, self.context.schema) for one in step.changes}
-                    check_owned(find_program(self._client.table_names()), written, self.endpoint.name)
-                planned.append(Planned(line, step))
+                taken = arguments(line.verb, line.words[1:], context.schema)
+                if not line.writes:
+                    line.read = partial(handler, context, *taken)
+                    continue
+                line.said, line.data, line.changes = await handler(context, *taken)
+                check_owned(program, {table_of(one.entity, context.schema) for one in line.changes}, self.endpoint.name)
             except FairlaneError as ex:
-                failed.append(Outcome(line, error=self._located(ex, line)))
-        return planned, failed
+                self._fail(line, ex)
 
-    def _located(self, error: FairlaneError, line: Line) -> FairlaneError:
-        if self._single:
-            return error
-        return FairlaneError(error.code, f"line {line.number}: {error.message}")
+    def _fail(self, line: Line, error: FairlaneError) -> FairlaneError:
+        where = "" if self.single else f"line {line.number}: "
+        line.error = line.error or FairlaneError(error.code, f"{where}{error.message}")
+        return line.error
 
-    # ---- doing -----------------------------------------------------------------------------------------------------
-
-    async def run(
-        self,
-        lines: Sequence[Line],
-        tell: Callable[[Outcome], None] = lambda _: None,
-        *,
-        dry_run: bool = False,
-        keep_going: bool = False,
-    ) -> list[Outcome]:
-        """Check all lines, then do them in their order; `tell` gets each outcome when it is known.
-
-        Without `keep_going` a line that cannot be is raised before anything is written, and what the switch refuses takes
-        everything back that was written before it. With it every line that can be done is.
-        """
-        planned, failed = await self.plan(lines)
-        if failed and not keep_going:
-            raise _together([outcome.error for outcome in failed if outcome.error])
-        outcomes: list[Outcome] = []
-
-        def report_outcome(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            tell(outcome)
-
-        for outcome in failed:
-            report_outcome(outcome)
-        if dry_run:
-            for each in planned:
-                report_outcome(await self._dry(each))
-            return outcomes
-        waiting: list[Planned] = []
-        for each in planned:
-            if each.step.read is None:
-                waiting.append(each)
+    async def _do(self, client: SwitchClient, lines: Sequence[Line]) -> None:
+        waiting: list[Line] = []
+        for line in lines:
+            if line.read is None and not self.dry_run:
+                waiting.append(line)
                 continue
-            await self._flush(waiting, report_outcome, keep_going)
+            await self._flush(client, waiting)
             waiting = []
-            try:
-                report_outcome(Outcome(each.line, data=await each.step.read()))
-            except FairlaneError as ex:
-                problem = self._located(ex, each.line)
-                if not keep_going:
-                    raise await self._roll_back(problem) from None
-                report_outcome(Outcome(each.line, error=problem))
-        await self._flush(waiting, report_outcome, keep_going)
-        return outcomes
+            if line.read is None:
+                line.said = f"would write {len(line.changes)}: {line.said}"
+                line.data = {**line.data, "dry_run": True}
+            else:
+                try:
+                    line.data = await line.read()
+                except FairlaneError as ex:
+                    problem = self._fail(line, ex)
+                    if not self.keep_going:
+                        raise problem from None
+            self.report(line)
+        await self._flush(client, waiting)
 
-    async def _dry(self, each: Planned) -> Outcome:
-        if each.step.read is not None:
-            return Outcome(each.line, data=await each.step.read())
-        return Outcome(
-            each.line, f"would write {len(each.step.changes)}: {each.step.said}", {**each.step.data, "dry_run": True}
-        )
-
-    async def _flush(self, waiting: Sequence[Planned], known: Callable[[Outcome], None], keep_going: bool) -> None:
-        changes = [(each, change) for each in waiting for change in each.step.changes]
-        try:
-            refused = await self._write([change for _, change in changes], keep_going)
-        except FairlaneError as ex:
-            raise await self._roll_back(ex) from None
-        errors: dict[int, FairlaneError] = {}
-        for index, refusal in sorted(refused.items()):
-            line = changes[index][0].line
-            problem = FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {refusal}")
-            errors.setdefault(line.number, self._located(problem, line))
-        if errors and not keep_going:
-            raise await self._roll_back(_together(list(errors.values())))
-        for each in waiting:
-            error = errors.get(each.line.number)
-            known(Outcome(each.line, error=error) if error else Outcome(each.line, each.step.said, each.step.data))
-
-    async def _write(self, changes: Sequence[EntityChange], keep_going: bool) -> dict[int, Refusal]:
-        """What the switch refused, by index; what takes them back is announced before: this process may go away."""
-        if not changes:
-            return {}
-        if not self._writes:
-            await self._writer.__aenter__()
-            self._writes = True
-        await announce(ChangeSet({self.endpoint.name: changes}).undo())
-        return await self._writing.write(self._writer, changes, keep_going=keep_going)
+    async def _flush(self, client: SwitchClient, waiting: Sequence[Line]) -> None:
+        """Write what waits; what takes it back is announced before: this process may go away."""
+        written = [(line, change) for line in waiting for change in line.changes]
+        if written:
+            changes = [change for _, change in written]
+            await announce(ChangeSet({self.endpoint.name: changes}).undo())
+            refused = await self._writing.write(client, changes, keep_going=self.keep_going)
+            for index, one in sorted(refused.items()):
+                self._fail(written[index][0], FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {one}"))
+        failed = [line for line in waiting if line.error]
+        if failed and not self.keep_going:
+            raise _together(failed)
+        for line in waiting:
+            self.report(line)
 
     async def _roll_back(self, problem: FairlaneError) -> FairlaneError:
         """The problem, after everything that was written has been taken back; what could not be stays, for the history."""
         count, why = await self._writing.take_back()
+        left = len(self._writing.taken)
         if not count:
             return problem
-        text = _describe_rollback(count, len(self._writing.taken), next(iter(why.values()), ""))
+        updates = f"the {counted(count, 'update')}"
+        text = f"{updates} before it {'was' if count == 1 else 'were'} taken back"
+        if left:
+            which, reason = updates if left == count else f"{left} of {updates}", next(iter(why.values()), "")
+            text = f"{which} before it could not be taken back ({reason}): `fairlane undo` tries it again"
         return FairlaneError(problem.code, f"{problem.message}; {text}")
 
 
-def _describe_rollback(count: int, left: int, why: str) -> str:
-    if not left:
-        return f"the {counted(count, 'update')} before it {'was' if count == 1 else 'were'} taken back"
-    which = f"the {counted(count, 'update')}" if left == count else f"{left} of the {counted(count, 'update')}"
-    return f"{which} before it could not be taken back ({why}): `fairlane undo` tries it again"
-
-
-def _together(errors: Sequence[FairlaneError]) -> FairlaneError:
-    """All of them in one, with the code of the first."""
+def _together(failed: Sequence[Line]) -> FairlaneError:
+    """Their errors in one, with the code of the first."""
+    errors = [line.error for line in failed if line.error]
     texts = [error.message for error in errors[:MAX_REPORTED_ERRORS]]
-    more = len(errors) - len(texts)
-    if more > 0:
-        texts.append(f"and {more} more lines cannot be done")
+    if len(errors) > len(texts):
+        texts.append(f"and {len(errors) - len(texts)} more lines cannot be done")
     return FairlaneError(errors[0].code, "\n".join(texts))

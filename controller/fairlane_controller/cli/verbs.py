@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of simple_switch_CLI as commands, and `fairlane p4 script|cli`: many of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from finsy import P4Schema
+
+from fairlane_controller import history
+from fairlane_controller.cli.complete import complete_verb_words
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
+from fairlane_controller.cli.output import console, print_error, print_json
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.verb_output import print_line
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.files import read_text
+from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.typed import typed
+from fairlane_controller.units import counted
+from fairlane_controller.verbs.catalog import BY_NAME, CATALOG
+from fairlane_controller.verbs.context import Context, Handles
+from fairlane_controller.verbs.grammar import next_words
+from fairlane_controller.verbs.script import Line, Session, read_lines
+
+MAX_SCRIPT_BYTES = 64 * 1024 * 1024
+PROMPT = "fairlane> "
+_OF_ONE = "a program's tables are"
+
+
+def _run(targets: Targets, lines: Sequence[Line], command: str = "", **how: Any) -> None:
+    """All lines in one `Session` (`how`); recorded as one change, with what was typed or `command`, when something was written."""
+
+    async def work() -> None:
+        if not writes:
+            await session.run(lines)
+            return
+        problem: FairlaneError | None = None
+        async with history.changing(targets.folder, command or typed()) as change:
+            try:
+                await session.run(lines)
+            except FairlaneError as ex:
+                if ex.code is ErrorCode.NO_LOOP:  # it has ended, and what it wrote of the last batch is not known
+                    raise
+                problem = ex
+            change.undo = session.undo_requests()  # also what could not be taken back
+        if problem is not None:
+            raise problem
+
+    endpoint = targets.one(_OF_ONE)
+    writes = any(line.writes for line in lines) and not how["dry_run"]
+    loop_folder = targets.loop_folder if writes else None
+    session = Session(endpoint, loop_folder, targets.run.program if targets.run else "", **how)
+    asyncio.run(work())
+
+
+# ---- one verb a command ------------------------------------------------------------------------------------------------
+
+
+def __getattr__(name: str) -> Callable[..., None]:
+    """The command of a verb, as `cli/p4.py` names it."""
+    if name not in BY_NAME:
+        raise AttributeError(name)
+    verb = BY_NAME[name]
+
+    def command(
+        words: list[str] | None,
+        state: str | None,
+        switch: list[str] | None,
+        as_json: bool,
+        dry_run: bool = False,
+    ) -> None:
+        line = Line(1, (verb.name, *(words or ())))
+        _run(resolve(state, switch), [line], single=True, dry_run=dry_run)
+        if as_json:
+            print_json(line.data)
+        else:
+            print_line(line)
+
+    words_argument = typer.Argument(
+        metavar=verb.arguments or "[none]", help=verb.summary, show_default=False, autocompletion=complete_verb_words
+    )
+    options: dict[str, tuple[Any, Any]] = {
+        "words": (Annotated[list[str] | None, words_argument], None),
+        "state": (StateOption, None),
+        "switch": (SwitchOption, None),
+        **({"dry_run": (DryRunOption, False)} if verb.writes else {}),
+        "as_json": (JsonOption, False),
+    }
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(n, keyword, default=d, annotation=a) for n, (a, d) in options.items()]
+    command.__annotations__ = {name: annotation for name, (annotation, _) in options.items()}
+    setattr(command, "__signature__", inspect.Signature(parameters))  # noqa: B010 - typer reads both
+    example = f"fairlane p4 {verb.name} {verb.example}".strip()
+    command.__doc__ = f"{verb.summary}\n\nExample: `{example}`"
+    if verb.writes:
+        command.__doc__ += "\n\nWith a running control loop the loop writes. `fairlane undo` takes it back."
+    return command
+
+
+# ---- many ----------------------------------------------------------------------------------------------------------------
+
+KeepGoingOption = Annotated[
+    bool,
+    typer.Option("--keep-going", "-k", help="Do every line that can be done, as simple_switch_CLI; default all or nothing."),
+]  # fmt: skip
+
+
+def script_command(
+    file: Annotated[Path, typer.Argument(help="Lines such as table_add …; - is standard input.", metavar="FILE")],
+    keep_going: KeepGoingOption = False,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a script of simple_switch_CLI's verbs in one connection: every line is checked before the first is written.
+
+    What the switch refuses takes back what was written before it. `#` begins a comment. Exit code: the first error's.
+
+    Example: `fairlane p4 script s1-commands.txt --switch s1`
+    """
+    _run_lines(_text_of(file), resolve(state, switch), keep_going, dry_run, as_json)
+
+
+def cli_command(
+    line: Annotated[
+        list[str] | None,
+        typer.Option("--command", help="A line; repeatable. Then nothing is read.", metavar="LINE"),
+    ] = None,
+    keep_going: KeepGoingOption = False,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """As simple_switch_CLI: lines from a terminal with a prompt, each done at once, or from standard input as a script.
+
+    Examples: `fairlane p4 cli -s s1`, `fairlane p4 cli < commands.txt`, `fairlane p4 cli --command show_tables --command "table_dump ipv4_lpm"`
+    """
+    targets = resolve(state, switch)
+    if line or not sys.stdin.isatty():
+        _run_lines(line or list(sys.stdin), targets, keep_going, dry_run, as_json)
+    else:
+        _prompt(targets, dry_run)
+
+
+def _text_of(file: Path) -> list[str]:
+    if str(file) == "-":
+        return sys.stdin.read(MAX_SCRIPT_BYTES).splitlines()
+    if file.is_file() and file.stat().st_size > MAX_SCRIPT_BYTES:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{file}: larger than {MAX_SCRIPT_BYTES} bytes")
+    return read_text(file).splitlines()
+
+
+def _run_lines(text: Sequence[str], targets: Targets, keep_going: bool, dry_run: bool, as_json: bool) -> None:
+    lines = read_lines(text)
+    if not lines:
+        raise FairlaneError(ErrorCode.BAD_INPUT, "there is no line to do")
+    done: list[Line] = []
+
+    def report(line: Line) -> None:
+        done.append(line)
+        if not as_json:
+            print_line(line)
+
+    _run(targets, lines, report=report, dry_run=dry_run, keep_going=keep_going)
+    failed = [line.error for line in done if line.error is not None]
+    if as_json:
+        print_json([line.to_json() for line in done])
+    else:
+        how = "checked" if dry_run else "done"
+        console.print(f"{len(lines) - len(failed)} of {counted(len(lines), 'line')} {how}", markup=False)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+def _prompt(targets: Targets, dry_run: bool) -> None:
+    """Lines of a terminal, each a change of its own in a connection of its own; a mistake ends nothing, ^C ends it at once."""
+    endpoint, handles = targets.one(_OF_ONE), Handles()
+    schema = asyncio.run(_schema(endpoint))
+    console.print(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends", markup=False)
+    while (text := _input(schema)) is not None and text not in ("quit", "exit"):
+        words = text.split()
+        if words[:1] == ["help"]:
+            for verb in CATALOG:
+                if not words[1:] or verb.name in words:
+                    console.print(f"{verb.usage}\n    {verb.summary}", markup=False)
+            continue
+        try:
+            lines = read_lines([text])
+            if lines:
+                _run(targets, lines, f"cli: {text}", handles=handles, report=print_line, single=True, dry_run=dry_run)
+        except FairlaneError as ex:
+            print_error(ex, as_json=False)
+
+
+async def _schema(endpoint: Endpoint) -> P4Schema:
+    async with SwitchClient(endpoint) as client:
+        return Context(client).schema
+
+
+def _input(schema: P4Schema) -> str | None:
+    """The next line; None when there is none any more, or ^C."""
+
+    def complete(text: str, state: int) -> str | None:
+        begun = readline.get_line_buffer()[: readline.get_begidx()].split()
+        found = [name for name in next_words(schema, begun) if name.startswith(text)]
+        return f"{found[state]} " if state < len(found) else None
+
+    with contextlib.suppress(ImportError):  # a Python without it: no history, no completion
+        import readline
+
+        readline.set_completer(complete)
+        readline.set_completer_delims(" \t")
+        readline.parse_and_bind("tab: complete")
+    try:
+        return input(PROMPT).strip()
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return None
