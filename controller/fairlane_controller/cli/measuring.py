@@ -12,7 +12,7 @@ from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.live.values import text_of
+from fairlane_controller.live.shown import text_of
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_program, find_program, load_program
 from fairlane_controller.program.rows import Column

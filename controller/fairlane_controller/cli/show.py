@@ -20,7 +20,7 @@ from fairlane_controller.cli.output import console, print_json, print_table, sho
 from fairlane_controller.cli.targets import known_port, resolve
 from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_objects, take_two
-from fairlane_controller.live.values import heading_of, text_of
+from fairlane_controller.live.shown import heading_of, text_of
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Kind
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.names import resolve_name

@@ -24,8 +24,8 @@ from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot, SwitchRow
+from fairlane_controller.live.shown import heading_of, text_of
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.live.values import heading_of, text_of
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.rows import Column
 from fairlane_controller.state.ask import ask_backup

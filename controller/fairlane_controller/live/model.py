@@ -226,6 +226,11 @@ class Snapshot(_Row):
         name = next((row.program for row in self.switches if row.switch == switch), None)
         return self.programs.get(name or "")
 
+    def kinds_at(self, row: PortRow) -> tuple[Kind, ...]:
+        """The kinds of objects that a port may have, by the program of its switch."""
+        program = self.program_of(row.switch)
+        return program.kinds if program is not None else ()
+
     def queue_drops(self, row: PortRow) -> dict[str, int]:
         """`dropped_packets` of a port by reason."""
         found: dict[str, int] = {}

@@ -17,13 +17,25 @@ from rich.text import Text
 
 from fairlane_controller.live.events import place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.live.shown import (
+    BAD,
+    GOOD,
+    WARN,
+    count,
+    loop_in_words,
+    per_second,
+    percent,
+    rate,
+    text_of,
+    troubles,
+)
 from fairlane_controller.live.terminal import shapes
 from fairlane_controller.live.terminal.details import describe, rows_of
-from fairlane_controller.live.values import text_of
 
 WIDE = 110
 TRAIL = 240
 """Samples of a port's queue that are kept for its sparkline."""
+_STYLES = {GOOD: "green", WARN: "yellow", BAD: "red"}
 KEYS = "q quit  p pause  ↑↓ port  a all ports"
 
 PortKey = tuple[str, int]
@@ -111,18 +123,8 @@ def _head(view: WatchView, width: int) -> list[RenderableType]:
     if snapshot.title:
         title.append(f" {snapshot.title}", "bold")
     title.append(f" {snapshot.target or ''} · " if snapshot.target else " ", "dim")
-    if snapshot.loop_error is not None:
-        title.append("loop: ", "dim").append(str(snapshot.loop_error.get("message")), "red")
-    elif snapshot.loop is None:
-        title.append("no control loop runs", "yellow")
-    else:
-        lost = [row for row in snapshot.loop if not row.connected]
-        if any(row.details.get("dry_run") for row in snapshot.loop):
-            title.append("loop in dry run", "yellow")
-        elif lost:
-            title.append("loop waits for " + ", ".join(row.switch for row in lost), "yellow")
-        else:
-            title.append("loop runs", "green")
+    state, words = loop_in_words(snapshot)
+    title.append(words, _STYLES[state]).append("" if snapshot.loop or snapshot.loop_error else " runs", "yellow")
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_s))
     every = "" if snapshot.interval_s is None else f"every {snapshot.interval_s:.1f} s"
     right = Text(no_wrap=True)
@@ -145,13 +147,8 @@ def _head(view: WatchView, width: int) -> list[RenderableType]:
     foot.add_column(justify="right", no_wrap=True)
     foot.add_row(switches, keys)
     lines.append(foot)
-    for dead in snapshot.dead[:3]:
-        lines.append(Text(f"✗ {dead.message}", "bold red", no_wrap=True, overflow="ellipsis"))
-    for bad in [s for s in snapshot.switches if s not in well][:3]:
-        said = bad.error["message"] if bad.error else f"{bad.switch} has no program yet: run `fairlane config init`"
-        if not bad.reachable:
-            said = f"{bad.switch} is gone: {said}"
-        lines.append(Text(f"✗ {said}", "bold red", no_wrap=True, overflow="ellipsis"))
+    for _, problem in troubles(snapshot)[:6]:
+        lines.append(Text(f"✗ {problem}", "bold red", no_wrap=True, overflow="ellipsis"))
     return lines
 
 
@@ -176,13 +173,13 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
         cells: list[RenderableType] = [
             Text("▸" if here and len(view.ports()) > 1 else " ", "bold"),
             Text(f"{row.switch}:{row.port}", "bold" if row.managed else "dim"),
-            shapes.rate(row.tx_bps, unit=wide),
+            rate(row.tx_bps, unit=wide),
             shapes.bar(row.utilisation, 1.0, line_width, style="green" if full else "blue"),
-            shapes.percent(row.utilisation),
+            percent(row.utilisation),
             shapes.bar(waiting, capacity or max(most, 1.0), queue_width, marks=marks),
-            f"{shapes.count(waiting)}/{shapes.count(capacity)}",
+            f"{count(waiting)}/{count(capacity)}",
             shapes.sparkline(trail, trail_width, full=max(most, 4.0)),
-            Text(shapes.per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
+            Text(per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
             *(Text(text_of(column, row.values.get(column.name))) for column in own),
         ]
         table.add_row(*cells)
@@ -191,7 +188,7 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
 
 def _title(row: PortRow) -> Text:
     interface = f" {row.interface}" if row.interface else ""
-    line = f", {shapes.rate(row.rate_bps)}" if row.rate_bps else ""
+    line = f", {rate(row.rate_bps)}" if row.rate_bps else ""
     return Text(f"{row.switch}:{row.port}{interface}{line}")
 
 

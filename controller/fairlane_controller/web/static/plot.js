@@ -2,6 +2,7 @@
 // A time chart on a canvas: lines, steps and fills over one window of time, a legend that switches lines off, a crosshair shared by all charts.
 
 import { clock } from "./format.js";
+import { make, put } from "./tables.js";
 
 const LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const charts = new Set();
@@ -30,36 +31,31 @@ function nearest(points, t) {
   return next && Math.abs(next[0] - t) < Math.abs(points[low][0] - t) ? next : points[low];
 }
 
+function swatch(series) {
+  const found = make("span", series.dashed ? "swatch dashed" : "swatch");
+  found.style.borderTopColor = series.color;
+  return found;
+}
+
 export class Chart {
-  // whole: the quantity is a count, and so are the ticks.
-  constructor(parent, { title, unit, axis, least = 1, whole = false }) {
-    this.axis = axis; this.unit = unit; this.least = least; this.whole = whole;
-    this.off = new Set(); this.series = []; this.from = 0; this.to = 1;
-    this.card = document.createElement("section");
-    this.card.className = "card";
-    const head = document.createElement("h2");
-    head.textContent = title;
-    this.head = head;
-    this.legend = document.createElement("div");
-    this.legend.className = "legend";
-    this.canvas = document.createElement("canvas");
+  // form: a value in a tip, and at the axis; whole: the quantity is a count, and so are the ticks.
+  constructor(parent, { form, least = 1, whole = false }) {
+    Object.assign(this, { form, least, whole, off: new Set(), series: [], from: 0, to: 1 });
+    this.head = make("h2"); this.legend = make("div", "legend"); this.canvas = make("canvas"); this.tip = make("div", "tip");
     this.canvas.setAttribute("role", "img");
-    this.canvas.setAttribute("aria-label", title);
-    this.tip = document.createElement("div");
-    this.tip.className = "tip";
     this.tip.hidden = true;
-    this.card.append(head, this.legend, this.canvas, this.tip);
+    this.card = make("section", "card", this.head, this.legend, this.canvas, this.tip);
     parent.append(this.card);
     this.canvas.addEventListener("pointermove", (event) => {
       const box = this.canvas.getBoundingClientRect();
       const part = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
       hoverTime = this.from + Math.min(1, Math.max(0, part)) * (this.to - this.from);
       this.showTip(event.clientX - box.left, event.clientY - box.top);
-      charts.forEach((c) => c.paint());
+      repaintAll();
     });
     this.canvas.addEventListener("pointerleave", () => {
       hoverTime = null; this.tip.hidden = true;
-      charts.forEach((c) => c.paint());
+      repaintAll();
     });
     new ResizeObserver(() => this.paint()).observe(this.canvas);
     charts.add(this);
@@ -68,7 +64,7 @@ export class Chart {
   // series: [{name, color, points: [[t, v|null]], fill, step, dashed, wide, quiet}]
   draw(title, series, from, to) {
     this.card.hidden = !series.length;  // the program has nothing for it
-    this.head.textContent = title;
+    put(this.head, title);
     this.canvas.setAttribute("aria-label", title);
     this.series = series; this.from = from; this.to = to;
     this.drawLegend();
@@ -77,24 +73,18 @@ export class Chart {
 
   drawLegend() {
     const key = this.series.map((s) => `${s.name}${s.color}${s.dashed}`).join("|");
-    if (key !== this.legendKey) {
-      this.legendKey = key;
-      this.legend.replaceChildren(...this.series.map((s) => {
-        const item = document.createElement("button"), swatch = document.createElement("span");
-        item.type = "button";
-        swatch.className = s.dashed ? "swatch dashed" : "swatch";
-        swatch.style.borderTopColor = s.color;
-        item.append(swatch, document.createTextNode(s.name));
-        item.classList.toggle("off", this.off.has(s.name));
-        item.title = "show or hide";
-        item.addEventListener("click", () => {
-          if (!this.off.delete(s.name)) this.off.add(s.name);
-          item.classList.toggle("off", this.off.has(s.name));
-          this.paint();
-        });
-        return item;
-      }));
-    }
+    if (key === this.legendKey) return;
+    this.legendKey = key;
+    this.legend.replaceChildren(...this.series.map((s) => {
+      const item = make("button", this.off.has(s.name) ? "off" : "", swatch(s), s.name);
+      item.type = "button";
+      item.title = "show or hide";
+      item.addEventListener("click", () => {
+        item.classList.toggle("off", !this.off.delete(s.name) && this.off.add(s.name));
+        this.paint();
+      });
+      return item;
+    }));
   }
 
   shown() { return this.series.filter((s) => !this.off.has(s.name)); }
@@ -106,17 +96,7 @@ export class Chart {
       if (hit && hit[1] != null && Math.abs(hit[0] - hoverTime) < 5) rows.push([s, hit[1]]);
     }
     if (!rows.length) { this.tip.hidden = true; return; }
-    const when = document.createElement("b");
-    when.textContent = clock(hoverTime);
-    this.tip.replaceChildren(when, ...rows.slice(0, 14).map(([s, v]) => {
-      const line = document.createElement("div"), swatch = document.createElement("span"), end = document.createElement("span");
-      swatch.className = s.dashed ? "swatch dashed" : "swatch";
-      swatch.style.borderTopColor = s.color;
-      end.className = "end";
-      end.textContent = this.unit(v);
-      line.append(swatch, document.createTextNode(s.name), end);
-      return line;
-    }));
+    this.tip.replaceChildren(make("b", "", clock(hoverTime)), ...rows.slice(0, 14).map(([s, v]) => make("div", "", swatch(s), s.name, make("span", "end", this.form[0](v)))));
     this.tip.hidden = false;
     const room = this.card.clientWidth, wide = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(4, x + 24 + wide > room ? x - wide : x + 24)}px`;
@@ -150,8 +130,8 @@ export class Chart {
       g.strokeStyle = ink("--grid");
       g.beginPath(); g.moveTo(LEFT, y(v)); g.lineTo(width - RIGHT, y(v)); g.stroke();
       g.fillStyle = ink("--muted");
-      g.fillText(this.axis(v), LEFT - 6, y(v));
-      ticks.push(this.axis(v));
+      g.fillText(this.form[1](v), LEFT - 6, y(v));
+      ticks.push(this.form[1](v));
     }
     this.canvas.dataset.ticks = ticks.join(" ");
     g.textAlign = "center";
