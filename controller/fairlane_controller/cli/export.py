@@ -19,7 +19,7 @@ from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
-from fairlane_controller.export.writers import Writer, check_file, open_writers
+from fairlane_controller.export import Writer, check_file, open_writers
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.live.source import LiveSource

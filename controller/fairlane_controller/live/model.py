@@ -54,32 +54,59 @@ class SwitchRow(_Row):
     "How long the reading took."
 
 
+def _column(title: str, unit: str = "", doc: str = "", default: Any = None, **more: Any) -> Any:
+    """A field of a row that is a column of every port, whatever its program; without `metric` it has none."""
+    return field(
+        default=default, metadata={"column": {"title": title, "unit": unit, "doc": doc, "metric": None, **more}}
+    )
+
+
 @dataclass(frozen=True)
 class PortRow(_Row):
     """One egress port: all that the run state names, and every one that the program manages."""
 
     switch: str
     port: int
-    interface: str | None = None
-    managed: bool = False
-    "Whether the program has settings for it."
-    rate_bps: float | None = None
-    "Of the port's shaper; None: unlimited or not known."
-    tx_bps: float | None = None
-    utilisation: float | None = None
-    "tx_bps / rate_bps, or of the measured BW where the rate is not known."
-    waiting_packets: int | None = None
-    waiting_bytes: int | None = None
-    capacity_packets: int | None = None
-    drops_per_s: float | None = None
-    dropped_packets: int | None = None
-    "At its queue, by the program or by the traffic manager, since the counters began: the sum of its `DropRow.in_queue`."
-    sent_packets: int | None = None
-    sent_bytes: int | None = None
+    interface: str | None = _column("interface")
+    managed: bool = _column("managed", doc="Whether the program has settings for it.", default=False, value_type=bool)
+    rate_bps: float | None = _column(
+        "rate",
+        "bit/s",
+        "Rate of the port's shaper; no series when unlimited.",
+        metric="fairlane_port_rate_bits_per_second",
+    )
+    tx_bps: float | None = _column("sent", "bit/s")
+    utilisation: float | None = _column(
+        "of line",
+        doc="What was sent since the scrape before, of the rate (or of the measured BW).",
+        value_type=float,
+        metric="fairlane_port_utilisation_ratio",
+    )
+    waiting_packets: int | None = _column(
+        "waiting", "packets", "Packets that wait at the port.", metric="fairlane_queue_packets"
+    )
+    waiting_bytes: int | None = _column(
+        "waiting", "bytes", "Bytes that wait at the port.", metric="fairlane_queue_bytes"
+    )
+    capacity_packets: int | None = _column(
+        "capacity", "packets", "Packets that may wait at the port.", metric="fairlane_queue_capacity_packets"
+    )
+    drops_per_s: float | None = _column("drops/s", "/s")
+    dropped_packets: int | None = _column(
+        "dropped",
+        "packets",
+        "At its queue, by the program or by the traffic manager: the sum of its `DropRow.in_queue`.",
+    )
+    sent_packets: int | None = _column("sent", "packets", "Packets sent.", metric="fairlane_port_sent_packets_total")
+    sent_bytes: int | None = _column("sent", "bytes", "Bytes of frames sent.", metric="fairlane_port_sent_bytes_total")
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     "The program's columns."
     measured: Mapping[str, Any] | None = None
-    """What the loop measures (`Program.measured`), as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""
+    """What the loop measures (`Program.measured`), as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""  # fmt: skip
+
+
+PORT_COLUMNS = tuple(Column(one.name, **one.metadata["column"]) for one in fields(PortRow) if "column" in one.metadata)
+"""Those that every port has."""
 
 
 @dataclass(frozen=True)

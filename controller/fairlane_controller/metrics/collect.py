@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots and event counts as metric families. What is None has no series: an absent value is not 0."""
+"""Snapshots and event counts as metric families by stable names (docs/metrics.md). What is None has no series: an absent value is not 0."""
 
 from __future__ import annotations
 
@@ -11,13 +11,57 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from fairlane_controller.live.model import PortRow, Snapshot
-from fairlane_controller.metrics.names import metrics_of
+from fairlane_controller.live.model import PORT_COLUMNS, PortRow, Snapshot
+from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
 
 OBJECTS_MAX = 50
 """Objects of a kind (flows) with series of their own, those that send most: labels are kept for ever by who stores them."""
+
+_PORT = ("switch", "port")
+CORE_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
+    "fairlane_up": (("switch",), "1 when the switch answers a read, else 0."),
+    "fairlane_switch_info": (("switch", "program", "target", "grpc"), "Always 1; what runs where."),
+    "fairlane_read_seconds": (("switch",), "How long the last reading of the switch took."),
+    "fairlane_drops_total": ((*_PORT, "reason", "by"), "Packets dropped, by reason and by whom: program, queue, link."),
+    "fairlane_measurement_age_seconds": ((*_PORT, "quantity"), "Since the newest observation of the quantity."),
+    "fairlane_measurement_uncertainty": ((*_PORT, "quantity"), "95 % half-width, in the quantity's unit."),
+    "fairlane_loop_up": ((), "1 when a control loop runs for the topology."),
+    "fairlane_loop_primary": (("switch",), "1 when the loop is connected to the switch as its primary."),
+    "fairlane_loop_dry_run": ((), "1 when the loop writes nothing."),
+    "fairlane_loop_flows": (("switch",), "Flow entries that the loop keeps."),
+    "fairlane_loop_flows_missed_total": (("switch",), "New flows that found no free slot."),
+    "fairlane_loop_writes_total": (_PORT, "Thresholds and weights that the loop has written, by its event log."),
+    "fairlane_loop_events_total": (("event",), "Lines of the loop's event log: decisions, changes, faults."),
+}
+"""Labels after `topology`, which all have, and meaning."""
+
+
+def metrics_of(programs: Iterable[Program]) -> dict[str, Metric]:
+    """A family without samples for each metric: the core's, and those of ports' and programs' columns; a counter's name ends in `_total`."""
+    found = dict(CORE_METRICS)
+
+    def add(columns: Iterable[Column], kind: str, labels: tuple[str, ...]) -> None:
+        for column in columns:
+            text, name = column.doc or column.title, column.metric_name(kind)
+            if name is not None:
+                start = text[:1] if text[1:2] == "_" else text[:1].upper()
+                found.setdefault(name, (labels, f"{start}{text[1:].removesuffix('.')}."))
+
+    add(PORT_COLUMNS, "port", _PORT)
+    for program in programs:
+        add((*program.columns, *program.measured), "port", _PORT)
+        for kind in program.kinds:
+            if not kind.brief:
+                found.setdefault(f"fairlane_{kind.many}", (_PORT, f"Rows of the kind {kind.name} at the port."))
+            add(kind.columns, kind.name, (*_PORT, kind.label or kind.name))
+    return {
+        name: (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(
+            name.removesuffix("_total"), text, labels=("topology", *labels)
+        )
+        for name, (labels, text) in found.items()
+    }
 
 
 @dataclass
@@ -61,17 +105,8 @@ class PictureCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Every family that has a series."""
-        families: dict[str, Any] = {}
-        programs = {
-            name: one
-            for picture in self._pictures
-            if picture.snapshot
-            for name, one in picture.snapshot.programs.items()
-        }
-        for metric in metrics_of(programs.values()):
-            make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-            name = metric.name.removesuffix("_total")
-            families[metric.name] = make(name, metric.help, labels=("topology", *metric.labels))
+        programs = [one for picture in self._pictures if picture.snapshot for one in picture.snapshot.programs.values()]
+        families: dict[str, Any] = {**metrics_of(programs)}
         for picture in self._pictures:
             for name, labels, value in samples(picture, self._objects_max):
                 if value is not None:
@@ -144,15 +179,9 @@ def _drops(snapshot: Snapshot) -> Iterator[Sample]:
 
 def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
     place = (port.switch, port.port)
-    yield "fairlane_queue_packets", place, port.waiting_packets
-    yield "fairlane_queue_bytes", place, port.waiting_bytes
-    yield "fairlane_queue_capacity_packets", place, port.capacity_packets
-    yield "fairlane_port_rate_bits_per_second", place, port.rate_bps
-    yield "fairlane_port_utilisation_ratio", place, port.utilisation
-    yield "fairlane_port_sent_packets_total", place, port.sent_packets
-    yield "fairlane_port_sent_bytes_total", place, port.sent_bytes
     program = snapshot.program_of(port.switch)
-    yield from _columns("port", program.columns if program is not None else (), place, port.values)
+    columns = (*PORT_COLUMNS, *(program.columns if program is not None else ()))
+    yield from _columns("port", columns, place, {**vars(port), **port.values})
     for column in program.measured if program is not None else ():
         got: Any = (port.measured or {}).get(column.name)
         if column.metric and isinstance(got, dict) and got.get("value") is not None:  # pyright: ignore[reportUnknownMemberType]
