@@ -44,11 +44,11 @@ def columns_of(kind: str, snapshot: Snapshot) -> Columns:
 
 def rows_of(kind: str, snapshot: Snapshot) -> list[dict[str, Any]]:
     """The rows of one snapshot, with the columns of `columns_of`."""
-    rows = snapshot.to_json()[kind]
+    rows: list[dict[str, Any]] = snapshot.to_json()[kind]
     for row in rows if kind == "ports" else ():
-        for one in snapshot.measured:
-            got: dict[str, Any] = (row["measured"] or {}).get(one.name) or {}
-            row |= {f"measured_{one.name}": got.get("value"), f"measured_{one.name}_age_s": got.get("age_s")}
+        measured: dict[str, Any] = row["measured"] or {}
+        for name in (one.name for one in snapshot.measured if measured.get(one.name)):
+            row |= {f"measured_{name}": measured[name]["value"], f"measured_{name}_age_s": measured[name]["age_s"]}
     time_s = {"time_s": round(snapshot.time_s, 6)}
     return [{name: _flat(row.get(name)) for name in columns_of(kind, snapshot)} | time_s for row in rows]
 

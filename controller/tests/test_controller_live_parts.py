@@ -13,10 +13,9 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
-from fairlane_controller.live.loop_view import read_loop
-from fairlane_controller.live.queues import with_queues
 from fairlane_controller.live.sampler import Pace
-from fairlane_controller.live.view import Sample
+from fairlane_controller.live.source import read_loop
+from fairlane_controller.live.view import Sample, with_queues
 from fairlane_controller.loop.control import ControlServer
 from fairlane_controller.program.rates import RateBook
 from fairlane_controller.programs.qthresh.routes import Routes

@@ -14,7 +14,7 @@ import fl_ports
 import live_rows
 import pytest
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector, metrics_of
+from fairlane_controller.metrics.exporter import EventCounts, Picture, PictureCollector, metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from live_switch import REPOSITORY, LiveSwitch, wait_until

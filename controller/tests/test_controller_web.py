@@ -18,10 +18,8 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.web.hub import Hub, HubOptions
-from fairlane_controller.web.listen import Listen, parse_listen
-from fairlane_controller.web.points import OBJECTS_A_PORT, OBJECTS_IN_TABLES, picture_of, point_of
-from fairlane_controller.web.server import STATIC, PageServer, served
+from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Hub, HubOptions, picture_of, point_of
+from fairlane_controller.web.server import STATIC, Listen, PageServer, parse_listen, served
 from live_switch import LiveSwitch
 from test_controller_live_source import targets_of
 

@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import math
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.tree import Tree
 
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.trace_tree import tree
 from fairlane_controller.cli.types import PortRef, Seconds, parse_port, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range, unknown_name
 from fairlane_controller.program.contract import Program
+from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch import frames
 from fairlane_controller.switch.client import SwitchClient
@@ -147,3 +151,240 @@ def _filter(text: str | None) -> dict[str, str | int]:
         else:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"--filter: {key}: {value!r} is no number")
     return found
+
+
+Row = dict[str, Any]
+
+_COLORS = {0: "green", 1: "yellow", 2: "red"}
+_DROPPED = "[red]dropped[/red]"
+
+
+def show_value(name: str, width: int, text: str) -> str:
+    """`0x0a000101` of a 32-bit field that is an address as `10.0.1.1`; MAC and IPv6 likewise; other numbers in decimal."""
+    number = int(text, 16)
+    last = name.rsplit(".", 1)[-1].lower()
+    address = any(part in last for part in ("addr", "src", "dst", "mac", "spa", "tpa", "sha", "tha"))
+    if width == 32 and address:
+        return str(ipaddress.IPv4Address(number))
+    if width == 128 and address:
+        return str(ipaddress.IPv6Address(number))
+    if width == 48 and address:
+        return ":".join(f"{byte:02x}" for byte in number.to_bytes(6, "big"))
+    if width == 16 and last in ("ether_type", "ethertype", "type"):
+        return f"0x{number:04x}"
+    return str(number) if number < 2**64 else text
+
+
+def outcome(trace: Row, program: Program | None) -> list[str]:
+    """One sentence for each thing that becomes of the packet in a switch that runs `program` (None: an unknown one)."""
+    said: list[str] = []
+    for part in (*trace.get("rounds", ()), *trace.get("copies", ())):
+        drop = part.get("drop")
+        where = f" to port {part['port']}" if "port" in part else ""
+        if drop:
+            place = _part(drop, "place")
+            at = _source_place(place.get("source"))
+            name = place.get("action") or place.get("step") or ""
+            inside = (f" in {name}" if "." in name else "") + (f" at {at}" if at else "")
+            said.append(f"dropped by {_subject(drop['by'])}{where}: {drop['reason']}{inside}{_reason(trace, program)}")
+        elif part["fate"] == "transmit":
+            size = len(part["frame"]) // 2
+            said.append(f"leaves by port {part['port']}, queue {part['queue']['queue']}, {size} bytes ({part['why']})")
+        elif part["fate"] == "packet_in":
+            said.append("goes to the controller as a packet-in")
+    return said
+
+
+def _subject(by: str) -> str:
+    return {"program": "the program", "queue": "the queue", "port": "the switch"}.get(by, by)
+
+
+def _reason(trace: Row, program: Program | None) -> str:
+    """The reason that programs with a contract note in their metadata."""
+    number = 0
+    for entry in trace.get("rounds", ()):
+        for step in entry["ingress"]:
+            for one in (step, *step.get("lines", ())):
+                for change in one.get("changes", ()):
+                    if change["name"] == "metadata_t.reason":
+                        number = int(change["to"], 16)
+    known = reasons_of(program).get(number) if program is not None else None
+    return f", reason {known.name}: {known.meaning}" if known is not None else ""
+
+
+def tree(switch: str, trace: Row, program: Program | None, *, full: bool = False) -> Tree:
+    """The whole trace, in a switch that runs `program`; lines that changed nothing, and conditions that held nothing up, only with `full`."""
+    root = Tree(
+        f"[bold]{escape(switch)}:{trace['ingress_port']}[/bold], {trace['bytes']} bytes, at {trace['time_ns'] / 1e9:.6f} s"
+    )
+    for text in outcome(trace, program):
+        root.add(f"[bold]{'[red]' if text.startswith('dropped') else '[green]'}{escape(text)}[/][/bold]")
+    for number, entry in enumerate(trace.get("rounds", ())):
+        _round(root, number, entry, full)
+    for copy in trace.get("copies", ()):
+        _copy(root, copy, full)
+    if trace.get("left_out"):
+        root.add(f"{trace['left_out']} more copies or rounds are not shown")
+    return root
+
+
+def _round(root: Tree, number: int, entry: Row, full: bool) -> None:
+    again = f" ({entry['why']})" if number else ""
+    parser = root.add(f"[bold]parser[/bold]{again}")
+    for step in entry["parser"]:
+        _step(parser, step, full)
+    for key, text in (("parser_error", "the parser stopped with error {}"), ("checksum_error", "a checksum is wrong")):
+        if entry.get(key):
+            parser.add(f"[red]{text.format(entry[key])}[/red]")
+    ingress = root.add(f"[bold]ingress[/bold]{again}")
+    for step in entry["ingress"]:
+        _step(ingress, step, full)
+    for digest in entry.get("digests", ()):
+        ingress.add(f"digest {escape(digest['name'])}: {digest['data']}")
+    for line in entry.get("log", ()):
+        ingress.add(f"log: {escape(line)}")
+    ingress.add(_fate(entry))
+
+
+def _fate(entry: Row) -> str:
+    drop = entry.get("drop")
+    if drop:
+        place = _part(drop, "place")
+        return f"{_DROPPED}: {drop['reason']}{_dim(_source_place(place.get('source')))}"
+    if entry["fate"] in ("enqueue", "multicast"):
+        return f"→ {'port' if entry['fate'] == 'enqueue' else 'multicast group'} {entry['to']}"
+    return f"→ {entry['fate']}"
+
+
+def _copy(root: Tree, copy: Row, full: bool) -> None:
+    queue = copy.get("queue")
+    title = f"[bold]port {copy['port']}[/bold] ({copy['why']})"
+    if queue:
+        limit = queue.get("limit_packets")
+        of = f" of {limit}" if limit is not None else ""
+        verdict = "admits it" if queue["admits"] else "[red]refuses it[/red]"
+        title += f", queue {queue['queue']}: {queue['waiting_packets']}{of} packets, {queue['waiting_bytes']} bytes wait; {verdict}"
+    branch = root.add(title)
+    if copy["egress"]:
+        egress = branch.add("[bold]egress[/bold], as if it left at once")
+        for step in copy["egress"]:
+            _step(egress, step, full)
+    for step in copy.get("deparser", ()):
+        _step(branch.add("[bold]deparser[/bold]"), step, full)
+    for line in copy.get("log", ()):
+        branch.add(f"log: {escape(line)}")
+    if copy.get("drop"):
+        branch.add(_fate(copy))
+    elif copy.get("frame"):
+        branch.add(
+            f"[green]{copy['fate']}[/green]: {len(copy['frame']) // 2} bytes {_dim(_shorten_text(copy['frame']))}"
+        )
+
+
+def _step(parent: Tree, step: Row, full: bool) -> None:
+    kind, at = step["step"], _dim(_source_place(step.get("source")))
+    if kind == "state":
+        headers = ", ".join(header["header"] for header in step["extracted"])
+        branch = parent.add(f"{escape(step['name'])}{f': {escape(headers)}' if headers else ''}")
+        for header in step["extracted"]:
+            branch.add(f"{escape(header['header'])}: {_values(header['fields'], header['header'] + '.')}")
+    elif kind == "condition":
+        text = _part(step, "source").get("text") or step["name"]
+        held = step["result"]
+        if not held and not full:
+            return
+        branch = parent.add(f"if {escape(text)}: {'[cyan]yes[/cyan]' if held else '[dim]no[/dim]'}{at}")
+    elif kind == "table":
+        hit = "[cyan]hit[/cyan]" if step["hit"] else "[yellow]miss[/yellow]"
+        branch = parent.add(f"table [bold]{escape(step['name'])}[/bold] {_values(step['key'])}: {hit}{at}")
+        if step.get("entry"):
+            branch.add(f"entry {escape(step['entry'])}")
+        action = step.get("action")
+        branch.add(f"→ {escape(action)}({_values(step['args'])})" if action else "→ no action")
+    elif kind == "action":
+        shown = [line for line in step.get("lines", ()) if full or _is_news(line)]
+        if not shown and not full:
+            return
+        # Of statements that stand in the control itself p4c makes actions with names of its own.
+        named = "." in step["action"]
+        branch = parent.add(f"action [bold]{escape(step['action'])}[/bold]{at}") if named else parent
+    else:
+        branch = parent
+    for one in step.get("uses", ()):
+        branch.add(_use(one))
+    for change in step.get("changes", ()):
+        branch.add(_change(change))
+    for line in step.get("lines", ()):
+        if full or _is_news(line):
+            _line(branch, line)
+
+
+def _is_news(line: Row) -> bool:
+    return bool(line.get("changes") or line.get("uses"))
+
+
+def _line(branch: Tree, line: Row) -> None:
+    text = _part(line, "source").get("text") or line["op"]
+    parts = [_change(change) for change in line.get("changes", ())] + [_use(use) for use in line.get("uses", ())]
+    done = f"  [cyan]{'; '.join(parts)}[/cyan]" if parts else ""
+    # For a constant p4c names the place where it was declared, not the assignment.
+    told = _short(text) if "=" in text or "(" in text else line["op"]
+    branch.add(f"{escape(told)}{done}{_dim(_source_place(line.get('source')))}")
+
+
+def _use(use: Row) -> str:
+    kind, name = use["kind"], escape(str(use.get("name", "")))
+    cell = f"{name}\\[{use.get('index')}]"
+    if kind == "counter":
+        return (
+            f"counts {cell}, {use['packets']} packets before" if use["packets"] is not None else f"{cell} is beyond it"
+        )
+    if kind == "meter":
+        return f"meter {cell}: {_COLORS.get(use['color'], 'beyond it')}"
+    if kind == "register_read":
+        return f"reads {cell}" + (f" = {int(use['value'], 16)}" if use["value"] else ", beyond it")
+    if kind == "register_write":
+        if use["from"] is None:
+            return f"{cell} is beyond it"
+        return f"{cell}: {int(use['from'], 16)} → {int(use['to'], 16)}"
+    words = {"mark_to_drop": "[red]marks it to be dropped[/red]", "parser_error": "[red]parser error[/red]"}
+    details = [str(use[key]) for key in ("name", "algorithm", "session", "bytes") if key in use]
+    return words.get(kind) or escape(" ".join((kind.replace("_", " "), *details)))
+
+
+def _change(change: Row) -> str:
+    name, width = change["name"], change["width"]
+    if name.endswith(".$valid$"):
+        header = escape(name.removesuffix(".$valid$"))
+        return f"{header} {'appears' if int(change['to'], 16) else 'goes'}"
+    before, after = (show_value(name, width, change[key]) for key in ("from", "to"))
+    return f"{escape(name.removeprefix('metadata_t.'))}: {before} → {after}"
+
+
+def _values(values: Iterable[Row], prefix: str = "metadata_t.") -> str:
+    return ", ".join(
+        f"{escape(value['name'].removeprefix(prefix))}={show_value(value['name'], value['width'], value['value'])}"
+        for value in values
+    )
+
+
+def _part(row: Row, key: str) -> Row:
+    """The object under `key`, or an empty one."""
+    found: Row | None = row.get(key)
+    return found or {}
+
+
+def _source_place(source: Row | None) -> str:
+    return f"{source['file']}:{source['line']}" if source else ""
+
+
+def _dim(text: str) -> str:
+    return f"  [dim]{escape(text)}[/dim]" if text else ""
+
+
+def _short(text: str) -> str:
+    return _shorten_text(text.removesuffix("; ...").strip(), 90)
+
+
+def _shorten_text(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -30,7 +30,7 @@ _HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
 
 COMMANDS = [
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
-    LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
+    LazyCommand("metrics", f"{_HERE}.web:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
     LazyCommand("export", f"{_HERE}.export:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
 ]  # fmt: skip
 watch_app = lazy_app(

@@ -7,16 +7,15 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.live.loop_view import LoopSample, read_loop
-from fairlane_controller.live.model import DeadRow, PortRow, Snapshot
-from fairlane_controller.live.reader import ReaderOptions, SwitchReader
-from fairlane_controller.live.view import Place
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.live.model import DeadRow, LoopRow, PortRow, Snapshot
+from fairlane_controller.live.view import Place, ReaderOptions, SwitchReader
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
 from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -24,6 +23,55 @@ from fairlane_controller.switch.setup import endpoint_of
 
 if TYPE_CHECKING:
     from fairlane_controller.gnmi.queues import GnmiQueues
+
+ANSWER_TIMEOUT_S = 1.0
+
+
+@dataclass(frozen=True)
+class LoopSample:
+    """One answer."""
+
+    rows: tuple[LoopRow, ...] | None = None
+    "None: no loop runs."
+    error: FairlaneError | None = None
+    measured: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict[tuple[str, int], dict[str, Any]])
+
+
+async def read_loop(folder: Path | None) -> LoopSample:
+    """Ask the loop of a run-state folder; what is wrong with it is in the answer, nothing is raised for it."""
+    if folder is None:
+        return LoopSample()
+    status, measured = await asyncio.gather(_ask(folder, "status"), _ask(folder, "measure"))
+    if isinstance(status, FairlaneError):
+        return LoopSample() if status.code is ErrorCode.NO_LOOP else LoopSample(error=status)
+    rows = tuple(_row(entry) for entry in status)
+    if isinstance(measured, FairlaneError):  # not every loop has some
+        return LoopSample(rows)
+    by_port = {
+        (str(m["switch"]), int(m["port"])): {key: value for key, value in m.items() if key not in ("switch", "port")}
+        for m in measured
+    }
+    return LoopSample(rows, None, by_port)
+
+
+async def _ask(folder: Path, op: str) -> list[dict[str, Any]] | FairlaneError:
+    try:
+        return await ask(folder, {"op": op}, ANSWER_TIMEOUT_S)
+    except FairlaneError as ex:
+        return ex
+    except ValueError as ex:
+        return FairlaneError(ErrorCode.INTERNAL, f"the control loop's answer to {op!r} is no JSON: {ex}")
+
+
+def _row(entry: dict[str, Any]) -> LoopRow:
+    return LoopRow(
+        switch=str(entry["switch"]),
+        connected=bool(entry.get("connected")),
+        error=entry.get("error"),
+        flows=entry.get("flows"),
+        flows_missed=entry.get("flows_missed"),
+        details=entry,
+    )
 
 
 class LiveTargets(Protocol):

@@ -20,17 +20,25 @@ from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.shown import (
     BAD,
     GOOD,
+    STALE_S,
     WARN,
+    ObjectTable,
+    age,
+    brief_objects,
     count,
+    heading_of,
+    known,
+    live_text,
     loop_in_words,
+    measurements,
     per_second,
     percent,
     rate,
     text_of,
     troubles,
+    with_unit,
 )
-from fairlane_controller.live.terminal import shapes
-from fairlane_controller.live.terminal.details import describe, rows_of
+from fairlane_controller.program.rows import DROPS, Column
 
 WIDE = 110
 TRAIL = 240
@@ -174,11 +182,11 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
             Text("▸" if here and len(view.ports()) > 1 else " ", "bold"),
             Text(f"{row.switch}:{row.port}", "bold" if row.managed else "dim"),
             rate(row.tx_bps, unit=wide),
-            shapes.bar(row.utilisation, 1.0, line_width, style="green" if full else "blue"),
+            bar(row.utilisation, 1.0, line_width, style="green" if full else "blue"),
             percent(row.utilisation),
-            shapes.bar(waiting, capacity or max(most, 1.0), queue_width, marks=marks),
+            bar(waiting, capacity or max(most, 1.0), queue_width, marks=marks),
             f"{count(waiting)}/{count(capacity)}",
-            shapes.sparkline(trail, trail_width, full=max(most, 4.0)),
+            sparkline(trail, trail_width, full=max(most, 4.0)),
             Text(per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
             *(Text(text_of(column, row.values.get(column.name))) for column in own),
         ]
@@ -241,3 +249,148 @@ def _window(rows: list[PortRow], chosen: PortRow | None, room: int) -> list[Port
 
 def _counted_title(what: str, shown: int, there: int) -> Text:
     return Text(what if shown == there else f"{what}: {shown} of {there}")
+
+
+BRIEF_LINES = 2
+"""Lines of a kind of which a port has few."""
+
+
+def describe(snapshot: Snapshot, row: PortRow, width: int) -> list[Text]:
+    """What the program says of the port, and what is measured."""
+    program, lines = snapshot.program_of(row.switch), list[Text]()
+    for kind, found in brief_objects(snapshot, row):
+        lines += [
+            _line(f"{kind.label or kind.name} {one.key}: ", kind.columns, one.values) for one in found[:BRIEF_LINES]
+        ]
+        if len(found) > BRIEF_LINES:
+            lines[-1].append(f" · {len(found) - BRIEF_LINES} more {kind.title}", "dim")
+    if program is not None and row.values and not lines:
+        lines.append(_line("", program.columns, row.values))
+    if row.measured is not None:
+        lines.append(_measured(snapshot, row, width))
+    return lines
+
+
+def _line(start: str, columns: Sequence[Column], values: Mapping[str, Any]) -> Text:
+    """`class 0: threshold 5 packets · weight 1 · …`: what is known."""
+    parts = [f"{one.title} {with_unit(one, values[one.name])}" for one in known(columns, values)]
+    return Text(start + " · ".join(parts), no_wrap=True, overflow="ellipsis")
+
+
+def _measured(snapshot: Snapshot, row: PortRow, width: int) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for column, value, old in measurements(snapshot, row):
+        text.append(" · " if text else "").append(
+            f"{column.title} {live_text(column, value)}", "dim" if value is None else ""
+        )
+        if old is not None and (width >= 100 or old >= 1.0):
+            text.append(f" ({age(old)})", "yellow" if old > STALE_S else "dim")
+    return text
+
+
+def rows_of(snapshot: Snapshot, row: PortRow, width: int, room: int | None) -> list[RenderableType]:
+    """The port's objects; at most `room` lines besides the header (None: all)."""
+    parts: list[RenderableType] = []
+    for kind in snapshot.kinds_at(row):
+        found = snapshot.objects_of(row, kind)
+        if kind.brief:
+            continue
+        if not found:
+            parts.append(Text(f"no {kind.name} has an entry here", "dim"))
+        elif room is None or len(found) <= room:
+            shown = [one for one in snapshot.objects if one in found]  # rows that stay where they are
+            parts.append(_table(snapshot, ObjectTable(kind, shown), width))
+        else:
+            parts.append(_table(snapshot, ObjectTable(kind, found[: max(1, room - 1)]), width))
+            parts.append(Text(f"… and {len(found) - max(1, room - 1)} more, which send less", "dim"))
+    return parts
+
+
+def _table(snapshot: Snapshot, objects: ObjectTable, width: int) -> Table:
+    """Name, queue and what it is compared with as a bar, then the other columns that there is room for."""
+    kind, queue, marks = objects.kind, objects.queue, objects.marks
+    rest = [c for c in kind.columns if not c.wide and c not in (queue, *marks) and c.value_type is not bool]
+    if width < 130 and any(column.plot for column in rest):
+        rest = [column for column in rest if column.plot]
+    shares = objects.shares() if queue is not None and marks else []
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
+    bars = ["queue" + "".join(f" ┃ {mark.title}" for mark in marks), ""] if queue is not None else []
+    names: list[str] = [kind.name, *bars, *map(heading_of, rest), *(["share"] if shares else [])]
+    for number, name in enumerate(names):
+        justify = "left" if number <= (1 if bars else 0) else "right"
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
+    name_width = max(8, min(34 if width < 100 else 46, max(len(snapshot.named(row.key)) for row in objects.rows) + 2))
+    bar_width = max(6, min(40, width - name_width - 10 - 11 * (len(rest) + bool(shares))))
+    full = objects.full
+    for number, row in enumerate(objects.rows):
+        dot = {None: "", False: "○ ", True: "● "}[objects.is_active(row)]
+        name = _middle(snapshot.named(row.key), name_width - len(dot))
+        cells: list[RenderableType] = [Text(dot + name, "dim" if dot == "○ " else "")]
+        if queue is not None:
+            limits = [row[mark.name] for mark in marks]
+            lines = {float(limit): "bold yellow" for limit in limits if limit}
+            cells += [
+                bar(row[queue.name], full, bar_width, marks=lines),
+                "/".join(map(count, (row[queue.name], *limits))),
+            ]
+        for column in rest:
+            text = live_text(column, row[column.name], unit=width >= 100)
+            cells.append(Text(text, "red" if column.plot == DROPS and row[column.name] else ""))
+        table.add_row(*cells, *shares[number : number + 1])
+    return table
+
+
+def _middle(text: str, width: int) -> str:
+    """The text in `width` columns, its middle left out where it is longer."""
+    if len(text) <= width:
+        return text
+    head = (width - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def bar(
+    value: float | None, full: float, width: int, *, style: str = "cyan", marks: Mapping[float, str] | None = None
+) -> Text:
+    """`width` cells, of which `value`/`full` are filled to an eighth; a mark (value → style) is a line at its place."""
+    if width < 1:
+        return Text("")
+    if value is None or full <= 0:
+        cells = [("·", "dim")] * width
+    else:
+        eighths = round(8 * width * min(1.0, max(0.0, value / full)))
+        whole, part = divmod(eighths, 8)
+        cells = [("█", style)] * whole
+        if part:
+            cells.append((_EIGHTHS[part], style))
+        cells += [("·", "dim")] * (width - len(cells))
+        if value > 1.05 * full:
+            cells[-1] = ("▶", style)
+    for at, mark_style in (marks or {}).items():
+        if full > 0 and 0 <= at <= full:
+            place = min(width - 1, max(0, round(width * at / full) - (1 if at == full else 0)))
+            under = cells[place][0] not in (" ", "·")
+            cells[place] = ("┃" if not under else "╂", mark_style)
+    text = Text(no_wrap=True)
+    for char, cell_style in cells:
+        text.append(char, cell_style)
+    return text
+
+
+def sparkline(values: Sequence[float | None], width: int, full: float | None = None, style: str = "cyan") -> Text:
+    """The last `width` values, the newest at the right; `full` is the top (the largest value unless given)."""
+    shown = list(values)[-width:]
+    known = [v for v in shown if v is not None]
+    top = full if full else max(known, default=0.0)
+    text = Text(" " * (width - len(shown)), no_wrap=True)
+    for value in shown:
+        if value is None:
+            text.append("·", "dim")
+        elif top <= 0 or value <= 0:
+            text.append(_LEVELS[0], "dim")
+        else:
+            text.append(_LEVELS[min(7, int(8 * min(1.0, value / top) - 1e-9))], style)
+    return text
