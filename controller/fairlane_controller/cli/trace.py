@@ -156,7 +156,7 @@ def _filter(text: str | None) -> dict[str, str | int]:
 Row = dict[str, Any]
 
 _COLORS = {0: "green", 1: "yellow", 2: "red"}
-_DROPPED = "[red]dropped[/red]"
+_SUBJECTS = {"program": "the program", "queue": "the queue", "port": "the switch"}
 
 
 def show_value(name: str, width: int, text: str) -> str:
@@ -179,14 +179,14 @@ def outcome(trace: Row, program: Program | None) -> list[str]:
     """One sentence for each thing that becomes of the packet in a switch that runs `program` (None: an unknown one)."""
     said: list[str] = []
     for part in (*trace.get("rounds", ()), *trace.get("copies", ())):
-        drop = part.get("drop")
         where = f" to port {part['port']}" if "port" in part else ""
-        if drop:
+        if drop := part.get("drop"):
             place = _part(drop, "place")
             at = _source_place(place.get("source"))
             name = place.get("action") or place.get("step") or ""
             inside = (f" in {name}" if "." in name else "") + (f" at {at}" if at else "")
-            said.append(f"dropped by {_subject(drop['by'])}{where}: {drop['reason']}{inside}{_reason(trace, program)}")
+            by = _SUBJECTS.get(drop["by"], drop["by"])
+            said.append(f"dropped by {by}{where}: {drop['reason']}{inside}{_reason(trace, program)}")
         elif part["fate"] == "transmit":
             size = len(part["frame"]) // 2
             said.append(f"leaves by port {part['port']}, queue {part['queue']['queue']}, {size} bytes ({part['why']})")
@@ -195,20 +195,12 @@ def outcome(trace: Row, program: Program | None) -> list[str]:
     return said
 
 
-def _subject(by: str) -> str:
-    return {"program": "the program", "queue": "the queue", "port": "the switch"}.get(by, by)
-
-
 def _reason(trace: Row, program: Program | None) -> str:
     """The reason that programs with a contract note in their metadata."""
-    number = 0
-    for entry in trace.get("rounds", ()):
-        for step in entry["ingress"]:
-            for one in (step, *step.get("lines", ())):
-                for change in one.get("changes", ()):
-                    if change["name"] == "metadata_t.reason":
-                        number = int(change["to"], 16)
-    known = reasons_of(program).get(number) if program is not None else None
+    steps = [step for entry in trace.get("rounds", ()) for step in entry["ingress"]]
+    changes = [change for step in steps for one in (step, *step.get("lines", ())) for change in one.get("changes", ())]
+    numbers = [int(change["to"], 16) for change in changes if change["name"] == "metadata_t.reason"]
+    known = reasons_of(program).get(numbers[-1]) if program is not None and numbers else None
     return f", reason {known.name}: {known.meaning}" if known is not None else ""
 
 
@@ -220,7 +212,7 @@ def tree(switch: str, trace: Row, program: Program | None, *, full: bool = False
     for text in outcome(trace, program):
         root.add(f"[bold]{'[red]' if text.startswith('dropped') else '[green]'}{escape(text)}[/][/bold]")
     for number, entry in enumerate(trace.get("rounds", ())):
-        _round(root, number, entry, full)
+        _round(root, f" ({entry['why']})" if number else "", entry, full)
     for copy in trace.get("copies", ()):
         _copy(root, copy, full)
     if trace.get("left_out"):
@@ -228,71 +220,70 @@ def tree(switch: str, trace: Row, program: Program | None, *, full: bool = False
     return root
 
 
-def _round(root: Tree, number: int, entry: Row, full: bool) -> None:
-    again = f" ({entry['why']})" if number else ""
-    parser = root.add(f"[bold]parser[/bold]{again}")
-    for step in entry["parser"]:
-        _step(parser, step, full)
+def _block(parent: Tree, title: str, part: Row, key: str, full: bool) -> Tree:
+    branch = parent.add(title)
+    for step in part[key]:
+        _step(branch, step, full)
+    return branch
+
+
+def _round(root: Tree, again: str, entry: Row, full: bool) -> None:
+    parser = _block(root, f"[bold]parser[/bold]{again}", entry, "parser", full)
     for key, text in (("parser_error", "the parser stopped with error {}"), ("checksum_error", "a checksum is wrong")):
         if entry.get(key):
             parser.add(f"[red]{text.format(entry[key])}[/red]")
-    ingress = root.add(f"[bold]ingress[/bold]{again}")
-    for step in entry["ingress"]:
-        _step(ingress, step, full)
+    ingress = _block(root, f"[bold]ingress[/bold]{again}", entry, "ingress", full)
     for digest in entry.get("digests", ()):
         ingress.add(f"digest {escape(digest['name'])}: {digest['data']}")
-    for line in entry.get("log", ()):
-        ingress.add(f"log: {escape(line)}")
-    ingress.add(_fate(entry))
+    _log(ingress, entry)
+    if entry.get("drop"):
+        ingress.add(_drop(entry["drop"]))
+    else:
+        places = {"enqueue": "port ", "multicast": "multicast group "}
+        ingress.add(f"→ {places[entry['fate']]}{entry['to']}" if entry["fate"] in places else f"→ {entry['fate']}")
 
 
-def _fate(entry: Row) -> str:
-    drop = entry.get("drop")
-    if drop:
-        place = _part(drop, "place")
-        return f"{_DROPPED}: {drop['reason']}{_dim(_source_place(place.get('source')))}"
-    if entry["fate"] in ("enqueue", "multicast"):
-        return f"→ {'port' if entry['fate'] == 'enqueue' else 'multicast group'} {entry['to']}"
-    return f"→ {entry['fate']}"
+def _log(branch: Tree, part: Row) -> None:
+    for line in part.get("log", ()):
+        branch.add(f"log: {escape(line)}")
+
+
+def _drop(drop: Row) -> str:
+    return f"[red]dropped[/red]: {drop['reason']}{_dim(_source_place(_part(drop, 'place').get('source')))}"
 
 
 def _copy(root: Tree, copy: Row, full: bool) -> None:
-    queue = copy.get("queue")
     title = f"[bold]port {copy['port']}[/bold] ({copy['why']})"
-    if queue:
+    if queue := copy.get("queue"):
         limit = queue.get("limit_packets")
         of = f" of {limit}" if limit is not None else ""
         verdict = "admits it" if queue["admits"] else "[red]refuses it[/red]"
         title += f", queue {queue['queue']}: {queue['waiting_packets']}{of} packets, {queue['waiting_bytes']} bytes wait; {verdict}"
     branch = root.add(title)
-    if copy["egress"]:
-        egress = branch.add("[bold]egress[/bold], as if it left at once")
-        for step in copy["egress"]:
-            _step(egress, step, full)
-    for step in copy.get("deparser", ()):
-        _step(branch.add("[bold]deparser[/bold]"), step, full)
-    for line in copy.get("log", ()):
-        branch.add(f"log: {escape(line)}")
+    for key, text in (("egress", "[bold]egress[/bold], as if it left at once"), ("deparser", "[bold]deparser[/bold]")):
+        if copy.get(key):
+            _block(branch, text, copy, key, full)
+    _log(branch, copy)
     if copy.get("drop"):
-        branch.add(_fate(copy))
-    elif copy.get("frame"):
-        branch.add(
-            f"[green]{copy['fate']}[/green]: {len(copy['frame']) // 2} bytes {_dim(_shorten_text(copy['frame']))}"
-        )
+        branch.add(_drop(copy["drop"]))
+    elif frame := copy.get("frame"):
+        branch.add(f"[green]{copy['fate']}[/green]: {len(frame) // 2} bytes {_dim(_shorten_text(frame))}")
 
 
 def _step(parent: Tree, step: Row, full: bool) -> None:
     kind, at = step["step"], _dim(_source_place(step.get("source")))
+    lines = [line for line in step.get("lines", ()) if full or line.get("changes") or line.get("uses")]
+    branch = parent
     if kind == "state":
         headers = ", ".join(header["header"] for header in step["extracted"])
         branch = parent.add(f"{escape(step['name'])}{f': {escape(headers)}' if headers else ''}")
         for header in step["extracted"]:
             branch.add(f"{escape(header['header'])}: {_values(header['fields'], header['header'] + '.')}")
     elif kind == "condition":
-        text = _part(step, "source").get("text") or step["name"]
         held = step["result"]
         if not held and not full:
             return
+        text = _part(step, "source").get("text") or step["name"]
         branch = parent.add(f"if {escape(text)}: {'[cyan]yes[/cyan]' if held else '[dim]no[/dim]'}{at}")
     elif kind == "table":
         hit = "[cyan]hit[/cyan]" if step["hit"] else "[yellow]miss[/yellow]"
@@ -302,54 +293,46 @@ def _step(parent: Tree, step: Row, full: bool) -> None:
         action = step.get("action")
         branch.add(f"→ {escape(action)}({_values(step['args'])})" if action else "→ no action")
     elif kind == "action":
-        shown = [line for line in step.get("lines", ()) if full or _is_news(line)]
-        if not shown and not full:
+        if not lines and not full:
             return
         # Of statements that stand in the control itself p4c makes actions with names of its own.
-        named = "." in step["action"]
-        branch = parent.add(f"action [bold]{escape(step['action'])}[/bold]{at}") if named else parent
-    else:
-        branch = parent
-    for one in step.get("uses", ()):
-        branch.add(_use(one))
-    for change in step.get("changes", ()):
-        branch.add(_change(change))
-    for line in step.get("lines", ()):
-        if full or _is_news(line):
-            _line(branch, line)
-
-
-def _is_news(line: Row) -> bool:
-    return bool(line.get("changes") or line.get("uses"))
+        if "." in step["action"]:
+            branch = parent.add(f"action [bold]{escape(step['action'])}[/bold]{at}")
+    for text in (*map(_use, step.get("uses", ())), *map(_change, step.get("changes", ()))):
+        branch.add(text)
+    for line in lines:
+        _line(branch, line)
 
 
 def _line(branch: Tree, line: Row) -> None:
     text = _part(line, "source").get("text") or line["op"]
-    parts = [_change(change) for change in line.get("changes", ())] + [_use(use) for use in line.get("uses", ())]
-    done = f"  [cyan]{'; '.join(parts)}[/cyan]" if parts else ""
+    done = "; ".join([*map(_change, line.get("changes", ())), *map(_use, line.get("uses", ()))])
     # For a constant p4c names the place where it was declared, not the assignment.
-    told = _short(text) if "=" in text or "(" in text else line["op"]
-    branch.add(f"{escape(told)}{done}{_dim(_source_place(line.get('source')))}")
+    text = _shorten_text(text.removesuffix("; ...").strip(), 90) if "=" in text or "(" in text else line["op"]
+    at = _dim(_source_place(line.get("source")))
+    branch.add(f"{escape(text)}{f'  [cyan]{done}[/cyan]' if done else ''}{at}")
 
 
 def _use(use: Row) -> str:
-    kind, name = use["kind"], escape(str(use.get("name", "")))
-    cell = f"{name}\\[{use.get('index')}]"
-    if kind == "counter":
-        return (
-            f"counts {cell}, {use['packets']} packets before" if use["packets"] is not None else f"{cell} is beyond it"
-        )
-    if kind == "meter":
-        return f"meter {cell}: {_COLORS.get(use['color'], 'beyond it')}"
-    if kind == "register_read":
-        return f"reads {cell}" + (f" = {int(use['value'], 16)}" if use["value"] else ", beyond it")
-    if kind == "register_write":
-        if use["from"] is None:
+    kind, cell = use["kind"], f"{escape(str(use.get('name', '')))}\\[{use.get('index')}]"
+    match kind:
+        case "counter" if use["packets"] is not None:
+            return f"counts {cell}, {use['packets']} packets before"
+        case "meter":
+            return f"meter {cell}: {_COLORS.get(use['color'], 'beyond it')}"
+        case "register_read":
+            return f"reads {cell}" + (f" = {int(use['value'], 16)}" if use["value"] else ", beyond it")
+        case "register_write" if use["from"] is not None:
+            return f"{cell}: {int(use['from'], 16)} → {int(use['to'], 16)}"
+        case "counter" | "register_write":
             return f"{cell} is beyond it"
-        return f"{cell}: {int(use['from'], 16)} → {int(use['to'], 16)}"
-    words = {"mark_to_drop": "[red]marks it to be dropped[/red]", "parser_error": "[red]parser error[/red]"}
-    details = [str(use[key]) for key in ("name", "algorithm", "session", "bytes") if key in use]
-    return words.get(kind) or escape(" ".join((kind.replace("_", " "), *details)))
+        case "mark_to_drop":
+            return "[red]marks it to be dropped[/red]"
+        case "parser_error":
+            return "[red]parser error[/red]"
+        case _:
+            details = [str(use[key]) for key in ("name", "algorithm", "session", "bytes") if key in use]
+            return escape(" ".join((kind.replace("_", " "), *details)))
 
 
 def _change(change: Row) -> str:
@@ -382,9 +365,5 @@ def _dim(text: str) -> str:
     return f"  [dim]{escape(text)}[/dim]" if text else ""
 
 
-def _short(text: str) -> str:
-    return _shorten_text(text.removesuffix("; ...").strip(), 90)
-
-
-def _shorten_text(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _shorten_text(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
