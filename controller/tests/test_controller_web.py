@@ -103,9 +103,11 @@ def test_the_page_gets_words_and_knows_no_program() -> None:
     ]
     assert ("T_res", "7.26 ms", "12 s ago", True) in port["tiles"]
     row = port["objects"]["rows"][0]
-    assert len(row["cells"]) == len(port["objects"]["head"])
-    assert (row["cells"][0], row["bar"], row["idle"]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", [2 / 6.25, 0.8], False)
-    assert [port["objects"]["head"][at] for at in row["bad"]] == ["drops/s"]
+    assert port["objects"]["head"][:3] == ["flow", "queue ┃ Qthresh", ""]
+    assert 2 + len(row["cells"]) == len(port["objects"]["head"])
+    assert (row["name"], row["cells"][0], row["idle"]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2/5", False)
+    assert (row["fill"], row["marks"]) == (2 / 6.25, [0.8])
+    assert [port["objects"]["head"][2 + at] for at in row["bad"]] == ["drops/s"]
     gfr = picture_of(live_rows.gfr_picture())["ports"]["s1:6"]
     assert ("waiting", "1,200 cells", "of 4,000", False) in gfr["tiles"]
     assert [row["idle"] for row in gfr["objects"]["rows"]] == [False, False, True, False]

@@ -155,37 +155,56 @@ def measurements(snapshot: Snapshot, row: PortRow) -> Iterator[tuple[Column, flo
 
 
 @dataclass(frozen=True)
+class ObjectLine:
+    """An object in a table of those of its kind."""
+
+    name: str
+    is_active: bool | None
+    "Whether it sends; None where its program does not say."
+    queue: float | None
+    "What waits: a bar;"
+    marks: tuple[float, ...]
+    "and what it is compared with."
+    cells: tuple[str, ...]
+    bad: frozenset[int]
+    "Which cells say that packets are lost."
+
+
+@dataclass(frozen=True)
 class ObjectTable:
-    """Objects of a kind at a port: what waits of each as a bar, beside what it is compared with."""
+    """Objects of a kind at a port: the name, where the kind has a queue its bar, and a cell a heading."""
 
-    kind: Kind
-    rows: Sequence[ObjectRow]
+    headings: tuple[str, ...]
+    bar: str
+    "The heading of the bars; empty: there are none."
+    full: float
+    "The value of a whole bar."
+    lines: tuple[ObjectLine, ...]
 
-    @property
-    def queue(self) -> Column | None:
-        """What the bar shows; None: there is no bar."""
-        return self.kind.plotted(QUEUE)
 
-    @property
-    def marks(self) -> list[Column]:
-        """What the queue is compared with, in its unit."""
-        unit = self.queue.unit if self.queue is not None else None
-        return [column for column in self.kind.columns if column.plot == CONTROL and column.unit == unit]
-
-    @property
-    def full(self) -> float:
-        """The value of a whole bar."""
-        columns = [*self.marks, *([self.queue] if self.queue is not None else [])]
-        return 1.25 * max([value for row in self.rows for one in columns if (value := row[one.name])] + [4])
-
-    def shares(self) -> list[str]:
-        """The part of each row of all goodput; empty where there is none."""
-        column = self.kind.plotted(GOODPUT)
-        if column is None:
-            return []
-        total = sum(row[column.name] or 0.0 for row in self.rows)
-        return [percent(row[column.name] / total if row[column.name] is not None and total else None) for row in self.rows]  # fmt: skip
-
-    def is_active(self, row: ObjectRow) -> bool | None:
-        """Whether the object sends; None where its program does not say."""
-        return next((row[one.name] for one in self.kind.columns if one.value_type is bool and not one.wide), None)
+def object_table(
+    snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, narrow: bool = False, unit: bool = True
+) -> ObjectTable:
+    """The objects as a table; `narrow`: only what charts show; `unit`: with those of rates."""
+    queue, goodput = kind.plotted(QUEUE), kind.plotted(GOODPUT)
+    marks = [c for c in kind.columns if queue is not None and c.plot == CONTROL and c.unit == queue.unit]
+    compared = [*([queue] if queue is not None else []), *marks]
+    rest = [c for c in kind.columns if not c.wide and c not in compared and c.value_type is not bool]
+    if narrow and any(column.plot for column in rest):
+        rest = [column for column in rest if column.plot]
+    active = next((c.name for c in kind.columns if c.value_type is bool and not c.wide), "")
+    total = sum(row[goodput.name] or 0.0 for row in rows) if goodput is not None else 0.0
+    lines: list[ObjectLine] = []
+    for row in rows:
+        cells = ["/".join(count(row[one.name]) for one in compared)] if compared else []
+        bad = {len(cells) + at for at, one in enumerate(rest) if one.plot == DROPS and row[one.name]}
+        cells += [live_text(one, row[one.name], unit=unit) for one in rest]
+        if goodput is not None:
+            cells.append(percent(row[goodput.name] / total if row[goodput.name] is not None and total else None))
+        limits = tuple(float(row[one.name]) for one in marks if row[one.name])
+        waiting = row[queue.name] if queue is not None else None
+        lines.append(ObjectLine(snapshot.named(row.key), row[active], waiting, limits, tuple(cells), frozenset(bad)))
+    full = 1.25 * max([value for row in rows for one in compared if (value := row[one.name])] + [4])
+    headings = (*([""] if compared else []), *map(heading_of, rest), *(["share"] if goodput is not None else []))
+    bar = "queue" + "".join(f" ┃ {mark.title}" for mark in marks) if queue is not None else ""
+    return ObjectTable(headings, bar, full, tuple(lines))

@@ -17,7 +17,6 @@ from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.shown import (
     BAD,
     STALE_S,
-    ObjectTable,
     age,
     brief_objects,
     count,
@@ -25,6 +24,7 @@ from fairlane_controller.live.shown import (
     live_text,
     loop_in_words,
     measurements,
+    object_table,
     per_second,
     percent,
     rate,
@@ -140,26 +140,23 @@ def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
     if kind is None:
         return None
     found = snapshot.objects_of(row, kind)
-    table = ObjectTable(kind, found[:OBJECTS_IN_TABLES])
+    table = object_table(snapshot, kind, found[:OBJECTS_IN_TABLES])
     more = f", those that send most of {len(found)}" if len(found) > OBJECTS_IN_TABLES else ""
-    columns, queue, full = [column for column in kind.columns if not column.wide], table.queue, table.full
-    mark, shares = next(iter(table.marks), None), table.shares()
-    bar = [f"queue, and its {mark.title}" if mark is not None else "queue"] if queue is not None else []
-    rows: list[dict[str, Any]] = []
-    for number, one in enumerate(table.rows):
-        limit = one[mark.name] if mark is not None else None
-        rows.append(
-            {
-                "cells": [snapshot.named(one.key), *([""] if bar else []), *(live_text(c, one[c.name]) for c in columns), *shares[number : number + 1]],
-                "bar": [(one[queue.name] or 0) / full, None if limit is None else limit / full] if queue is not None else None,
-                "idle": table.is_active(one) is False,
-                "bad": [len(bar) + 1 + at for at, c in enumerate(columns) if c.plot == DROPS and one[c.name]],
-            }
-        )  # fmt: skip
     return {
-        "title": f"{kind.many} ({len(table.rows)}{more})" if found else f"{kind.many}: none has an entry here",
-        "head": [kind.name, *bar, *(column.title for column in columns), *(["share"] if shares else [])],
-        "rows": rows,
+        "title": f"{kind.many} ({len(table.lines)}{more})" if found else f"{kind.many}: none has an entry here",
+        "head": [kind.name, *([table.bar] if table.bar else []), *table.headings],
+        "has_bar": bool(table.bar),
+        "rows": [
+            {
+                "name": one.name,
+                "idle": one.is_active is False,
+                "fill": (one.queue or 0) / table.full,
+                "marks": [mark / table.full for mark in one.marks],
+                "cells": one.cells,
+                "bad": sorted(one.bad),
+            }
+            for one in table.lines
+        ],
     }
 
 

@@ -16,21 +16,20 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlane_controller.live.events import place_of, sentence_of
-from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.shown import (
     BAD,
     GOOD,
     STALE_S,
     WARN,
-    ObjectTable,
     age,
     brief_objects,
     count,
-    heading_of,
     known,
     live_text,
     loop_in_words,
     measurements,
+    object_table,
     per_second,
     percent,
     rate,
@@ -38,7 +37,7 @@ from fairlane_controller.live.shown import (
     troubles,
     with_unit,
 )
-from fairlane_controller.program.rows import DROPS, Column
+from fairlane_controller.program.rows import Column, Kind
 
 WIDE = 110
 TRAIL = 240
@@ -299,44 +298,29 @@ def rows_of(snapshot: Snapshot, row: PortRow, width: int, room: int | None) -> l
             parts.append(Text(f"no {kind.name} has an entry here", "dim"))
         elif room is None or len(found) <= room:
             shown = [one for one in snapshot.objects if one in found]  # rows that stay where they are
-            parts.append(_table(snapshot, ObjectTable(kind, shown), width))
+            parts.append(_table(snapshot, kind, shown, width))
         else:
-            parts.append(_table(snapshot, ObjectTable(kind, found[: max(1, room - 1)]), width))
+            parts.append(_table(snapshot, kind, found[: max(1, room - 1)], width))
             parts.append(Text(f"… and {len(found) - max(1, room - 1)} more, which send less", "dim"))
     return parts
 
 
-def _table(snapshot: Snapshot, objects: ObjectTable, width: int) -> Table:
+def _table(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], width: int) -> Table:
     """Name, queue and what it is compared with as a bar, then the other columns that there is room for."""
-    kind, queue, marks = objects.kind, objects.queue, objects.marks
-    rest = [c for c in kind.columns if not c.wide and c not in (queue, *marks) and c.value_type is not bool]
-    if width < 130 and any(column.plot for column in rest):
-        rest = [column for column in rest if column.plot]
-    shares = objects.shares() if queue is not None and marks else []
+    objects = object_table(snapshot, kind, rows, narrow=width < 130, unit=width >= 100)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
-    bars = ["queue" + "".join(f" ┃ {mark.title}" for mark in marks), ""] if queue is not None else []
-    names: list[str] = [kind.name, *bars, *map(heading_of, rest), *(["share"] if shares else [])]
-    for number, name in enumerate(names):
-        justify = "left" if number <= (1 if bars else 0) else "right"
+    first = (kind.name, *([objects.bar] if objects.bar else []))
+    for number, name in enumerate((*first, *objects.headings)):
+        justify = "left" if number < len(first) else "right"
         table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
-    name_width = max(8, min(34 if width < 100 else 46, max(len(snapshot.named(row.key)) for row in objects.rows) + 2))
-    bar_width = max(6, min(40, width - name_width - 10 - 11 * (len(rest) + bool(shares))))
-    full = objects.full
-    for number, row in enumerate(objects.rows):
-        dot = {None: "", False: "○ ", True: "● "}[objects.is_active(row)]
-        name = _middle(snapshot.named(row.key), name_width - len(dot))
-        cells: list[RenderableType] = [Text(dot + name, "dim" if dot == "○ " else "")]
-        if queue is not None:
-            limits = [row[mark.name] for mark in marks]
-            lines = {float(limit): "bold yellow" for limit in limits if limit}
-            cells += [
-                bar(row[queue.name], full, bar_width, marks=lines),
-                "/".join(map(count, (row[queue.name], *limits))),
-            ]
-        for column in rest:
-            text = live_text(column, row[column.name], unit=width >= 100)
-            cells.append(Text(text, "red" if column.plot == DROPS and row[column.name] else ""))
-        table.add_row(*cells, *shares[number : number + 1])
+    name_width = max(8, min(34 if width < 100 else 46, max(len(one.name) for one in objects.lines) + 2))
+    bar_width = max(6, min(40, width - name_width - 11 * len(objects.headings)))
+    for one in objects.lines:
+        dot = {None: "", False: "○ ", True: "● "}[one.is_active]
+        cells = [Text(dot + _middle(one.name, name_width - len(dot)), "dim" if one.is_active is False else "")]
+        if objects.bar:
+            cells.append(bar(one.queue, objects.full, bar_width, marks=dict.fromkeys(one.marks, "bold yellow")))
+        table.add_row(*cells, *(Text(text, "red" if at in one.bad else "") for at, text in enumerate(one.cells)))
     return table
 
 

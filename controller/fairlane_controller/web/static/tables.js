@@ -30,24 +30,24 @@ export function drawObjects(table, title, objects, colorOf) {
   table.hidden = !objects;
   put(title, objects?.title ?? "This program shows ports only");
   if (!objects) return;
-  const bar = objects.rows[0]?.bar ? 1 : 0, kind = (i) => (i === bar && bar ? "queue" : i > bar ? "num" : "");
-  const key = objects.head.join("|") + bar;
+  const first = objects.has_bar ? 2 : 1, name = (i) => (i >= first ? "num" : i ? "queue" : ""), key = objects.head.join("|");
   if (table.dataset.head !== key) {
     table.dataset.head = key;
-    table.tHead.replaceChildren(make("tr", "", ...objects.head.map((name, i) => make("th", i > bar ? "num" : "", name))));
+    table.tHead.replaceChildren(make("tr", "", ...objects.head.map((text, i) => make("th", i >= first ? "num" : "", text))));
     table.tBodies[0].replaceChildren();
   }
-  const create = () => make("tr", "", ...objects.head.map((_, i) => make("td", kind(i), ...(kind(i) === "queue" ? [make("div", "bar", make("i"), make("b"))] : []))));
+  const create = () => make("tr", "", ...objects.head.map((_, i) => make("td", name(i), ...(name(i) === "queue" ? [make("div", "bar", make("i"), make("b"))] : []))));
   rows(table.tBodies[0], objects.rows, create, (tr, one) => {
+    put(tr.children[0], one.name);
     one.cells.forEach((text, i) => {
-      if (kind(i) !== "queue") put(tr.children[i], text);
-      tr.children[i].classList.toggle("bad", one.bad.includes(i));
+      put(tr.children[first + i], text);
+      tr.children[first + i].classList.toggle("bad", one.bad.includes(i));
     });
     tr.classList.toggle("idle", one.idle);
-    if (!bar) return;
-    const [fill, mark] = tr.children[1].firstElementChild.children, [part, limit] = one.bar;
-    fill.style.width = `${Math.min(100, 100 * part)}%`;
-    fill.style.background = colorOf(one.cells[0]);
+    if (!objects.has_bar) return;
+    const [fill, mark] = tr.children[1].firstElementChild.children, [limit] = one.marks;
+    fill.style.width = `${Math.min(100, 100 * one.fill)}%`;
+    fill.style.background = colorOf(one.name);
     mark.hidden = limit == null;
     mark.style.left = `calc(${Math.min(99, 100 * limit)}% - 1px)`;
   });
