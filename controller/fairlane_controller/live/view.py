@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,9 @@ from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
-from fairlane_controller.program.rows import DROP_KIND, Row
+from fairlane_controller.program.rows import DROP_KIND
 from fairlane_controller.program.setup import complete_rows
-from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.state.run_state import PortState, SwitchState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import translate
 from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
@@ -35,6 +35,11 @@ _PORT_TOTALS = (
     "waiting_packets", "waiting_bytes", "capacity_packets", "sent_packets", "sent_bytes", "dropped_packets"
 )  # fmt: skip
 """Values that a program may give in place of the core's."""
+_NOT_SENT = "transmit_failed"
+"""It had left the queue."""
+_LINK = ("port_down", _NOT_SENT)
+"""Drops of the link."""
+PerSecond = Callable[[Hashable, "float | None"], "float | None"]
 
 
 @dataclass(frozen=True)
@@ -59,51 +64,96 @@ class Sample:
     drops: tuple[DropRow, ...] = ()
 
 
-async def read_sample(program: Program | None, reading: BatchReading, place: Place, counters: set[str]) -> Sample:
-    """One reading of a switch that has these counters; None: an unknown program. Raises FairlaneError."""
+async def read_sample(
+    program: Program | None, reading: BatchReading, place: Place, counters: set[str], lines: Iterable[PortInfo] = ()
+) -> Sample:
+    """One reading of a switch that has these counters; None: an unknown program; `lines`: what its traffic manager says. Raises FairlaneError."""
     await reading.begin()
     rows = await complete_rows(program, reading, place.state) if program is not None else []
     own = {row.port: row.values for row in rows if not row.kind and row.port is not None}
     states = {port.port: port for port in place.state.ports} if place.state else {}
-    ports = sorted({*states, *own})
+    ports, line_of = sorted({*states, *own}), {line.port: line for line in lines}
     drops, sent = await asyncio.gather(
         _drops(program, reading, place.name, ports if COUNTER_DROPS in counters else []),
         reading.counters(COUNTER_PASSED, ports if COUNTER_PASSED in counters else []),
     )
-    drops += [_object_drop(place.name, row, reading) for row in rows if row.kind == DROP_KIND and row.values["packets"]]
+    for row in rows:
+        if row.kind == DROP_KIND and row.values["packets"]:
+            reason, packets, whose = (row.values[key] for key in ("reason", "packets", "object"))
+            per_s = reading.per_s((DROP_KIND, row.port, row.key), packets)
+            drops.append(DropRow(place.name, row.port, reason, packets, per_s, "program", whose, in_queue=True))
     knows_drops = any(reason.in_queue for reason in reasons_of(program).values())
     found: list[PortRow] = []
     for port in ports:
-        known, values, cell = states.get(port), dict(own.get(port, {})), sent.get(port)
-        refused = sum(row.packets for row in drops if row.port == port and row.in_queue) if knows_drops else None
-        core: dict[str, Any] = {
-            "capacity_packets": known.queue_packets or None if known else None,
-            "sent_packets": cell.packet_count if cell else None,
-            "sent_bytes": cell.byte_count if cell else None,
-            "dropped_packets": refused,
-        }
-        core |= {name: values.pop(name) for name in _PORT_TOTALS if name in values}
-        sent_per_s = reading.per_s(("sent_bytes", port), core["sent_bytes"])
-        tx_bps, rate_bps = None if sent_per_s is None else 8 * sent_per_s, known.rate_bps or None if known else None
-        row = PortRow(
-            place.name,
-            port,
-            interface=known.interface or None if known else None,
-            managed=port in own,
-            rate_bps=rate_bps,
-            tx_bps=tx_bps,
-            utilisation=tx_bps / rate_bps if tx_bps is not None and rate_bps else None,
-            drops_per_s=reading.per_s(("dropped_packets", port), core["dropped_packets"]),
-            values=values,
-            **core,
+        core: dict[str, Any] = {}
+        if knows_drops:
+            core["dropped_packets"] = sum(row.packets for row in drops if row.port == port and row.in_queue)
+        if cell := sent.get(port):
+            core |= {"sent_packets": cell.packet_count, "sent_bytes": cell.byte_count}
+        values = core | dict(own.get(port, {}))
+        found.append(
+            port_row(place.name, port, states.get(port), line_of.get(port), values, port in own, reading.per_s)
         )
-        found.append(row)
+    for port in line_of.keys() & set(ports):
+        drops += line_drops(place.name, line_of[port], reading.per_s)
     objects = [
         ObjectRow(place.name, row.port, row.kind, row.key, row.values)
         for row in rows
         if row.kind and row.kind != DROP_KIND
     ]
     return Sample(tuple(found), tuple(objects), tuple(drops))
+
+
+def port_row(
+    switch: str,
+    port: int,
+    state: PortState | None,
+    line: PortInfo | None,
+    values: dict[str, Any],
+    managed: bool,
+    per_s: PerSecond,
+) -> PortRow:
+    """A port: what its program, the run state and the traffic manager say. Counters of the line itself replace the program's estimate."""
+    core: dict[str, Any] = dict.fromkeys(_PORT_TOTALS)
+    core["capacity_packets"] = state.queue_packets or None if state else None
+    core |= {name: values.pop(name) for name in _PORT_TOTALS if name in values}
+    interface, rate_bps = (state.interface or None, state.rate_bps or None) if state else (None, None)
+    counted = "program"
+    if line is not None:
+        interface = line.interface or interface
+        rate_bps = rate_bps if line.rate_bps is None else line.rate_bps or None
+        core["dropped_packets"] = (core["dropped_packets"] or 0) + sum(line.drops.values())
+        for name in ("waiting_packets", "waiting_bytes"):
+            core[name] = core[name] if managed and core[name] is not None else getattr(line, name)
+        if not managed:
+            core["capacity_packets"] = line.queue_packets or core["capacity_packets"]
+        if line.sent_packets is not None:
+            core["sent_packets"] = line.sent_packets
+        if line.sent_bytes is not None:
+            core["sent_bytes"], counted = line.sent_bytes, "line"
+    sent_per_s = per_s((counted, "sent_bytes", port), core["sent_bytes"])
+    tx_bps = None if sent_per_s is None else 8 * sent_per_s
+    return PortRow(
+        switch,
+        port,
+        interface,
+        managed,
+        rate_bps,
+        tx_bps,
+        utilisation=tx_bps / rate_bps if tx_bps is not None and rate_bps else None,
+        drops_per_s=per_s(("dropped_packets", port), core["dropped_packets"]),
+        values=values,
+        **core,
+    )
+
+
+def line_drops(switch: str, line: PortInfo, per_s: PerSecond) -> Iterator[DropRow]:
+    """What the queue and the link dropped, by reason."""
+    for reason, packets in (*line.drops.items(), (_NOT_SENT, line.send_errors or 0)):
+        by = "link" if reason in _LINK else "queue"
+        rate = per_s((by, line.port, reason), packets)
+        if packets:
+            yield DropRow(switch, line.port, reason, packets, rate, by, in_queue=reason != _NOT_SENT)
 
 
 async def _drops(program: Program | None, reading: BatchReading, switch: str, ports: list[int]) -> list[DropRow]:
@@ -117,59 +167,6 @@ async def _drops(program: Program | None, reading: BatchReading, switch: str, po
             port, one = places[index]
             rows.append(DropRow(switch, port, one.name, cell.packet_count, per_s, "program", in_queue=one.in_queue))
     return rows
-
-
-def _object_drop(switch: str, row: Row, reading: BatchReading) -> DropRow:
-    values = row.values
-    per_s = reading.per_s((DROP_KIND, row.port, row.key), values["packets"])
-    whose = values["object"]
-    return DropRow(switch, row.port, values["reason"], values["packets"], per_s, "program", whose, in_queue=True)
-
-
-_NOT_SENT = "transmit_failed"
-"""It had left the queue."""
-_LINK = ("port_down", _NOT_SENT)
-"""Drops of the link."""
-
-
-def with_queues(switch: str, sample: Sample, ports: Iterable[PortInfo], rates: RateBook) -> Sample:
-    """The sample with what the traffic manager adds: its counters are of the line itself, so they replace the program's estimate."""
-    rows = {row.port: row for row in sample.ports}
-    drops = list(sample.drops)
-    for queues in ports:
-        row = rows.get(queues.port)
-        if row is None:
-            continue
-        rows[queues.port] = _joined(row, queues, rates)
-        for reason, packets in (*queues.drops.items(), (_NOT_SENT, queues.send_errors or 0)):
-            by = "link" if reason in _LINK else "queue"
-            per_s = rates.per_s((by, queues.port, reason), packets)
-            if packets:
-                in_queue = reason != _NOT_SENT
-                drops.append(DropRow(switch, queues.port, reason, packets, per_s, by, in_queue=in_queue))
-    return replace(sample, ports=tuple(rows[port] for port in sorted(rows)), drops=tuple(drops))
-
-
-def _joined(row: PortRow, queues: PortInfo, rates: RateBook) -> PortRow:
-    per_s = rates.per_s(("line_bytes", queues.port), queues.sent_bytes)
-    tx_bps = row.tx_bps if queues.sent_bytes is None else None if per_s is None else 8 * per_s
-    rate_bps = row.rate_bps if queues.rate_bps is None else queues.rate_bps or None
-    managed = row.managed
-    dropped = (row.dropped_packets or 0) + sum(queues.drops.values())
-    return replace(
-        row,
-        interface=queues.interface or row.interface,
-        rate_bps=rate_bps,
-        tx_bps=tx_bps,
-        utilisation=tx_bps / rate_bps if tx_bps is not None and rate_bps else None,
-        waiting_packets=row.waiting_packets if managed and row.waiting_packets is not None else queues.waiting_packets,
-        waiting_bytes=row.waiting_bytes if managed and row.waiting_bytes is not None else queues.waiting_bytes,
-        capacity_packets=row.capacity_packets if managed else queues.queue_packets or row.capacity_packets,
-        drops_per_s=rates.per_s(("dropped_packets", queues.port), dropped),
-        dropped_packets=dropped,
-        sent_packets=row.sent_packets if queues.sent_packets is None else queues.sent_packets,
-        sent_bytes=row.sent_bytes if queues.sent_bytes is None else queues.sent_bytes,
-    )
 
 
 NOT_REACHED = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.TLS_FAILED, ErrorCode.BAD_FILE)
@@ -210,7 +207,6 @@ class SwitchReader:
         "Of the program that the switch ran at the last reading."
         self._reading: BatchReading | None = None
         self._queues: GnmiQueues | None = None
-        self._queue_rates = RateBook()
         self._rates = RateBook()
         self._error: FairlaneError | None = None
         self._reached = False
@@ -301,23 +297,20 @@ class SwitchReader:
         self._rates.begin(now_s)
         try:
             counters = {counter.alias for counter in client.switch.p4info.counters}
-            sample = await read_sample(self.program, batch, place, counters)
+            return await read_sample(self.program, batch, place, counters, await self._lines())
         except P4ClientError as ex:
             raise translate(ex, str(self.endpoint)) from None
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: unexpected answer: {ex}") from None
-        if self._queues is None:
-            return sample
+
+    async def _lines(self) -> Iterable[PortInfo]:
+        """What the traffic manager says of its ports; nothing where it does not serve gNMI."""
         try:
-            ports = await self._queues.read()
+            return await self._queues.read() or () if self._queues is not None else ()
         except FairlaneError as ex:
             if ex.code is ErrorCode.SWITCH_UNREACHABLE:
                 raise
-            ports = None
-        if ports is None:
-            return sample
-        self._queue_rates.begin(now_s)
-        return with_queues(place.name, sample, ports, self._queue_rates)
+            return ()
 
     def _row(self, client: SwitchClient | None, read_ms: float | None = None) -> SwitchRow:
         error = self._error
@@ -351,7 +344,6 @@ class SwitchReader:
             self._error, self._reached = ex, ex.code not in NOT_REACHED
             return
         self._rates.forget()
-        self._queue_rates.forget()
         self._reading = None
         self._queues = self._queues_of(self.endpoint) if self._queues_of else None
         self._client, self._error, self._reached = client, None, True
