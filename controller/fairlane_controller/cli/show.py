@@ -347,7 +347,7 @@ def _print_hosts(snapshot: Snapshot, port: PortRow) -> None:
     """Who sends to whom through a port."""
     if pairs := [f"{pair} ({times})" if times > 1 else pair for pair, times in snapshot.hosts_of(port).items()]:
         more = f" and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else ""
-        _say(f"{port.switch}:{port.port} carries {', '.join(pairs[:MAX_PAIRS])}{more}")
+        _say(f"{port.name} carries {', '.join(pairs[:MAX_PAIRS])}{more}")
 
 
 def _port_cells(port: PortRow, measured: Sequence[Column]) -> tuple[object, ...]:
@@ -413,7 +413,7 @@ def _only(snapshot: Snapshot, place: tuple[str, int | None]) -> Snapshot:
     """The snapshot with the rows of one port."""
 
     def of_port(rows: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(row for row in rows if (row.switch, row.port) == place)
+        return tuple(row for row in rows if row.place == place)
 
     return replace(
         snapshot, ports=of_port(snapshot.ports), objects=of_port(snapshot.objects), drops=of_port(snapshot.drops)

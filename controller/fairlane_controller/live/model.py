@@ -38,6 +38,23 @@ def _plain(value: Any) -> Any:
     return value
 
 
+class _OfPort(_Row):
+    """A row of a port."""
+
+    switch: str
+    port: Any
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """(switch, port)."""
+        return self.switch, self.port
+
+    @property
+    def name(self) -> str:
+        """`s1:3`."""
+        return f"{self.switch}:{self.port}"
+
+
 @dataclass(frozen=True)
 class SwitchRow(_Row):
     """One switch, whether or not it answers."""
@@ -62,7 +79,7 @@ def _column(title: str, unit: str = "", doc: str = "", default: Any = None, **mo
 
 
 @dataclass(frozen=True)
-class PortRow(_Row):
+class PortRow(_OfPort):
     """One egress port: all that the run state names, and every one that the program manages."""
 
     switch: str
@@ -110,7 +127,7 @@ PORT_COLUMNS = tuple(Column(one.name, **one.metadata["column"]) for one in field
 
 
 @dataclass(frozen=True)
-class ObjectRow(_Row):
+class ObjectRow(_OfPort):
     """An object of a port, of one of the program's kinds: a flow, a VC, a class."""
 
     switch: str
@@ -133,7 +150,7 @@ class ObjectRow(_Row):
 
 
 @dataclass(frozen=True)
-class DropRow(_Row):
+class DropRow(_OfPort):
     """Packets that ended at a switch for one reason; a reason without any packet has no row."""
 
     switch: str
@@ -228,7 +245,7 @@ class Snapshot(_Row):
 
     def hosts_of(self, row: PortRow) -> dict[str, int]:
         """Between which hosts the objects of a port are, `h1 → h3`, and how many of them each time."""
-        keys = (one.key for one in self.objects if (one.switch, one.port) == (row.switch, row.port))
+        keys = (one.key for one in self.objects if one.place == row.place)
         pairs = ([self.hosts[one] for one in _ADDRESS.findall(key) if one in self.hosts] for key in keys)
         return dict(Counter(" → ".join(pair) for pair in pairs if len(pair) == 2))
 
@@ -262,7 +279,7 @@ class Snapshot(_Row):
         """`dropped_packets` of a port by reason."""
         found: dict[str, int] = {}
         for drop in self.drops:
-            if drop.in_queue and (drop.switch, drop.port) == (row.switch, row.port):
+            if drop.in_queue and drop.place == row.place:
                 found[drop.reason] = found.get(drop.reason, 0) + drop.packets
         return found
 
@@ -272,13 +289,13 @@ class Snapshot(_Row):
 
     def objects_of(self, row: PortRow, kind: Kind) -> tuple[ObjectRow, ...]:
         """The objects of a port: those with the most goodput first."""
-        mine = (one for one in self.objects if (one.kind, one.switch, one.port) == (kind.name, row.switch, row.port))
+        mine = (one for one in self.objects if one.kind == kind.name and one.place == row.place)
         column = kind.plotted(GOODPUT)
         return tuple(sorted(mine, key=lambda one: -(one[column.name] or 0.0)) if column is not None else mine)
 
     def port(self, switch: str, port: int) -> PortRow | None:
         """That port's row, or None."""
-        return next((row for row in self.ports if row.switch == switch and row.port == port), None)
+        return next((row for row in self.ports if row.place == (switch, port)), None)
 
     @property
     def managed_ports(self) -> tuple[PortRow, ...]:

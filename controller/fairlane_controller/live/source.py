@@ -240,7 +240,7 @@ def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:
 
 def _with_loop(port: PortRow, loop: LoopSample) -> PortRow:
     """The port with what the loop measures of it: also what waits, where the target's registers do not say."""
-    measured = loop.measured.get((port.switch, port.port))
+    measured = loop.measured.get(port.place)
     if measured is None:
         return port
     changed: dict[str, Any] = {"measured": measured}

@@ -27,7 +27,7 @@ from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.web.server import Listen, guard, served
+from fairlane_controller.web.server import Listen, make_app, served
 
 OBJECTS_MAX = 50
 """Objects of a kind (flows) with series of their own, those that send most: labels are kept for ever by who stores them."""
@@ -191,7 +191,7 @@ def _drops(snapshot: Snapshot) -> Iterator[Sample]:
 
 
 def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
-    place = (port.switch, port.port)
+    place = port.place
     program = snapshot.program_of(port.switch)
     columns = (*PORT_COLUMNS, *(program.columns if program is not None else ()))
     yield from _columns("port", columns, place, {**vars(port), **port.values})
@@ -257,15 +257,7 @@ class Exporter:
 
     def app(self) -> web.Application:
         """What aiohttp runs."""
-        app = web.Application(middlewares=[guard(self._listen)])
-        app.router.add_get("/", self._index)
-        app.router.add_get("/metrics", self._metrics)
-
-        async def end(_: web.Application) -> None:
-            await self.close()
-
-        app.on_cleanup.append(end)
-        return app
+        return make_app(self._listen, {"/": self._index, "/metrics": self._metrics}, self.close)
 
     async def _index(self, _request: web.Request) -> web.StreamResponse:
         return web.Response(text="fairlane: the metrics are at /metrics\n")

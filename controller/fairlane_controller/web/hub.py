@@ -49,14 +49,14 @@ def point_of(snapshot: Snapshot) -> dict[str, Any]:
     """`{"t", "ports": {"s1:3": {…}}}` of the managed ports; None is a gap."""
     return {
         "t": round(snapshot.time_s, 3),
-        "ports": {f"{row.switch}:{row.port}": _port(snapshot, row) for row in snapshot.managed_ports},
+        "ports": {row.name: _port(snapshot, row) for row in snapshot.managed_ports},
     }
 
 
 def _port(snapshot: Snapshot, row: PortRow) -> dict[str, Any]:
     drops: dict[str, float] = {}
     for drop in snapshot.drops:
-        if drop.switch == row.switch and drop.port == row.port and drop.per_s is not None:
+        if drop.place == row.place and drop.per_s is not None:
             drops[drop.reason] = round(drops.get(drop.reason, 0.0) + drop.per_s, 2)
     return {
         "waiting": snapshot.queue_of(row)[0],
@@ -84,7 +84,7 @@ def picture_of(snapshot: Snapshot) -> dict[str, Any]:
         "problems": [*problems, *([loop] if loop[0] == BAD else [])],
         "foot": " · ".join(map(_switch, snapshot.switches)),
         "ports": {
-            f"{row.switch}:{row.port}": {
+            row.name: {
                 "tiles": _tiles(snapshot, row),
                 "objects": _objects(snapshot, row),
                 "unit": snapshot.queue_of(row)[2],
@@ -227,57 +227,39 @@ class Feed:
         return self._folder is None or (self._folder / STATE_FILE).is_file()
 
     async def messages(self) -> AsyncGenerator[tuple[str, str]]:
-        """(event, JSON) for one viewer: first `hello` with the history, then a `frame` a sample."""
+        """(event, JSON) for one viewer: first `hello` with the history, then a `frame` a sample with what is new."""
         with self._sampler.watching():
             await self._sampler.wait_for_first(10.0)
+            seen = (0.0, 0)
+            about = {"topology": self.name, "period_s": self.options.period_s, "history_s": self.options.history_s}
             self._take_events()
-            last_s, last_event = self._newest_s(), self._told
-            yield "hello", self._hello()
+            yield "hello", json.dumps({**about, **self._news(seen)})
+            seen = self._newest()
             async for _ in self._sampler.follow():
                 self._take_events()
-                since = (last_s, last_event)
-                last_s, last_event = self._newest_s(), self._told
-                yield "frame", self._frame(since)
+                key = (seen, self._sampler.count, self._told)
+                if self._encoded[0] != key:  # once for all viewers who have seen the same
+                    self._encoded = (key, json.dumps(self._news(seen)))
+                seen = self._newest()
+                yield "frame", self._encoded[1]
 
-    def _newest_s(self) -> float:
-        return self._sampler.history[-1][0] if self._sampler.history else 0.0
+    def _newest(self) -> tuple[float, int]:
+        return (self._sampler.history[-1][0] if self._sampler.history else 0.0), self._told
 
     def _take_events(self) -> None:
         for event in self._tail.new():
             self._told += 1
-            (self._steps if event.get("event") == "tuned" else self._others).append((self._told, _plain(event)))
+            line = {key: event.get(key) for key in ("time", "event", "dry_run")}
+            line |= {"place": place_of(event), "why": sentence_of(event)}
+            (self._steps if event["event"] == "tuned" else self._others).append((self._told, line))
 
-    def _events(self, since: int = 0) -> list[dict[str, Any]]:
-        both = sorted((*self._steps, *self._others), key=lambda item: item[0])
-        return [event for number, event in both if number > since]
-
-    def _hello(self) -> str:
-        return json.dumps(
-            {
-                "topology": self.name,
-                "period_s": self.options.period_s,
-                "history_s": self.options.history_s,
-                "points": [point for _, point in self._sampler.history],
-                "events": self._events(),
-                **self._now(),
-            }
-        )
-
-    def _frame(self, since: tuple[float, int]) -> str:
-        """Encoded once for all viewers who have seen the same."""
-        key = (since, self._sampler.count, self._told)
-        if self._encoded[0] != key:
-            news = {
-                "points": [point for time_s, point in self._sampler.history if time_s > since[0]],
-                "events": self._events(since[1]),
-                **self._now(),
-            }
-            self._encoded = (key, json.dumps(news))
-        return self._encoded[1]
-
-    def _now(self) -> dict[str, Any]:
+    def _news(self, seen: tuple[float, int]) -> dict[str, Any]:
+        """What came after a time and an event, and how all is now."""
         latest, problem = self._sampler.latest, self._sampler.problem
+        events = sorted((*self._steps, *self._others), key=lambda item: item[0])
         return {
+            "points": [point for time_s, point in self._sampler.history if time_s > seen[0]],
+            "events": [line for number, line in events if number > seen[1]],
             "picture": picture_of(latest) if latest else None,
             "problem": problem.message if problem else None,
             "ended": not self.is_there,
@@ -326,16 +308,3 @@ class Hub:
         """End all."""
         await asyncio.gather(*(feed.close() for feed in self._feeds.values()))
         self._feeds.clear()
-
-
-def _plain(event: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of an event."""
-    return {
-        "time": event.get("time"),
-        "event": event.get("event"),
-        "place": place_of(event),
-        "switch": event.get("switch"),
-        "port": event.get("port"),
-        "why": sentence_of(event),
-        "dry_run": bool(event.get("dry_run")),
-    }

@@ -8,7 +8,7 @@ import contextlib
 import ipaddress
 import logging
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,39 +62,41 @@ def guard(listen: Listen) -> Middleware:
     return check
 
 
+def make_app(
+    listen: Listen, routes: Mapping[str, Handler], close: Callable[[], Coroutine[Any, Any, None]]
+) -> web.Application:
+    """An application that answers GET of these paths to whom it may, and calls `close` at its end."""
+    app = web.Application(middlewares=[guard(listen)])
+    app.router.add_routes([web.get(path, handler) for path, handler in routes.items()])
+
+    async def end(_: web.Application) -> None:
+        await close()
+
+    app.on_cleanup.append(end)
+    return app
+
+
 class PageServer:
     """The handlers; `app()` is what aiohttp runs."""
 
     def __init__(self, hub: Hub, listen: Listen) -> None:
         self._hub = hub
         self._listen = listen
-        self._files = {f"/static/{path.name}": path for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
 
     def app(self) -> web.Application:
         """Routes and guard; ends the hub when it ends."""
-        app = web.Application(middlewares=[guard(self._listen)])
-        app.router.add_get("/", self._index)
-        app.router.add_get("/static/{name}", self._static)
-        app.router.add_get("/api/topologies", self._topologies)
-        app.router.add_get("/api/stream", self._stream)
+        routes = {
+            "/": self._file,
+            "/static/{name}": self._file,
+            "/api/topologies": self._topologies,
+            "/api/stream": self._stream,
+        }
+        return make_app(self._listen, routes, self._hub.close)
 
-        async def end(_: web.Application) -> None:
-            await self._hub.close()
-
-        app.on_cleanup.append(end)
-        return app
-
-    async def _index(self, _request: web.Request) -> web.StreamResponse:
-        return self._file(STATIC / "index.html")
-
-    async def _static(self, request: web.Request) -> web.StreamResponse:
-        path = self._files.get(request.path)
-        if path is None:
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        path = STATIC / request.match_info.get("name", "index.html")
+        if path.parent != STATIC or path.suffix not in TYPES or not path.is_file():
             raise web.HTTPNotFound
-        return self._file(path)
-
-    @staticmethod
-    def _file(path: Path) -> web.Response:
         return web.Response(body=path.read_bytes(), content_type=TYPES[path.suffix], charset="utf-8")
 
     async def _topologies(self, _request: web.Request) -> web.StreamResponse:

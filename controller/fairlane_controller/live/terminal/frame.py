@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from fairlane_controller.live.events import place_of, sentence_of
+from fairlane_controller.live.events import Event, place_of, sentence_of
 from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.shown import (
     BAD,
@@ -55,7 +55,7 @@ class WatchView:
     snapshot: Snapshot
     trails: dict[PortKey, deque[float | None]] = field(default_factory=dict[PortKey, deque[float | None]])
     "What waited at each port, in the unit of its program."
-    events: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[Event] = ()
     selected: PortKey | None = None
     paused: bool = False
     all_ports: bool = False
@@ -66,7 +66,7 @@ class WatchView:
         """A new snapshot: the trails grow."""
         self.snapshot = snapshot
         for row in snapshot.ports:
-            trail = self.trails.setdefault((row.switch, row.port), deque(maxlen=TRAIL))
+            trail = self.trails.setdefault(row.place, deque(maxlen=TRAIL))
             trail.append(snapshot.queue_of(row)[0])
 
     def ports(self) -> list[PortRow]:
@@ -77,18 +77,13 @@ class WatchView:
     def find_detail_port(self) -> PortRow | None:
         """The port in detail: the selected one, else the first of the list."""
         ports = self.ports()
-        for row in ports:
-            if (row.switch, row.port) == self.selected:
-                return row
-        return ports[0] if ports else None
+        return next((row for row in ports if row.place == self.selected), ports[0] if ports else None)
 
     def move(self, step: int) -> None:
         """Select the port `step` further down the list."""
-        ports = self.ports()
-        chosen = self.find_detail_port()
+        ports, chosen = self.ports(), self.find_detail_port()
         if chosen is not None:
-            row = ports[(ports.index(chosen) + step) % len(ports)]
-            self.selected = row.switch, row.port
+            self.selected = ports[(ports.index(chosen) + step) % len(ports)].place
 
 
 def render(view: WatchView, width: int, height: int | None) -> RenderableType:
@@ -96,67 +91,69 @@ def render(view: WatchView, width: int, height: int | None) -> RenderableType:
     width = max(width, 40)
     parts: list[RenderableType] = _head(view, width)
     left = None if height is None else height - len(parts)
-    ports = view.ports()
-    shown = ports if left is None else _window(ports, view.find_detail_port(), max(1, (left - 12) // 2))
-    parts.append(
-        Rule(
-            _counted_title("ports" if view.all_ports else "managed ports", len(shown), len(ports)),
-            align="left",
-            style="dim",
-        )
-    )
+    ports, chosen = view.ports(), view.find_detail_port()
+    shown = ports if left is None else _window(ports, chosen, max(1, (left - 12) // 2))
+    some = "" if len(shown) == len(ports) else f": {len(shown)} of {len(ports)}"
+    parts.append(_rule(("ports" if view.all_ports else "managed ports") + some))
     if ports:
         parts.append(_port_table(view, shown, width))
     else:
         parts.append(Text("no port is known: run `fairlane config init`", style="yellow"))
     if left is not None:
         left -= 2 + len(shown) if ports else 2
-    chosen = view.find_detail_port()
-    events = 8 if left is None else max(2, min(len(_latest_events(view.events)), left // 3))
+    events = _latest_events(view.events)
+    events = events[-(8 if left is None else max(2, min(len(events), left // 3))) :]
     if chosen is not None:
         about = describe(view.snapshot, chosen, width)
-        parts.append(Rule(_title(chosen), align="left", style="dim"))
-        parts += about
-        room = None if left is None else max(1, left - 1 - len(about) - 2 - (1 + events))
+        line = f", {rate(chosen.rate_bps)}" if chosen.rate_bps else ""
+        parts += [_rule(f"{chosen.name}{f' {chosen.interface}' if chosen.interface else ''}{line}"), *about]
+        room = None if left is None else max(1, left - 1 - len(about) - 2 - (1 + len(events)))
         parts += rows_of(view.snapshot, chosen, width, room)
-    parts += _events(view.events, events, width)
+    parts += [_rule("events"), *(_event(event, width) for event in events)]
+    if not events:
+        parts.append(Text("none yet", "dim"))
     return Group(*parts)
+
+
+def _rule(title: str) -> Rule:
+    return Rule(Text(title), align="left", style="dim")
+
+
+def _one_line(*parts: str | tuple[str, str]) -> Text:
+    """Texts, or each with its style, in one line, cut where there is no room."""
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
 def _head(view: WatchView, width: int) -> list[RenderableType]:
     snapshot = view.snapshot
-    title = Text(no_wrap=True, overflow="ellipsis")
-    title.append(f" {snapshot.topology or 'no topology'} ", "bold reverse")
-    if snapshot.title:
-        title.append(f" {snapshot.title}", "bold")
-    title.append(f" {snapshot.target or ''} · " if snapshot.target else " ", "dim")
     state, words = loop_in_words(snapshot)
-    title.append(words, _STYLES[state]).append("" if snapshot.loop or snapshot.loop_error else " runs", "yellow")
+    title = _one_line(
+        (f" {snapshot.topology or 'no topology'} ", "bold reverse"),
+        (f" {snapshot.title}" if snapshot.title else "", "bold"),
+        (f" {snapshot.target} · " if snapshot.target else " ", "dim"),
+        (words + ("" if snapshot.loop or snapshot.loop_error else " runs"), _STYLES[state]),
+    )
+    every = "" if snapshot.interval_s is None or width < 70 else f"every {snapshot.interval_s:.1f} s "
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time_s))
-    every = "" if snapshot.interval_s is None else f"every {snapshot.interval_s:.1f} s"
-    right = Text(no_wrap=True)
-    right.append("PAUSED " if view.paused else "", "bold yellow")
-    right.append(f"{every} " if width >= 70 and not view.paused else "", "dim").append(clock)
-    grid = Table.grid(expand=True)
-    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_row(title, right)
-    lines: list[RenderableType] = [grid]
-    switches = Text(no_wrap=True, overflow="ellipsis")
-    well = [s for s in snapshot.switches if s.error is None and s.program is not None]
+    switches, well = _one_line(), [s for s in snapshot.switches if s.error is None and s.program is not None]
     for program in sorted({str(s.program) for s in well}):
         names = [s.switch for s in well if s.program == program]
         listed = " ".join(names) if len(names) <= 8 else f"{' '.join(names[:7])} … {names[-1]} ({len(names)})"
         switches.append("● ", "green").append(listed).append(f" {program}  ", "dim")
-    keys = Text(KEYS if view.keys and width >= 70 else "", "dim", no_wrap=True)
-    foot = Table.grid(expand=True)
-    foot.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    foot.add_column(justify="right", no_wrap=True)
-    foot.add_row(switches, keys)
-    lines.append(foot)
-    for _, problem in troubles(snapshot)[:6]:
-        lines.append(Text(f"✗ {problem}", "bold red", no_wrap=True, overflow="ellipsis"))
-    return lines
+    keys = (KEYS if view.keys and width >= 70 else "", "dim")
+    return [
+        _sides(title, _one_line(("PAUSED ", "bold yellow") if view.paused else (every, "dim"), clock)),
+        _sides(switches, _one_line(keys)),
+        *(_one_line((f"✗ {problem}", "bold red")) for _, problem in troubles(snapshot)[:6]),
+    ]
+
+
+def _sides(left: Text, right: Text) -> Table:
+    grid = Table.grid(expand=True)
+    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_row(left, right)
+    return grid
 
 
 def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
@@ -166,69 +163,67 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], width: int) -> Table:
     line_width = max(4, min(16, 6 + spare // 4))
     queue_width = max(6, min(24, 8 + spare // 4))
     trail_width = max(6, min(60, 10 + spare // 2))
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
-    for name, justify in (("", "left"), ("port", "left"), ("sent" if wide else "sent bit/s", "right"), ("of line", "left"), ("", "right"), ("queue", "left"), ("", "right"), ("lately", "left"), ("drops/s", "right"), *((column.title, "left") for column in own)):  # fmt: skip
-        table.add_column(name, justify=justify, no_wrap=True)  # pyright: ignore[reportArgumentType]
+    headings = (
+        "",
+        "port",
+        "sent" if wide else "sent bit/s",
+        "of line",
+        "",
+        "queue",
+        "",
+        "lately",
+        "drops/s",
+        *(column.title for column in own),
+    )
+    table = _plain_table(headings, {2, 4, 6, 8})
     chosen = view.find_detail_port()
     for row in ports:
         waiting, capacity, _ = view.snapshot.queue_of(row)
-        trail = list(view.trails.get((row.switch, row.port), ()))
-        most = max([v for v in trail[-trail_width:] if v is not None], default=0.0)
-        here = chosen is not None and (chosen.switch, chosen.port) == (row.switch, row.port)
+        trail = list(view.trails.get(row.place, ()))
+        top = max([v for v in trail[-trail_width:] if v is not None], default=0.0)
+        here = chosen is not None and chosen.place == row.place and len(view.ports()) > 1
         full = (row.utilisation or 0) > 0.95
         marks = {float(mark): "yellow" for mark in view.snapshot.marks_of(row).values() if mark}
-        cells: list[RenderableType] = [
-            Text("▸" if here and len(view.ports()) > 1 else " ", "bold"),
-            Text(f"{row.switch}:{row.port}", "bold" if row.managed else "dim"),
+        table.add_row(
+            Text("▸" if here else " ", "bold"),
+            Text(row.name, "bold" if row.managed else "dim"),
             rate(row.tx_bps, unit=wide),
             bar(row.utilisation, 1.0, line_width, style="green" if full else "blue"),
             percent(row.utilisation),
-            bar(waiting, capacity or max(most, 1.0), queue_width, marks=marks),
+            bar(waiting, capacity or max(top, 1.0), queue_width, marks=marks),
             f"{count(waiting)}/{count(capacity)}",
-            sparkline(trail, trail_width, full=max(most, 4.0)),
+            sparkline(trail, trail_width, full=max(top, 4.0)),
             Text(per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
             *(Text(text_of(column, row.values.get(column.name))) for column in own),
-        ]
-        table.add_row(*cells)
+        )
     return table
 
 
-def _title(row: PortRow) -> Text:
-    interface = f" {row.interface}" if row.interface else ""
-    line = f", {rate(row.rate_bps)}" if row.rate_bps else ""
-    return Text(f"{row.switch}:{row.port}{interface}{line}")
+def _plain_table(headings: Sequence[str], right: Container[int]) -> Table:
+    """A table without lines; `right`: the columns that are aligned so."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
+    for number, name in enumerate(headings):
+        table.add_column(name, justify="right" if number in right else "left", no_wrap=True, overflow="ellipsis")
+    return table
 
 
-def _events(events: Sequence[Mapping[str, Any]], room: int, width: int) -> list[RenderableType]:
-    parts: list[RenderableType] = [Rule("events", align="left", style="dim")]
-    for event in _latest_events(events)[-room:]:
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(_clock(str(event.get("time", ""))), "dim")
-        name = str(event.get("event"))
-        bad = name in ("error", "disconnected", "flow_refused")
-        text.append(f" {place_of(dict(event)):<5} ").append(name, "red" if bad else "cyan")
-        if event.get("dry_run"):
-            text.append(" (dry run)", "yellow")
-        text.append(f" {sentence_of(dict(event))}")
-        text.truncate(width, overflow="ellipsis")
-        parts.append(text)
-    if not events:
-        parts.append(Text("none yet", "dim"))
-    return parts
+def _event(event: Event, width: int) -> Text:
+    name = str(event.get("event"))
+    text = _one_line(
+        (_clock(str(event.get("time", ""))), "dim"),
+        f" {place_of(event):<5} ",
+        (name, "red" if name in ("error", "disconnected", "flow_refused") else "cyan"),
+        (" (dry run)" if event.get("dry_run") else "", "yellow"),
+        f" {sentence_of(event)}",
+    )
+    text.truncate(width, overflow="ellipsis")
+    return text
 
 
-def _latest_events(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _latest_events(events: Sequence[Event]) -> list[Event]:
     """The events; of those that come every second (`tuned`) only the newest of each port, so that there is space for the others."""
-    kept: list[Mapping[str, Any]] = []
-    told: set[str] = set()
-    for event in reversed(events):
-        if event.get("event") == "tuned":
-            place = place_of(dict(event))
-            if place in told:
-                continue
-            told.add(place)
-        kept.append(event)
-    return kept[::-1]
+    newest = {place_of(event): event for event in events if event.get("event") == "tuned"}
+    return [event for event in events if event.get("event") != "tuned" or newest[place_of(event)] is event]
 
 
 def _clock(moment: str) -> str:
@@ -244,10 +239,6 @@ def _window(rows: list[PortRow], chosen: PortRow | None, room: int) -> list[Port
     at = rows.index(chosen) if chosen in rows else 0
     first = max(0, min(at - room // 2, len(rows) - room))
     return rows[first : first + room]
-
-
-def _counted_title(what: str, shown: int, there: int) -> Text:
-    return Text(what if shown == there else f"{what}: {shown} of {there}")
 
 
 BRIEF_LINES = 2
@@ -272,16 +263,16 @@ def describe(snapshot: Snapshot, row: PortRow, width: int) -> list[Text]:
 
 def _line(start: str, columns: Sequence[Column], values: Mapping[str, Any]) -> Text:
     """`class 0: threshold 5 packets · weight 1 · …`: what is known."""
-    parts = [f"{one.title} {with_unit(one, values[one.name])}" for one in known(columns, values)]
-    return Text(start + " · ".join(parts), no_wrap=True, overflow="ellipsis")
+    return _one_line(
+        start + " · ".join(f"{one.title} {with_unit(one, values[one.name])}" for one in known(columns, values))
+    )
 
 
 def _measured(snapshot: Snapshot, row: PortRow, width: int) -> Text:
-    text = Text(no_wrap=True, overflow="ellipsis")
+    text = _one_line()
     for column, value, old in measurements(snapshot, row):
-        text.append(" · " if text else "").append(
-            f"{column.title} {live_text(column, value)}", "dim" if value is None else ""
-        )
+        style = "dim" if value is None else ""
+        text.append(" · " if text else "").append(f"{column.title} {live_text(column, value)}", style)
         if old is not None and (width >= 100 or old >= 1.0):
             text.append(f" ({age(old)})", "yellow" if old > STALE_S else "dim")
     return text
@@ -292,27 +283,25 @@ def rows_of(snapshot: Snapshot, row: PortRow, width: int, room: int | None) -> l
     parts: list[RenderableType] = []
     for kind in snapshot.kinds_at(row):
         found = snapshot.objects_of(row, kind)
-        if kind.brief:
-            continue
-        if not found:
+        if not found and not kind.brief:
             parts.append(Text(f"no {kind.name} has an entry here", "dim"))
-        elif room is None or len(found) <= room:
-            shown = [one for one in snapshot.objects if one in found]  # rows that stay where they are
-            parts.append(_table(snapshot, kind, shown, width))
-        else:
-            parts.append(_table(snapshot, kind, found[: max(1, room - 1)], width))
-            parts.append(Text(f"… and {len(found) - max(1, room - 1)} more, which send less", "dim"))
+        if not found or kind.brief:
+            continue
+        shown, cut = [one for one in snapshot.objects if one in found], 0  # rows that stay where they are
+        if room is not None and len(found) > room:
+            shown = found[: max(1, room - 1)]
+            cut = len(found) - len(shown)
+        parts.append(_table(snapshot, kind, shown, width))
+        if cut:
+            parts.append(Text(f"… and {cut} more, which send less", "dim"))
     return parts
 
 
 def _table(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], width: int) -> Table:
     """Name, queue and what it is compared with as a bar, then the other columns that there is room for."""
     objects = object_table(snapshot, kind, rows, narrow=width < 130, unit=width >= 100)
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
-    first = (kind.name, *([objects.bar] if objects.bar else []))
-    for number, name in enumerate((*first, *objects.headings)):
-        justify = "left" if number < len(first) else "right"
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
+    headings = (kind.name, *([objects.bar] if objects.bar else []), *objects.headings)
+    table = _plain_table(headings, range(2 if objects.bar else 1, len(headings)))
     name_width = max(8, min(34 if width < 100 else 46, max(len(one.name) for one in objects.lines) + 2))
     bar_width = max(6, min(40, width - name_width - 11 * len(objects.headings)))
     for one in objects.lines:
