@@ -50,13 +50,8 @@ def log_command(
     folder = find_folder(state)
     if switch or (port and port.switch):
         switch = [endpoint.name for endpoint in resolve(str(folder), switch, port).endpoints]
-    wanted = EventFilter(
-        tuple(event or ()),
-        tuple(switch or ()),
-        port.number if port else None,
-        of,
-        parse_since(since) if since is not None else None,
-    )
+    after = parse_since(since) if since is not None else None
+    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, of, after)
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
         raise FairlaneError(ErrorCode.BAD_FILE, f"there is no event log yet ({path}): `fairlane run` writes one")

@@ -31,7 +31,7 @@ _HERE = "fairlane_controller.cli"
 # Name, where it is (imported only when called), one sentence for the list, panel. Order is the order of `fairlane -h`.
 COMMANDS = [
     LazyCommand("status", f"{_HERE}.show:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
-    LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows, or VCs: what waits, what gets through, what is refused.", LOOK),
+    LazyCommand("flows", f"{_HERE}.show:flows_command", "Objects of the program, such as flows: what waits, gets through, is refused.", LOOK),
     LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
     LazyCommand("drops", f"{_HERE}.show:drops_command", "What was dropped where, why, and how fast.", LOOK),
     LazyCommand("describe", f"{_HERE}.show:describe_command", "All that is known of one port: describe s1:3.", LOOK),

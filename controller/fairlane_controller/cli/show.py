@@ -54,7 +54,7 @@ def flows_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the program keeps for each flow or VC: what waits of each, how much may, what it gets, what is refused.
+    """Show the objects that the program has at its ports, such as flows: what waits of each, how much may, what it gets, what is refused.
 
     Rates are over --interval. In a terminal only those that send are shown, the fastest first; --json has all. What the columns
     mean is said in docs/metrics.md.
@@ -373,7 +373,7 @@ def describe_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show all that is known of one port: the port and its queues, settings, measurements, flows or VCs, drops, last events.
+    """Show all that is known of one port: the port and its queues, settings, measurements, objects of the program, drops, last events.
 
     Examples: `fairlane describe s1:3`, `fairlane describe s1:3 --json`
     """

@@ -49,7 +49,7 @@ def watch_command(
     once: Annotated[bool, typer.Option("--once", help="One picture, then end.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch queues, thresholds, flows, VCs, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
+    """Watch ports, queues, objects of the program, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
 
     Without a terminal it prints one picture. With --json: one snapshot a line, until Ctrl-C, or one with --once.
     """

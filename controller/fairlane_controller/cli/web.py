@@ -75,7 +75,7 @@ def web_command(
     tls_client_ca: ListenTlsClientCa = None,
     name: NameOption = None,
 ) -> None:
-    """Serve a live page with queues, thresholds, goodput, drops and decisions over time. Read-only; until Ctrl-C."""
+    """Serve a live page with queues, goodput, what the program sets, drops and decisions over time. Read-only; until Ctrl-C."""
     address = parse_listen(listen, "--listen", tls_cert, tls_key, tls_client_ca, tuple(name or ()))
     if switch and state and len(state) > 1:
         raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: name one --state, or none")
@@ -95,7 +95,7 @@ def metrics_command(
     tls_client_ca: ListenTlsClientCa = None,
     name: NameOption = None,
 ) -> None:
-    """Serve Prometheus metrics of queues, thresholds, flows, VCs, drops, measurements and the loop. Read-only; until Ctrl-C."""
+    """Serve Prometheus metrics of ports, objects of the program, drops, measurements and the loop. Read-only; until Ctrl-C."""
     address = parse_listen(listen, "--listen", tls_cert, tls_key, tls_client_ca, tuple(name or ()))
     exporter = Exporter(finder(state, switch), address)
     if once:

@@ -144,7 +144,7 @@ class EventFilter:
     switches: tuple[str, ...] = ()
     port: int | None = None
     object: str | None = None
-    "The name of an object of a port, such as a VC, that an event names alone or in a list."
+    "The name of an object of a port, that an event names alone or in a list."
     since: datetime | None = None
 
     def takes(self, event: Event) -> bool:

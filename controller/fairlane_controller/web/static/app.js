@@ -21,7 +21,7 @@ const charts = {
   drops: new Chart($("charts"), { form: [(v) => `${plain(v)} /s`, plain], least: 2 }),
 };
 
-// ---- colours: a flow keeps its colour for as long as the page is open -----------------------------------------------
+// ---- colours: an object has its colour for as long as the page is open -----------------------------------------------
 
 const given = new Map();
 function colorOf(name) {
