@@ -175,9 +175,9 @@ def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
             "sent_bytes": 7,
             "mode": "auto",
         }
-        managed = port_row("s1", 3, limit, line, values, True, book.per_s)
+        managed = port_row("s1", 3, limit, line, None, values, True, book.per_s)
         of_line = PortInfo(1, rate_bps=0, queue_packets=7, waiting_packets=2)
-        other = port_row("s1", 1, PortState(port=1), of_line, {"dropped_packets": 5}, False, book.per_s)
+        other = port_row("s1", 1, PortState(port=1), of_line, None, {"dropped_packets": 5}, False, book.per_s)
         return managed, other, [*line_drops("s1", line, book.per_s), *line_drops("s1", of_line, book.per_s)]
 
     book.begin(0.0)
@@ -193,5 +193,11 @@ def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
     assert (got.capacity_packets, dict(got.values)) == (40, {"mode": "auto"})
     assert (other.rate_bps, other.waiting_packets, other.capacity_packets) == (None, 2, 7)
     assert [(d.port, d.reason, d.packets, d.per_s, d.by) for d in drops] == [(3, "port_full", 6, 2.0, "queue")]
-    alone = port_row("s1", 3, limit, None, {}, False, book.per_s)
+    alone = port_row("s1", 3, limit, None, None, {}, False, book.per_s)
     assert (alone.rate_bps, alone.capacity_packets, alone.dropped_packets) == (2_000_000, 50, None)
+    measured = {"bw_bps": {"value": 1e6, "age_s": 0.1}, "waiting_packets": 4}
+    book.begin(2.0)
+    port_row("s1", 5, None, None, measured, {"sent_bytes": 0}, True, book.per_s)
+    book.begin(3.0)
+    got = port_row("s1", 5, None, None, measured, {"sent_bytes": 100_000}, True, book.per_s)
+    assert (got.waiting_packets, got.utilisation, got.measured) == (4, 0.8, measured), "what the loop measures"

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,8 @@ class Place:
     folder: Path | None = None
     loop: Mapping[str, Any] | None = None
     "What the control loop's status says of it."
+    measured: Mapping[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
+    "What the loop measures at its ports."
     program: str = ""
     "What its topology names."
 
@@ -91,9 +93,8 @@ async def read_sample(
         if cell := sent.get(port):
             core |= {"sent_packets": cell.packet_count, "sent_bytes": cell.byte_count}
         values = core | dict(own.get(port, {}))
-        found.append(
-            port_row(place.name, port, states.get(port), line_of.get(port), values, port in own, reading.per_s)
-        )
+        known = states.get(port), line_of.get(port), place.measured.get(port)
+        found.append(port_row(place.name, port, *known, values, port in own, reading.per_s))
     for port in line_of.keys() & set(ports):
         drops += line_drops(place.name, line_of[port], reading.per_s)
     objects = [
@@ -109,11 +110,15 @@ def port_row(
     port: int,
     state: PortState | None,
     line: PortInfo | None,
+    measured: Mapping[str, Any] | None,
     values: dict[str, Any],
     managed: bool,
     per_s: PerSecond,
 ) -> PortRow:
-    """A port: what its program, the run state and the traffic manager say. Counters of the line itself replace the program's estimate."""
+    """A port: what its program, the run state, the traffic manager and the loop say.
+
+    Counters of the line itself replace the program's estimate; what the loop measures stands where the others do not know.
+    """
     core: dict[str, Any] = dict.fromkeys(_PORT_TOTALS)
     core["capacity_packets"] = state.queue_packets or None if state else None
     core |= {name: values.pop(name) for name in _PORT_TOTALS if name in values}
@@ -131,8 +136,12 @@ def port_row(
             core["sent_packets"] = line.sent_packets
         if line.sent_bytes is not None:
             core["sent_bytes"], counted = line.sent_bytes, "line"
+    if core["waiting_packets"] is None and measured is not None:
+        core["waiting_packets"] = measured.get("waiting_packets")
     sent_per_s = per_s((counted, "sent_bytes", port), core["sent_bytes"])
     tx_bps = None if sent_per_s is None else 8 * sent_per_s
+    bw: Any = measured.get("bw_bps") if measured is not None else None
+    line_bps: float | None = rate_bps or (bw["value"] if bw else None)
     return PortRow(
         switch,
         port,
@@ -140,9 +149,10 @@ def port_row(
         managed,
         rate_bps,
         tx_bps,
-        utilisation=tx_bps / rate_bps if tx_bps is not None and rate_bps else None,
+        utilisation=tx_bps / line_bps if tx_bps is not None and line_bps else None,
         drops_per_s=per_s(("dropped_packets", port), core["dropped_packets"]),
         values=values,
+        measured=measured,
         **core,
     )
 
@@ -193,13 +203,11 @@ class SwitchReader:
         options: ReaderOptions,
         queues_of: Callable[[Endpoint], GnmiQueues] | None = None,
         client_factory: Callable[..., SwitchClient] = SwitchClient,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.endpoint = endpoint
         self._options = options
         self._queues_of = queues_of
         self._client_factory = client_factory
-        self._clock = clock
         self._client: SwitchClient | None = None
         self.program: Program | None = None
         "What the switch runs; None: nothing that has a contract."
@@ -228,13 +236,13 @@ class SwitchReader:
         client = self._client
         if client is None or not client.has_pipeline:
             return self._row(client), Sample()
-        started_s = self._clock()
+        started_s = time.monotonic()
         reading = self._reading_of(client, place)
         sample = await self._read_in_time(client, reading, place, started_s)
         if isinstance(sample, FairlaneError):
             await self._drop(sample)  # also after a refusal: another program may be there now
             return self._row(None), Sample()
-        return self._row(client, 1e3 * (self._clock() - started_s)), sample
+        return self._row(client, 1e3 * (time.monotonic() - started_s)), sample
 
     def _reading_of(self, client: SwitchClient, place: Place) -> BatchReading:
         """The reading of this connection; a new one when the client knows of another program, which it may learn after it has connected."""
@@ -246,26 +254,23 @@ class SwitchReader:
         self._reading.folder, self._reading.loop = place.folder, place.loop
         return self._reading
 
+    def _unreachable(self, text: str) -> FairlaneError:
+        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
+
     async def _look_after(self) -> None:
         """Let a connection go that is lost, or was made when the switch had no program and now has one."""
         client = self._client
-        if client is None:
-            return
-        if client.disconnected.is_set():
-            await self._drop(FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} closed the connection"))
-        elif not client.has_pipeline:
+        if client is not None and client.disconnected.is_set():
+            await self._drop(self._unreachable("closed the connection"))
+        elif client is not None and not client.has_pipeline:
             try:
                 if await asyncio.wait_for(client.cookie(), self._options.read_timeout_s) is not None:
                     await self._drop(None)
             except FairlaneError as ex:
                 await self._drop(ex)
             except (TimeoutError, asyncio.TimeoutError):
-                await self._drop(
-                    FairlaneError(
-                        ErrorCode.SWITCH_UNREACHABLE,
-                        f"{self.endpoint} does not answer: it accepts the connection, and sends nothing",
-                    )
-                )
+                text = "does not answer: it accepts the connection, and sends nothing"
+                await self._drop(self._unreachable(text))
 
     async def _read_in_time(
         self, client: SwitchClient, batch: BatchReading, place: Place, now_s: float
@@ -280,18 +285,13 @@ class SwitchReader:
         finally:
             reading.cancel()
         if not done:
-            limit = f"within {self._options.read_timeout_s:g} s"
-            return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} did not answer a read {limit}")
+            return self._unreachable(f"did not answer a read within {self._options.read_timeout_s:g} s")
         if reading.cancelled():
-            return FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: the connection was lost"
-            )
-        problem = reading.exception()
-        if problem is None:
+            return self._unreachable("does not answer: the connection was lost")
+        try:
             return reading.result()
-        if isinstance(problem, FairlaneError):
-            return problem
-        raise problem
+        except FairlaneError as ex:
+            return ex
 
     async def _read(self, client: SwitchClient, batch: BatchReading, place: Place, now_s: float) -> Sample:
         self._rates.begin(now_s)
@@ -313,28 +313,18 @@ class SwitchReader:
             return ()
 
     def _row(self, client: SwitchClient | None, read_ms: float | None = None) -> SwitchRow:
-        error = self._error
-        return SwitchRow(
-            self.endpoint.name,
-            self.endpoint.grpc,
-            self.endpoint.device_id,
-            reachable=self._reached,
-            program=self._name(client) if client is not None and client.has_pipeline else None,
-            error=error.to_json() if error is not None else None,
-            read_ms=read_ms,
-        )
-
-    def _name(self, client: SwitchClient) -> str:
-        """Of ours by their contract (the P4Info need not have a name), others by their name."""
-        return self.program.name if self.program is not None else client.program
+        endpoint, error, program = self.endpoint, self._error, None
+        if client is not None and client.has_pipeline:
+            # Of ours by their contract (the P4Info need not have a name), others by their name.
+            program = self.program.name if self.program is not None else client.program
+        problem = error.to_json() if error is not None else None
+        return SwitchRow(endpoint.name, endpoint.grpc, endpoint.device_id, self._reached, program, problem, read_ms)
 
     def _connect_in_background(self) -> None:
-        if self._connecting is not None and not self._connecting.done():
-            return
-        if self._clock() - self._tried_s < self._options.retry_s:
-            return
-        self._tried_s = self._clock()
-        self._connecting = asyncio.get_running_loop().create_task(self._connect())
+        is_trying = self._connecting is not None and not self._connecting.done()
+        if not is_trying and time.monotonic() - self._tried_s >= self._options.retry_s:
+            self._tried_s = time.monotonic()
+            self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     async def _connect(self) -> None:
         client = self._client_factory(self.endpoint, timeout_s=self._options.connect_timeout_s)
