@@ -9,8 +9,12 @@ const $ = (id) => document.getElementById(id);
 const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#8a5a2b", "#7a6ff0", "#5f9e2f", "#c04040", "#3aa6a0", "#9a7fb0"];
 
 const state = { topology: null, port: null, points: [], events: [], picture: null, problem: null, ended: false, historyS: 600, source: null, connected: false, lastS: 0 };
-const saved = (key, choices) => { let value; try { value = localStorage.getItem(key); } catch { /* private window */ } return choices.includes(value) ? value : choices[0]; };
-const save = (key, value) => { try { localStorage.setItem(key, value); } catch { /* private window */ } };
+// What a viewer chose; a private window remembers nothing.
+function chosen(key, choices, choose) {
+  let value;
+  try { if (choose) localStorage.setItem(key, choose); value = localStorage.getItem(key); } catch { value = choose; }
+  return choices.includes(value) ? value : choices[0];
+}
 let paused = false, pausedAt = 0;
 
 const bits = [rate, (v) => rate(v, "")], counts = [count, count], numbers = [plain, plain];
@@ -29,20 +33,17 @@ function colorOf(name) {
   return given.get(name);
 }
 
-function setTheme(theme) {
-  const dark = theme === "dark" || (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-  $("theme").textContent = `Theme: ${theme}`;
-  $("theme").dataset.theme = theme;
+const THEMES = ["auto", "light", "dark"], darkness = matchMedia("(prefers-color-scheme: dark)");
+let theme = null;
+function setTheme(choose) {
+  theme = chosen("fairlane-theme", THEMES, choose);
+  document.documentElement.dataset.theme = theme === "auto" ? (darkness.matches ? "dark" : "light") : theme;
+  put($("theme"), `Theme: ${theme}`);
   repaintAll();
 }
-$("theme").addEventListener("click", () => {
-  const next = { auto: "light", light: "dark", dark: "auto" }[$("theme").dataset.theme];
-  save("fairlane-theme", next);
-  setTheme(next);
-});
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme($("theme").dataset.theme));
-setTheme(saved("fairlane-theme", ["auto", "light", "dark"]));
+$("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3]));
+darkness.addEventListener("change", () => setTheme());
+setTheme();
 
 // ---- the stream ------------------------------------------------------------------------------------------------------
 
@@ -88,11 +89,7 @@ async function refreshTopologies() {
   } catch { refreshIn(2000); return; }
   refreshIn(names.length ? 5000 : 2000);
   fill($("topology"), names, state.topology, (name) => (titles[name] ? `${titles[name]} (${name})` : name));
-  if (!names.length) {
-    state.topology = null;
-    draw();
-    return;
-  }
+  if (!names.length) { state.topology = null; draw(); return; }
   const wanted = new URLSearchParams(location.search).get("topology");
   const name = names.includes(state.topology) ? state.topology : names.includes(wanted) ? wanted : names[0];
   if (name !== state.topology || state.source?.readyState === EventSource.CLOSED) { $("topology").value = name; connect(name); }
@@ -176,8 +173,9 @@ function drawCharts(about) {
 $("topology").addEventListener("change", () => { state.port = null; connect($("topology").value); });
 const redraw = () => { const was = paused; paused = false; draw(); paused = was; };
 $("port").addEventListener("change", () => { state.port = $("port").value; redraw(); });
-$("window").value = saved("fairlane-window", ["120", "60", "300", "600"]);
-$("window").addEventListener("change", () => { save("fairlane-window", $("window").value); redraw(); });
+const WINDOWS = ["120", "60", "300", "600"];
+$("window").value = chosen("fairlane-window", WINDOWS);
+$("window").addEventListener("change", () => { chosen("fairlane-window", WINDOWS, $("window").value); redraw(); });
 for (const [id, kind] of [["filter", "input"], ["tuning", "change"]]) $(id).addEventListener(kind, () => drawEvents($("events"), state.events, $("filter").value, $("tuning").checked));
 $("pause").addEventListener("click", () => {
   paused = !paused;
