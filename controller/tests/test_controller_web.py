@@ -105,12 +105,17 @@ def test_the_page_gets_words_and_knows_no_program() -> None:
     row = port["objects"]["rows"][0]
     assert port["objects"]["head"][:3] == ["flow", "queue ┃ Qthresh", ""]
     assert 2 + len(row["cells"]) == len(port["objects"]["head"])
-    assert (row["name"], row["cells"][0], row["idle"]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2/5", False)
-    assert (row["fill"], row["marks"]) == (2 / 6.25, [0.8])
+    assert (row["name"], row["cells"][0]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2/5")
+    assert (row["queue"], row["marks"], port["objects"]["full"]) == (2, (5.0,), 6.25)
     assert [port["objects"]["head"][2 + at] for at in row["bad"]] == ["drops/s"]
     gfr = picture_of(live_rows.gfr_picture())["ports"]["s1:6"]
     assert ("waiting", "1,200 cells", "of 4,000", False) in gfr["tiles"]
-    assert [row["idle"] for row in gfr["objects"]["rows"]] == [False, False, True, False]
+    assert [row["is_active"] for row in gfr["objects"]["rows"]] == [True, True, False, True]
+    ports = tuple(live_rows.port_row(f"s{n}") for n in range(1, 51))
+    many = picture_of(
+        live_rows.picture(500, ports=ports, switches=tuple(live_rows.switch_row(p.switch) for p in ports))
+    )
+    assert len(many["ports"]["s1:3"]["objects"]["rows"]) == OBJECTS_A_PORT
     assert picture_of(live_rows.picture(loop=None))["loop"] == ("warn", "no control loop")
 
 

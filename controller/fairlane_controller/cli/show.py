@@ -329,7 +329,7 @@ def print_program_ports(snapshot: Snapshot, program: Program) -> None:
     """A row a port, or a row a class of it where the program has such; what is of the whole port stands in the first."""
     kind = next((one for one in program.kinds if one.brief), None)
     columns, measured = _shown(program.columns if kind is None else kind.columns), program.measured[:MAX_MEASURED]
-    label = () if kind is None else (kind.label or kind.name,)
+    label = () if kind is None else (kind.short,)
     of_ports = ("capacity", *(one.title for one in measured), *(["age"] if measured else []), "sent", "dropped")
     rows: list[tuple[object, ...]] = []
     for port in snapshot.managed_ports:
@@ -352,11 +352,11 @@ def _print_hosts(snapshot: Snapshot, port: PortRow) -> None:
 
 def _port_cells(port: PortRow, measured: Sequence[Column]) -> tuple[object, ...]:
     """What is of a whole port; the age is that of the oldest measurement that is shown."""
-    estimates = [(port.measured or {}).get(column.name) for column in measured]
+    estimates = [port.estimate(column.name) for column in measured]
     ages = [float(one["age_s"]) for one in estimates if one]
     return (
         port.capacity_packets,
-        *(text_of(one, estimate and estimate["value"]) for one, estimate in zip(measured, estimates, strict=True)),
+        *(text_of(column, one.get("value")) for column, one in zip(measured, estimates, strict=True)),
         *([format_time(round(max(ages), 1)) if ages else None] if measured else []),
         format_size(rounded(port.sent_bytes)),
         port.dropped_packets,

@@ -121,6 +121,11 @@ class PortRow(_OfPort):
     measured: Mapping[str, Any] | None = None
     """What the loop measures (`Program.measured`), as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""  # fmt: skip
 
+    def estimate(self, name: str) -> Mapping[str, Any]:
+        """What the loop measures under a name: value, count, age_s, uncertainty; empty: not known, or of each object."""
+        found: Mapping[str, Any] = (self.measured or {}).get(name) or {}
+        return found if "value" in found else {}
+
 
 PORT_COLUMNS = tuple(Column(one.name, **one.metadata["column"]) for one in fields(PortRow) if "column" in one.metadata)
 """Those that every port has."""

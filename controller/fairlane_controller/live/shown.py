@@ -146,12 +146,10 @@ def measurements(snapshot: Snapshot, row: PortRow) -> Iterator[tuple[Column, flo
     """What the loop measures at the port, and how many seconds old it is; a value that it does not know yet is None."""
     program = snapshot.program_of(row.switch)
     for column in program.measured if program is not None and row.measured is not None else ():
-        got: Any = (row.measured or {}).get(column.name)
-        if got is None:
-            if not column.wide and column.name in (row.measured or {}):
-                yield column, None, None
-        elif "value" in got:
+        if got := row.estimate(column.name):
             yield column, got["value"], got.get("age_s")
+        elif not column.wide and row.measured is not None and row.measured.get(column.name, 0) is None:
+            yield column, None, None
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ class ObjectLine:
     marks: tuple[float, ...]
     "and what it is compared with."
     cells: tuple[str, ...]
-    bad: frozenset[int]
+    bad: tuple[int, ...]
     "Which cells say that packets are lost."
 
 
@@ -197,13 +195,13 @@ def object_table(
     lines: list[ObjectLine] = []
     for row in rows:
         cells = ["/".join(count(row[one.name]) for one in compared)] if compared else []
-        bad = {len(cells) + at for at, one in enumerate(rest) if one.plot == DROPS and row[one.name]}
+        bad = tuple(len(cells) + at for at, one in enumerate(rest) if one.plot == DROPS and row[one.name])
         cells += [live_text(one, row[one.name], unit=unit) for one in rest]
         if goodput is not None:
             cells.append(percent(row[goodput.name] / total if row[goodput.name] is not None and total else None))
         limits = tuple(float(row[one.name]) for one in marks if row[one.name])
         waiting = row[queue.name] if queue is not None else None
-        lines.append(ObjectLine(snapshot.named(row.key), row[active], waiting, limits, tuple(cells), frozenset(bad)))
+        lines.append(ObjectLine(snapshot.named(row.key), row[active], waiting, limits, tuple(cells), bad))
     full = 1.25 * max([value for row in rows for one in compared if (value := row[one.name])] + [4])
     headings = (*([""] if compared else []), *map(heading_of, rest), *(["share"] if goodput is not None else []))
     bar = "queue" + "".join(f" ┃ {mark.title}" for mark in marks) if queue is not None else ""

@@ -68,7 +68,7 @@ def metrics_of(programs: Iterable[Program]) -> dict[str, Metric]:
         for kind in program.kinds:
             if not kind.brief:
                 found.setdefault(f"fairlane_{kind.many}", (_PORT, f"Rows of the kind {kind.name} at the port."))
-            add(kind.columns, kind.name, (*_PORT, kind.label or kind.name))
+            add(kind.columns, kind.name, (*_PORT, kind.short))
     return {
         name: (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(
             name.removesuffix("_total"), text, labels=("topology", *labels)
@@ -196,12 +196,10 @@ def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
     columns = (*PORT_COLUMNS, *(program.columns if program is not None else ()))
     yield from _columns("port", columns, place, {**vars(port), **port.values})
     for column in program.measured if program is not None else ():
-        got: Any = (port.measured or {}).get(column.name)
-        if column.metric and isinstance(got, dict) and got.get("value") is not None:  # pyright: ignore[reportUnknownMemberType]
-            measured: dict[str, Any] = got  # pyright: ignore[reportUnknownVariableType]
-            yield column.metric, place, measured["value"]
-            yield "fairlane_measurement_age_seconds", (*place, column.quantity), measured.get("age_s")
-            yield "fairlane_measurement_uncertainty", (*place, column.quantity), measured.get("uncertainty")
+        if (got := port.estimate(column.name)) and column.metric:
+            yield column.metric, place, got["value"]
+            yield "fairlane_measurement_age_seconds", (*place, column.quantity), got.get("age_s")
+            yield "fairlane_measurement_uncertainty", (*place, column.quantity), got.get("uncertainty")
 
 
 FRESH_S = 0.9

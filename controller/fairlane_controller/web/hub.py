@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ from fairlane_controller.state.store import STATE_FILE
 OBJECTS_A_PORT = 12
 """Lines of objects of a kind (flows, VCs) that a port's charts show: those that send most."""
 OBJECTS_IN_TABLES = 200
-"""Rows of a port's table."""
+"""Rows of the tables of all ports together, but for OBJECTS_A_PORT each."""
 OBJECTS_IN_TILES = 4
 """Objects of a kind of which a port has few."""
 _CHARTS = (QUEUE, GOODPUT, CONTROL, DROPS)
@@ -62,7 +62,7 @@ def _port(snapshot: Snapshot, row: PortRow) -> dict[str, Any]:
         "waiting": snapshot.queue_of(row)[0],
         "tx": _round_value(row.tx_bps),
         "rate": _round_value(row.rate_bps),
-        "bw": _round_value(_value(row.measured, "bw_bps")),
+        "bw": _round_value(row.estimate("bw_bps").get("value")),
         "marks": snapshot.marks_of(row),
         "drops": drops,
         # kind: {object: values of its columns that are drawn, in their order}
@@ -91,7 +91,7 @@ def picture_of(snapshot: Snapshot) -> dict[str, Any]:
                 # The columns that are drawn, in the order of the values of a point.
                 "kinds": {
                     kind.name: {
-                        "label": f"{kind.label or kind.name} " if kind.brief else "",
+                        "label": f"{kind.short} " if kind.brief else "",
                         "brief": kind.brief,
                         "columns": [c.to_json() for c in kind.columns if c.plot in _CHARTS],
                     }
@@ -110,7 +110,7 @@ def _switch(row: SwitchRow) -> str:
 
 def _tiles(snapshot: Snapshot, row: PortRow) -> list[tuple[str, str, str, bool]]:
     """Title, value, note, and whether the value is old."""
-    program, line_bps = snapshot.program_of(row.switch), row.rate_bps or _value(row.measured, "bw_bps")
+    program, line_bps = snapshot.program_of(row.switch), row.rate_bps or row.estimate("bw_bps").get("value")
     waiting, room, unit = snapshot.queue_of(row)
     part = "" if row.utilisation is None else f"{percent(min(1.0, row.utilisation))} of {rate(line_bps)}"
     tiles = [("sent", rate(row.tx_bps), part, False)]
@@ -120,7 +120,7 @@ def _tiles(snapshot: Snapshot, row: PortRow) -> list[tuple[str, str, str, bool]]
         columns = known(kind.columns, one.values)
         main = plotted(columns, CONTROL) or next(iter(columns), None)
         if main is not None:
-            whose = f", {kind.label or kind.name} {one.key}" if len(brief) > 1 else ""
+            whose = f", {kind.short} {one.key}" if len(brief) > 1 else ""
             rest = [f"{c.title} {live_text(c, one[c.name])}" for c in columns if c is not main]
             tiles.append((main.title + whose, with_unit(main, one[main.name]), ", ".join(rest), False))
     for column in program.columns if program is not None and not brief else ():
@@ -140,29 +140,16 @@ def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
     if kind is None:
         return None
     found = snapshot.objects_of(row, kind)
-    table = object_table(snapshot, kind, found[:OBJECTS_IN_TABLES])
-    more = f", those that send most of {len(found)}" if len(found) > OBJECTS_IN_TABLES else ""
+    room = max(OBJECTS_A_PORT, OBJECTS_IN_TABLES // len(snapshot.managed_ports))
+    table = object_table(snapshot, kind, found[:room])
+    more = f", those that send most of {len(found)}" if len(found) > room else ""
     return {
         "title": f"{kind.many} ({len(table.lines)}{more})" if found else f"{kind.many}: none has an entry here",
         "head": [kind.name, *([table.bar] if table.bar else []), *table.headings],
-        "has_bar": bool(table.bar),
-        "rows": [
-            {
-                "name": one.name,
-                "idle": one.is_active is False,
-                "fill": (one.queue or 0) / table.full,
-                "marks": [mark / table.full for mark in one.marks],
-                "cells": one.cells,
-                "bad": sorted(one.bad),
-            }
-            for one in table.lines
-        ],
+        "bar": table.bar,
+        "full": table.full,
+        "rows": [vars(line) for line in table.lines],
     }
-
-
-def _value(measured: Mapping[str, Any] | None, key: str) -> float | None:
-    got: Any = measured.get(key) if measured else None
-    return got.get("value") if isinstance(got, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 def _round_value(value: float | None) -> int | None:

@@ -249,9 +249,7 @@ def describe(snapshot: Snapshot, row: PortRow, width: int) -> list[Text]:
     """What the program says of the port, and what is measured."""
     program, lines = snapshot.program_of(row.switch), list[Text]()
     for kind, found in brief_objects(snapshot, row):
-        lines += [
-            _line(f"{kind.label or kind.name} {one.key}: ", kind.columns, one.values) for one in found[:BRIEF_LINES]
-        ]
+        lines += [_line(f"{kind.short} {one.key}: ", kind.columns, one.values) for one in found[:BRIEF_LINES]]
         if len(found) > BRIEF_LINES:
             lines[-1].append(f" · {len(found) - BRIEF_LINES} more {kind.title}", "dim")
     if program is not None and row.values and not lines:

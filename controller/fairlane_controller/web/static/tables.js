@@ -30,7 +30,7 @@ export function drawObjects(table, title, objects, colorOf) {
   table.hidden = !objects;
   put(title, objects?.title ?? "This program shows ports only");
   if (!objects) return;
-  const first = objects.has_bar ? 2 : 1, name = (i) => (i >= first ? "num" : i ? "queue" : ""), key = objects.head.join("|");
+  const first = objects.bar ? 2 : 1, name = (i) => (i >= first ? "num" : i ? "queue" : ""), key = objects.head.join("|");
   if (table.dataset.head !== key) {
     table.dataset.head = key;
     table.tHead.replaceChildren(make("tr", "", ...objects.head.map((text, i) => make("th", i >= first ? "num" : "", text))));
@@ -43,12 +43,12 @@ export function drawObjects(table, title, objects, colorOf) {
       put(tr.children[first + i], text);
       tr.children[first + i].classList.toggle("bad", one.bad.includes(i));
     });
-    tr.classList.toggle("idle", one.idle);
-    if (!objects.has_bar) return;
-    const [fill, mark] = tr.children[1].firstElementChild.children, [limit] = one.marks;
-    fill.style.width = `${Math.min(100, 100 * one.fill)}%`;
+    tr.classList.toggle("idle", one.is_active === false);
+    if (!objects.bar) return;
+    const [fill, mark] = tr.children[1].firstElementChild.children, limit = one.marks[0] / objects.full;
+    fill.style.width = `${Math.min(100, (100 * (one.queue ?? 0)) / objects.full)}%`;
     fill.style.background = colorOf(one.name);
-    mark.hidden = limit == null;
+    mark.hidden = !one.marks.length;
     mark.style.left = `calc(${Math.min(99, 100 * limit)}% - 1px)`;
   });
 }
