@@ -72,9 +72,12 @@ def trace_command(
     """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch."""
     targets = resolve(state, switch, port)
     endpoint = targets.one("a packet's way begins at")
-    given = [
-        name for name, value in (("--packet", packet), ("--hex", hexadecimal), ("--pcap", pcap)) if value is not None
-    ]
+    sources = (
+        ("--packet", packet, frames.packet),
+        ("--hex", hexadecimal, frames.from_hex),
+        ("--pcap", pcap, frames.from_pcap),
+    )
+    given = {name: (parse, text) for name, text, parse in sources if text is not None}
     if live:
         if given:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"--live waits for real packets: leave {' and '.join(given)} away")
@@ -90,13 +93,8 @@ def trace_command(
         )
     if not 0 <= port.number <= PORT_MAX:
         raise out_of_range("port", port.number, 0, PORT_MAX)
-    if packet is not None:
-        frame = frames.packet(packet)
-    elif hexadecimal is not None:
-        frame = frames.from_hex(hexadecimal)
-    else:
-        frame = frames.from_pcap(pcap or "")
-    result = asyncio.run(trace(endpoint, port.number, frame))
+    ((parse, text),) = given.values()
+    result = asyncio.run(trace(endpoint, port.number, parse(text)))
     if as_json:
         print_json(result)
     else:
