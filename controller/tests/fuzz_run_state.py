@@ -14,8 +14,7 @@ from fairlane_controller.config.apply import last_applied, read_note
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import read_history
 from fairlane_controller.history.undo import next_redo, next_undo
-from fairlane_controller.live.event_query import EventFilter, read_events
-from fairlane_controller.live.events import EventTail, place_of, sentence_of
+from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.programs.gfr.plan import GfrStore, plan_in_force
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import read_run_state, write_topology

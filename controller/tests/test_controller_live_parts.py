@@ -8,19 +8,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-import live_rows
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
-from fairlane_controller.live.loop_view import read_loop
-from fairlane_controller.live.queues import with_queues
+from fairlane_controller.live.model import DropRow, PortRow
 from fairlane_controller.live.sampler import Pace
-from fairlane_controller.live.view import Sample
+from fairlane_controller.live.source import read_loop
+from fairlane_controller.live.view import line_drops, port_row
 from fairlane_controller.loop.control import ControlServer
 from fairlane_controller.program.rates import RateBook
 from fairlane_controller.programs.qthresh.view import Routes
 from fairlane_controller.state.ask import SOCKET_FILE
+from fairlane_controller.state.run_state import PortState
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 
@@ -166,22 +166,39 @@ def test_a_flow_leaves_by_the_longest_prefix() -> None:
 
 
 def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:
-    managed, other = live_rows.port_row(), live_rows.port_row(port=1, managed=False, waiting_packets=None)
-    sample, book = Sample((other, managed)), RateBook()
-    queues = [
-        PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=0, drops={"port_full": 4}),
-        PortInfo(1, rate_bps=0, queue_packets=7, waiting_packets=2),
-        PortInfo(9, sent_bytes=5),
-    ]
+    book, limit = RateBook(), PortState(port=3, rate_bps=2_000_000, queue_packets=50)
+
+    def rows(line: PortInfo) -> tuple[PortRow, PortRow, list[DropRow]]:
+        values = {
+            "dropped_packets": 2073,
+            "waiting_packets": 9,
+            "capacity_packets": 40,
+            "sent_bytes": 7,
+            "mode": "auto",
+        }
+        managed = port_row("s1", 3, limit, line, None, values, True, book.per_s)
+        of_line = PortInfo(1, rate_bps=0, queue_packets=7, waiting_packets=2)
+        other = port_row("s1", 1, PortState(port=1), of_line, None, {"dropped_packets": 5}, False, book.per_s)
+        return managed, other, [*line_drops("s1", line, book.per_s), *line_drops("s1", of_line, book.per_s)]
+
     book.begin(0.0)
-    with_queues("s1", sample, queues, book)
+    rows(PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=0, drops={"port_full": 4}))
     book.begin(1.0)
-    queues[0] = PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=100_000, drops={"port_full": 6})
-    got = with_queues("s1", sample, queues, book)
-    first, second = got.ports
-    assert (second.rate_bps, second.tx_bps, second.utilisation) == (1e6, 8e5, 0.8)
-    assert (second.dropped_packets, second.drops_per_s) == (2073 + 6, 2.0), "what the program refused, and the queue"
-    assert first.dropped_packets == 2073, "the queue behind it refused nothing"
-    assert second.waiting_packets == 9, "the program's own count stays: thresholds are compared with it"
-    assert (first.rate_bps, first.waiting_packets, first.capacity_packets) == (None, 2, 7)
-    assert [(d.port, d.reason, d.packets, d.per_s, d.by) for d in got.drops] == [(3, "port_full", 6, 2.0, "queue")]
+    got, other, drops = rows(
+        PortInfo(3, rate_bps=10**6, waiting_packets=99, sent_bytes=100_000, drops={"port_full": 6})
+    )
+    assert (got.rate_bps, got.tx_bps, got.utilisation, got.sent_bytes) == (1e6, 8e5, 0.8, 100_000)
+    assert (got.dropped_packets, got.drops_per_s) == (2073 + 6, 2.0), "what the program refused, and the queue"
+    assert other.dropped_packets == 5, "the queue behind it refused nothing"
+    assert got.waiting_packets == 9, "the program's own count stays: thresholds are compared with it"
+    assert (got.capacity_packets, dict(got.values)) == (40, {"mode": "auto"})
+    assert (other.rate_bps, other.waiting_packets, other.capacity_packets) == (None, 2, 7)
+    assert [(d.port, d.reason, d.packets, d.per_s, d.by) for d in drops] == [(3, "port_full", 6, 2.0, "queue")]
+    alone = port_row("s1", 3, limit, None, None, {}, False, book.per_s)
+    assert (alone.rate_bps, alone.capacity_packets, alone.dropped_packets) == (2_000_000, 50, None)
+    measured = {"bw_bps": {"value": 1e6, "age_s": 0.1}, "waiting_packets": 4}
+    book.begin(2.0)
+    port_row("s1", 5, None, None, measured, {"sent_bytes": 0}, True, book.per_s)
+    book.begin(3.0)
+    got = port_row("s1", 5, None, None, measured, {"sent_bytes": 100_000}, True, book.per_s)
+    assert (got.waiting_packets, got.utilisation, got.measured) == (4, 0.8, measured), "what the loop measures"

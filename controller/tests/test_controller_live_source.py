@@ -15,8 +15,8 @@ import fl_ports
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
+from fairlane_controller.live.view import ReaderOptions
 from fairlane_controller.programs.qthresh import view
 from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 
 import pytest
-from fairlane_controller.live.reader import ReaderOptions
 from fairlane_controller.live.source import LiveSource
+from fairlane_controller.live.view import ReaderOptions
 from fairlane_controller.state.run_state import RunState, read_run_state, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of

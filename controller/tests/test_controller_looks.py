@@ -174,7 +174,7 @@ def test_parquet_has_a_file_a_kind_of_rows(switch: LiveSwitch) -> None:
     table: Any = parquet.read_table(files[0]["file"])
     assert table.num_rows == 2
     assert str(table.schema.field("waiting_packets").type) == "int64"
-    assert importlib.import_module("fairlane_controller.export.rows")._DROP.keys() | {"time_s"} == set(
+    assert importlib.import_module("fairlane_controller.export")._DROP.keys() | {"time_s"} == set(
         parquet.read_table(files[1]["file"]).column_names
     )
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.live.drop_list import drop_lines
-from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
+from fairlane_controller.live.events import EventFilter, parse_since, read_events
 from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
-from fairlane_controller.live.pictures import need_objects, need_switches
+from fairlane_controller.live.pictures import drop_lines, need_objects, need_switches
 from fairlane_controller.program.reasons import meaning, reasons_of
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr.names import Verdict
@@ -36,19 +35,19 @@ def snapshot(time_s: float, ttl: int, case_3: int) -> Snapshot:
 
 def test_drops_have_rates_between_two_snapshots_and_meanings() -> None:
     lines = drop_lines(snapshot(12.0, ttl=9, case_3=30), snapshot(10.0, ttl=9, case_3=10))
-    assert [(line.reason, line.port, line.object, line.packets, line.per_s) for line in lines] == [
+    assert [tuple(line[key] for key in ("reason", "port", "object", "packets", "per_s")) for line in lines] == [
         ("case_3", 3, "gold", 30, 10.0),
         ("ttl", 1, None, 9, 0.0),
         ("tail", 3, None, 7, 0.0),
     ]
-    assert lines[0].meaning == "CLP 1 above HBO"
-    assert "no room" in lines[2].meaning
-    assert [line.per_s for line in drop_lines(snapshot(12.0, 9, 30))] == [None, None, None]
+    assert lines[0]["meaning"] == "CLP 1 above HBO"
+    assert "no room" in lines[2]["meaning"]
+    assert [line["per_s"] for line in drop_lines(snapshot(12.0, 9, 30))] == [None, None, None]
 
 
 def test_a_switch_that_was_away_before_has_no_rate_of_drops() -> None:
     away = replace(snapshot(10.0, 0, 0), switches=(replace(SWITCH, reachable=False, program=None),), drops=())
-    assert [line.per_s for line in drop_lines(snapshot(12.0, ttl=9, case_3=30), away)] == [None, None, None]
+    assert [line["per_s"] for line in drop_lines(snapshot(12.0, ttl=9, case_3=30), away)] == [None, None, None]
 
 
 def test_a_reason_has_the_meaning_of_the_program_that_the_switch_runs() -> None:

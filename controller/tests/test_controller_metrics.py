@@ -14,16 +14,15 @@ import fl_ports
 import live_rows
 import pytest
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.metrics.collect import EventCounts, Picture, PictureCollector
-from fairlane_controller.metrics.names import metrics_of
+from fairlane_controller.metrics.exporter import EventCounts, Picture, PictureCollector, metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from live_switch import REPOSITORY, LiveSwitch, wait_until
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-METRICS = metrics_of(load_program(name) for name in program_names())
-BY_NAME = {metric.name: metric for metric in METRICS}
+METRICS: dict[str, Any] = {**metrics_of(load_program(name) for name in program_names())}
+LABELS = {name: metric._labelnames[1:] for name, metric in METRICS.items()}
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -107,10 +106,10 @@ def test_every_metric_is_in_the_documents_table() -> None:
     rows = {
         found[1]: found for found in re.finditer(r"^\| `(fairlane_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", text, re.M)
     }
-    assert sorted(rows) == sorted(BY_NAME)
-    for metric in METRICS:
-        row = rows[metric.name]
-        assert (row[2], row[3], row[4]) == (metric.kind, ", ".join(metric.labels) or "-", metric.help)
+    assert sorted(rows) == sorted(METRICS)
+    for name, metric in METRICS.items():
+        row = rows[name]
+        assert (row[2], row[3], row[4]) == (metric.type, ", ".join(LABELS[name]) or "-", metric.documentation)
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
@@ -127,14 +126,14 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
             for name, labels in found:
                 asked.add(name)
                 matched = set(re.findall(r"(\w+)=~", labels))
-                assert matched <= {"topology", *BY_NAME[name].labels}, f"{panel['title']}: {name} has no such label"
+                assert matched <= {"topology", *LABELS[name]}, f"{panel['title']}: {name} has no such label"
                 legend = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
-                assert legend <= {"topology", *BY_NAME[name].labels}, f"{panel['title']}: {target['legendFormat']}"
-                if BY_NAME[name].kind == "counter" and panel["type"] == "timeseries":
+                assert legend <= {"topology", *LABELS[name]}, f"{panel['title']}: {target['legendFormat']}"
+                if METRICS[name].type == "counter" and panel["type"] == "timeseries":
                     assert f"rate({name}" in target["expr"], f"{panel['title']}: a counter only ever rises"
     for variable in board["templating"]["list"]:
         asked |= set(re.findall(r"fairlane_\w+", json.dumps(variable)))
-    assert asked <= set(BY_NAME)
+    assert asked <= set(METRICS)
     assert len(asked) > 25
     ends = [p["gridPos"] for p in board["panels"]]
     for i, a in enumerate(ends):
@@ -152,7 +151,7 @@ def test_a_real_scrape(switch: LiveSwitch) -> None:
     got = series_of(switch.fairlane("watch", "metrics", "--once"))
     lab = {"topology": switch.folder.name}
     assert got[("fairlane_up", tuple(sorted({**lab, "switch": "s1"}.items())))] == 1
-    assert names(got) <= set(BY_NAME)
+    assert names(got) <= set(METRICS)
     assert ("fairlane_queue_packets" in names(got)) == (switch.target == "embedded"), "BMv2 reads no registers"
     assert "fairlane_port_utilisation_ratio" in names(got), "also the first scrape has rates"
 
@@ -185,7 +184,6 @@ def test_an_address_that_cannot_be_had_is_said_before_anything_runs(switch: Live
 
 
 def test_names_are_what_prometheus_wants() -> None:
-    for metric in METRICS:
-        assert re.fullmatch(r"fairlane_[a-z0-9_]+", metric.name)
-        assert metric.help.endswith(".")
-    assert len(BY_NAME) == len(METRICS)
+    for name, metric in METRICS.items():
+        assert re.fullmatch(r"fairlane_[a-z0-9_]+", name)
+        assert metric.documentation.endswith(".")

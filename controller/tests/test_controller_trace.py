@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller import logs
-from fairlane_controller.cli.trace_tree import outcome, show_value
+from fairlane_controller.cli.trace import outcome, show_value
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.switch import frames
 from live_switch import QUEUE_PACKETS, LiveSwitch, wait_until

@@ -20,9 +20,8 @@ from typing import Any
 import live_rows
 import pytest
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.live.terminal import shapes
-from fairlane_controller.live.terminal.frame import WatchView, render
-from fairlane_controller.live.terminal.keys import parse_keys
+from fairlane_controller.live.terminal.app import parse_keys
+from fairlane_controller.live.terminal.frame import WatchView, bar, render, sparkline
 from live_switch import LiveSwitch
 from rich.console import Console
 
@@ -97,12 +96,12 @@ def test_many_ports_are_shown_around_the_chosen_one() -> None:
 
 
 def test_a_bar_is_filled_to_an_eighth_and_marked() -> None:
-    assert shapes.bar(0.5, 1.0, 4).plain == "██··"
-    assert shapes.bar(0.53125, 1.0, 4).plain == "██▏·"
-    assert shapes.bar(None, 1.0, 4).plain == "····"
-    assert shapes.bar(3.0, 1.0, 4).plain == "███▶"
-    assert shapes.bar(1.0, 4.0, 4, marks={2.0: "red"}).plain == "█·┃·"
-    assert shapes.sparkline([None, 0, 4, 8], 5, full=8).plain == " ·▁▄█"
+    assert bar(0.5, 1.0, 4).plain == "██··"
+    assert bar(0.53125, 1.0, 4).plain == "██▏·"
+    assert bar(None, 1.0, 4).plain == "····"
+    assert bar(3.0, 1.0, 4).plain == "███▶"
+    assert bar(1.0, 4.0, 4, marks={2.0: "red"}).plain == "█·┃·"
+    assert sparkline([None, 0, 4, 8], 5, full=8).plain == " ·▁▄█"
 
 
 def test_keys() -> None:

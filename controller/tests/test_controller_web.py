@@ -18,10 +18,8 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.web.hub import Hub, HubOptions
-from fairlane_controller.web.listen import Listen, parse_listen
-from fairlane_controller.web.points import OBJECTS_A_PORT, OBJECTS_IN_TABLES, picture_of, point_of
-from fairlane_controller.web.server import STATIC, PageServer, served
+from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Hub, HubOptions, picture_of, point_of
+from fairlane_controller.web.server import STATIC, Listen, PageServer, parse_listen, served
 from live_switch import LiveSwitch
 from test_controller_live_source import targets_of
 
@@ -84,11 +82,41 @@ def test_a_point_is_small_and_bounded() -> None:
     assert port["objects"]["flow"]["tcp 10.0.2.250:40499 > 10.0.3.3:5001"] == [1, 5, 599_000, 2.0]
     assert (port["waiting"], port["objects"]["policy"], port["drops"]) == (9, {"0": [5]}, {"qthresh": 5.9})
     assert len(json.dumps(point)) < 2000
-    said = picture_of(live_rows.picture(flows=500))
-    assert (len(said["flows"]), said["in_all"]["flow"]) == (OBJECTS_IN_TABLES, 500)
+    table = picture_of(live_rows.picture(flows=500))["ports"]["s1:3"]["objects"]
+    assert len(table["rows"]) == OBJECTS_IN_TABLES
+    assert table["title"] == f"flows ({OBJECTS_IN_TABLES}, those that send most of 500)"
     port = point_of(live_rows.gfr_picture())["ports"]["s1:6"]
     assert port["objects"]["vc"]["vc1"] == [40, 9_200_000, 9_100_000, 9_000_000, 1.5]
     assert (port["waiting"], port["marks"]) == (1200, {"LBO": 1000, "HBO": 3000})
+
+
+def test_the_page_gets_words_and_knows_no_program() -> None:
+    said = picture_of(live_rows.picture(switches=(live_rows.switch_row(), live_rows.gone())))
+    assert said["loop"] == ("good", "loop runs")
+    assert said["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
+    port = said["ports"]["s1:3"]
+    assert port["tiles"][:4] == [
+        ("sent", "1.98 Mbit/s", "99 % of 2.00 Mbit/s", False),
+        ("waiting", "9 packets", "of 50", False),
+        ("Qthresh", "5 packets", "scheme qthresh, mode auto, k 1.95, weight 1", False),
+        ("drops", "5.9 /s", "2,073 in all", False),
+    ]
+    assert ("T_res", "7.26 ms", "12 s ago", True) in port["tiles"]
+    row = port["objects"]["rows"][0]
+    assert port["objects"]["head"][:3] == ["flow", "queue ┃ Qthresh", ""]
+    assert 2 + len(row["cells"]) == len(port["objects"]["head"])
+    assert (row["name"], row["cells"][0]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2/5")
+    assert (row["queue"], row["marks"], port["objects"]["full"]) == (2, (5.0,), 6.25)
+    assert [port["objects"]["head"][2 + at] for at in row["bad"]] == ["drops/s"]
+    gfr = picture_of(live_rows.gfr_picture())["ports"]["s1:6"]
+    assert ("waiting", "1,200 cells", "of 4,000", False) in gfr["tiles"]
+    assert [row["is_active"] for row in gfr["objects"]["rows"]] == [True, True, False, True]
+    ports = tuple(live_rows.port_row(f"s{n}") for n in range(1, 51))
+    many = picture_of(
+        live_rows.picture(500, ports=ports, switches=tuple(live_rows.switch_row(p.switch) for p in ports))
+    )
+    assert len(many["ports"]["s1:3"]["objects"]["rows"]) == OBJECTS_A_PORT
+    assert picture_of(live_rows.picture(loop=None))["loop"] == ("warn", "no control loop")
 
 
 def test_the_page_loads_nothing_from_anywhere_else() -> None:
@@ -160,7 +188,8 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
             kind, hello = await read_event(stream.content)
             assert kind == "hello"
             assert hello["topology"] == "lab"
-            assert hello["picture"]["switches"][0]["reachable"]
+            assert hello["picture"]["loop"] == ["warn", "no control loop"]
+            assert hello["picture"]["problems"] == []
             kind, frame = await read_event(stream.content)
             assert kind == "frame"
             assert frame["points"][0]["ports"]["s1:3"]["objects"]["policy"] == {"0": [6]}

@@ -16,8 +16,7 @@ import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.logs import ROOT, RateLimitedLog
 from fairlane_controller.web.hub import Hub
-from fairlane_controller.web.listen import Listen, parse_listen
-from fairlane_controller.web.server import PageServer, served
+from fairlane_controller.web.server import Listen, PageServer, parse_listen, served
 
 TIMEOUT_S = 20.0
 HASTY_S, PATIENT_S = 0.2, 3.0

@@ -16,8 +16,7 @@ from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateO
 from fairlane_controller.cli.output import console, error_console, print_json
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.live.event_query import EventFilter, parse_since, read_events
-from fairlane_controller.live.events import EventTail, place_of, sentence_of
+from fairlane_controller.live.events import EventFilter, EventTail, parse_since, place_of, read_events, sentence_of
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.state.run_state import find_folder
 
@@ -51,13 +50,8 @@ def log_command(
     folder = find_folder(state)
     if switch or (port and port.switch):
         switch = [endpoint.name for endpoint in resolve(str(folder), switch, port).endpoints]
-    wanted = EventFilter(
-        tuple(event or ()),
-        tuple(switch or ()),
-        port.number if port else None,
-        of,
-        parse_since(since) if since is not None else None,
-    )
+    after = parse_since(since) if since is not None else None
+    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, of, after)
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
         raise FairlaneError(ErrorCode.BAD_FILE, f"there is no event log yet ({path}): `fairlane run` writes one")

@@ -30,11 +30,11 @@ _HERE = "fairlane_controller.cli"
 
 # Name, where it is (imported only when called), one sentence for the list, panel. Order is the order of `fairlane -h`.
 COMMANDS = [
-    LazyCommand("status", f"{_HERE}.status:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
-    LazyCommand("flows", f"{_HERE}.show:flows_command", "Flows, or VCs: what waits, what gets through, what is refused.", LOOK),
+    LazyCommand("status", f"{_HERE}.show:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
+    LazyCommand("flows", f"{_HERE}.show:flows_command", "Objects of the program, such as flows: what waits, gets through, is refused.", LOOK),
     LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
-    LazyCommand("drops", f"{_HERE}.drops:drops_command", "What was dropped where, why, and how fast.", LOOK),
-    LazyCommand("describe", f"{_HERE}.describe:describe_command", "All that is known of one port: describe s1:3.", LOOK),
+    LazyCommand("drops", f"{_HERE}.show:drops_command", "What was dropped where, why, and how fast.", LOOK),
+    LazyCommand("describe", f"{_HERE}.show:describe_command", "All that is known of one port: describe s1:3.", LOOK),
     LazyCommand("watch", f"{_HERE}.watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file.", LOOK),
     LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
     LazyCommand("log", f"{_HERE}.log:log_command", "What changed when, and why: the loop's event log.", LOOK),

@@ -12,12 +12,11 @@ from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.live.values import text_of
+from fairlane_controller.live.shown import text_of
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_program, find_program, load_program
-from fairlane_controller.program.rows import Column
 from fairlane_controller.state.ask import ask
-from fairlane_controller.state.run_state import SwitchState
+from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import LISTENER_ID, Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
 
@@ -54,26 +53,20 @@ async def measure(targets: Targets, listen_s: float) -> Measured:
         program = load_program(targets.need_run().program)
         names = {e.name: program for e in targets.endpoints}
         return [row for row in await ask(folder, {"op": "measure"}) if row["switch"] in names], names
-    bmv2 = targets.run is not None and targets.run.target == "bmv2"
-    states = {state.name: state for state in targets.run.switches} if targets.run else {}
-    program = load_program(targets.run.program) if targets.run is not None else None
-    found = await asyncio.gather(
-        *(_listen(e, listen_s, program, states.get(e.name), includes_t_d=not bmv2) for e in targets.endpoints)
-    )
-    return [row for rows, _ in found for row in rows], {
-        e.name: program for e, (_, program) in zip(targets.endpoints, found, strict=True)
-    }
+    found = await asyncio.gather(*(_listen(one, targets.run, listen_s) for one in targets.endpoints))
+    programs = {one.name: program for one, (_, program) in zip(targets.endpoints, found, strict=True)}
+    return [row for rows, _ in found for row in rows], programs
 
 
-async def _listen(
-    endpoint: Endpoint, listen_s: float, program: Program | None, state: SwitchState | None, *, includes_t_d: bool
-) -> tuple[list[dict[str, Any]], Program]:
-    rates = {port.port: float(port.rate_bps) for port in (state.ports if state else ()) if port.rate_bps}
+async def _listen(endpoint: Endpoint, run: RunState | None, listen_s: float) -> tuple[list[dict[str, Any]], Program]:
+    states = next((one.ports for one in run.switches if one.name == endpoint.name), ()) if run is not None else ()
+    rates = {port.port: float(port.rate_bps) for port in states if port.rate_bps}
+    t_d = run is None or run.target != "bmv2"
     async with SwitchClient(endpoint, write=True, election_id=LISTENER_ID, require_primary=False) as client:
-        program = _measuring(client, program)
+        program = _measuring(client, load_program(run.program) if run is not None else None)
         ports = program.ports_of(endpoint.name, await read_entries(client, program.tables))
         listen = program.load(program.listener)
-        found = await listen(client, ports, rates, listen_s, includes_t_d=includes_t_d)
+        found = await listen(client, ports, rates, listen_s, includes_t_d=t_d)
     return [{"switch": endpoint.name, "port": port, **one} for port, one in found.items()], program
 
 
@@ -112,17 +105,13 @@ def _lines(row: dict[str, Any], program: Program) -> Iterator[tuple[object, ...]
         value, source = row[column.name], column.source
         if (said := row.get(f"{column.quantity}_source")) is not None:
             source = program.meanings.get(said, said) or "-"
-        if isinstance(value, dict) and "value" not in value:
-            for name, one in value.items():  # pyright: ignore[reportUnknownVariableType]
-                yield *place, f"{column.title} of {name}", *_value(column, one), source  # pyright: ignore[reportUnknownArgumentType]
-        else:
-            yield *place, column.title, *_value(column, value), source
+        several = isinstance(value, dict) and "value" not in value
+        estimates: dict[str, Any] = {f" of {key}": one for key, one in value.items()} if several else {"": value}  # pyright: ignore[reportUnknownVariableType]
+        for whose, one in estimates.items():
+            cells = ("-", "-", "-", "-")
+            if one is not None:
+                texts = (text_of(column, one[key]) for key in ("value", "uncertainty"))
+                cells = (*texts, one["count"], f"{one['age_s']:.1f} s")
+            yield *place, column.title + whose, *cells, source
     if row.get("waiting_packets") is not None:
         yield *place, "waiting", f"{row['waiting_packets']} packets", "-", "-", "-", "reports"
-
-
-def _value(column: Column, estimate: Any) -> tuple[str, str, str, str]:
-    if estimate is None:
-        return "-", "-", "-", "-"
-    value, uncertainty = text_of(column, estimate["value"]), text_of(column, estimate["uncertainty"])
-    return value, uncertainty, str(estimate["count"]), f"{estimate['age_s']:.1f} s"

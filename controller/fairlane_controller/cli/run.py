@@ -29,7 +29,7 @@ from fairlane_controller.program.registry import folder_program, load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.web.hub import LONELY
-from fairlane_controller.web.listen import parse_listen
+from fairlane_controller.web.server import parse_listen
 
 
 def run_command(

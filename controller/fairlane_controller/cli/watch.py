@@ -30,7 +30,7 @@ _HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
 
 COMMANDS = [
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
-    LazyCommand("metrics", f"{_HERE}.metrics:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
+    LazyCommand("metrics", f"{_HERE}.web:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
     LazyCommand("export", f"{_HERE}.export:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
 ]  # fmt: skip
 watch_app = lazy_app(
@@ -49,49 +49,34 @@ def watch_command(
     once: Annotated[bool, typer.Option("--once", help="One picture, then end.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch queues, thresholds, flows, VCs, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
+    """Watch ports, queues, objects of the program, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
 
     Without a terminal it prints one picture. With --json: one snapshot a line, until Ctrl-C, or one with --once.
     """
     if ctx.invoked_subcommand is not None:
         return
-    targets = resolve(state, switch)
-    console = Console(highlight=False)
-    if as_json:
-        asyncio.run(_json_lines(targets, interval, once))
-        return
-    if not once and not console.is_terminal:
+    targets, console = resolve(state, switch), Console(highlight=False)
+    if not once and not as_json and not console.is_terminal:
         error_console.print(
             "fairlane watch: standard output is no terminal: one picture (as with --once)", markup=False
         )
         once = True
-    asyncio.run(_once(targets, interval) if once else _live(targets, console, interval))
+    asyncio.run(_watch(targets, console, interval, once, as_json))
 
 
-def _tail(targets: Targets) -> EventTail:
-    return EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
-
-
-async def _once(targets: Targets, interval_s: float) -> None:
+async def _watch(targets: Targets, console: Console, interval_s: float, once: bool, as_json: bool) -> None:
+    tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
     async with LiveSource(targets) as source:
-        view = await watch_once(source, _tail(targets), interval_s)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PIPE_COLUMNS)
-    console.print(render(view, console.width, None))
-
-
-async def _live(targets: Targets, console: Console, interval_s: float) -> None:
-    async with LiveSource(targets) as source:
-        await watch_live(source, _tail(targets), console, interval_s)
-
-
-async def _json_lines(targets: Targets, interval_s: float, once: bool) -> None:
-    """The first line has rates too: it is the second snapshot."""
-    async with LiveSource(targets) as source:
-        await source.snapshot()
-        while True:
-            await asyncio.sleep(interval_s)
-            print(json.dumps((await source.snapshot()).to_json(), default=str), flush=True)
-            if once:
-                return
+        if as_json:
+            await source.snapshot()  # the next one has rates
+            while True:
+                await asyncio.sleep(interval_s)
+                print(json.dumps((await source.snapshot()).to_json(), default=str), flush=True)
+                if once:
+                    return
+        elif once:
+            width = console.width if console.is_terminal else PIPE_COLUMNS
+            picture = render(await watch_once(source, tail, interval_s), width, None)
+            Console(highlight=False, width=width).print(picture)
+        else:
+            await watch_live(source, tail, console, interval_s)

@@ -38,6 +38,23 @@ def _plain(value: Any) -> Any:
     return value
 
 
+class _OfPort(_Row):
+    """A row of a port."""
+
+    switch: str
+    port: Any
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """(switch, port)."""
+        return self.switch, self.port
+
+    @property
+    def name(self) -> str:
+        """`s1:3`."""
+        return f"{self.switch}:{self.port}"
+
+
 @dataclass(frozen=True)
 class SwitchRow(_Row):
     """One switch, whether or not it answers."""
@@ -54,36 +71,68 @@ class SwitchRow(_Row):
     "How long the reading took."
 
 
+def _column(title: str, unit: str = "", doc: str = "", default: Any = None, **more: Any) -> Any:
+    """A field of a row that is a column of every port, whatever its program; without `metric` it has none."""
+    return field(
+        default=default, metadata={"column": {"title": title, "unit": unit, "doc": doc, "metric": None, **more}}
+    )
+
+
 @dataclass(frozen=True)
-class PortRow(_Row):
+class PortRow(_OfPort):
     """One egress port: all that the run state names, and every one that the program manages."""
 
     switch: str
     port: int
-    interface: str | None = None
-    managed: bool = False
-    "Whether the program has settings for it."
-    rate_bps: float | None = None
-    "Of the port's shaper; None: unlimited or not known."
-    tx_bps: float | None = None
-    utilisation: float | None = None
-    "tx_bps / rate_bps, or of the measured BW where the rate is not known."
-    waiting_packets: int | None = None
-    waiting_bytes: int | None = None
-    capacity_packets: int | None = None
-    drops_per_s: float | None = None
-    dropped_packets: int | None = None
-    "At its queue, by the program or by the traffic manager, since the counters began: the sum of its `DropRow.in_queue`."
-    sent_packets: int | None = None
-    sent_bytes: int | None = None
+    interface: str | None = _column("interface")
+    managed: bool = _column("managed", doc="Whether the program has settings for it.", default=False, value_type=bool)
+    rate_bps: float | None = _column(
+        "rate",
+        "bit/s",
+        "Rate of the port's shaper; no series when unlimited.",
+        metric="fairlane_port_rate_bits_per_second",
+    )
+    tx_bps: float | None = _column("sent", "bit/s")
+    utilisation: float | None = _column(
+        "of line",
+        doc="What was sent since the scrape before, of the rate (or of the measured BW).",
+        value_type=float,
+        metric="fairlane_port_utilisation_ratio",
+    )
+    waiting_packets: int | None = _column(
+        "waiting", "packets", "Packets that wait at the port.", metric="fairlane_queue_packets"
+    )
+    waiting_bytes: int | None = _column(
+        "waiting", "bytes", "Bytes that wait at the port.", metric="fairlane_queue_bytes"
+    )
+    capacity_packets: int | None = _column(
+        "capacity", "packets", "Packets that may wait at the port.", metric="fairlane_queue_capacity_packets"
+    )
+    drops_per_s: float | None = _column("drops/s", "/s")
+    dropped_packets: int | None = _column(
+        "dropped",
+        "packets",
+        "At its queue, by the program or by the traffic manager: the sum of its `DropRow.in_queue`.",
+    )
+    sent_packets: int | None = _column("sent", "packets", "Packets sent.", metric="fairlane_port_sent_packets_total")
+    sent_bytes: int | None = _column("sent", "bytes", "Bytes of frames sent.", metric="fairlane_port_sent_bytes_total")
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     "The program's columns."
     measured: Mapping[str, Any] | None = None
-    """What the loop measures (`Program.measured`), as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""
+    """What the loop measures (`Program.measured`), as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""  # fmt: skip
+
+    def estimate(self, name: str) -> Mapping[str, Any]:
+        """What the loop measures under a name: value, count, age_s, uncertainty; empty: not known, or of each object."""
+        found: Mapping[str, Any] = (self.measured or {}).get(name) or {}
+        return found if "value" in found else {}
+
+
+PORT_COLUMNS = tuple(Column(one.name, **one.metadata["column"]) for one in fields(PortRow) if "column" in one.metadata)
+"""Those that every port has."""
 
 
 @dataclass(frozen=True)
-class ObjectRow(_Row):
+class ObjectRow(_OfPort):
     """An object of a port, of one of the program's kinds: a flow, a VC, a class."""
 
     switch: str
@@ -106,7 +155,7 @@ class ObjectRow(_Row):
 
 
 @dataclass(frozen=True)
-class DropRow(_Row):
+class DropRow(_OfPort):
     """Packets that ended at a switch for one reason; a reason without any packet has no row."""
 
     switch: str
@@ -201,7 +250,7 @@ class Snapshot(_Row):
 
     def hosts_of(self, row: PortRow) -> dict[str, int]:
         """Between which hosts the objects of a port are, `h1 → h3`, and how many of them each time."""
-        keys = (one.key for one in self.objects if (one.switch, one.port) == (row.switch, row.port))
+        keys = (one.key for one in self.objects if one.place == row.place)
         pairs = ([self.hosts[one] for one in _ADDRESS.findall(key) if one in self.hosts] for key in keys)
         return dict(Counter(" → ".join(pair) for pair in pairs if len(pair) == 2))
 
@@ -226,11 +275,16 @@ class Snapshot(_Row):
         name = next((row.program for row in self.switches if row.switch == switch), None)
         return self.programs.get(name or "")
 
+    def kinds_at(self, row: PortRow) -> tuple[Kind, ...]:
+        """The kinds of objects that a port may have, by the program of its switch."""
+        program = self.program_of(row.switch)
+        return program.kinds if program is not None else ()
+
     def queue_drops(self, row: PortRow) -> dict[str, int]:
         """`dropped_packets` of a port by reason."""
         found: dict[str, int] = {}
         for drop in self.drops:
-            if drop.in_queue and (drop.switch, drop.port) == (row.switch, row.port):
+            if drop.in_queue and drop.place == row.place:
                 found[drop.reason] = found.get(drop.reason, 0) + drop.packets
         return found
 
@@ -240,13 +294,13 @@ class Snapshot(_Row):
 
     def objects_of(self, row: PortRow, kind: Kind) -> tuple[ObjectRow, ...]:
         """The objects of a port: those with the most goodput first."""
-        mine = (one for one in self.objects if (one.kind, one.switch, one.port) == (kind.name, row.switch, row.port))
+        mine = (one for one in self.objects if one.kind == kind.name and one.place == row.place)
         column = kind.plotted(GOODPUT)
         return tuple(sorted(mine, key=lambda one: -(one[column.name] or 0.0)) if column is not None else mine)
 
     def port(self, switch: str, port: int) -> PortRow | None:
         """That port's row, or None."""
-        return next((row for row in self.ports if row.switch == switch and row.port == port), None)
+        return next((row for row in self.ports if row.place == (switch, port)), None)
 
     @property
     def managed_ports(self) -> tuple[PortRow, ...]:

@@ -7,16 +7,14 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.live.loop_view import LoopSample, read_loop
-from fairlane_controller.live.model import DeadRow, PortRow, Snapshot
-from fairlane_controller.live.reader import ReaderOptions, SwitchReader
-from fairlane_controller.live.view import Place
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.live.model import DeadRow, LoopRow, Snapshot
+from fairlane_controller.live.view import Place, ReaderOptions, SwitchReader
+from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
 from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -24,6 +22,53 @@ from fairlane_controller.switch.setup import endpoint_of
 
 if TYPE_CHECKING:
     from fairlane_controller.gnmi.queues import GnmiQueues
+
+ANSWER_TIMEOUT_S = 1.0
+
+
+@dataclass(frozen=True)
+class LoopSample:
+    """One answer."""
+
+    rows: tuple[LoopRow, ...] | None = None
+    "None: no loop runs."
+    error: FairlaneError | None = None
+    measured: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict[str, dict[int, dict[str, Any]]])
+    "By switch and port."
+
+
+async def read_loop(folder: Path | None) -> LoopSample:
+    """Ask the loop of a run-state folder; what is wrong with it is in the answer, nothing is raised for it."""
+    if folder is None:
+        return LoopSample()
+    status, measured = await asyncio.gather(_ask(folder, "status"), _ask(folder, "measure"))
+    if isinstance(status, FairlaneError):
+        return LoopSample() if status.code is ErrorCode.NO_LOOP else LoopSample(error=status)
+    rows = tuple(
+        LoopRow(
+            str(one["switch"]),
+            bool(one.get("connected")),
+            one.get("error"),
+            one.get("flows"),
+            one.get("flows_missed"),
+            one,
+        )
+        for one in status
+    )
+    found = LoopSample(rows)
+    for one in measured if not isinstance(measured, FairlaneError) else ():  # not every loop has some
+        values = {key: value for key, value in one.items() if key not in ("switch", "port")}
+        found.measured.setdefault(str(one["switch"]), {})[int(one["port"])] = values
+    return found
+
+
+async def _ask(folder: Path, op: str) -> list[dict[str, Any]] | FairlaneError:
+    try:
+        return await ask(folder, {"op": op}, ANSWER_TIMEOUT_S)
+    except FairlaneError as ex:
+        return ex
+    except ValueError as ex:
+        return FairlaneError(ErrorCode.INTERNAL, f"the control loop's answer to {op!r} is no JSON: {ex}")
 
 
 class LiveTargets(Protocol):
@@ -84,9 +129,7 @@ class LiveSource:
     async def __aenter__(self) -> LiveSource:
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -99,32 +142,40 @@ class LiveSource:
             await self._follow_run_state()
             wait, self._first = self._first, False
             time_s = time.time()
-            states = {s.name: s for s in self._run.switches} if self._run else {}
-            loop = await read_loop(self._folder)
-            program = self._run.program if self._run else ""
+            run, loop = self._run, await read_loop(self._folder)
+            states = {s.name: s for s in run.switches} if run else {}
             details = {row.switch: row.details for row in loop.rows or ()}
             samples = await asyncio.gather(
                 *(
-                    reader.read(Place(name, states.get(name), self._folder, details.get(name), program), wait=wait)
+                    reader.read(
+                        Place(
+                            name,
+                            states.get(name),
+                            self._folder,
+                            details.get(name),
+                            loop.measured.get(name, {}),
+                            run.program if run else "",
+                        ),
+                        wait=wait,
+                    )
                     for name, reader in self._readers.items()
                 )
             )
             self.snapshots += 1
-        ports = [port for _, sample in samples for port in sample.ports]
         intervals = [i for reader in self._readers.values() if (i := reader.interval_s) is not None]
         return Snapshot(
             time_s=time_s,
-            topology=self._run.name if self._run else None,
-            target=self._run.target if self._run else None,
-            title=self._run.title if self._run else "",
-            hosts={host.ip: host.name for host in self._run.hosts if host.ip} if self._run else {},
+            topology=run.name if run else None,
+            target=run.target if run else None,
+            title=run.title if run else "",
+            hosts={host.ip: host.name for host in run.hosts if host.ip} if run else {},
             switches=tuple(row for row, _ in samples),
-            ports=tuple(_with_loop(port, loop) for port in ports),
+            ports=tuple(port for _, sample in samples for port in sample.ports),
             objects=tuple(row for _, sample in samples for row in sample.objects),
             drops=tuple(drop for _, sample in samples for drop in sample.drops),
             loop=loop.rows,
             loop_error=loop.error.to_json() if loop.error else None,
-            dead=_dead_of(self._run) if self._is_there else (),
+            dead=_dead_of(run) if run is not None and self._is_there else (),
             interval_s=max(intervals) if intervals else None,
             programs={one.program.name: one.program for one in self._readers.values() if one.program is not None},
         )
@@ -168,17 +219,11 @@ _WITHOUT = {
 "What follows from a death, where no other line says it."
 
 
-def _dead_of(run: RunState | None) -> tuple[DeadRow, ...]:
+def _dead_of(run: RunState) -> tuple[DeadRow, ...]:
     """The processes of the topology that have died."""
-    dead = [process for process in run.processes if process.has_died] if run is not None else []
-    return tuple(
-        DeadRow(
-            one.what,
-            one.pid,
-            f"{one.what} (process {one.pid}) has died" + (f": {_WITHOUT[one.what]}" if one.what in _WITHOUT else ""),
-        )
-        for one in dead
-    )
+    dead = [(one.what, one.pid) for one in run.processes if one.has_died]
+    more = {what: f": {_WITHOUT[what]}" if what in _WITHOUT else "" for what, _ in dead}
+    return tuple(DeadRow(what, pid, f"{what} (process {pid}) has died{more[what]}") for what, pid in dead)
 
 
 def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:
@@ -188,17 +233,3 @@ def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:
     from fairlane_controller.gnmi.queues import GnmiQueues  # with all of gRPC
 
     return GnmiQueues
-
-
-def _with_loop(port: PortRow, loop: LoopSample) -> PortRow:
-    """The port with what the loop measures of it: also what waits, where the target's registers do not say."""
-    measured = loop.measured.get((port.switch, port.port))
-    if measured is None:
-        return port
-    changed: dict[str, Any] = {"measured": measured}
-    if port.waiting_packets is None:
-        changed["waiting_packets"] = measured.get("waiting_packets")
-    bw = measured.get("bw_bps")
-    if port.utilisation is None and port.tx_bps is not None and bw and bw.get("value"):
-        changed["utilisation"] = port.tx_bps / float(bw["value"])
-    return replace(port, **changed)

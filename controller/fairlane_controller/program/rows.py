@@ -110,6 +110,11 @@ class Kind:
         """The plural."""
         return self.plural or f"{self.name}s"
 
+    @property
+    def short(self) -> str:
+        """What stands before the name of one of them, and the label of its metrics."""
+        return self.label or self.name
+
     def plotted(self, plot: str) -> Column | None:
         """Its first column of a chart."""
         return plotted(self.columns, plot)
@@ -117,10 +122,9 @@ class Kind:
     def to_json(self) -> dict[str, Any]:
         """What a page needs to show it."""
         columns = [column.to_json() for column in self.columns]
-        label = self.label or self.name
         return {
             "name": self.name,
-            "label": label,
+            "label": self.short,
             "title": self.title,
             "plural": self.many,
             "brief": self.brief,

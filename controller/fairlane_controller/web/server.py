@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
-from collections.abc import AsyncGenerator, Mapping
+import ssl
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
@@ -17,7 +21,6 @@ from aiohttp.typedefs import Handler, Middleware
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.logs import ROOT, RateLimitedLog
 from fairlane_controller.web.hub import Hub
-from fairlane_controller.web.listen import Listen
 
 STATIC = Path(__file__).parent / "static"
 WRITE_TIMEOUT_S = 10.0
@@ -59,39 +62,41 @@ def guard(listen: Listen) -> Middleware:
     return check
 
 
+def make_app(
+    listen: Listen, routes: Mapping[str, Handler], close: Callable[[], Coroutine[Any, Any, None]]
+) -> web.Application:
+    """An application that answers GET of these paths to whom it may, and calls `close` at its end."""
+    app = web.Application(middlewares=[guard(listen)])
+    app.router.add_routes([web.get(path, handler) for path, handler in routes.items()])
+
+    async def end(_: web.Application) -> None:
+        await close()
+
+    app.on_cleanup.append(end)
+    return app
+
+
 class PageServer:
     """The handlers; `app()` is what aiohttp runs."""
 
     def __init__(self, hub: Hub, listen: Listen) -> None:
         self._hub = hub
         self._listen = listen
-        self._files = {f"/static/{path.name}": path for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
 
     def app(self) -> web.Application:
         """Routes and guard; ends the hub when it ends."""
-        app = web.Application(middlewares=[guard(self._listen)])
-        app.router.add_get("/", self._index)
-        app.router.add_get("/static/{name}", self._static)
-        app.router.add_get("/api/topologies", self._topologies)
-        app.router.add_get("/api/stream", self._stream)
+        routes = {
+            "/": self._file,
+            "/static/{name}": self._file,
+            "/api/topologies": self._topologies,
+            "/api/stream": self._stream,
+        }
+        return make_app(self._listen, routes, self._hub.close)
 
-        async def end(_: web.Application) -> None:
-            await self._hub.close()
-
-        app.on_cleanup.append(end)
-        return app
-
-    async def _index(self, _request: web.Request) -> web.StreamResponse:
-        return self._file(STATIC / "index.html")
-
-    async def _static(self, request: web.Request) -> web.StreamResponse:
-        path = self._files.get(request.path)
-        if path is None:
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        path = STATIC / request.match_info.get("name", "index.html")
+        if path.parent != STATIC or path.suffix not in TYPES or not path.is_file():
             raise web.HTTPNotFound
-        return self._file(path)
-
-    @staticmethod
-    def _file(path: Path) -> web.Response:
         return web.Response(body=path.read_bytes(), content_type=TYPES[path.suffix], charset="utf-8")
 
     async def _topologies(self, _request: web.Request) -> web.StreamResponse:
@@ -174,3 +179,104 @@ async def served(app: web.Application, listen: Listen) -> AsyncGenerator[int]:
             server.close()
     finally:
         await runner.cleanup()
+
+
+@dataclass(frozen=True)
+class Listen:
+    """An address that was checked, and the certificate for it."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    names: tuple[str, ...] = ()
+    "Host names that clients may call it by; IP addresses and localhost they may always."
+
+    @property
+    def scheme(self) -> str:
+        """http or https."""
+        return "https" if self.tls else "http"
+
+    def url(self, port: int) -> str:
+        """The address for people, with the port that was really given."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{port}/"
+
+    @property
+    def readers(self) -> str:
+        """Who may read what is served here, in words."""
+        if self.tls is not None and self.tls.verify_mode is ssl.CERT_REQUIRED:
+            return "whoever has a certificate of the client CA"
+        return (
+            "every user of this machine" if _is_loopback(self.host) else "everybody who reaches it: no --tls-client-ca"
+        )
+
+    def answers_to(self, host_header: str) -> bool:
+        """Whether a request with this `Host` is for us: a page elsewhere whose name was pointed here (DNS rebinding) is not."""
+        name = _split(host_header.strip())[0] or ""
+        return name in ("localhost", self.host.lower(), *(n.lower() for n in self.names)) or _is_address(name)
+
+
+def _split(text: str) -> tuple[str | None, int | None]:
+    """Host and port of `HOST:PORT`, None what is not there."""
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(f"//{text}")
+        if parts.netloc == text and "@" not in text:
+            return parts.hostname, parts.port
+    return None, None
+
+
+def parse_listen(
+    text: str,
+    option: str,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    tls_client_ca: Path | None = None,
+    names: tuple[str, ...] = (),
+) -> Listen:
+    """`127.0.0.1:8080`, `[::1]:8080`, `localhost:0`; BAD_INPUT for what is no address, or not loopback and without TLS."""
+    host, port = _split(text)
+    if not host or port is None:
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT,
+            f"{option} {text!r}: must be HOST:PORT with a port of 0 to 65535, e.g. 127.0.0.1:8080 or [::1]:8080",
+        )
+    tls = _context(tls_cert, tls_key, tls_client_ca)
+    if tls is None and not _is_loopback(host):
+        raise FairlaneError(
+            ErrorCode.BAD_INPUT,
+            f"{option} {text}: everybody who reaches {host} could read along: give --tls-cert and --tls-key, or listen on 127.0.0.1",
+        )
+    return Listen(host, port, tls, names)
+
+
+def _context(cert: Path | None, key: Path | None, client_ca: Path | None) -> ssl.SSLContext | None:
+    if cert is None and key is None:
+        if client_ca is not None:
+            raise FairlaneError(ErrorCode.BAD_INPUT, "--tls-client-ca needs --tls-cert and --tls-key")
+        return None
+    if cert is None or key is None:
+        missing = "--tls-key" if key is None else "--tls-cert"
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"--tls-cert and --tls-key go together: {missing} is missing")
+    context, what = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), f"--tls-cert {cert} with --tls-key {key}"
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(cert, key)
+        if client_ca is not None:
+            what = f"--tls-client-ca {client_ca}"
+            context.load_verify_locations(client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, ssl.SSLError) as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{what}: {ex}") from None
+    return context
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(host: str) -> bool:
+    return host.lower() == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)

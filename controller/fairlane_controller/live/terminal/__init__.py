@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture in a terminal: `shapes` bars and sparklines; `frame` the whole screen; `details` a port's flows and VCs; `keys` the keyboard; `app` all of it, live."""
+"""The picture in a terminal: `frame` is the whole screen; `app` draws it again and again, and obeys the keyboard."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from fairlane import Column, Kind, P4TableAction, P4TableEntry, Reading, Row
+from finsy import P4CounterData
 
 from fairlane_controller.programs.gfr import names
 from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, GfrState, GfrStore
@@ -63,9 +65,12 @@ async def read_rows(reading: Reading) -> list[Row]:
         reading.table(names.TABLE_PORT_SCHEME), reading.table(names.TABLE_VC_SHARE, counters=True)
     )
     schemes = {int(entry["egress_port"]): entry for entry in of_ports}
-    shares = sorted(((slot, e) for e in table if (slot := _slot(e)) is not None), key=lambda share: share[0])
+    of_vcs = [
+        one for one in table if isinstance(one.action, P4TableAction) and one.action.name == names.ACTION_SET_SHARE
+    ]
+    shares = sorted(((int(_args(one)["slot"]), one) for one in of_vcs), key=lambda share: share[0])
     slots = [slot for slot, _ in shares] + [names.NO_VC_SLOT + port for port in schemes]
-    indices = [names.verdict_index(slot, clp, verdict) for slot in slots for clp in (0, 1) for verdict in names.Verdict]
+    indices = [names.verdict_index(*cell) for cell in product(slots, (0, 1), names.Verdict)]
     counted, cells, rates, port_cells, passed, admitted = await asyncio.gather(
         reading.counters(names.COUNTER_VERDICTS, indices),
         reading.registers(names.REGISTER_VC_CELLS, slots),
@@ -80,28 +85,31 @@ async def read_rows(reading: Reading) -> list[Row]:
     rows: list[Row] = []
     for slot, entry in shares:
         port, vc = int(entry["egress_port"]), by_id.get(int(entry["vc"]), f"id {int(entry['vc'])}")
-        values = _vc_values(reading, slot, entry, counted)
-        configured = in_force.config.vc(vc)
-        values["mcr_bps"] = float(configured.mcr) if configured is not None else None
-        values["rate_bps"] = rates[slot] / names.RATE_ONE if rates is not None else None
-        values["waiting_cells"] = cells[slot] if cells is not None else None
-        values["active"] = vc in active[port] if port in active else None
-        values["mcr_met"] = mcr_met(values)
-        rows.append(Row(port, values, "vc", vc))
-        for verdict, frames in values["verdicts"].items():
-            if not names.Verdict[verdict.upper()].accepted:
-                lost = {"object": vc, "reason": verdict, "packets": sum(frames.values())}
-                rows.append(Row(port, lost, "drop", f"{vc} {verdict}"))
-    for port, entry in sorted(schemes.items()):
-        verdicts = _verdicts(names.NO_VC_SLOT + port, counted)
-        for verdict, frames in verdicts.items():
-            if not names.Verdict[verdict.upper()].accepted:
-                lost = {"object": None, "reason": verdict, "packets": sum(frames.values())}
-                rows.append(Row(port, lost, "drop", verdict))
-        action = entry.action
-        scheme, args = (action.name, action.args) if isinstance(action, P4TableAction) else (None, {})
+        verdicts, configured = _verdicts(slot, counted), in_force.config.vc(vc)
+        accepted = [counted[names.verdict_index(slot, clp, v)] for v in names.Verdict if v.accepted for clp in (0, 1)]
+        arrived = entry.counter_data or P4CounterData()
+        frames, refused = sum(cell.packet_count for cell in accepted), sum(_refused(verdicts).values())
         values = {
-            "scheme": scheme,
+            "slot": slot,
+            "mcr_bps": float(configured.mcr) if configured is not None else None,
+            "w_bps": float(_args(entry)["w"]),
+            "rate_bps": rates[slot] / names.RATE_ONE if rates is not None else None,
+            "waiting_cells": cells[slot] if cells is not None else None,
+            "active": vc in active[port] if port in active else None,
+            "arrived_packets": arrived.packet_count,
+            "accepted_packets": frames,
+            "refused_packets": refused,
+            "offered_bps": _bps(reading.per_s(("vc", slot, "arrived"), arrived.byte_count)),
+            "goodput_bps": _bps(reading.per_s(("vc", slot, "accepted"), sum(cell.byte_count for cell in accepted))),
+            "drops_per_s": reading.per_s(("vc", slot, "refused"), refused),
+            "verdicts": verdicts,
+        }
+        rows += [Row(port, values | {"mcr_met": mcr_met(values)}, "vc", vc), *_drops(port, vc, verdicts)]
+    for port, entry in sorted(schemes.items()):
+        rows += _drops(port, None, _verdicts(names.NO_VC_SLOT + port, counted))
+        args = _args(entry)
+        values = {
+            "scheme": entry.action.name if isinstance(entry.action, P4TableAction) else None,
             "queues": "wrr" if args.get("per_vc_queue") else "fifo",
             "waiting_cells": port_cells[port] if port_cells is not None else None,
             "lbo_cells": args.get("lbo"),
@@ -126,44 +134,35 @@ def _state(reading: Reading) -> GfrState:
     return reading.memory["state"]
 
 
-def _slot(entry: P4TableEntry) -> int | None:
-    action = entry.action
-    if not isinstance(action, P4TableAction) or action.name != names.ACTION_SET_SHARE:
-        return None
-    return int(action.args["slot"])
+def _args(entry: P4TableEntry) -> Mapping[str, Any]:
+    return entry.action.args if isinstance(entry.action, P4TableAction) else {}
+
+
+def _bps(bytes_per_s: float | None) -> float | None:
+    return None if bytes_per_s is None else 8 * bytes_per_s
 
 
 def _verdicts(slot: int, counted: Mapping[int, Any]) -> dict[str, dict[str, int]]:
     """Frames by verdict and CLP."""
     found: dict[str, dict[str, int]] = {}
-    for clp in (0, 1):
-        for verdict in names.Verdict:
-            cell = counted[names.verdict_index(slot, clp, verdict)]
-            if cell.packet_count:
-                found.setdefault(verdict.name.lower(), {})[f"clp{clp}"] = cell.packet_count
+    for clp, verdict in product((0, 1), names.Verdict):
+        if frames := counted[names.verdict_index(slot, clp, verdict)].packet_count:
+            found.setdefault(verdict.name.lower(), {})[f"clp{clp}"] = frames
     return found
 
 
-def _vc_values(reading: Reading, slot: int, entry: P4TableEntry, counted: Mapping[int, Any]) -> dict[str, Any]:
-    action, arrived, verdicts = entry.action, entry.counter_data, _verdicts(slot, counted)
-    accepted = [verdict for verdict in names.Verdict if verdict.accepted]
-    accepted_bytes = sum(counted[names.verdict_index(slot, clp, v)].byte_count for v in accepted for clp in (0, 1))
-    frames = {True: 0, False: 0}
-    for verdict, by_clp in verdicts.items():
-        frames[names.Verdict[verdict.upper()].accepted] += sum(by_clp.values())
-    arrived_per_s = reading.per_s(("vc", slot, "arrived"), arrived.byte_count if arrived else 0)
-    accepted_per_s = reading.per_s(("vc", slot, "accepted"), accepted_bytes)
-    return {
-        "slot": slot,
-        "w_bps": float(action.args["w"]) if isinstance(action, P4TableAction) else None,
-        "arrived_packets": arrived.packet_count if arrived else 0,
-        "accepted_packets": frames[True],
-        "refused_packets": frames[False],
-        "offered_bps": None if arrived_per_s is None else 8 * arrived_per_s,
-        "goodput_bps": None if accepted_per_s is None else 8 * accepted_per_s,
-        "drops_per_s": reading.per_s(("vc", slot, "refused"), frames[False]),
-        "verdicts": verdicts,
-    }
+def _refused(verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Frames that were not accepted, by verdict."""
+    refused = {verdict: by for verdict, by in verdicts.items() if not names.Verdict[verdict.upper()].accepted}
+    return {verdict: sum(by.values()) for verdict, by in refused.items()}
+
+
+def _drops(port: int, vc: str | None, verdicts: Mapping[str, Mapping[str, int]]) -> list[Row]:
+    """What a VC, or packets of none, lost by each verdict."""
+    return [
+        Row(port, {"object": vc, "reason": verdict, "packets": frames}, "drop", f"{vc} {verdict}" if vc else verdict)
+        for verdict, frames in _refused(verdicts).items()
+    ]
 
 
 def mcr_met(vc: Mapping[str, Any]) -> str | None:

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row, SwitchState
+from finsy import P4CounterData
 
 from fairlane_controller.programs.qthresh import names
 from fairlane_controller.programs.qthresh.flows import PROTOCOLS, FlowKey, parse_flow
@@ -125,24 +128,26 @@ def _read_loop_state(reading: Reading) -> LoopState | None:
 
 async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | None, dict[str, Any]]:
     ports = [limit.port for limit in limits]
-    indices = [names.admitted_index(port, one) for port in ports for one in range(names.CLASSES)]
+    admitted_at = {port: [names.admitted_index(port, one) for one in range(names.CLASSES)] for port in ports}
     passed, admitted, waiting, waiting_bytes = await asyncio.gather(
         reading.counters(COUNTER_PASSED, ports),
-        reading.counters(COUNTER_ADMITTED, indices),
+        reading.counters(COUNTER_ADMITTED, chain.from_iterable(admitted_at.values())),
         reading.registers(REGISTER_PORT, ports),
         reading.registers(REGISTER_PORT_BYTES, ports),
     )
     found: dict[int | None, dict[str, Any]] = {}
     for limit in limits:
         port = limit.port
-        cells = [passed[port], *(admitted[names.admitted_index(port, one)] for one in range(names.CLASSES))]
+        cells = [passed[port], *(admitted[index] for index in admitted_at[port])]
+        packets = waiting[port] if waiting is not None else None
+        octets = waiting_bytes[port] if waiting_bytes is not None else None
         # What was admitted and does not wait any more has left.
         found[port] = {
             "capacity_packets": limit.max_packets,
-            "waiting_packets": waiting[port] if waiting is not None else None,
-            "waiting_bytes": waiting_bytes[port] if waiting_bytes is not None else None,
-            "sent_packets": sum(cell.packet_count for cell in cells) - (waiting[port] if waiting else 0),
-            "sent_bytes": sum(cell.byte_count for cell in cells) - (waiting_bytes[port] if waiting_bytes else 0),
+            "waiting_packets": packets,
+            "waiting_bytes": octets,
+            "sent_packets": sum(cell.packet_count for cell in cells) - (packets or 0),
+            "sent_bytes": sum(cell.byte_count for cell in cells) - (octets or 0),
         }
     return found
 
@@ -153,10 +158,8 @@ def _class_row(name: str, policy: Policy, state: LoopState | None, switch: Switc
     shares_queue = policy.scheme is Scheme.LANES and not policy.lanes.own
     effective = None
     if qthresh is not None:
-        try:
+        with contextlib.suppress(FairlaneError):  # others may have written any weight
             effective = qthresh * names.encode_weight(policy.weight) >> 8
-        except FairlaneError:
-            effective = None  # others may have written any weight
     mode = settings.mode.value if state is not None and qthresh is not None else None
     values = {
         "traffic_class": policy.traffic_class,
@@ -200,9 +203,9 @@ def _route(entry: P4TableEntry) -> tuple[int, int, int, int] | None:
 async def _read_routes(reading: Reading, max_age_s: float) -> Routes:
     """The routes, made anew when other entries were read."""
     entries = await asyncio.gather(*(reading.table(name, max_age_s=max_age_s) for name in TABLE_ROUTE.values()))
-    before, routes = reading.memory.get("routes", ((), Routes()))
-    if [*map(id, entries)] != [*map(id, before)]:
-        routes = Routes(entry for table in entries for entry in table)
+    before, routes = reading.memory.get("routes", ((), None))
+    if routes is None or any(a is not b for a, b in zip(entries, before, strict=True)):
+        routes = Routes(chain.from_iterable(entries))
         reading.memory["routes"] = entries, routes
     return routes
 
@@ -226,7 +229,7 @@ async def _read_flows(reading: Reading, policies: Iterable[Policy], flows: _Flow
     drops, waiting = await asyncio.gather(
         reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(REGISTER_FLOW, slots)
     )
-    by_port: dict[int, list[Policy]] = {}
+    by_port: dict[int | None, list[Policy]] = {}
     for policy in policies:
         by_port.setdefault(policy.port, []).append(policy)
     rows: list[Row] = []
@@ -246,32 +249,28 @@ async def _read_flows(reading: Reading, policies: Iterable[Policy], flows: _Flow
             "vid": key.vid,
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
             **_threshold_of(entry, policy),
-            **_counts(reading, str(key), slot, entry, drops.get(slot)),
+            **_counts(reading, str(key), slot, entry, drops.get(slot) or P4CounterData()),
         }
         rows.append(Row(port, values, "flow", str(key)))
     return rows
 
 
-def _counts(reading: Reading, flow: str, slot: int, entry: P4TableEntry, drops: Any) -> Mapping[str, Any]:
+def _counts(reading: Reading, flow: str, slot: int, entry: P4TableEntry, dropped: P4CounterData) -> Mapping[str, Any]:
     """Counters of a flow and their rates."""
-    arrived, name = entry.counter_data, (flow, slot)
-    octets, dropped, dropped_bytes = (
-        arrived.byte_count if arrived else 0, drops.packet_count if drops else 0, drops.byte_count if drops else 0
-    )  # fmt: skip
-    arrived_per_s = reading.per_s((*name, "bytes"), octets)
-    refused_per_s = reading.per_s((*name, "dropped_bytes"), dropped_bytes)
-    goodput_bps = None
+    arrived, name = entry.counter_data or P4CounterData(), (flow, slot)
+    arrived_per_s = reading.per_s((*name, "bytes"), arrived.byte_count)
+    refused_per_s = reading.per_s((*name, "dropped_bytes"), dropped.byte_count)
+    goodput_bps, idle_ns = None, entry.time_since_last_hit
     if arrived_per_s is not None and refused_per_s is not None:
         goodput_bps = 8 * max(0.0, arrived_per_s - refused_per_s)
-    idle_ns = entry.time_since_last_hit
     return {
-        "packets": arrived.packet_count if arrived else 0,
-        "bytes": octets,
-        "dropped_packets": dropped,
-        "dropped_bytes": dropped_bytes,
+        "packets": arrived.packet_count,
+        "bytes": arrived.byte_count,
+        "dropped_packets": dropped.packet_count,
+        "dropped_bytes": dropped.byte_count,
         "offered_bps": None if arrived_per_s is None else 8 * arrived_per_s,
         "goodput_bps": goodput_bps,
-        "drops_per_s": reading.per_s((*name, "dropped"), dropped),
+        "drops_per_s": reading.per_s((*name, "dropped"), dropped.packet_count),
         "idle_s": None if idle_ns is None else idle_ns / 1e9,
     }
 

@@ -2,6 +2,7 @@
 // A time chart on a canvas: lines, steps and fills over one window of time, a legend that switches lines off, a crosshair shared by all charts.
 
 import { clock } from "./format.js";
+import { make, put } from "./tables.js";
 
 const LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 20;
 const charts = new Set();
@@ -19,47 +20,34 @@ function timeStep(span, most) {
 }
 
 function nearest(points, t) {
-  // Points are ordered by time: the last at or before t, or the one after it when that is nearer.
-  let low = 0, high = points.length - 1;
-  if (high < 0) return null;
-  while (low < high) {
-    const mid = (low + high + 1) >> 1;
-    if (points[mid][0] <= t) low = mid; else high = mid - 1;
-  }
-  const next = points[low + 1];
-  return next && Math.abs(next[0] - t) < Math.abs(points[low][0] - t) ? next : points[low];
+  return points.reduce((best, point) => (best && Math.abs(best[0] - t) <= Math.abs(point[0] - t) ? best : point), null);
+}
+
+function swatch(series) {
+  const found = make("span", series.dashed ? "swatch dashed" : "swatch");
+  found.style.borderTopColor = series.color;
+  return found;
 }
 
 export class Chart {
-  // whole: the quantity is a count, and so are the ticks.
-  constructor(parent, { title, unit, axis, least = 1, whole = false }) {
-    this.axis = axis; this.unit = unit; this.least = least; this.whole = whole;
-    this.off = new Set(); this.series = []; this.from = 0; this.to = 1;
-    this.card = document.createElement("section");
-    this.card.className = "card";
-    const head = document.createElement("h2");
-    head.textContent = title;
-    this.head = head;
-    this.legend = document.createElement("div");
-    this.legend.className = "legend";
-    this.canvas = document.createElement("canvas");
+  // form: a value in a tip, and at the axis; whole: the quantity is a count, and so are the ticks.
+  constructor(parent, { form, least = 1, whole = false }) {
+    Object.assign(this, { form, least, whole, off: new Set(), series: [], from: 0, to: 1 });
+    this.head = make("h2"); this.legend = make("div", "legend"); this.canvas = make("canvas"); this.tip = make("div", "tip");
     this.canvas.setAttribute("role", "img");
-    this.canvas.setAttribute("aria-label", title);
-    this.tip = document.createElement("div");
-    this.tip.className = "tip";
     this.tip.hidden = true;
-    this.card.append(head, this.legend, this.canvas, this.tip);
+    this.card = make("section", "card", this.head, this.legend, this.canvas, this.tip);
     parent.append(this.card);
     this.canvas.addEventListener("pointermove", (event) => {
       const box = this.canvas.getBoundingClientRect();
       const part = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
       hoverTime = this.from + Math.min(1, Math.max(0, part)) * (this.to - this.from);
       this.showTip(event.clientX - box.left, event.clientY - box.top);
-      charts.forEach((c) => c.paint());
+      repaintAll();
     });
     this.canvas.addEventListener("pointerleave", () => {
       hoverTime = null; this.tip.hidden = true;
-      charts.forEach((c) => c.paint());
+      repaintAll();
     });
     new ResizeObserver(() => this.paint()).observe(this.canvas);
     charts.add(this);
@@ -68,7 +56,7 @@ export class Chart {
   // series: [{name, color, points: [[t, v|null]], fill, step, dashed, wide, quiet}]
   draw(title, series, from, to) {
     this.card.hidden = !series.length;  // the program has nothing for it
-    this.head.textContent = title;
+    put(this.head, title);
     this.canvas.setAttribute("aria-label", title);
     this.series = series; this.from = from; this.to = to;
     this.drawLegend();
@@ -77,47 +65,27 @@ export class Chart {
 
   drawLegend() {
     const key = this.series.map((s) => `${s.name}${s.color}${s.dashed}`).join("|");
-    if (key !== this.legendKey) {
-      this.legendKey = key;
-      this.legend.replaceChildren(...this.series.map((s) => {
-        const item = document.createElement("button"), swatch = document.createElement("span");
-        item.type = "button";
-        swatch.className = s.dashed ? "swatch dashed" : "swatch";
-        swatch.style.borderTopColor = s.color;
-        item.append(swatch, document.createTextNode(s.name));
-        item.classList.toggle("off", this.off.has(s.name));
-        item.title = "show or hide";
-        item.addEventListener("click", () => {
-          if (!this.off.delete(s.name)) this.off.add(s.name);
-          item.classList.toggle("off", this.off.has(s.name));
-          this.paint();
-        });
-        return item;
-      }));
-    }
+    if (key === this.legendKey) return;
+    this.legendKey = key;
+    this.legend.replaceChildren(...this.series.map((s) => {
+      const item = make("button", this.off.has(s.name) ? "off" : "", swatch(s), s.name);
+      item.type = "button";
+      item.title = "show or hide";
+      item.addEventListener("click", () => {
+        item.classList.toggle("off", !this.off.delete(s.name) && this.off.add(s.name));
+        this.paint();
+      });
+      return item;
+    }));
   }
 
   shown() { return this.series.filter((s) => !this.off.has(s.name)); }
 
   showTip(x, y) {
-    const rows = [];
-    for (const s of this.shown()) {
-      const hit = nearest(s.points, hoverTime);
-      if (hit && hit[1] != null && Math.abs(hit[0] - hoverTime) < 5) rows.push([s, hit[1]]);
-    }
-    if (!rows.length) { this.tip.hidden = true; return; }
-    const when = document.createElement("b");
-    when.textContent = clock(hoverTime);
-    this.tip.replaceChildren(when, ...rows.slice(0, 14).map(([s, v]) => {
-      const line = document.createElement("div"), swatch = document.createElement("span"), end = document.createElement("span");
-      swatch.className = s.dashed ? "swatch dashed" : "swatch";
-      swatch.style.borderTopColor = s.color;
-      end.className = "end";
-      end.textContent = this.unit(v);
-      line.append(swatch, document.createTextNode(s.name), end);
-      return line;
-    }));
-    this.tip.hidden = false;
+    const rows = this.shown().map((s) => [s, nearest(s.points, hoverTime)]).filter(([, hit]) => hit?.[1] != null && Math.abs(hit[0] - hoverTime) < 5);
+    this.tip.hidden = !rows.length;
+    if (!rows.length) return;
+    this.tip.replaceChildren(make("b", "", clock(hoverTime)), ...rows.slice(0, 14).map(([s, [, v]]) => make("div", "", swatch(s), s.name, make("span", "end", this.form[0](v)))));
     const room = this.card.clientWidth, wide = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(4, x + 24 + wide > room ? x - wide : x + 24)}px`;
     this.tip.style.top = `${this.canvas.offsetTop + Math.min(y, 60)}px`;
@@ -126,14 +94,11 @@ export class Chart {
   paint() {
     const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth, height = this.canvas.clientHeight;
     if (!width || !height) return;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
-      this.canvas.width = Math.round(width * ratio);
-      this.canvas.height = Math.round(height * ratio);
-    }
+    Object.assign(this.canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });  // which clears it
     const style = getComputedStyle(document.documentElement), ink = (name) => style.getPropertyValue(name).trim();
     const g = this.canvas.getContext("2d");
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    g.clearRect(0, 0, width, height);
+    const stroke = (color, x1, y1, x2, y2) => { g.strokeStyle = color; g.beginPath(); g.moveTo(x1, y1); g.lineTo(x2, y2); g.stroke(); };
     const shown = this.shown();
     let top = this.least;
     for (const s of shown) for (const [t, v] of s.points) if (v != null && t >= this.from && t <= this.to && v > top) top = v;
@@ -142,16 +107,15 @@ export class Chart {
     const x = (t) => LEFT + ((t - this.from) / (this.to - this.from)) * innerW;
     const y = (v) => TOP + (1 - v / top) * innerH;
     g.font = "11px system-ui, sans-serif";
+    g.fillStyle = ink("--muted");
     g.lineWidth = 1;
     g.textBaseline = "middle";
     g.textAlign = "right";
     const stepY = niceStep(top, innerH / 38, this.whole), ticks = [];
     for (let v = 0; v <= top; v += stepY) {
-      g.strokeStyle = ink("--grid");
-      g.beginPath(); g.moveTo(LEFT, y(v)); g.lineTo(width - RIGHT, y(v)); g.stroke();
-      g.fillStyle = ink("--muted");
-      g.fillText(this.axis(v), LEFT - 6, y(v));
-      ticks.push(this.axis(v));
+      stroke(ink("--grid"), LEFT, y(v), width - RIGHT, y(v));
+      g.fillText(this.form[1](v), LEFT - 6, y(v));
+      ticks.push(this.form[1](v));
     }
     this.canvas.dataset.ticks = ticks.join(" ");
     g.textAlign = "center";
@@ -159,20 +123,17 @@ export class Chart {
     const stepX = timeStep(this.to - this.from, innerW / 80);
     for (let t = Math.ceil(this.from / stepX) * stepX; t <= this.to; t += stepX) {
       if (x(t) < LEFT + 22 || x(t) > width - RIGHT - 22) continue;
-      g.fillStyle = ink("--muted");
       g.fillText(clock(t), x(t), height - 5);
     }
     g.save();
     g.beginPath(); g.rect(LEFT, 0, innerW, height - BOTTOM + 1); g.clip();
     for (const s of shown) this.trace(g, s, x, y);
     if (hoverTime != null && hoverTime >= this.from && hoverTime <= this.to) {
-      g.strokeStyle = ink("--muted"); g.setLineDash([2, 3]); g.lineWidth = 1;
-      g.beginPath(); g.moveTo(x(hoverTime), TOP); g.lineTo(x(hoverTime), height - BOTTOM); g.stroke();
-      g.setLineDash([]);
+      g.setLineDash([2, 3]); g.lineWidth = 1;
+      stroke(ink("--muted"), x(hoverTime), TOP, x(hoverTime), height - BOTTOM);
     }
     g.restore();
-    this.drawn = shown.reduce((n, s) => n + s.points.filter((p) => p[1] != null && p[0] >= this.from).length, 0);
-    this.canvas.dataset.points = String(this.drawn);
+    this.canvas.dataset.points = shown.reduce((n, s) => n + s.points.filter((p) => p[1] != null && p[0] >= this.from).length, 0);
   }
 
   trace(g, s, x, y) {
@@ -204,7 +165,6 @@ export class Chart {
       before = t;
     }
     flush();
-    g.setLineDash([]);
   }
 }
 
