@@ -7,9 +7,17 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range, short, unknown_name
 from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
-from fairlane_controller.program.control import Session, SwitchControl, TopologyControl, every, on_digest, on_idle
+from fairlane_controller.program.control import (
+    Session,
+    SwitchControl,
+    TopologyControl,
+    enable_digest,
+    every,
+    on_digest,
+    on_idle,
+)
 from fairlane_controller.program.learned import LearnedTable
 from fairlane_controller.program.numbering import Numbering
 from fairlane_controller.program.port_program import AqmProgram, Param, PortProgram
@@ -23,13 +31,16 @@ from fairlane_controller.program.quantities import (
     Rate,
     Size,
     SizeLimit,
+    duration_text,
+    parse_dscp,
 )
 from fairlane_controller.program.ranks import REASON_PORT_FULL, RankProgram, RankSettings
-from fairlane_controller.program.registry import load_program
-from fairlane_controller.program.requests import Request
+from fairlane_controller.program.registry import check_program, load_program, runs_program
+from fairlane_controller.program.requests import Plain, Request, SwitchRequest
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.program.settings import Section, Settings
-from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from fairlane_controller.program.setup import apply_plan, change_set, read_rows, set_up_program
+from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.shared import PortNumber, SwitchName, longest_frame_bytes
@@ -63,6 +74,7 @@ __all__ = [
     "Packets",
     "Param",
     "Place",
+    "Plain",
     "Plan",
     "PortNumber",
     "PortPlan",
@@ -86,16 +98,31 @@ __all__ = [
     "SwitchClient",
     "SwitchControl",
     "SwitchName",
+    "SwitchRequest",
     "SwitchState",
     "TopologyControl",
     "Wanted",
+    "apply_plan",
+    "change_set",
+    "check_program",
     "connect",
+    "duration_text",
+    "enable_digest",
     "every",
+    "find_by_name",
     "load_program",
     "longest_frame_bytes",
     "on_digest",
     "on_idle",
+    "out_of_range",
+    "parse_dscp",
+    "read_rows",
+    "read_run_state",
     "run_experiment",
+    "runs_program",
+    "set_up_program",
+    "short",
+    "unknown_name",
 ]
 
 _LATE = {"connect": "fairlane.network", "Network": "fairlane.network", "run_experiment": "fairlane_lab.api"}

@@ -16,7 +16,7 @@ import grpc
 import pytest
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import change_set
-from fairlane_controller.programs.gfr.plan import Plan
+from fairlane_controller.programs.gfr.plan import GfrPlan
 from fairlane_controller.switch.changeset import apply
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.entities import EntityChange
@@ -163,7 +163,7 @@ def clients_of(*switches: MemorySwitch) -> Callable[[str], SwitchClient]:
     return lambda name: MemoryClient(Endpoint(name, "memory"), at=named[name], write=True)
 
 
-async def deploy(plan: Plan, client_of: Callable[[str], SwitchClient]) -> Mapping[str, Sequence[EntityChange]]:
+async def deploy(plan: GfrPlan, client_of: Callable[[str], SwitchClient]) -> Mapping[str, Sequence[EntityChange]]:
     """The plan into all its switches, or into none; the changes by switch."""
     async with AsyncExitStack() as stack:
         clients = {name: await stack.enter_async_context(client_of(name)) for name in plan.switches}

@@ -13,7 +13,7 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
 from fairlane_controller.programs.gfr.control import ActivityTracker, GfrControl
-from fairlane_controller.programs.gfr.plan import GfrState, Plan, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction, P4TableEntry
@@ -58,7 +58,7 @@ def test_a_counter_that_began_anew_is_an_arrival() -> None:
 # ---- the agent -------------------------------------------------------------------------------------------------------
 
 
-async def started() -> tuple[MemorySwitch, GfrControl, Plan, Log]:
+async def started() -> tuple[MemorySwitch, GfrControl, GfrPlan, Log]:
     """A switch with five VCs, and an agent that has not looked yet."""
     switch, log = MemorySwitch(), Log()
     plan = make_plan(configs.config(), GfrState(), 0.0, None, "x")
@@ -66,7 +66,7 @@ async def started() -> tuple[MemorySwitch, GfrControl, Plan, Log]:
     return switch, control_of(plan, log), plan, log
 
 
-def control_of(plan: Plan, log: Log) -> GfrControl:
+def control_of(plan: GfrPlan, log: Log) -> GfrControl:
     """What keeps s1."""
     control = SwitchAgent(Endpoint("s1", "memory"), GfrTopology(plan=plan), log).control
     assert isinstance(control, GfrControl)

@@ -16,7 +16,7 @@ from fairlane_controller.programs.gfr.allocation import GRACE_S, Allocation, all
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
-from fairlane_controller.programs.gfr.plan import GfrState, GfrStore, Plan, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, GfrStore, make_plan
 from fairlane_controller.state.locks import change_lock
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from state_tools import put_text
 
 
-def plan_of(config: GfrConfig, before: GfrState | None = None, now_s: float = 0.0) -> Plan:
+def plan_of(config: GfrConfig, before: GfrState | None = None, now_s: float = 0.0) -> GfrPlan:
     """A plan for a configuration after another."""
     return make_plan(config, before or GfrState(), now_s, None, "gfr.toml")
 

@@ -17,7 +17,7 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import apply_plan, set_up_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
-from fairlane_controller.programs.gfr.plan import GfrState, Plan, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.programs.gfr.view import read_rows
 from fairlane_lab.compiled import find_program
@@ -45,7 +45,7 @@ class Log:
         self.events.append({"event": event, "t_s": round(asyncio.get_running_loop().time(), 3), **fields})
 
 
-def plan_of(before: GfrState | None = None, now_s: float = 0.0, vcs: tuple[int, ...] = (1, 2), **port: Any) -> Plan:
+def plan_of(before: GfrState | None = None, now_s: float = 0.0, vcs: tuple[int, ...] = (1, 2), **port: Any) -> GfrPlan:
     """s1's port 3 with VC `vc1` from h1 (0.5 Mbit/s) and `vc2` from h2 (1 Mbit/s)."""
     bottleneck = {
         "switch": "s1",
@@ -79,7 +79,7 @@ def world_of(*flows: Flow, **port: Any) -> SimWorld:
     return world
 
 
-async def set_up(world: SimWorld, plan: Plan) -> None:
+async def set_up(world: SimWorld, plan: GfrPlan) -> None:
     """Program, routes and plan."""
     for state in world.run_state.switches:
         async with world.client(world.endpoint(state.name), write=True) as client:
@@ -98,7 +98,7 @@ def steady() -> Iterator[SimWorld]:
     world.close()
 
 
-async def seen(world: SimWorld, plan: Plan) -> dict[str, Any]:
+async def seen(world: SimWorld, plan: GfrPlan) -> dict[str, Any]:
     """The bottleneck with its VCs, as the views have them."""
     names = {f"id {number}": vc for vc, number in plan.state.allocation.vc_ids.items()}
     async with world.client(world.endpoint("s1")) as client:

@@ -6,20 +6,26 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fairlane import Config, ErrorCode, FairlaneError, load_program
-
-from fairlane_controller import history
-from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
-from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.program.setup import apply_plan, read_rows
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.dry import DryClient
-from fairlane_controller.switch.shared import check_port
-from fairlane_controller.typed import typed
-from fairlane_controller.units import counted
+from fairlane import Config, ErrorCode, FairlaneError, apply_plan, load_program, read_rows
+from fairlane.changes import changing, typed
+from fairlane.cli import (
+    App,
+    DryResult,
+    DryRunOption,
+    JsonOption,
+    PortArgument,
+    StateOption,
+    SwitchOption,
+    Targets,
+    console,
+    dry_result,
+    print_json,
+    print_table,
+    resolve,
+    tell_dry,
+)
+from fairlane.switch import DryClient, SwitchClient, check_port
+from fairlane.text import counted
 
 app = App(help="ENA: the switch names corrupted segments for receivers that cannot.")
 ENA = load_program("ena")
@@ -81,7 +87,7 @@ def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_js
             return dry_result(client)
 
     async def work() -> int:
-        async with history.changing(targets.folder, typed()), SwitchClient(endpoint, write=True) as client:
+        async with changing(targets.folder, typed()), SwitchClient(endpoint, write=True) as client:
             return (await apply_plan(client, ENA, plan)).written
 
     if dry_run:

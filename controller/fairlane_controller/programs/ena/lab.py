@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from fairlane import Section
 from fairlane_lab.programs.part import LabPart
-
-from fairlane_controller.program.settings import Section
 
 
 class Control(Section):

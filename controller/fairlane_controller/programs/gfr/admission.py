@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairlane_controller.programs.gfr.config import GfrConfig
-from fairlane_controller.programs.gfr.paths import vcs_of
-from fairlane_controller.state.run_state import RunState
-from fairlane_controller.units import format_rate
+from fairlane import RunState
+from fairlane.text import format_rate
+
+from .config import GfrConfig
+from .paths import vcs_of
 
 
 @dataclass(frozen=True)

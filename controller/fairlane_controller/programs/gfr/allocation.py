@@ -7,15 +7,13 @@ its last frames have left the queue, so no VC inherits another's cells.
 
 from __future__ import annotations
 
+from fairlane import ErrorCode, FairlaneError, Numbering, RunState
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.numbering import Numbering
-from fairlane_controller.programs.gfr.config import GfrConfig
-from fairlane_controller.programs.gfr.model import drain_time_s
-from fairlane_controller.programs.gfr.names import VC_IDS, VC_SLOTS
-from fairlane_controller.programs.gfr.paths import Place, vcs_of
-from fairlane_controller.state.run_state import RunState
+from .config import GfrConfig
+from .model import drain_time_s
+from .names import VC_IDS, VC_SLOTS
+from .paths import Place, vcs_of
 
 GRACE_S = 1.0
 """Added to the time that a full buffer takes to drain: the entry's own way to the switch."""

@@ -11,22 +11,16 @@ import re
 import time
 from typing import Any, cast
 
-from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, tell_dry
-from fairlane_controller.cli.output import print_json
-from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.history.steps import make as make_steps
-from fairlane_controller.program.registry import load_program
-from fairlane_controller.program.setup import change_set
-from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
-from fairlane_controller.programs.gfr.names import PROGRAM
-from fairlane_controller.programs.gfr.plan import GfrStore, Plan, make_plan
-from fairlane_controller.state.ask import ask
-from fairlane_controller.switch.changeset import ChangeSet
-from fairlane_controller.typed import typed
-from fairlane_controller.units import counted
+from fairlane import ErrorCode, FairlaneError, change_set, load_program, unknown_name
+from fairlane.changes import Sites, ask, changing, typed
+from fairlane.changes import make as make_steps
+from fairlane.cli import DryResult, PortRef, Targets, print_json, resolve, tell_dry
+from fairlane.switch import ChangeSet
+from fairlane.text import counted
+
+from .config import GfrConfig, parse_config
+from .names import PROGRAM
+from .plan import GfrPlan, GfrStore, make_plan
 
 OPS = ("vc_add", "vc_set", "vc_del", "gfr_set", "gfr_apply")
 
@@ -132,7 +126,7 @@ def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
     run = gfr_topology(state).need_run()
 
     async def work() -> dict[str, Any]:
-        async with history.changing(run.folder, typed(), run), history.Sites(run) as sites:
+        async with changing(run.folder, typed(), run), Sites(run) as sites:
             plan, planned = await _plan(sites, request)
             await make_steps([planned], sites, plan.documents, plan.documents_back)
         via = "direct" if sites.loop_folder is None else "loop"
@@ -141,7 +135,7 @@ def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
     return asyncio.run(work())
 
 
-async def _plan(sites: history.Sites, request: dict[str, Any]) -> tuple[Plan, ChangeSet]:
+async def _plan(sites: Sites, request: dict[str, Any]) -> tuple[GfrPlan, ChangeSet]:
     """What a request would put in force, and what differs from it; raises what is wrong with it."""
     run = sites.run
     assert run is not None
@@ -158,7 +152,7 @@ async def _plan(sites: history.Sites, request: dict[str, Any]) -> tuple[Plan, Ch
 
 
 async def _dry(targets: Targets, request: dict[str, Any]) -> list[DryResult]:
-    async with history.Sites(targets.need_run()) as sites:
+    async with Sites(targets.need_run()) as sites:
         _, planned = await _plan(sites, request)
         return [
             DryResult(name, planned.updates(name), (await sites.reader(name)).switch.p4info) for name in planned.entries

@@ -7,16 +7,15 @@ import difflib
 import math
 from collections.abc import Iterable, Iterator
 
-from fairlane_controller.problems import bad_config
-from fairlane_controller.program.quantities import duration_text, parse_dscp
-from fairlane_controller.programs.gfr.admission import refusals
-from fairlane_controller.programs.gfr.config import GfrConfig, PortConfig, Queues, RateForm, VcConfig
-from fairlane_controller.programs.gfr.match import Ternary, first_clash
-from fairlane_controller.programs.gfr.model import CELL_LINE_BITS, guaranteed_shares
-from fairlane_controller.programs.gfr.names import PERIOD_CELLS_MAX, QUEUES_MAX, RATE_PERIOD_MIN_US, VC_IDS, VC_SLOTS
-from fairlane_controller.programs.gfr.paths import path_of, vcs_of
-from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.units import format_rate
+from fairlane import PortState, RunState, SwitchState, duration_text, parse_dscp
+from fairlane.text import bad_config, format_rate
+
+from .admission import refusals
+from .config import GfrConfig, PortConfig, Queues, RateForm, VcConfig
+from .match import Ternary, first_clash
+from .model import CELL_LINE_BITS, guaranteed_shares
+from .names import PERIOD_CELLS_MAX, QUEUES_MAX, RATE_PERIOD_MIN_US, VC_IDS, VC_SLOTS
+from .paths import path_of, vcs_of
 
 DEFAULT_MTU_BYTES = 1500
 FRAME_SCHEDULERS = ("wrr", "drr")

@@ -8,17 +8,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from fairlane import ErrorCode, FairlaneError, unknown_name
+from fairlane.cli import (
+    App,
+    DryRunOption,
+    JsonOption,
+    OnlyPortArgument,
+    StateOption,
+    SwitchOption,
+    console,
+    need_program,
+    print_json,
+    print_table,
+    take_two,
+)
+from fairlane.text import counted, format_rate, parse_count
 
-from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.options import DryRunOption, JsonOption, OnlyPortArgument, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_json, print_table
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.live.pictures import need_program, take_two
-from fairlane_controller.programs.gfr.changes import gfr_topology, make
-from fairlane_controller.programs.gfr.cli_vc import vc_app
-from fairlane_controller.programs.gfr.config import GfrScheme, Queues, RateAt, RateForm, read_config
-from fairlane_controller.programs.gfr.plan import GfrStore
-from fairlane_controller.units import counted, format_rate, parse_count
+from .changes import gfr_topology, make
+from .cli_vc import vc_app
+from .config import GfrScheme, Queues, RateAt, RateForm, read_config
+from .plan import GfrStore
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
 app.add_typer(vc_app, name="vc")

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from fairlane import ErrorCode, FairlaneError
+from fairlane.cli import App, DryRunOption, JsonOption, StateOption, print_json, print_table
+from fairlane.text import format_rate
 
-from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
-from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.gfr.changes import gfr_topology, make
-from fairlane_controller.programs.gfr.config import VcConfig, VcMatch
-from fairlane_controller.programs.gfr.entries import port_shares
-from fairlane_controller.programs.gfr.paths import vcs_of
-from fairlane_controller.programs.gfr.plan import GfrStore
-from fairlane_controller.units import format_rate
+from .changes import gfr_topology, make
+from .config import VcConfig, VcMatch
+from .entries import port_shares
+from .paths import vcs_of
+from .plan import GfrStore
 
 vc_app = App(help="VCs: add, change, remove, list. A refused change leaves every switch as it was.")
 

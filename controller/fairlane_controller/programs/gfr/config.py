@@ -10,6 +10,21 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
+from fairlane import (
+    Cells,
+    Config,
+    Duration,
+    ErrorCode,
+    FairlaneError,
+    Rate,
+    Section,
+    Settings,
+    duration_text,
+    parse_dscp,
+)
+from fairlane.changes import read_text
+from fairlane.switch import CPU_PORT, ETHERNET_HEADER_BYTES, PortNumber, SwitchName
+from fairlane.text import DocumentError, bad_config, describe, parse_toml
 from pydantic import (
     BeforeValidator,
     Field,
@@ -18,17 +33,9 @@ from pydantic import (
     field_validator,
 )
 
-from fairlane_controller.documents import DocumentError, parse_toml
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.problems import bad_config, describe
-from fairlane_controller.program.contract import Config
-from fairlane_controller.program.quantities import Cells, Duration, Rate, duration_text, parse_dscp
-from fairlane_controller.program.settings import Section, Settings
-from fairlane_controller.programs.gfr.match import IpNetwork, Ternary, parse_prefix, ternaries
-from fairlane_controller.programs.gfr.model import MAX_40, cells_of_frame
-from fairlane_controller.programs.gfr.names import CELLS_MAX, RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
-from fairlane_controller.state.files import read_text
-from fairlane_controller.switch.shared import CPU_PORT, ETHERNET_HEADER_BYTES, PortNumber, SwitchName
+from .match import IpNetwork, Ternary, parse_prefix, ternaries
+from .model import MAX_40, cells_of_frame
+from .names import CELLS_MAX, RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
 
 MFS_MAX_BYTES = 65_535 - ETHERNET_HEADER_BYTES - 4
 """`mfs` of the data plane counts bytes of frame in 16 bits; 4 of them for a VLAN tag."""

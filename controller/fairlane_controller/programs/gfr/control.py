@@ -15,37 +15,31 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fairlane import Session, SwitchControl, apply_plan, enable_digest, load_program, runs_program
+from fairlane.measure import LinkChange, OccupancyKeeper, listen_probes, send_probes
+from fairlane.switch import (
+    ChangeSet,
+    Entries,
+    SwitchClient,
+    apply,
+    difference,
+    entity_key,
+    entries_by_key,
+    open_ports,
+    sort_entries,
+)
+from fairlane.text import counted, format_rate
 from finsy import P4TableAction, P4TableEntry
 
-from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.measure.occupancy import OccupancyKeeper
-from fairlane_controller.measure.source import listen_probes, send_probes
-from fairlane_controller.program.control import Session, SwitchControl, enable_digest
-from fairlane_controller.program.registry import load_program, runs_program
-from fairlane_controller.program.setup import apply_plan
-from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.config import PortConfig
-from fairlane_controller.programs.gfr.entries import port_entries, port_shares
-from fairlane_controller.programs.gfr.line import (
-    DIFFERS,
-    DIGEST_REPORT,
-    MAX_AGE_S,
-    MIN_COUNT,
-    LineMeter,
-    listen_reports,
-    scale_to_capacity,
-)
-from fairlane_controller.programs.gfr.paths import Place, vcs_of
-from fairlane_controller.programs.gfr.plan import Plan
-from fairlane_controller.switch.changeset import ChangeSet, apply
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, sort_entries
-from fairlane_controller.switch.entities import Entries, entity_key
-from fairlane_controller.units import counted, format_rate
+from . import names as program
+from .config import PortConfig
+from .entries import port_entries, port_shares
+from .line import DIFFERS, DIGEST_REPORT, MAX_AGE_S, MIN_COUNT, LineMeter, listen_reports, scale_to_capacity
+from .paths import Place, vcs_of
+from .plan import GfrPlan
 
 if TYPE_CHECKING:
-    from fairlane_controller.programs.gfr.topology import GfrTopology
+    from .topology import GfrTopology
 
 VcOnPort = tuple[int, int]
 """(egress port, VC id)."""
@@ -109,7 +103,7 @@ class GfrControl(SwitchControl):
         "Somebody else has written entries since the last look."
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> GfrPlan:
         """What is in force."""
         return self.topology.plan
 

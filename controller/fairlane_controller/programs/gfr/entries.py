@@ -7,14 +7,14 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from fairlane import RunState, parse_dscp
 from finsy import P4MeterConfig, P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.program.quantities import parse_dscp
-from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.allocation import Allocation, Seat
-from fairlane_controller.programs.gfr.config import GfrConfig, GfrScheme, PortConfig, Queues, RateAt, VcConfig
-from fairlane_controller.programs.gfr.match import Ternary
-from fairlane_controller.programs.gfr.model import (
+from . import names as program
+from .allocation import Allocation, Seat
+from .config import GfrConfig, GfrScheme, PortConfig, Queues, RateAt, VcConfig
+from .match import Ternary
+from .model import (
     MeterSettings,
     ShareWords,
     fixed_8,
@@ -24,8 +24,7 @@ from fairlane_controller.programs.gfr.model import (
     police_settings,
     share_words,
 )
-from fairlane_controller.programs.gfr.paths import Place, path_of, vcs_of
-from fairlane_controller.state.run_state import RunState
+from .paths import Place, path_of, vcs_of
 
 Active = Mapping[Place, Collection[str]]
 """Names of the active VCs of each managed port; a port that is not in it has all of its VCs active."""

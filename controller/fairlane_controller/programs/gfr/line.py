@@ -7,16 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.measure.estimators import Estimate, QuantileWindow
-from fairlane_controller.measure.port import plain
-from fairlane_controller.measure.probe import Probe
-from fairlane_controller.measure.source import listen_digest
-from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
-from fairlane_controller.programs.gfr.config import PortConfig
-from fairlane_controller.programs.gfr.model import cells_of_frame
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import CELL_LINE_BYTES
+from fairlane.measure import Estimate, LinkChange, LinkProbe, Probe, ProbeOptions, QuantileWindow, listen_digest, plain
+from fairlane.switch import CELL_LINE_BYTES, SwitchClient
+
+from .config import PortConfig
+from .model import cells_of_frame
 
 DIGEST_REPORT = "gfr_report_t"
 WINDOW_S = 10.0

@@ -14,13 +14,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.switch.shared import (
-    AAL5_TRAILER_BYTES,
-    CELL_LINE_BYTES,
-    CELL_PAYLOAD_BYTES,
-    ETHERNET_HEADER_BYTES,
-)
+from fairlane import ErrorCode, FairlaneError, out_of_range
+from fairlane.switch import AAL5_TRAILER_BYTES, CELL_LINE_BYTES, CELL_PAYLOAD_BYTES, ETHERNET_HEADER_BYTES
 
 CELL_LINE_BITS = 8 * CELL_LINE_BYTES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from fairlane_controller.measure.occupancy import CountedState
-from fairlane_controller.switch.shared import COUNTER_ADMITTED, PORTS
+from fairlane.measure import CountedState
+from fairlane.switch import COUNTER_ADMITTED, PORTS
 
 PROGRAM = "gfr"
 VC_IDS = 1 << 16

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from fairlane_controller.programs.gfr.config import GfrConfig, VcConfig, VcMatch
-from fairlane_controller.state.run_state import RunState, SwitchState
+from fairlane import RunState, SwitchState
+
+from .config import GfrConfig, VcConfig, VcMatch
 
 Place = tuple[str, int]
 """(switch, egress port)."""

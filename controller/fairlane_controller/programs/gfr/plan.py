@@ -13,22 +13,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fairlane import Plan, RunState, Wanted
+from fairlane.changes import STATE_FILE, Store
+from fairlane.switch import Entries
+from fairlane.text import bad_config, describe
 from finsy import P4CounterData, P4CounterEntry, P4TableEntry
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fairlane_controller.problems import bad_config, describe
-from fairlane_controller.program import contract
-from fairlane_controller.program.contract import Wanted
-from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.allocation import Allocation, Seat, allocate
-from fairlane_controller.programs.gfr.check import check_config
-from fairlane_controller.programs.gfr.config import GfrConfig
-from fairlane_controller.programs.gfr.entries import Active, port_entries, switch_entries
-from fairlane_controller.programs.gfr.line import scale_to_capacity
-from fairlane_controller.programs.gfr.paths import Place, vcs_of
-from fairlane_controller.state.run_state import RunState
-from fairlane_controller.state.store import STATE_FILE, Store
-from fairlane_controller.switch.entities import Entries
+from . import names as program
+from .allocation import Allocation, Seat, allocate
+from .check import check_config
+from .config import GfrConfig
+from .entries import Active, port_entries, switch_entries
+from .line import scale_to_capacity
+from .paths import Place, vcs_of
 
 GFR_DOCUMENT = "gfr"
 
@@ -70,7 +68,7 @@ def _read(store: Store) -> GfrState:
 
 
 @dataclass(frozen=True)
-class Plan(contract.Plan):
+class GfrPlan(Plan):
     """A checked configuration with all its numbers; `state` is what is in force once every switch has it."""
 
     state: GfrState
@@ -84,7 +82,7 @@ class Plan(contract.Plan):
     lines: Mapping[Place, float] = field(default_factory=dict[Place, float])
     "What the line of a port carries, as a running loop has it."
 
-    def with_loop(self, status: Mapping[str, Any]) -> Plan:
+    def with_loop(self, status: Mapping[str, Any]) -> GfrPlan:
         """With what a running loop has decided meanwhile; `status` by switch."""
         ports = {(switch, port["port"]): port for switch, known in status.items() for port in known["ports"]}
         active = {at: port["active"] for at, port in ports.items()}
@@ -139,7 +137,7 @@ class Plan(contract.Plan):
         ]
 
 
-def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState | None, source: str) -> Plan:
+def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState | None, source: str) -> GfrPlan:
     """Check a configuration and number its VCs; raises BAD_FILE with `source` in its text, or OUT_OF_RANGE. Writes nothing."""
     check_config(config, source, run)
     allocation, reused = allocate(config, before.allocation, now_s, run)
@@ -147,9 +145,9 @@ def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState |
     if run is not None:
         there = {switch.name for switch in run.switches}
         switches = tuple(name for name in switches if name in there)
-    return Plan(GfrState(config=config, allocation=allocation), switches, before, reused, run)
+    return GfrPlan(GfrState(config=config, allocation=allocation), switches, before, reused, run)
 
 
-def plan_in_force(state: GfrState, run: RunState) -> Plan:
+def plan_in_force(state: GfrState, run: RunState) -> GfrPlan:
     """The plan of what is remembered; raises BAD_FILE when the topology cannot have it any more."""
     return make_plan(state.config, state, time.time(), run, f"{run.folder / STATE_FILE}: {GFR_DOCUMENT}")

@@ -22,10 +22,10 @@ from fairlane import (
     SwitchState,
 )
 
-from fairlane_controller.programs.gfr import names, view
-from fairlane_controller.programs.gfr.check import problems_of
-from fairlane_controller.programs.gfr.config import GfrLoop, GfrPort, GfrSections, config_of
-from fairlane_controller.programs.gfr.plan import GfrStore, Plan, make_plan, plan_in_force
+from . import names, view
+from .check import problems_of
+from .config import GfrLoop, GfrPort, GfrSections, config_of
+from .plan import GfrPlan, GfrStore, make_plan, plan_in_force
 
 
 class Gfr(Program):
@@ -91,7 +91,7 @@ class Gfr(Program):
         for problem in problems_of(part, run):
             yield re.sub(r"\bports\[(\d+)\]", lambda found: numbers[int(found[1])] if numbers else found[0], problem)
 
-    def plan(self, config: Config, run: RunState | None) -> Plan:
+    def plan(self, config: Config, run: RunState | None) -> GfrPlan:
         """What a configuration leaves out stays as it is remembered."""
         state = GfrStore(run.folder if run is not None else None).state
         part = config_of(config, state.config)
@@ -99,7 +99,7 @@ class Gfr(Program):
             return plan_in_force(state, run)
         return make_plan(part or state.config, state, time.time(), run, "the configuration")
 
-    def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> Plan:
+    def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> GfrPlan:
         """With the VCs that are active, and what the lines carry, as a running loop has them."""
         return self.plan(config, run).with_loop(status)
 
@@ -107,7 +107,7 @@ class Gfr(Program):
         """What is remembered."""
         return Config()
 
-    def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
+    def initial_plan(self, run: RunState, scheme: str | None = None) -> GfrPlan:
         """What is remembered."""
         if scheme is not None:
             raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.control import TopologyControl
-from fairlane_controller.programs.gfr.control import ActivityOptions, GfrControl
-from fairlane_controller.programs.gfr.plan import GfrStore, Plan, plan_in_force
-from fairlane_controller.state.run_state import RunState
+from fairlane import ErrorCode, FairlaneError, RunState, TopologyControl
+
+from .control import ActivityOptions, GfrControl
+from .plan import GfrPlan, GfrStore, plan_in_force
 
 
 class GfrTopology(TopologyControl):
@@ -27,7 +26,7 @@ class GfrTopology(TopologyControl):
         *,
         probes: bool = True,
         options: ActivityOptions | None = None,
-        plan: Plan | None = None,
+        plan: GfrPlan | None = None,
     ) -> None:
         """`plan`: instead of what is remembered."""
         super().__init__(run, probes=probes)

@@ -9,12 +9,12 @@ from itertools import product
 from typing import Any
 
 from fairlane import Column, Kind, P4TableAction, P4TableEntry, Reading, Row
+from fairlane.changes import Store
+from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData
 
-from fairlane_controller.programs.gfr import names
-from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, GfrState, GfrStore
-from fairlane_controller.state.store import Store
-from fairlane_controller.switch.shared import COUNTER_ADMITTED, COUNTER_PASSED
+from . import names
+from .plan import GFR_DOCUMENT, GfrState, GfrStore
 
 TOLERANCE = 0.97
 """A rate measured over a second or so is this near at least when the VC gets its MCR: the meters' granularity and one burst."""

@@ -8,33 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairlane import ErrorCode, FairlaneError, SwitchState, check_program
+from fairlane.changes import Sites, changing, make, typed
+from fairlane.cli import DryResult, Targets
+from fairlane.switch import ChangeSet, EntityChange, same_entity
 from finsy import P4TableEntry
 
-from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult
-from fairlane_controller.cli.targets import Targets
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.steps import make
-from fairlane_controller.program.registry import check_program
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.decide import bounded_capacity
-from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
-from fairlane_controller.programs.qthresh.policies import (
-    START_QTHRESH_PACKETS,
-    Policy,
-    PortLimit,
-    Scheme,
-    answer_json,
-    fitted,
-    need_limit,
-)
-from fairlane_controller.programs.qthresh.store import LoopStore, Mode, PolicyKey, PolicyState, documents_of
-from fairlane_controller.programs.qthresh.wanted import policy_for
-from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.changeset import ChangeSet
-from fairlane_controller.switch.entities import EntityChange, same_entity
-from fairlane_controller.typed import typed
+from . import names as program
+from .decide import bounded_capacity
+from .model import QTHRESH_MIN_PACKETS
+from .policies import START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, answer_json, fitted, need_limit
+from .store import LoopStore, Mode, PolicyKey, PolicyState, documents_of
+from .wanted import policy_for
 
 Request = dict[str, Any]
 
@@ -219,8 +204,8 @@ def change_all(targets: Targets, port: int | None, request: dict[str, Any], *, e
 
     async def work() -> list[dict[str, Any]]:
         async with (
-            history.changing(targets.folder, typed(), targets.run),
-            history.Sites(targets.run, targets.endpoints, writes=True) as sites,
+            changing(targets.folder, typed(), targets.run),
+            Sites(targets.run, targets.endpoints, writes=True) as sites,
         ):
             plan, current = await _plan(sites, {**request, "port": port, "every": every})
             await make([plan.change], sites, plan.documents)
@@ -235,7 +220,7 @@ def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, ever
     """What `change_all` would write, with the same checks."""
 
     async def work() -> list[DryResult]:
-        async with history.Sites(targets.run, targets.endpoints) as sites:
+        async with Sites(targets.run, targets.endpoints) as sites:
             plan, _ = await _plan(sites, {**request, "port": port, "every": every})
             return [
                 DryResult(
@@ -247,7 +232,7 @@ def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, ever
     return asyncio.run(work())
 
 
-async def _plan(sites: history.Sites, request: dict[str, Any]) -> tuple[PolicyPlan, dict[str, Ports]]:
+async def _plan(sites: Sites, request: dict[str, Any]) -> tuple[PolicyPlan, dict[str, Ports]]:
     current = await read_ports(sites)
     return plan_policies(current, LoopStore(sites.folder), request, sites.endpoint), current
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairlane_controller.program.contract import Config
-from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort
-from fairlane_controller.programs.qthresh.wanted import limit_of_port, managed_places
-from fairlane_controller.state.run_state import PortState, RunState
+from fairlane import Config, PortState, RunState
+
+from .settings import ClassConfig, PolicyConfig, QthreshPort
+from .wanted import limit_of_port, managed_places
 
 _LIMIT_KEYS = ("limit_packets", "limit_bytes", "report_period", "ecn")
 

@@ -7,19 +7,20 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-
-from fairlane_controller.cli.options import JsonOption
-from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.types import (
+from fairlane.cli import (
+    JsonOption,
     Seconds,
     number_option,
     packet_bytes_option,
+    print_json,
+    print_table,
     queue_packets_option,
     rate_bps,
     time_option,
 )
-from fairlane_controller.programs.qthresh import model as qthresh
-from fairlane_controller.units import counted, format_rate, format_size, format_time
+from fairlane.text import counted, format_rate, format_size, format_time
+
+from . import model as qthresh
 
 DELAY, T_ACK = Seconds(0), Seconds(0)
 

@@ -8,30 +8,35 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-
-from fairlane_controller.cli.complete import complete_port
-from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import tell_dry
-from fairlane_controller.cli.options import (
+from fairlane import ErrorCode, FairlaneError, unknown_name
+from fairlane.changes import ask
+from fairlane.cli import (
+    App,
     ClassOption,
     DryRunOption,
     JsonOption,
+    ObjectRow,
     OnlyPortArgument,
+    PortRef,
+    Snapshot,
     StateOption,
     SwitchOption,
+    Targets,
+    complete_port,
+    need_program,
+    print_json,
+    print_table,
+    resolve,
+    split_port,
+    take_two,
+    tell_dry,
 )
-from fairlane_controller.cli.output import print_json, print_table
-from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef, split_port
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.live.model import ObjectRow, Snapshot
-from fairlane_controller.live.pictures import need_program, take_two
-from fairlane_controller.programs.qthresh.changes import change_all, dry_all
-from fairlane_controller.programs.qthresh.cli_plan import plan_command
-from fairlane_controller.programs.qthresh.model import DEFAULT_K
-from fairlane_controller.programs.qthresh.policies import Scheme
-from fairlane_controller.state.ask import ask
-from fairlane_controller.units import parse_count
+from fairlane.text import parse_count
+
+from .changes import change_all, dry_all
+from .cli_plan import plan_command
+from .model import DEFAULT_K
+from .policies import Scheme
 
 app = App(
     help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.",

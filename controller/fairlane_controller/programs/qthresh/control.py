@@ -10,41 +10,35 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from finsy import P4TableEntry
-
-from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.measure.changes import LinkChange
-from fairlane_controller.measure.occupancy import OccupancyKeeper
-from fairlane_controller.measure.port import PortMeasurement, PortMeter
-from fairlane_controller.measure.source import (
+from fairlane import Session, SwitchControl, enable_digest, runs_program
+from fairlane.measure import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
+    LinkChange,
+    OccupancyKeeper,
+    PortMeasurement,
+    PortMeter,
     listen_probes,
     listen_reports,
     listen_t_res,
     send_probes,
 )
-from fairlane_controller.program.control import Session, SwitchControl, enable_digest
-from fairlane_controller.program.registry import runs_program
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh import why
-from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, lane_room, measured_for
-from fairlane_controller.programs.qthresh.flows import FlowKey, Flows, give_hash_key
-from fairlane_controller.programs.qthresh.law import FlowCount, LaneLength, Law, Port
-from fairlane_controller.programs.qthresh.model import transmission_time_s
-from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.policies import (
-    Policy,
-    PortLimit,
-    policy_json,
-    read_managed,
-)
-from fairlane_controller.programs.qthresh.store import LoopStore, Mode
-from fairlane_controller.programs.qthresh.wanted import set_up_entries
-from fairlane_controller.switch.client import DIGEST_LIST_S, SwitchClient
+from fairlane.switch import DIGEST_LIST_S, SwitchClient, open_ports
+from finsy import P4TableEntry
+
+from . import names as program
+from . import why
+from .decide import Outcome, ThresholdDecider, lane_room, measured_for
+from .flows import FlowKey, Flows, give_hash_key
+from .law import FlowCount, LaneLength, Law, Port
+from .model import transmission_time_s
+from .options import QthreshOptions
+from .policies import Policy, PortLimit, policy_json, read_managed
+from .store import LoopStore, Mode
+from .wanted import set_up_entries
 
 if TYPE_CHECKING:
-    from fairlane_controller.programs.qthresh.topology import QthreshTopology
+    from .topology import QthreshTopology
 
 
 MANY_FLOWS_LIST_S = 0.1

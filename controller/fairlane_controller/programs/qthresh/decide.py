@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from fairlane_controller.programs.qthresh import model as qthresh
+from . import model as qthresh
 
 if TYPE_CHECKING:  # `status` decides nothing
-    from fairlane_controller.measure.port import PortMeasurement
+    from fairlane.measure import PortMeasurement
 
 LANE_MIN_PACKETS = 4
 """A lane holds at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""

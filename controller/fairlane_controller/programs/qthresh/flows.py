@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from fairlane import LearnedTable, Session
+from fairlane.switch import SwitchClient
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.program.control import Session
-from fairlane_controller.program.learned import LearnedTable
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.law import FlowCount
-from fairlane_controller.switch.client import SwitchClient
+from . import names as program
+from .law import FlowCount
 
 HASH_KEY_WORDS, HASH_KEY_BITS = 11, 64
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6"}

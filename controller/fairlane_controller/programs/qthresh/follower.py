@@ -7,15 +7,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from fairlane_controller.measure.port import PortMeasurement
-from fairlane_controller.programs.qthresh import why
-from fairlane_controller.programs.qthresh.decide import Outcome, ThresholdDecider, measured_for
-from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.policies import Scheme
-from fairlane_controller.programs.qthresh.store import LoopStore, Mode
-from fairlane_controller.state.ask import ask
-from fairlane_controller.state.events import EventLog
-from fairlane_controller.state.run_state import RunState
+from fairlane import RunState
+from fairlane.changes import EventLog, ask
+from fairlane.measure import PortMeasurement
+
+from . import why
+from .decide import Outcome, ThresholdDecider, measured_for
+from .options import QthreshOptions
+from .policies import Scheme
+from .store import LoopStore, Mode
 
 
 class DryFollower:

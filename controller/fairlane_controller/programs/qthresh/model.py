@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane import ErrorCode, FairlaneError, out_of_range
 
 DEFAULT_K = 1.95
 """The constant of proportionality of (9), which the paper never gives; its own values are 0.6 to 2.4 times W_best.

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from fairlane_controller.errors import out_of_range
-from fairlane_controller.measure.occupancy import CountedState
-from fairlane_controller.programs.qthresh.model import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
-from fairlane_controller.switch.shared import COUNTER_ADMITTED
+from fairlane import out_of_range
+from fairlane.measure import CountedState
+from fairlane.switch import COUNTER_ADMITTED
+
+from .model import QTHRESH_MAX_PACKETS, WEIGHT_MAX, WEIGHT_MIN
 
 CLASSES = 8
 FLOW_SLOTS = 65_536

@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairlane_controller.measure.port import MeasureOptions
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.decide import DecideOptions
-from fairlane_controller.programs.qthresh.flows import FlowWeight
-from fairlane_controller.programs.qthresh.law import LawOptions
-from fairlane_controller.programs.qthresh.settings import WeightRules
+from fairlane.measure import MeasureOptions
+
+from . import names as program
+from .decide import DecideOptions
+from .flows import FlowWeight
+from .law import LawOptions
+from .settings import WeightRules
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
+from fairlane import ErrorCode, FairlaneError, PortState, SwitchState, check_program
+from fairlane.switch import UNLIMITED, SwitchClient, check_port
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.registry import check_program
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.state.run_state import PortState, SwitchState
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import UNLIMITED, check_port
+from . import names as program
 
 START_QTHRESH_PACKETS = 6
 """The threshold of a class whose scheme becomes qthresh before anything was measured: the largest of the paper's

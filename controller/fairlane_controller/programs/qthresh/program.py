@@ -18,23 +18,16 @@ from fairlane import (
     Row,
     RunState,
     SwitchState,
+    unknown_name,
 )
+from fairlane.switch import UNLIMITED
 
-from fairlane_controller.errors import unknown_name
-from fairlane_controller.programs.qthresh import names, view
-from fairlane_controller.programs.qthresh.check import problems_of
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme, fitted
-from fairlane_controller.programs.qthresh.settings import QthreshLoop, QthreshPort, QthreshSections
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.wanted import (
-    TABLE_CLASS,
-    QthreshPlan,
-    SetupPlan,
-    limit_of_port,
-    limit_settings,
-    read_config,
-)
-from fairlane_controller.switch.shared import UNLIMITED
+from . import names, view
+from .check import problems_of
+from .policies import Policy, Scheme, fitted
+from .settings import QthreshLoop, QthreshPort, QthreshSections
+from .store import LoopStore
+from .wanted import TABLE_CLASS, QthreshPlan, SetupPlan, limit_of_port, limit_settings, read_config
 
 
 class Qthresh(Program):

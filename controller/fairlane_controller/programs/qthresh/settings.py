@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from fairlane import Dscp, Duration, ErrorCode, FairlaneError, Packets, Section, Settings, Size, short
+from fairlane.switch import PortNumber, SwitchName
+from fairlane.text import describe
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, short
-from fairlane_controller.problems import describe
-from fairlane_controller.program.quantities import Dscp, Duration, Packets, Size
-from fairlane_controller.program.settings import Section, Settings
-from fairlane_controller.programs.qthresh.flows import FlowKey
-from fairlane_controller.programs.qthresh.model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
-from fairlane_controller.programs.qthresh.names import CLASSES
-from fairlane_controller.programs.qthresh.policies import Scheme
-from fairlane_controller.programs.qthresh.store import Mode, PolicyState
-from fairlane_controller.switch.shared import PortNumber, SwitchName
+from .flows import FlowKey
+from .model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
+from .names import CLASSES
+from .policies import Scheme
+from .store import Mode, PolicyState
 
 PolicyKey = tuple[str, int, int]
 """(switch, egress port, class)."""

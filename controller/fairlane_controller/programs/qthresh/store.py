@@ -13,13 +13,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from fairlane import FairlaneError
+from fairlane.changes import Store
+from fairlane.text import bad_config, describe
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.problems import bad_config, describe
-from fairlane_controller.programs.qthresh.model import DEFAULT_K
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme
-from fairlane_controller.state.store import Store
+from .model import DEFAULT_K
+from .policies import Policy, Scheme
 
 POLICIES = "policy/"
 """Documents: `policy/SWITCH/PORT/CLASS`."""

@@ -7,19 +7,16 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
+from fairlane import Plain, Request, RunState, SwitchRequest, TopologyControl, find_by_name
+from fairlane.changes import loop_runs
+from fairlane.loop import SwitchAgent
 from pydantic import Field
 
-from fairlane_controller.errors import find_by_name
-from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.program.control import TopologyControl
-from fairlane_controller.program.requests import Plain, Request, SwitchRequest
-from fairlane_controller.programs.qthresh.control import QthreshControl
-from fairlane_controller.programs.qthresh.follower import DryFollower
-from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.settings import WeightRules
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.state.ask import loop_runs
-from fairlane_controller.state.run_state import RunState
+from .control import QthreshControl
+from .follower import DryFollower
+from .options import QthreshOptions
+from .settings import WeightRules
+from .store import LoopStore
 
 MAX_RULES = 1_000
 

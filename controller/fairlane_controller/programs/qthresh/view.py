@@ -11,14 +11,14 @@ from itertools import chain
 from typing import Any
 
 from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row, SwitchState
+from fairlane.changes import Store
+from fairlane.switch import ACTION_FORWARD, COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
 from finsy import P4CounterData
 
-from fairlane_controller.programs.qthresh import names
-from fairlane_controller.programs.qthresh.flows import PROTOCOLS, FlowKey, parse_flow
-from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, why_no_lanes
-from fairlane_controller.programs.qthresh.store import POLICIES, LoopState, loop_state_of
-from fairlane_controller.state.store import Store
-from fairlane_controller.switch.shared import ACTION_FORWARD, COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
+from . import names
+from .flows import PROTOCOLS, FlowKey, parse_flow
+from .policies import Policy, PortLimit, Scheme, why_no_lanes
+from .store import POLICIES, LoopState, loop_state_of
 
 REGISTER_FLOW = "flow_occupancy"
 REGISTER_PORT = "port_occupancy"

@@ -7,28 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fairlane import Config, ErrorCode, FairlaneError, Place, Plan, PortState, Remembered, RunState, SwitchState, Wanted
+from fairlane.switch import UNLIMITED, Entries, match_of
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.program.contract import Config, Place, Plan, Remembered, Wanted
-from fairlane_controller.programs.qthresh import names as program
-from fairlane_controller.programs.qthresh.decide import bounded_capacity
-from fairlane_controller.programs.qthresh.model import QTHRESH_MIN_PACKETS
-from fairlane_controller.programs.qthresh.names import TABLE_POLICY, TABLE_PORT_LIMIT
-from fairlane_controller.programs.qthresh.policies import (
-    NO_LANES,
-    START_QTHRESH_PACKETS,
-    Policy,
-    PortLimit,
-    Scheme,
-    fitted,
-)
-from fairlane_controller.programs.qthresh.settings import ClassConfig, PolicyConfig, QthreshPort, QthreshSections
-from fairlane_controller.programs.qthresh.store import POLICIES, LoopStore, Mode, PolicyState, policy_key
-from fairlane_controller.state.run_state import PortState, RunState, SwitchState
-from fairlane_controller.switch.entities import Entries
-from fairlane_controller.switch.shared import UNLIMITED
-from fairlane_controller.switch.updates import match_of
+from . import names as program
+from .decide import bounded_capacity
+from .model import QTHRESH_MIN_PACKETS
+from .names import TABLE_POLICY, TABLE_PORT_LIMIT
+from .policies import NO_LANES, START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, fitted
+from .settings import ClassConfig, PolicyConfig, QthreshPort, QthreshSections
+from .store import POLICIES, LoopStore, Mode, PolicyState, policy_key
 
 
 def limit_of(state: SwitchState, port: PortState, ecn: bool = False) -> PortLimit:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlane_controller.measure.port import PortMeasurement
-from fairlane_controller.programs.qthresh.decide import Decision, Outcome
-from fairlane_controller.programs.qthresh.law import Decision as FlowDecision
-from fairlane_controller.programs.qthresh.law import Law, Why
-from fairlane_controller.units import format_rate, format_size, format_time
+from fairlane.measure import PortMeasurement
+from fairlane.text import format_rate, format_size, format_time
+
+from .decide import Decision, Outcome
+from .law import Decision as FlowDecision
+from .law import Law, Why
 
 
 def explain_measurement(measured: PortMeasurement) -> str:

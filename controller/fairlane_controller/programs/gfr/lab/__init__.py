@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from fairlane import Section
 from fairlane_lab import scenario
 from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
 from fairlane_lab.run_result import RunResult
 from pydantic import Field
 
-from fairlane_controller.program.settings import Section
-from fairlane_controller.programs.gfr.lab.results import vc_metrics, vc_row
-from fairlane_controller.programs.gfr.names import RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
+from ..names import RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
+from .results import vc_metrics, vc_row
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
@@ -113,7 +113,7 @@ class Part(LabPart):
         return {**super().columns(control), **columns}
 
     def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
-        from fairlane_controller.programs.gfr.lab.checks import gfr_problems
+        from .checks import gfr_problems
 
         return gfr_problems(body, topology)
 
@@ -124,11 +124,11 @@ class Part(LabPart):
         return [vc_row(vc) for vc in result.vcs]
 
     def in_sim(self, world: SimWorld) -> SimPart:
-        from fairlane_controller.programs.gfr.lab.sim import GfrInSim
+        from .sim import GfrInSim
 
         return GfrInSim(self, world)
 
     def in_mininet(self, bed: Bed) -> MininetPart:
-        from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
+        from .testbed import GfrInMininet
 
         return GfrInMininet(self, bed)

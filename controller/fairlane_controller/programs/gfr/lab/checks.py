@@ -11,10 +11,10 @@ from fairlane_lab.problems import Problem, place, unknown
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc
 
-from fairlane_controller.programs.gfr.lab import Control
-from fairlane_controller.programs.gfr.lab.ideal import packet_bytes
-from fairlane_controller.programs.gfr.lab.ways import gfr_ports, senders_of
-from fairlane_controller.programs.gfr.model import cells_of_packet
+from ..model import cells_of_packet
+from . import Control
+from .ideal import packet_bytes
+from .ways import gfr_ports, senders_of
 
 
 def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from fairlane import FairlaneError
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, Vc, flows_of
 from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
-from fairlane_controller.programs.gfr.lab import Control
-from fairlane_controller.programs.gfr.lab.ways import gfr_ports, senders_of, way
+from ..config import GfrConfig, parse_config
+from . import Control
+from .ways import gfr_ports, senders_of, way
 
 
 def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:

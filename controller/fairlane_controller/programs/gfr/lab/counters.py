@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from fairlane_controller.programs.gfr import names as gfr_program
-from fairlane_controller.programs.gfr.allocation import Allocation
-from fairlane_controller.programs.gfr.names import Verdict
-from fairlane_controller.switch.client import SwitchClient
+from fairlane.switch import SwitchClient
+
+from .. import names as gfr_program
+from ..allocation import Allocation
+from ..names import Verdict
 
 VERDICTS_A_SLOT = 32
 REFUSALS = tuple(verdict for verdict in Verdict if not verdict.accepted)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from fairlane_lab.scenario import Flow, Scenario, Vc, flows_of
 
-from fairlane_controller.programs.gfr.model import cells_of_packet, guaranteed_shares, ideal_goodput_bps
+from ..model import cells_of_packet, guaranteed_shares, ideal_goodput_bps
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from fairlane_lab.measures import counters_at, rate_series, summed, window_rate_
 from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.scenario import Scenario, connections_of
 
-from fairlane_controller.programs.gfr.lab.ideal import GfrPort, Span, counted, ideal_shares
-from fairlane_controller.programs.gfr.model import jain_index
+from ..model import jain_index
+from .ideal import GfrPort, Span, counted, ideal_shares
 
 
 def vc_metrics(vcs: Sequence[VcResult]) -> dict[str, Any]:

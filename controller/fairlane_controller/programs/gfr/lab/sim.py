@@ -8,23 +8,21 @@ import json
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
+from fairlane import apply_plan, load_program
+from fairlane.changes import EventLog
+from fairlane.switch import put_entries, route_entries
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.program.registry import load_program
-from fairlane_controller.program.setup import apply_plan
-from fairlane_controller.programs.gfr.control import ActivityOptions
-from fairlane_controller.programs.gfr.lab.config import gfr_config
-from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
-from fairlane_controller.programs.gfr.lab.results import vc_results, vc_samples, vc_series
-from fairlane_controller.programs.gfr.lab.ways import gfr_ports
-from fairlane_controller.programs.gfr.plan import GfrState, Plan, make_plan
-from fairlane_controller.programs.gfr.topology import GfrTopology
-from fairlane_controller.state.events import EventLog
-from fairlane_controller.switch.changeset import put_entries
-from fairlane_controller.switch.setup import route_entries
+from ..control import ActivityOptions
+from ..plan import GfrPlan, GfrState, make_plan
+from ..topology import GfrTopology
+from .config import gfr_config
+from .counters import added, grown, read_refusals
+from .results import vc_results, vc_samples, vc_series
+from .ways import gfr_ports
 
 SAMPLE_S = 0.1
 """Between two looks at what the flows have carried."""
@@ -35,7 +33,7 @@ class GfrInSim(SimPart):
 
     def __init__(self, part: LabPart, world: SimWorld) -> None:
         super().__init__(part, world)
-        self._plan: Plan | None = None
+        self._plan: GfrPlan | None = None
         self._samples: dict[str, list[tuple[float, float]]] = {}
 
     async def set_up(self) -> None:

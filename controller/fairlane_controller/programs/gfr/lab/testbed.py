@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from fairlane.switch import COUNTER_ADMITTED, SwitchClient
 from fairlane_lab.atm import atm_cells
 from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import RunResult
@@ -17,15 +18,13 @@ from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import Look, PortWatch, Samples
 from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
-from fairlane_controller.programs.gfr import names as gfr_program
-from fairlane_controller.programs.gfr.allocation import Allocation
-from fairlane_controller.programs.gfr.lab.config import gfr_config
-from fairlane_controller.programs.gfr.lab.counters import added, grown, read_refusals
-from fairlane_controller.programs.gfr.lab.results import vc_results, vc_samples, vc_series
-from fairlane_controller.programs.gfr.lab.ways import gfr_ports
-from fairlane_controller.programs.gfr.plan import GfrStore
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_ADMITTED
+from .. import names as gfr_program
+from ..allocation import Allocation
+from ..plan import GfrStore
+from .config import gfr_config
+from .counters import added, grown, read_refusals
+from .results import vc_results, vc_samples, vc_series
+from .ways import gfr_ports
 
 REFUSALS_EVERY_S = 1.0
 

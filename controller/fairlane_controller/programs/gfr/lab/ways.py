@@ -9,7 +9,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, Vc, flows_of
 from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
-from fairlane_controller.programs.gfr.lab.ideal import GfrPort
+from .ideal import GfrPort
 
 
 @dataclass(frozen=True)

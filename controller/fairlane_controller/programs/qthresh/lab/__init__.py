@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from fairlane import Section
 from fairlane_lab import scenario
 from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
 from pydantic import BeforeValidator
 
-from fairlane_controller.program.settings import Section
-from fairlane_controller.programs.qthresh.settings import ClassConfig
+from ..settings import ClassConfig
 
 if TYPE_CHECKING:
     from fairlane_lab.sim.config import SimConfig
@@ -123,11 +123,11 @@ class Part(LabPart):
         return [{"switch": switch, "register": FLOW_REGISTER, "indices": indices} for switch in switches]
 
     def in_sim(self, world: SimWorld) -> SimPart:
-        from fairlane_controller.programs.qthresh.lab.sim import QthreshInSim
+        from .sim import QthreshInSim
 
         return QthreshInSim(self, world)
 
     def in_mininet(self, bed: Bed) -> MininetPart:
-        from fairlane_controller.programs.qthresh.lab.testbed import QthreshInMininet
+        from .testbed import QthreshInMininet
 
         return QthreshInMininet(self, bed)

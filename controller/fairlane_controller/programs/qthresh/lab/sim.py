@@ -7,6 +7,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
+from fairlane import set_up_program
+from fairlane.changes import EventLog
+from fairlane.switch import put_entries
 from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.run_result import RunError, SeriesPoint
@@ -15,18 +18,15 @@ from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
-from fairlane_controller.program.setup import set_up_program
-from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
-from fairlane_controller.programs.qthresh.lab.reactions import reaction_s
-from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
-from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
-from fairlane_controller.programs.qthresh.store import LoopStore, Mode, PolicyState
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
-from fairlane_controller.programs.qthresh.wanted import SetupPlan, class_entries, limit_of
-from fairlane_controller.state.events import EventLog
-from fairlane_controller.switch.changeset import put_entries
+from ..flows import Flow, FlowKey
+from ..options import QthreshOptions
+from ..policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
+from ..store import LoopStore, Mode, PolicyState
+from ..topology import QthreshTopology
+from ..wanted import SetupPlan, class_entries, limit_of
+from . import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
+from .reactions import reaction_s
+from .thresholds import thresholds
 
 LOOK_PERIOD_S = 1.0
 """Between two looks at what the controller has measured."""

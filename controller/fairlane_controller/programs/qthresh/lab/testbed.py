@@ -13,6 +13,9 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
+from fairlane import read_run_state
+from fairlane.changes import ask
+from fairlane.switch import COUNTER_ADMITTED, SwitchClient, plain_entry
 from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.run_result import SeriesPoint
@@ -24,17 +27,12 @@ from fairlane_lab.testbed.port_watch import FlowAddress, Look, PortWatch
 from fairlane_lab.topology_scripts import PortKey
 from finsy import P4CounterEntry, P4RegisterEntry
 
-from fairlane_controller.programs.qthresh.flows import parse_flow
-from fairlane_controller.programs.qthresh.lab import FLOW_REGISTER, MEASURED, class_rules, classes_of, marks
-from fairlane_controller.programs.qthresh.lab.thresholds import thresholds
-from fairlane_controller.programs.qthresh.names import CLASSES, TABLE_FLOW, admitted_index
-from fairlane_controller.programs.qthresh.settings import ClassConfig
-from fairlane_controller.programs.qthresh.wanted import class_entries, limit_of
-from fairlane_controller.state.ask import ask
-from fairlane_controller.state.run_state import read_run_state
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_ADMITTED
-from fairlane_controller.switch.updates import plain_entry
+from ..flows import parse_flow
+from ..names import CLASSES, TABLE_FLOW, admitted_index
+from ..settings import ClassConfig
+from ..wanted import class_entries, limit_of
+from . import FLOW_REGISTER, MEASURED, class_rules, classes_of, marks
+from .thresholds import thresholds
 
 PORT_REGISTER = "port_occupancy"
 PORT_BYTES_REGISTER = "port_occupancy_bytes"
