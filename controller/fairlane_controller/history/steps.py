@@ -22,7 +22,7 @@ from fairlane_controller.history.sites import Sites
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.events import write_event
 from fairlane_controller.state.intent import announce, announced
-from fairlane_controller.state.run_state import PORTS, PortState
+from fairlane_controller.state.run_state import port_document
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes
 from fairlane_controller.switch.difference import read_current
@@ -74,9 +74,7 @@ class PortStep:
 
     def documents(self, store: Store) -> dict[str, Any]:
         """What the run state says of the port from then on, over what the launcher wrote."""
-        name = f"{PORTS}{self.switch}/{self.port}"
-        values = {key: one for key, one in self.after.values_by_name.items() if key in PortState.model_fields}
-        return {name: {**(store.get(name) or {}), **values}} if values else {}
+        return port_document(store, self.switch, self.port, self.after.values_by_name)
 
 
 def _user() -> str:

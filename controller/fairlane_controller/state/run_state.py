@@ -7,6 +7,7 @@ import difflib
 import ipaddress
 import os
 import re
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -251,6 +252,19 @@ def write_topology(folder: Path, data: dict[str, Any]) -> None:
     """Replace what the launcher wrote, and what was set of its ports since. Raises BAD_FILE."""
     with Store(folder) as store:
         store.put({TOPOLOGY: data, **{f"{PORTS}{name}": None for name in store.all(PORTS)}})
+
+
+def port_document(store: Store, switch: str, port: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    """New values of a port over what the launcher wrote, as far as `PortState` names them: a document by its name; empty where it names none."""
+    name = f"{PORTS}{switch}/{port}"
+    new = {key: value for key, value in values.items() if key in PortState.model_fields}
+    return {name: {**(store.get(name) or {}), **new}} if new else {}
+
+
+def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any]) -> None:
+    """Put new values of a port over what the launcher wrote. Raises BAD_FILE."""
+    with Store(folder) as store:
+        store.put(port_document(store, switch, port, values))
 
 
 def switch_now(run: RunState | None, name: str) -> SwitchState | None:
