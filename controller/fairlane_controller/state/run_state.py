@@ -267,17 +267,6 @@ def remember_port(folder: Path, switch: str, port: int, values: Mapping[str, Any
         store.put(port_document(store, switch, port, values))
 
 
-def switch_now(run: RunState | None, name: str) -> SwitchState | None:
-    """A switch as its folder says it now: `fairlane ports set` may have changed it since `run` was read.
-
-    None without a run state, and for a switch that it does not name. Raises NO_TOPOLOGY and BAD_FILE.
-    """
-    if run is None:
-        return None
-    now = read_run_state(run.folder) if run.folder.parts else run
-    return next((switch for switch in now.switches if switch.name == name), None)
-
-
 def _with_ports(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What the launcher wrote, with what was set of its ports since."""
     with Store(folder) as store:
