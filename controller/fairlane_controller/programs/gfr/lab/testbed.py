@@ -20,6 +20,7 @@ from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from .. import names as gfr_program
 from ..allocation import Allocation
+from ..changes import change
 from ..plan import GfrStore
 from .config import gfr_config
 from .counters import added, grown, read_refusals
@@ -35,7 +36,9 @@ class GfrInMininet(MininetPart):
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         del plan
         config = gfr_config(scenario, self.bed.network.topology)
-        self.bed.ask({"op": "gfr_apply", "config": config.model_dump(mode="json"), "source": scenario.point})
+        change(
+            str(self.bed.state), {"op": "gfr_apply", "config": config.model_dump(mode="json"), "source": scenario.point}
+        )
         return {}
 
     def watch(self) -> type[PortWatch]:

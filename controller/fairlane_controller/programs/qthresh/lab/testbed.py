@@ -15,6 +15,7 @@ from typing import Any
 
 from fairlane import read_run_state
 from fairlane.changes import ask
+from fairlane.cli import resolve
 from fairlane.switch import COUNTER_ADMITTED, SwitchClient, plain_entry
 from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import MininetPart
@@ -27,6 +28,7 @@ from fairlane_lab.testbed.port_watch import FlowAddress, Look, PortWatch
 from fairlane_lab.topology_scripts import PortKey
 from finsy import P4CounterEntry, P4RegisterEntry
 
+from ..changes import change_all
 from ..flows import parse_flow
 from ..names import CLASSES, TABLE_FLOW, admitted_index
 from ..settings import ClassConfig
@@ -84,20 +86,22 @@ class QthreshInMininet(MininetPart):
 
     def _use(self, control: Control, port: ManagedPort, traffic_class: int) -> int | None:
         """Put a scheme in force for a class of a managed port, as after a fresh start; returns the threshold then in force."""
-        place = {"switch": port.switch, "port": port.port, "class": traffic_class}
+        switch = resolve(str(self.bed.state), [port.switch])
+
+        def change(op: str, **values: Any) -> int | None:
+            request = {"op": op, "class": traffic_class, **values}
+            (policy,) = change_all(switch, port.port, request, every=False)
+            return policy["qthresh_packets"]
+
         # Drop-tail first: the loop forgets what it had decided for the run before.
-        policy = self.bed.ask({"op": "scheme_set", "scheme": "drop_tail", **place})
-        if control.scheme != "drop_tail":
-            if control.scheme == "lanes":
-                self.bed.ask({"op": "scheme_set", "scheme": "lanes", **place})
-            if isinstance(control.threshold, int):
-                policy = self.bed.ask({"op": "threshold_set", "packets": control.threshold, "weight": None, **place})
-            else:
-                tuning = control.threshold == "auto"
-                policy = self.bed.ask(
-                    {"op": "threshold_auto", "k": None, "weight": 1.0, "self_tuning": tuning, **place}
-                )
-        return policy["qthresh_packets"]
+        threshold = change("scheme_set", scheme="drop_tail")
+        if control.scheme == "drop_tail":
+            return threshold
+        if control.scheme == "lanes":
+            change("scheme_set", scheme="lanes")
+        if isinstance(control.threshold, int):
+            return change("threshold_set", packets=control.threshold)
+        return change("threshold_auto", weight=1.0, self_tuning=control.threshold == "auto")
 
     def watch(self) -> type[PortWatch]:
         return QthreshPortWatch
