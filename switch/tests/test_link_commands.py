@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.journal import read_history
-from fairlane_controller.state.run_state import read_topology, write_topology
+from fairlane_controller.state.run_state import PORTS, read_topology, write_topology
 from fairlane_controller.state.store import Store
 from fairlane_controller.units import format_rate
 from fairlane_switch.link_commands import app
@@ -228,8 +228,12 @@ def test_a_rate_is_the_ports_between_switches_and_the_wires_at_a_host(topology: 
 
 def _state_rates(topology: Topology) -> dict[tuple[str, int], int]:
     state = read_topology(topology.folder)
+    with Store(topology.folder) as store:
+        newer = store.all(PORTS)
     return {
-        (switch["name"], port["port"]): port["rate_bps"] for switch in state["switches"] for port in switch["ports"]
+        (switch["name"], port["port"]): newer.get(f"{switch['name']}/{port['port']}", port)["rate_bps"]
+        for switch in state["switches"]
+        for port in switch["ports"]
     }
 
 
@@ -238,11 +242,11 @@ def test_the_run_state_has_the_new_rate_or_nothing_changes(topology: Topology, m
     assert _state_rates(topology) == topology.rates
     assert topology.rates["s1", 2] == 500_000
 
-    def full(store: Store, name: str, change: object) -> None:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {store.path}: no room for {name}: {change}")
+    def full(store: Store, documents: object) -> None:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {store.path}: no room for {documents}")
 
     before, settings = dict(topology.rates), json.dumps(list(topology.settings.values()))
-    monkeypatch.setattr(Store, "update", full)
+    monkeypatch.setattr(Store, "put", full)
     assert "cannot write" in call("set", "s1-s2", "--rate", "1Mbit", "--delay", "1ms", code=3)
     assert _state_rates(topology) == topology.rates == before
     assert json.dumps(list(topology.settings.values())) == settings

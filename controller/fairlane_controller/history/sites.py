@@ -13,7 +13,7 @@ from finsy import GRPCStatusCode
 from fairlane_controller.errors import find_by_name
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortsClient
-from fairlane_controller.state.ask import ask, loop_runs
+from fairlane_controller.state.ask import ask, loop_runs, own_loop
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import Refusal
@@ -25,22 +25,18 @@ from fairlane_controller.typed import typed
 class LoopClient(SwitchClient):
     """A reader whose writes a running loop makes."""
 
-    def __init__(self, endpoint: Endpoint, folder: Path) -> None:
+    def __init__(self, endpoint: Endpoint, folder: Path, *, puts: bool = False) -> None:
+        """`puts`: what the loop itself has written since the change was planned is written over."""
         super().__init__(endpoint)
-        self._folder = folder
+        self._folder, self._puts = folder, puts
 
     async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
         """What the switch refused, by index."""
         plain = plain_updates(updates, self.switch.p4info)
         if not plain:
             return {}
-        request = {
-            "op": "table_write",
-            "switch": self.endpoint.name,
-            "each": True,
-            "updates": plain,
-            "command": typed(),
-        }
+        by = "the configuration file" if own_loop.get() else typed()
+        request = {"op": "table_write", "switch": self.endpoint.name, "each": True, "put": self._puts, "updates": plain, "command": by}  # fmt: skip
         answer: dict[str, Any] = await ask(self._folder, request)
         return {int(at): Refusal(GRPCStatusCode[code], text) for at, (code, text) in answer["refused"].items()}
 
@@ -83,7 +79,7 @@ class Sites:
             return self._clients[switch]
         endpoint = self.endpoint(switch)
         if self.loop_folder is not None:
-            return await self._open(LoopClient(endpoint, self.loop_folder))
+            return await self._open(LoopClient(endpoint, self.loop_folder, puts=True))
         return await self._open(SwitchClient(endpoint, write=self._writes))
 
     async def writer(self, switch: str) -> SwitchClient:

@@ -7,10 +7,12 @@ import asyncio
 import contextlib
 import signal
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from finsy import GRPCStatusCode
 
 from fairlane_controller.config.model import LoopConfig
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
@@ -34,7 +36,9 @@ from fairlane_controller.switch.updates import update_row, updates_of
 
 READY_TIMEOUT_S = 15.0
 MAX_LOGGED = 20
-"""Updates of one request that an event holds."""
+"""Updates of one request that an event has,"""
+MAX_DESCRIBED = 4
+"""and that its sentence has."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,25 @@ def topology_of(target: LoopTarget) -> TopologyControl:
     if target.loop_config is not None:
         topology.use_loop(target.loop_config)
     return topology
+
+
+_OTHER_KINDS = {
+    (GRPCStatusCode.ALREADY_EXISTS, "insert"): "modify",
+    (GRPCStatusCode.NOT_FOUND, "modify"): "insert",
+    (GRPCStatusCode.NOT_FOUND, "delete"): None,
+}
+"""What an update is to be where the loop itself has changed the entity since it was planned; None: it is done."""
+
+
+async def _put(
+    client: SwitchClient, updates: Sequence[dict[str, Any]], refused: Mapping[int, Refusal]
+) -> dict[int, Refusal]:
+    """Write again what was refused because an entity is there, or is not; what is still refused, by index."""
+    left = {at: why for at, why in refused.items() if (why.code, updates[at]["update"]) not in _OTHER_KINDS}
+    kinds = {at: _OTHER_KINDS[why.code, updates[at]["update"]] for at, why in refused.items() if at not in left}
+    again = [at for at, kind in kinds.items() if kind is not None]
+    found = await client.write_each_with_reasons(updates_of([{**updates[at], "update": kinds[at]} for at in again]))
+    return left | {again[at]: why for at, why in found.items()}
 
 
 async def _nothing(client: SwitchClient) -> None:
@@ -192,7 +215,8 @@ class TopologyLoop:
             if not request.get("each"):
                 await write_plain(client, updates)
                 return {}
-            return await client.write_each_with_reasons(updates_of(updates))
+            refused = await client.write_each_with_reasons(updates_of(updates))
+            return await _put(client, updates, refused) if request.get("put") and refused else refused
 
         refused = await agent.exclusively(write)
         command = request.get("command") or "table_write"
@@ -208,7 +232,7 @@ class TopologyLoop:
 
     def _describe(self, agent: SwitchAgent, updates: Sequence[dict[str, Any]]) -> str:
         """The updates in words; of many only how many there are."""
-        if len(updates) > MAX_LOGGED or agent.client is None:
+        if len(updates) > MAX_DESCRIBED or agent.client is None:
             kinds = Counter(f"{one['update']} {one.get('table') or one['entity']}" for one in updates)
             return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
         schema, units = agent.client.switch.p4info, self.target.program.units

@@ -80,6 +80,8 @@ class TableWrite(SwitchRequest):
 
     updates: Annotated[list[_Update], Field(max_length=MAX_UPDATES)]
     each: bool = False
+    put: bool = False
+    "With `each`: an entity that is there is modified, one that is not there is inserted, whatever the update says."
     command: Annotated[str, Field(max_length=4096)] = ""
     "Who asks, for the event log."
 

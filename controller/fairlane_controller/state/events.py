@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -75,7 +76,8 @@ class EventLog:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # a full disk: what was not written is lost, and counted
+                self._file.close()
             self._file = None
 
 

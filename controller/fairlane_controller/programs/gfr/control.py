@@ -129,8 +129,7 @@ class GfrControl(SwitchControl):
     async def take_over(self, client: SwitchClient) -> None:
         """Write what differs from the plan."""
         async with self.session.writes:
-            plan = replace(self.plan, active=self.active_places())
-            applied = (await apply_plan(client, load_program(program.PROGRAM), plan)).written
+            applied = await self._reconcile(client)
         ports = [p.port for p in self._ports()]
         self.session.event(
             "gfr_took_over",
@@ -186,13 +185,13 @@ class GfrControl(SwitchControl):
         changed = [
             port for port in now_active if now_active[port] != self._active.get(port) or port in moved or self._is_stale
         ]
-        self._is_stale = False
+        is_stale, self._is_stale = self._is_stale, False
         before, self._active = self._active, now_active
         capacity_before, self._capacity_bps = self._capacity_bps, now_capacity
-        if not changed:
+        if not changed and not is_stale:
             return False
         try:
-            written = await self._write(client, changed, entries)
+            written = await self._write(client, changed, entries) if not is_stale else await self._reconcile(client) > 0
         except BaseException:
             self._active, self._capacity_bps, self._is_stale = before, capacity_before, True  # it is tried again
             raise
@@ -200,6 +199,14 @@ class GfrControl(SwitchControl):
             if now_active[port] != before.get(port):
                 self._tell(port, before.get(port, frozenset()))
         return written
+
+    async def _reconcile(self, client: SwitchClient) -> int:
+        """Have the switch have all that the plan says, and nothing else; returns how many entries changed."""
+        if self.session.dry_run:
+            return 0
+        lines = {(self._name, port): bps for port, bps in self._capacity_bps.items()}
+        plan = replace(self.plan, active=self.active_places(), lines=lines)
+        return (await apply_plan(client, load_program(program.PROGRAM), plan)).written
 
     async def _write(self, client: SwitchClient, ports: list[int], shares: list[P4TableEntry]) -> bool:
         if self.session.dry_run:
