@@ -13,6 +13,7 @@ import gfr_configs as configs
 import pytest
 from counting_proxy import CountingProxy, counting
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.loop.run import put_over
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.plan import GfrState, make_plan
 from fairlane_controller.state.run_state import read_topology, write_topology
@@ -21,6 +22,7 @@ from fairlane_controller.switch.changeset import ChangeSet, apply, entity_change
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, read_entries
 from fairlane_controller.switch.entities import EntityChange, entity_key, same_entity
+from fairlane_controller.switch.updates import updates_of
 from fairlane_controller.verbs.context import Context
 from finsy import P4ClientError, P4MeterConfig, P4TableAction
 from finsy.proto import p4r
@@ -129,6 +131,24 @@ async def test_a_switch_that_cannot_be_brought_back_is_named() -> None:
         FairlaneError, match=r"switch s2 .*; what switch s1 at memory had before could not be written back \(.*no room"
     ):
         await write([one, two], whole_plan)
+
+
+async def test_what_a_loop_has_changed_since_a_change_was_planned_is_written_over() -> None:
+    """An entry that the change inserts is there, one that it modifies or deletes is gone; anything else that is refused stays so."""
+    one = MemorySwitch("s1")
+    change = await write([one], whole_plan)
+    updates, after = change.updates("s1"), one.state()
+    gone = [{**update, "update": kind} for update, kind in zip(updates[-2:], ("modify", "delete"), strict=True)]
+    async with clients_of(one)("s1") as client:
+        await client.write([one.inverse.update for one in change.entries["s1"][-2:]])
+        asked = [*updates[:-2], *gone]
+        refused = await client.write_each_with_reasons(updates_of(asked))
+        assert len(refused) == len(asked)
+        assert await put_over(client, asked, refused) == {}
+        assert len(one.state()) == len(after) - 1, "all but the one that goes"
+        one.refuse = lambda update: RESOURCE_EXHAUSTED if update.type == p4r.Update.MODIFY else 0
+        refused = await client.write_each_with_reasons(updates_of(updates[:1]))
+        assert set(await put_over(client, updates[:1], refused)) == {0}
 
 
 # ---- the same entry --------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ _OTHER_KINDS = {
 """What an update is to be where the loop itself has changed the entity since it was planned; None: it is done."""
 
 
-async def _put(
+async def put_over(
     client: SwitchClient, updates: Sequence[dict[str, Any]], refused: Mapping[int, Refusal]
 ) -> dict[int, Refusal]:
     """Write again what was refused because an entity is there, or is not; what is still refused, by index."""
@@ -216,7 +216,7 @@ class TopologyLoop:
                 await write_plain(client, updates)
                 return {}
             refused = await client.write_each_with_reasons(updates_of(updates))
-            return await _put(client, updates, refused) if request.get("put") and refused else refused
+            return await put_over(client, updates, refused) if request.get("put") and refused else refused
 
         refused = await agent.exclusively(write)
         command = request.get("command") or "table_write"
