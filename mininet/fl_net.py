@@ -179,16 +179,9 @@ class Network:
     def remember_rates(self, rates: Iterable[tuple[str, int, int]]) -> None:
         """Write down the rates, as (switch, port, bit/s), that ports have from now on: the control plane reads them there."""
 
-        def put(state: dict[str, Any] | None) -> dict[str, Any] | None:
-            ports = fl_state.ports_of(state or {})
-            for switch, port, rate_bps in rates:
-                if (switch, port) in ports:
-                    ports[switch, port]["rate_bps"] = rate_bps
-            return state
-
         with self._writing:
-            if not self._stopped:
-                fl_state.update(self.options.name, put)
+            for switch, port, rate_bps in rates if not self._stopped else ():
+                fl_state.remember_rate(self.options.name, switch, port, rate_bps)
 
     def start_switch(self, name: str) -> None:
         """Start the process of a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
@@ -381,14 +374,10 @@ class Network:
             "interfaces": self._interfaces,
         }
 
-        def put(written: dict[str, Any] | None) -> dict[str, Any]:
-            fl_state.keep_in_force(state, written)
-            return state
-
         with self._writing:
             if not self._stopped:
                 state["pids"] = [process.as_json() for process in self._owned.values()]
-                fl_state.update(self.options.name, put)
+                fl_state.write(self.options.name, state)
 
     def _certificates(self) -> Path:
         """A CA and certificates of this run, in the run-state folder, which goes when the run ends."""

@@ -27,23 +27,14 @@ from fairlane_controller.state.store import STATE_FILE, Store
 __all__ = ["OwnedProcess"]
 
 TOPOLOGY = "topology"
+PORTS = "port/"
+"""Documents `port/SWITCH/PORT`: what was set of a port since the state was written (docs/design.md)."""
 LAUNCHER = "launcher"
 WATCHER = "clean-up"
 """What is written down of the process that waits for the launcher's end."""
 STOP_TIMEOUT_S = 5.0
 ENDING_TIMEOUT_S = 20.0
 """How long the watcher may take to remove what a killed launcher has left."""
-LIVE_PORT_KEYS = (
-    "rate_bps",
-    "queue_packets",
-    "queue_bytes",
-    "queue_cells",
-    "port_cells",
-    "queues",
-    "scheduler",
-    "link_layer",
-)
-"""What may be changed at a port of a running switch, and stands in the state file as it is in force (docs/ports.md)."""
 
 
 def state_root() -> Path:
@@ -74,12 +65,28 @@ def update(instance: str, change: Callable[[dict[str, Any] | None], dict[str, An
 
 
 def read(instance: str) -> dict[str, Any] | None:
-    """The state of an instance, or None when there is none or it is not readable."""
+    """The state of an instance, with what was set of its ports since it was written; None when there is none or it is not readable."""
     try:
         with Store(folder(instance)) as store:
-            return store.get(TOPOLOGY)
+            state, newer = store.get(TOPOLOGY), store.all(PORTS)
     except FairlaneError:
         return None
+    for (switch, number), port in ports_of(state or {}).items():
+        port.update(newer.get(f"{switch}/{number}") or {})
+    return state
+
+
+def remember_rate(instance: str, switch: str, port: int, rate_bps: int) -> None:
+    """Put a port's new rate over what was written of it. Raises OSError."""
+
+    def put(known: dict[str, Any] | None) -> dict[str, Any]:
+        return {**(known or {}), "rate_bps": rate_bps}
+
+    try:
+        with Store(folder(instance)) as store:
+            store.update(f"{PORTS}{switch}/{port}", put)
+    except FairlaneError as error:
+        raise OSError(error.message) from None
 
 
 def ports_of(state: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
@@ -87,13 +94,6 @@ def ports_of(state: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
     return {
         (switch["name"], port["port"]): port for switch in state.get("switches", []) for port in switch.get("ports", [])
     }
-
-
-def keep_in_force(state: dict[str, Any], written: dict[str, Any] | None) -> None:
-    """Take over what has been changed of ports since the file was first written."""
-    old = ports_of(written or {})
-    for place, port in ports_of(state).items():
-        port.update({key: value for key, value in old.get(place, {}).items() if key in LIVE_PORT_KEYS})
 
 
 def instances() -> list[str]:

@@ -112,12 +112,14 @@ def test_unknown_interfaces_are_not_an_error() -> None:
     assert fl_state.remove_interfaces(["fl-no-such-if"]) == []
 
 
-def test_what_was_changed_of_a_port_stays_when_the_state_is_written_again() -> None:
+def test_what_was_changed_of_a_port_stays_when_the_state_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def state(**port: object) -> dict[str, object]:
         return {"switches": [{"name": "s1", "ports": [{"port": 2, "interface": "s1-eth2", **port}]}]}
 
-    new = state(rate_bps=2_000_000, queue_packets=50, mtu=1500)
-    fl_state.keep_in_force(new, state(rate_bps=500_000, queue_packets=80, mtu=9000))
-    assert new == state(rate_bps=500_000, queue_packets=80, mtu=1500)
-    fl_state.keep_in_force(new, None)
-    assert new == state(rate_bps=500_000, queue_packets=80, mtu=1500)
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
+    fl_state.write("7", state(rate_bps=2_000_000, mtu=9000))
+    fl_state.remember_rate("7", "s1", 2, 500_000)
+    fl_state.write("7", state(rate_bps=2_000_000, mtu=1500))
+    assert fl_state.read("7") == state(rate_bps=500_000, mtu=1500)
