@@ -5,6 +5,7 @@ from fairlane_controller.cli.complete import complete_port as complete_port
 from fairlane_controller.cli.conventions import App as App
 from fairlane_controller.cli.dry import DryResult as DryResult
 from fairlane_controller.cli.dry import dry_result as dry_result
+from fairlane_controller.cli.dry import planned_results as planned_results
 from fairlane_controller.cli.dry import tell_dry as tell_dry
 from fairlane_controller.cli.options import ClassOption as ClassOption
 from fairlane_controller.cli.options import DryRunOption as DryRunOption

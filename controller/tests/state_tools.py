@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fairlane_controller.state.store import STATE_FILE, Store
 
 
@@ -32,3 +33,17 @@ def put_text(folder: Path, name: str, text: object) -> None:
             connection.execute("INSERT OR REPLACE INTO journal VALUES (1, ?)", (text,))
         else:
             connection.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, 99)", (name, text))
+
+
+def count_transactions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The changes of state files from now on, by the method of `Store` that makes each."""
+    made: list[str] = []
+    for name in ("put", "record", "update", "forget"):
+        real = getattr(Store, name)
+
+        def count(store: Store, *arguments: Any, real: Any = real, name: str = name) -> None:
+            made.append(name)
+            real(store, *arguments)
+
+        monkeypatch.setattr(Store, name, count)
+    return made

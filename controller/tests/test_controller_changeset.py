@@ -17,7 +17,6 @@ from fairlane_controller.loop.run import put_over
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.plan import GfrState, make_plan
 from fairlane_controller.state.run_state import read_topology, write_topology
-from fairlane_controller.state.store import Store
 from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes, put_entries
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, read_entries
@@ -28,6 +27,7 @@ from finsy import P4ClientError, P4MeterConfig, P4TableAction
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of
 from live_switch import LiveSwitch
+from state_tools import count_transactions
 
 
 async def write(switches: list[MemorySwitch], make: Callable[[SwitchClient], list[EntityChange]]) -> ChangeSet:
@@ -195,15 +195,7 @@ def counted(switch: LiveSwitch) -> Generator[CountingProxy]:
 def test_a_threshold_is_read_once_written_once_and_kept_once(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept: list[str] = []
-    for name in ("put", "record", "update", "forget"):
-        real = getattr(Store, name)
-
-        def count(store: Store, *arguments: Any, real: Any = real, name: str = name) -> None:
-            kept.append(name)
-            real(store, *arguments)
-
-        monkeypatch.setattr(Store, name, count)
+    kept = count_transactions(monkeypatch)
     with counted(switch) as proxy:
         del kept[:]
         switch.fairlane("threshold", "set", "9")

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from fairlane_controller.programs.qthresh import cli_threshold
-from fairlane_controller.state.store import Store
 from live_switch import REPOSITORY
 from live_topology import MAIN, Controller, controllers, live_topology
+from state_tools import count_transactions
 
 MAX_FUNCTIONS = 30
 WAITS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -62,15 +62,7 @@ def _caller(frame: FrameType) -> str | None:
 
 def test_the_way_of_a_threshold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At most 30 of our functions that can wait, one transaction, one write; docs/architecture.md shows these."""
-    transactions: list[str] = []
-    for name in ("put", "record", "update", "forget"):
-        real = getattr(Store, name)
-
-        def count(store: Store, *arguments: Any, real: Any = real, name: str = name) -> None:
-            transactions.append(name)
-            real(store, *arguments)
-
-        monkeypatch.setattr(Store, name, count)
+    transactions = count_transactions(monkeypatch)
     steps: list[str] = []
 
     def record(frame: FrameType, event: str, _: object) -> None:

@@ -30,6 +30,11 @@ class LoopClient(SwitchClient):
         super().__init__(endpoint)
         self._folder, self._puts = folder, puts
 
+    @property
+    def writes(self) -> bool:
+        """By the loop."""
+        return True
+
     async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
         """What the switch refused, by index."""
         plain = plain_updates(updates, self.switch.p4info)
@@ -85,7 +90,7 @@ class Sites:
     async def writer(self, switch: str) -> SwitchClient:
         """A client that may write."""
         known = self._clients.get(switch)
-        if known is not None and (known.writes or isinstance(known, LoopClient)):
+        if known is not None and known.writes:
             return known
         if self.loop_folder is not None:
             return await self.reader(switch)

@@ -24,9 +24,8 @@ from fairlane_controller.state.events import write_event
 from fairlane_controller.state.intent import announce, announced
 from fairlane_controller.state.run_state import port_document
 from fairlane_controller.state.store import Store
-from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes
-from fairlane_controller.switch.difference import read_current
-from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_updates, updates_of
+from fairlane_controller.switch.changeset import ChangeSet, apply, plan_plain
+from fairlane_controller.switch.updates import Plain
 from fairlane_controller.typed import typed
 
 OPS = ("table_write", "port_put", "loop_put", "put")
@@ -162,7 +161,6 @@ async def make(
             if left and isinstance(problem, FairlaneError):
                 raise NotTakenBack(problem, left) from None
             raise
-
     for step in steps:
         if isinstance(step, PortStep) and sites.folder is not None:
             step.report(sites.folder)
@@ -184,7 +182,7 @@ async def plan_steps(plain: Sequence[Plain], sites: Sites) -> tuple[list[Step], 
     async def end_updates() -> None:
         """Entities of several switches are changed together."""
         if updates:
-            changes = {name: await _entities(sites, name, given) for name, given in updates.items()}
+            changes = {name: await plan_plain(await sites.reader(name), given) for name, given in updates.items()}
             steps.append(ChangeSet(changes))
             updates.clear()
 
@@ -205,13 +203,6 @@ async def plan_steps(plain: Sequence[Plain], sites: Sites) -> tuple[list[Step], 
             steps.append(LoopStep(await ask(sites.loop_folder, {"op": "loop_options"}), one["loop"]))
     await end_updates()
     return steps, documents
-
-
-async def _entities(sites: Sites, switch: str, updates: Sequence[Plain]) -> Any:
-    client = await sites.reader(switch)
-    checked = plain_updates(updates_of(updates), client.switch.p4info)
-    current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
-    return entity_changes(client, current, checked)
 
 
 async def port_step(

@@ -98,10 +98,8 @@ class Intent:
         if self.lock is None:
             return
         said = bool(self.undo or self.note) or self.kind != "change"
-        same = ("undo", "note")
-        if said and (
-            documents or self._recorded is None or any(self._recorded[key] != self.record[key] for key in same)
-        ):
+        recorded = self._recorded or {}
+        if said and (documents or recorded.get("undo") != self.undo or recorded.get("note") != self.note):
             with Store(self.lock.folder) as store:
                 await asyncio.to_thread(self._write, store, documents or {})
         elif not said and self.number is not None:

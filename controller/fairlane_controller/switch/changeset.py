@@ -17,7 +17,7 @@ from typing import Any
 from finsy import GRPCStatusCode, P4TableEntry
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.intent import announce
+from fairlane_controller.state.intent import announce, making
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_current, read_entries
 from fairlane_controller.switch.entities import (
@@ -204,7 +204,8 @@ async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
     back, that is in the text. What a switch refused is not ours, and is not taken back.
     """
     writing = Writing()
-    await announce(change.undo())
+    if making.get() is not None:
+        await announce(change.undo())
     try:
         for switch in change.switches:
             found = await writing.write(clients[switch], change.entries[switch], change.resets.get(switch, ()))
@@ -253,10 +254,15 @@ async def put_entries(client: SwitchClient, entries: Iterable[P4TableEntry]) -> 
     return len(changes)
 
 
-async def write_plain(client: SwitchClient, updates: Sequence[Plain]) -> ChangeSet:
-    """Plain updates into one switch, all or nothing; what they changed. Raises BAD_INPUT for updates that the P4Info refuses."""
+async def plan_plain(client: SwitchClient, updates: Sequence[Plain]) -> list[EntityChange]:
+    """The changes that plain updates mean on a switch as it is now. Raises BAD_INPUT for updates that the P4Info refuses."""
     checked = plain_updates(updates_of(updates), client.switch.p4info)
     current = await read_current(client, [client.canonical(entity_of_plain(one)) for one in checked])
-    change = ChangeSet({client.endpoint.name: entity_changes(client, current, checked)})
+    return entity_changes(client, current, checked)
+
+
+async def write_plain(client: SwitchClient, updates: Sequence[Plain]) -> ChangeSet:
+    """Plain updates into one switch, all or nothing; what they changed. Raises BAD_INPUT for updates that the P4Info refuses."""
+    change = ChangeSet({client.endpoint.name: await plan_plain(client, updates)})
     await apply(change, {client.endpoint.name: client})
     return change

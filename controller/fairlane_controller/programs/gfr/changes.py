@@ -14,7 +14,7 @@ from typing import Any, cast
 from fairlane import ErrorCode, FairlaneError, change_set, load_program, unknown_name
 from fairlane.changes import Sites, ask, changing, typed
 from fairlane.changes import make as make_steps
-from fairlane.cli import DryResult, PortRef, Targets, print_json, resolve, tell_dry
+from fairlane.cli import DryResult, PortRef, Targets, planned_results, print_json, resolve, tell_dry
 from fairlane.switch import ChangeSet
 from fairlane.text import counted
 
@@ -122,7 +122,7 @@ def make(state: str | None, request: dict[str, Any], what: str, *, dry_run: bool
 
 
 def change(state: str | None, request: dict[str, Any]) -> dict[str, Any]:
-    """One edit (`programs/gfr/edit.py`), all or nothing, recorded; returns entries written by switch, and `via` loop or direct."""
+    """One edit, all or nothing, recorded; returns entries written by switch, and `via` loop or direct."""
     run = gfr_topology(state).need_run()
 
     async def work() -> dict[str, Any]:
@@ -154,9 +154,7 @@ async def _plan(sites: Sites, request: dict[str, Any]) -> tuple[GfrPlan, ChangeS
 async def _dry(targets: Targets, request: dict[str, Any]) -> list[DryResult]:
     async with Sites(targets.need_run()) as sites:
         _, planned = await _plan(sites, request)
-        return [
-            DryResult(name, planned.updates(name), (await sites.reader(name)).switch.p4info) for name in planned.entries
-        ]
+        return await planned_results(sites, planned)
 
 
 def tell(what: str, result: dict[str, Any], as_json: bool) -> None:

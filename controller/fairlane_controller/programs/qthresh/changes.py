@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlane import ErrorCode, FairlaneError, SwitchState, check_program
 from fairlane.changes import Sites, changing, make, typed
-from fairlane.cli import DryResult, Targets
+from fairlane.cli import DryResult, Targets, planned_results
 from fairlane.switch import ChangeSet, EntityChange, same_entity
 from finsy import P4TableEntry
 
@@ -222,12 +222,8 @@ def dry_all(targets: Targets, port: int | None, request: dict[str, Any], *, ever
     async def work() -> list[DryResult]:
         async with Sites(targets.run, targets.endpoints) as sites:
             plan, _ = await _plan(sites, {**request, "port": port, "every": every})
-            return [
-                DryResult(
-                    name, plan.change.updates(name), (await sites.reader(name)).switch.p4info, notes=_notes(plan, name)
-                )
-                for name in plan.change.entries
-            ]
+            notes = {name: _notes(plan, name) for name in plan.change.entries}
+            return await planned_results(sites, plan.change, notes)
 
     return asyncio.run(work())
 
