@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
+from fairlane_controller.programs.gfr.lab import testbed
 from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
@@ -51,15 +52,15 @@ def test_scenarios_share_a_network_and_its_program() -> None:
     assert (group.program, len(group.jobs), group.rate_bps) == ("gfr", 2, 51_840_000)
 
 
-def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path) -> None:
+def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = scenario()
-    bed = object.__new__(Bed)
-    asked: list[dict[str, Any]] = []
-    bed.network = cast("Any", SimpleNamespace(topology=fl_topology.check(dict(one.topology)), folder=tmp_path))
-    bed.ask = asked.append  # pyright: ignore[reportAttributeAccessIssue]
+    changes: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(testbed, "change", lambda state, request: changes.append((state, request)))
+    network = SimpleNamespace(topology=fl_topology.check(dict(one.topology)))
+    bed = cast("Bed", SimpleNamespace(network=network, state=tmp_path))
     assert GfrInMininet(find_part("gfr"), bed).begin(one, cast("Any", None)) == {}
-    (request,) = asked
-    assert request["op"] == "gfr_apply"
+    ((state, request),) = changes
+    assert (state, request["op"]) == (str(tmp_path), "gfr_apply")
     config = parse_config(json.loads(json.dumps(request["config"])), "test")
     assert [(port.place, port.scheme) for port in config.ports] == [(KEY, GfrScheme.PROPOSED)]
     assert [vc.name for vc in config.vcs] == ["vc1", "vc2", "vc5"]
