@@ -3,8 +3,8 @@
 # pyright: reportMissingTypeStubs=false, reportUnknownParameterType=false
 """Archived runs: the data of the pages in docs/results, small enough to be kept in the repository.
 
-    NAME.RUNTIME.runs.parquet     a row a run; in its schema's metadata, under `fairlane`, what was run, when and with what, and of
-                                  an experiment that is not in lab/experiments its definition
+    NAME.RUNTIME.runs.parquet     a row a run; in the file's metadata, under `fairlane`, what was run, when and with what, and of
+                                  an experiment that is not in lab/experiments its definition: JSON, by zlib, in base 64
     NAME.RUNTIME.series.parquet   only what the experiment's plots draw; so are `flows` and `transfers`
 
 Points and verdicts are not kept: they come from the rows and from the experiment's file as it is now.
@@ -12,8 +12,10 @@ Points and verdicts are not kept: they come from the rows and from the experimen
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import zlib
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,11 +61,12 @@ def archive_run(folder: Path, data: Path) -> Path:
     for older in archive_files(data, stem):
         older.unlink()
     for name, table in _drawn(run).items():
-        tables.write(data / f"{stem}.{name}.parquet", table)
+        tables.write_small(data / f"{stem}.{name}.parquet", table, {})
     path = data / f"{stem}.runs.parquet"
     kept = runs.select([name for name in runs.column_names if runs[name].null_count < len(runs)])
     about["rows"] = _rows_digest(kept)
-    tables.write(path, kept.replace_schema_metadata({_METADATA: json.dumps(about, sort_keys=True)}))
+    packed = base64.b64encode(zlib.compress(json.dumps(about, sort_keys=True).encode(), 9))
+    tables.write_small(path, kept, {_METADATA.decode(): packed.decode()})
     return path
 
 
@@ -146,7 +149,11 @@ def _rows_digest(runs: pa.Table) -> str:
 
 
 def _about(path: Path) -> dict[str, Any]:
-    return json.loads((pq.read_schema(path).metadata or {}).get(_METADATA, b"{}"))
+    packed = (pq.read_metadata(path).metadata or {}).get(_METADATA)
+    if not packed:
+        return {}
+    is_plain = packed.startswith(b"{")  # of before it was compressed
+    return json.loads(packed if is_plain else zlib.decompress(base64.b64decode(packed)))
 
 
 def _drawn(run: RunFolder) -> dict[str, pa.Table]:

@@ -72,6 +72,23 @@ def write(path: Path, table: pa.Table) -> None:
     draft.replace(path)
 
 
+def write_small(path: Path, table: pa.Table, about: Mapping[str, str]) -> None:
+    """As `write`, as small as possible, however long that takes; `about` goes into the file's metadata, in place of the table's."""
+    draft = path.with_name(f".{path.name}.new")
+    floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
+    options: dict[str, Any] = {
+        "compression": "zstd",
+        "compression_level": 19,
+        "store_schema": False,  # it would be there twice
+        "use_dictionary": [name for name in table.column_names if name not in floats],
+        "column_encoding": dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),
+    }
+    with pq.ParquetWriter(draft, table.schema.remove_metadata(), **options) as writer:
+        writer.write_table(table.replace_schema_metadata(None))
+        writer.add_key_value_metadata(dict(about))
+    draft.replace(path)
+
+
 def find_damage(path: Path, whole: bool = False) -> str | None:
     """Why a Parquet file cannot be read, in words; None where it can be, or is not there. Its end says where all is; with `whole` all is read.
 
