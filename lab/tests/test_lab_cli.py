@@ -214,9 +214,9 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
     where = ("--results", str(tmp_path / "r"))
     for seed in ("1", "2"):
         assert lab("run", small, "--no-plots", "--jobs", "1", "--seed", seed, *where).exit_code == 0
-    made = lab("report", "--out", str(tmp_path / "page.html"), *where)
+    made = lab("report", "--out", str(tmp_path / "pages"), *where)
     assert made.exit_code == 0, made.output
-    assert "Small" in (tmp_path / "page.html").read_text()
+    assert "Small" in (tmp_path / "pages" / "small.md").read_text()
     first, second = sorted(each for each in (tmp_path / "r" / "small").iterdir() if not each.is_symlink())
     compared = lab("compare", str(first), str(second), "--json")
     assert json.loads(compared.stdout)["same"] is False

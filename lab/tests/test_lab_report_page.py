@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTML report: one self-contained page, with everything beside each other and a line on each difference; from invented runs."""
+"""The pages of run folders: everything beside each other and a line on each difference; from invented runs."""
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.strict import Between
-from fairlane_lab.report import RunFolderError, make_report, newest_folders
+from fairlane_lab.report import RunFolderError, newest_folders
 from fairlane_lab.report.differences import find_differences, fitting_notes
 from fairlane_lab.report.pairing import pair_up
+from fairlane_lab.report.publish import make_report
 from fairlane_lab.report.run_folder import Point
 from fairlane_lab.report.side_by_side import side_by_side
-from fairlane_lab.report.verdict_table import bound_text, tally, verdict_table, worst
-from fairlane_lab.run_result import RunResult, SeriesPoint
+from fairlane_lab.report.verdict_table import bound_text, verdict_table
+from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario
 from report_folders import Runtime, invented, make_folder, text_of
-
-VOID = {"meta", "br", "img", "link", "input", "hr", "path", "use", "rect", "circle"}
 
 
 def known(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
@@ -43,80 +40,37 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def page(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
-    out = tmp_path_factory.mktemp("page") / "sub" / "report.html"
-    assert make_report(folders, out) == out
-    return out.read_text()
+def page(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("page") / "sub" / "report"
+    assert make_report(folders, out) == [out / "qthresh-table1.md"]
+    return out / "qthresh-table1.md"
 
 
-class Outline(HTMLParser):
-    """Tags that do not close, ids and links."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.ids += [found["id"] or ""] if "id" in found else []
-        self.links += [found["href"] or ""] if tag == "a" else []
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        self.ids += [value or "" for name, value in attrs if name == "id"]
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in VOID:
-            return
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
+def page_of(folder: Path, out: Path) -> str:
+    (path,) = make_report([folder], out)
+    return path.read_text()
 
 
-def test_the_page_is_well_formed_and_every_link_leads_somewhere(page: str) -> None:
-    outline = Outline()
-    outline.feed(page)
-    assert (outline.open, outline.wrong) == ([], [])
-    assert len(set(outline.ids)) == len(outline.ids)
-    assert outline.links
-    assert all(link.startswith("#") and link[1:] in outline.ids for link in outline.links)
+def test_every_picture_and_every_run_that_the_page_names_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)]+\.(?:svg|parquet))\)", page.read_text())
+    assert [link.rpartition("/")[2] for link in links] == ["qthresh-table1-goodput.svg", "qthresh-table1-cwnd.svg", *["runs.parquet"] * 2]  # fmt: skip
+    assert all((page.parent / link).is_file() for link in links)
+    assert "With 50 packets of buffer, Vegas is left with about a tenth on every link." in page.read_text()
 
 
-def test_the_page_needs_no_network_and_no_script(page: str) -> None:
-    assert "<script" not in page
-    assert "@import" not in page
-    assert not re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?\s*(?:https?:)?//""", page)
-    assert "prefers-color-scheme: dark" in page
-    assert "@media print" in page
-
-
-def test_pictures_are_inline_and_tell_the_runtimes_apart(page: str) -> None:
-    assert page.count("<svg") == 2
-    assert "<h3>Results: paper, sim, Mininet</h3>" in page
-    assert "With 50 packets of buffer, Vegas is left with about a tenth on every link." in page
-    assert "Mininet" in page
-
-
-def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path]) -> None:
+def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path], page: Path) -> None:
     (pair,) = pair_up(folders)
     assert [run.runtime for run in pair.runs] == ["sim", "mininet"]
     table = side_by_side(pair)
-    reno = table.columns[0]
-    assert (reno.metric, reno.unit, reno.heads) == ("goodput_bps[reno]", "kbit/s", ("paper", "sim", "Mininet"))
-    row = next(row for row in table.rows if row.point == "2M-2ms")
-    assert [cell.text for cell in row.cells[:3]] == ["1798", "1818", "1616"]
-    assert [cell.spread for cell in row.cells[:3]] == ["", "1800..1836", "1600..1632"]
-    assert table.repeats == {"sim": 3, "mininet": 3}
-
-
-def test_a_long_table_shows_the_papers_points_first(tmp_path: Path) -> None:
-    (pair,) = pair_up([make_folder(tmp_path / "r", text_of("qthresh-table2"), repeats=1)])
-    table = side_by_side(pair)
-    assert len(table.rows) == 80
-    assert [row.point for row in table.front] == ["512k-5ms/threshold=4", "1.5M-2ms/threshold=5", "2M-2ms/threshold=6", "5M-2ms/threshold=6"]  # fmt: skip
+    assert table.heads[0] == "goodput, reno (kbit/s)"
+    first = next(place for place, row in enumerate(table.rows) if row.point == "2M-2ms")
+    rows = table.rows[first : first + 3]
+    assert [(row.source, row.runs, row.cells[0]) for row in rows] == [
+        ("paper", "", "1798"),
+        ("sim", "3", "1818 (1800 to 1836)"),
+        ("Mininet", "3", "1616 (1600 to 1632)"),
+    ]
+    assert "| 2M-2ms | paper |  | 1798 |" in page.read_text()
 
 
 def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
@@ -125,17 +79,7 @@ def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
     assert [(row.text[:24], row.per) for row in rows[:2]] == [("Vegas gets 6 to 17 % of ", "512k-5ms"), ("Vegas gets 6 to 17 % of ", "1.5M-2ms")]  # fmt: skip
     assert rows[0].outcomes["sim"].value == "10 %"
     assert rows[0].outcomes["mininet"].value == "12.5 %"
-    counts = tally(rows, "sim")
-    assert (counts.met, counts.judged, counts.state) == (0, 8, "undecided"), "of a few runs each"
-    summed = worst(rows[:4], "sim")
-    assert summed is not None
-    assert (summed.state, summed.met, summed.of) == ("too few by design", 0, 4)
-    assert worst(rows[:4], "elsewhere") is None
-
-
-def test_what_is_undecided_is_no_failure_on_the_page(folders: list[Path], tmp_path: Path) -> None:
-    page = make_report(folders, tmp_path / "report.html").read_text()
-    assert '<b class="">0 of 8</b><span>expectations met in sim, 8 undecided</span>' in page
+    assert {row.outcomes["sim"].state for row in rows} == {"too few by design"}
 
 
 def test_bounds_are_told_in_the_metrics_unit() -> None:
@@ -162,8 +106,8 @@ def test_every_difference_above_ten_percent_has_a_line(folders: list[Path]) -> N
     assert between.unexplained
 
 
-def test_what_no_note_explains_is_red(page: str) -> None:
-    assert '<span class="unexplained">unexplained</span>' in page
+def test_what_no_note_explains_is_said(page: Path) -> None:
+    assert "*Not explained.*" in page.read_text()
 
 
 def test_a_note_explains_only_its_metrics_its_points_and_what_it_is_against() -> None:
@@ -190,10 +134,9 @@ def test_a_note_explains_only_its_metrics_its_points_and_what_it_is_against() ->
 def test_a_remark_stands_on_the_page_and_explains_nothing(tmp_path: Path) -> None:
     text = text_of("qthresh-table1").split("[[notes]]")[0] + '[[notes]]\ntext = "a word on the paper"\n'
     folder = make_folder(tmp_path / "r", text, "mininet", invent=known)
-    page = make_report([folder], tmp_path / "report.html").read_text()
-    assert '<p class="mute">a word on the paper</p>' in page
+    page = page_of(folder, tmp_path / "report")
     assert page.count("a word on the paper") == 1
-    assert '<span class="unexplained">unexplained</span>' in page
+    assert "*Not explained.*" in page
 
 
 def test_a_note_that_was_found_after_the_run_explains_it(tmp_path: Path) -> None:
@@ -245,62 +188,26 @@ def test_the_newest_run_of_each_runtime_is_taken_and_the_older_one_named(tmp_pat
     (tmp_path / "demo" / "x").mkdir(parents=True)
     (tmp_path / "demo" / "x" / "summary.json").write_text('{"rows": []}')
     assert newest_folders(tmp_path) == [new]
+    (page,) = make_report([new, old], tmp_path / "report")
+    assert "Of 1 older run folder nothing is shown." in page.read_text()
 
 
 def test_an_incomplete_run_is_said_to_be_one(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "r", text_of("qthresh-table1"), repeats=1, about={"complete": False})
-    page = make_report([folder], tmp_path / "report.html").read_text()
-    assert "not complete, some runs are missing" in page
-
-
-def test_texts_of_the_experiment_cannot_break_the_page(tmp_path: Path) -> None:
-    text = text_of("qthresh-table1").replace('title = "Reno and Vegas behind drop-tail"', 'title = "<b>a & b</b>"')
-    page = make_report([make_folder(tmp_path / "r", text, repeats=1)], tmp_path / "report.html").read_text()
-    assert "&lt;b&gt;a &amp; b&lt;/b&gt;" in page
-    assert "<b>a & b" not in page
-
-
-def test_what_the_controller_did_is_listed_where_something_changes(tmp_path: Path) -> None:
-    text = text_of("qthresh-table1") + '\n[[changes]]\nat_s = 5\nlink = "s1-s2"\ndelay_ms = 20\n'
-    folder = make_folder(tmp_path / "r", text, repeats=1)
-    event = {
-        "point": "512k-5ms",
-        "repeat": 0,
-        "t_s": 6.25,
-        "event": "threshold_set",
-        "switch": "s1",
-        "qthresh_packets": 7,
-    }
-    (folder / "events.jsonl").write_text(json.dumps(event) + "\n")
-    page = make_report([folder], tmp_path / "report.html").read_text()
-    assert "What the controller did" in page
-    assert "threshold set" in page
-    assert "switch s1, qthresh_packets 7" in page
-
-
-def test_a_sender_alone_in_both_runtimes_is_drawn_over_each_other(tmp_path: Path) -> None:
-    text = text_of("qthresh-table1").split("[[paper_numbers]]")[0]
-    before, after = text.split('[[flows]]\nname = "vegas"')
-    text = before + "[tcp]" + after.split("[tcp]")[1]
-    text = text.replace('flows = ["vegas"]', 'flows = ["reno"]').replace('"goodput_bps[vegas]", ', "").replace(', "fairness"', "")  # fmt: skip
-
-    def alone(scenario: Scenario, chance: random.Random, runtime: Runtime) -> RunResult:
-        result = invented(scenario, chance, runtime)
-        result.series = [SeriesPoint(0.1 * i, "reno", "cwnd_packets", 10 + i % 20) for i in range(400)]
-        return result
-
-    base = tmp_path / "x"
-    names: tuple[Runtime, ...] = ("sim", "mininet")
-    folders = [make_folder(base / name, text, name, repeats=1, invent=alone) for name in names]
-    page = make_report(folders, tmp_path / "report.html").read_text()
-    assert "Congestion window: simulated sender and the kernel" in page
-    assert "Linux (Mininet)" in page
-    assert "falls a minute" in page
+    assert "| sim | 1, not complete |" in page_of(folder, tmp_path / "report")
 
 
 def test_nothing_to_report_on_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="run an experiment first"):
-        make_report([], tmp_path / "report.html")
+        make_report([], tmp_path / "report")
     with pytest.raises(RunFolderError, match="not a run folder"):
-        make_report([tmp_path], tmp_path / "report.html")
-    assert not (tmp_path / "report.html").exists()
+        make_report([tmp_path], tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_an_experiment_that_is_not_valid_any_more_is_an_error_that_names_the_run(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "r", text_of("qthresh-table1").replace('"qthresh-table1"', '"older"'), repeats=1)
+    summary = folder / "summary.json"
+    summary.write_text(summary.read_text().replace('"warmup_s": 10', '"warmup_s": -10'))
+    with pytest.raises(RunFolderError, match=f"{folder}.*warmup_s"):
+        make_report([folder], tmp_path / "report")

@@ -22,7 +22,7 @@ from fairlane_lab.report import RunFolderError, make_plots, open_run, result_tab
 from fairlane_lab.report.archive import open_archived
 from fairlane_lab.report.draw_samples import MAX_POINTS, thin
 from fairlane_lab.report.labels import axis_label, format_metric, name_of, number, rate_label, setting_label
-from fairlane_lab.report.pictures import PNG_DPI, draw, to_inline_svg
+from fairlane_lab.report.pictures import PNG_DPI, draw
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.style import PALETTE, colours
 from matplotlib.axes import Axes
@@ -281,20 +281,6 @@ def test_a_heat_map_has_a_field_for_each_value_of_its_panel(table2: list[RunFold
     assert len(axes) == len({point.params["case"] for point in table2[0].points})
     assert [len(axis.texts) for axis in axes] == [80 // len(axes)] * len(axes)
     assert len({axis.get_title("left") for axis in axes}) == len(axes)
-
-
-def test_an_inline_svg_has_its_own_ids_the_pages_colours_and_no_style_for_the_whole_page(
-    table1: list[RunFolder],
-) -> None:
-    svg = to_inline_svg(draw(table1[0].plots[0], table1), "p1", 'a "label" & <more>')
-    assert svg.startswith("<svg")
-    assert 'aria-label="a &quot;label&quot; &amp; &lt;more>"' in svg
-    assert "<style" not in svg
-    assert "<metadata" not in svg
-    assert "var(--c1)" in svg
-    assert PALETTE[1] not in svg
-    assert 'id="figure_1"' not in svg
-    assert 'id="p1-figure_1"' in svg
 
 
 def test_thinning_keeps_ends_and_extremes() -> None:

@@ -37,20 +37,20 @@ def report(
     folders: Annotated[
         list[Path] | None, typer.Argument(help="Run folders; default: the newest of each experiment and runtime.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The HTML file; default results/report.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder of the pages; default results/report.")] = None,
     results: Annotated[Path | None, typer.Option(help="Where run folders are looked for; default results/.")] = None,
 ) -> None:
-    """One self-contained HTML page: paper, sim and Mininet side by side, plots, and where differences come from."""
-    from fairlane_lab.report import make_report, newest_folders
+    """A page in Markdown for each experiment: paper, sim, kernel and Mininet side by side, plots, and where differences come from."""
+    from fairlane_lab.report import newest_folders
+    from fairlane_lab.report.publish import make_report
 
     root = results or results_root()
     chosen = folders or newest_folders(root)
     if not chosen:
         fail(f"{root}: no run folder of an experiment; run one first: fairlane lab run NAME")
-    target = out or root / "report.html"
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        console.print(f"report {make_report(chosen, target, _notes_of)}", soft_wrap=True)
+        for page in make_report(chosen, out or root / "report", _notes_of):
+            console.print(f"page {page}", soft_wrap=True)
     except (RunFolderError, OSError) as error:
         fail(str(error))
 

@@ -16,6 +16,7 @@ import base64
 import hashlib
 import json
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,9 +108,14 @@ def archived_definitions(data: Path) -> list[Definition]:
         if name in experiment_names():
             found[name] = load(name)
         elif "definition" in (about := _about(path)):
-            document = {key: value for key, value in about["definition"].items() if key != "origin"}
-            found[name] = make_definition(Source(document, Path(about["definition"]["origin"]), {}))
+            found[name] = definition_as_run(about["definition"])
     return list(found.values())
+
+
+def definition_as_run(definition: Mapping[str, Any]) -> Definition:
+    """An experiment as a summary has it. Raises ExperimentError where it is not valid any more."""
+    document = {key: value for key, value in definition.items() if key != "origin"}
+    return make_definition(Source(document, Path(definition["origin"]), {}))
 
 
 def archived_runtimes(data: Path, name: str) -> list[str]:

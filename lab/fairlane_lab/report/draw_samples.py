@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-"""Pictures of samples: metrics over time, distributions of transfers and flows, windows in the simulator and in the kernel."""
+"""Pictures of samples: metrics over time, distributions of transfers and flows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from fairlane_lab.report.canvas import Legend, empty, finish, grid, level, panel
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered
 from fairlane_lab.report.splitting import PANELS_MAX, Panels, split
 from fairlane_lab.report.style import INK, MUTED, PALE, PALETTE, colours, mark
-from fairlane_lab.report.traces import Trace
 
 # ---- series: Metrics over time
 
@@ -336,32 +335,3 @@ def _values(plot: Cdf, run: RunFolder, chosen: Sequence[Point], parts: Panels) -
     if plot.panel == "group":
         titles = [", ".join(filter(None, each)) for each in zip(table["group"], titles, strict=True)]
     return pd.DataFrame({"value": list(table[plot.metric]), "by": by, "panel": titles}).dropna(subset=["value"])
-
-
-# ---- traces: The same sender's window in the simulator and in the kernel, one over the other
-
-_COLOURS = {"sim": PALETTE[0], "mininet": PALETTE[1], "kernel": PALETTE[2]}
-
-
-def draw_traces(traces: Sequence[Trace], title: str = "") -> Figure:
-    """Draw the traces of flows that are alone on their link; the time that all runtimes of a panel have is shown."""
-    pairs = ordered((trace.point, trace.flow) for trace in traces)
-    figure, axes = grid(len(pairs), 1, 1.9, sharex=False)
-    legend = Legend()
-    for row, (point, flow) in enumerate(pairs):
-        axis = axes[row][0]
-        mine = [trace for trace in traces if (trace.point, trace.flow) == (point, flow)]
-        end = min(float(trace.t_s[-1]) for trace in mine)
-        for trace in mine:
-            kept = trace.t_s <= end
-            colour = _COLOURS.get(trace.runtime, PALETTE[3])
-            times, values = thin(trace.t_s[kept], trace.cwnd[kept])
-            axis.plot(times, values, color=colour, lw=1.1, drawstyle="steps-post", alpha=0.9)
-            legend.line("Linux (Mininet)" if trace.runtime == "mininet" else mark(trace.runtime).label, colour)
-        axis.set_title(point if point == flow else f"{point} · {flow}")
-        axis.set_ylabel("cwnd (packets)")
-        axis.set_ylim(bottom=0)
-        axis.margins(x=0.01)
-        if row == len(pairs) - 1:
-            axis.set_xlabel("time (s)")
-    return finish(figure, legend, title)

@@ -1,63 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false
-"""The pages of docs/results: the claims of the papers, our own hypotheses, and a page for each experiment with archived runs. Everything on them comes from the archive and the experiments' files."""
+"""Pages in Markdown, one an experiment: those of docs/results from the archive, with the claims of the papers and our own hypotheses, and those of run folders."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 from fairlane_hosts.variants import VARIANTS
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from fairlane_lab.definition import Definition, Selection, expand, experiment_names
+from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load
 from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.names import RUNTIMES
-from fairlane_lab.paths import RESULTS_DATA
+from fairlane_lab.definition.plots import Plot
+from fairlane_lab.paths import RESULTS_DATA, digest_files
 from fairlane_lab.report import labels
-from fairlane_lab.report.archive import archived_definitions, archived_runtimes, digest, is_stale, open_archived
+from fairlane_lab.report.archive import (
+    archived_definitions,
+    archived_runtimes,
+    definition_as_run,
+    digest,
+    is_stale,
+    open_archived,
+)
 from fairlane_lab.report.claims import Judged, claim_rows, judged_bounds
-from fairlane_lab.report.page import Section, make_section, runtime_label
-from fairlane_lab.report.pairing import Pair
+from fairlane_lab.report.differences import Difference, Line, find_differences
+from fairlane_lab.report.pairing import NotesOf, Pair, pair_up
+from fairlane_lab.report.pictures import draw
 from fairlane_lab.report.run_folder import RunFolder
-from fairlane_lab.report.style import RC
+from fairlane_lab.report.side_by_side import Table, shown_metrics, side_by_side
+from fairlane_lab.report.style import RC, mark
+from fairlane_lab.report.verdict_table import verdict_table
+from fairlane_lab.results.summary_file import RunFolderError
 
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """One source of numbers of a point."""
+class DifferenceLine:
+    """A line on differences, as text."""
 
-    point: str
-    """Empty below the first row of a point."""
-    source: str
-    runs: str
-    cells: tuple[str, ...]
+    what: str
+    """`fairness: sim against the paper`."""
+    points: tuple[str, ...]
+    """`512k-5ms: 9.0 instead of 12.0 (-25 %)`, …"""
+    because: tuple[str, ...]
+    partly: tuple[str, ...]
+    unexplained: bool
+    count: str
+    """`3 of 4 points`."""
 
 
 @dataclass(frozen=True)
 class Page:
     """What the template of an experiment's page gets."""
 
-    section: Section
+    pair: Pair
     definition: Definition
-    rows: tuple[TableRow, ...]
-    heads: tuple[str, ...]
-    is_not: tuple[tuple[str, str], ...]
-    """Sender → what it is not."""
-    stale: tuple[str, ...]
+    data: Mapping[str, str]
+    """Runtime → where its runs are, as a link."""
+    root: Path
+    """The folder of the page; its pictures are in `PLOTS` below."""
+    digest: str = ""
+    """Of the data: a picture that was drawn from other data is drawn anew; empty: none is drawn."""
+    stale: tuple[str, ...] = ()
     """Runtimes that were measured before the experiment's file changed."""
-    is_known: bool
+    is_known: bool = False
     """Whether that file is one of lab/experiments."""
+    is_archived: bool = False
 
     @property
     def name(self) -> str:
@@ -71,20 +89,62 @@ class Page:
 
     @property
     def runs(self) -> Sequence[RunFolder]:
-        """The archived runs, sim first."""
-        return self.section.pair.runs
+        """Its runs, sim first."""
+        return self.pair.runs
 
-    def judged(self) -> Iterator[Judged]:
+    @cached_property
+    def numbers(self) -> Table:
+        """The table of paper and runtimes."""
+        return side_by_side(self.pair)
+
+    @cached_property
+    def pictures(self) -> list[tuple[Plot, str]]:
+        """Each plot with the link to its picture."""
+        plots = [plot for plot in self.pair.newest.plots if any(run.select(plot.where) for run in self.runs)]
+        return [(plot, self._picture(plot)) for plot in plots]
+
+    @cached_property
+    def differences(self) -> list[DifferenceLine]:
+        """Each difference above the limit, with its cause."""
+        return [_line(line) for line in find_differences(self.pair, shown_metrics(self.pair))]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Notes on the experiment that explain no difference."""
+        return [note.text for note in self.pair.notes if note.is_remark]
+
+    @cached_property
+    def is_not(self) -> list[tuple[str, str]]:
+        """What the experiment's senders are not, in the runtimes that were measured."""
+        used: dict[str, None] = {}
+        for run in self.runs:
+            scenarios = expand(self.definition, Selection(runtime=run.summary["runtime"], repeats=1))
+            used |= dict.fromkeys(flow.variant for scenario in scenarios for flow in scenario.flows)
+        return [(name, VARIANTS[name].is_not) for name in used if name in VARIANTS and VARIANTS[name].is_not]
+
+    @cached_property
+    def judged(self) -> list[Judged]:
         """Every bound in every runtime in which it is asked."""
-        return judged_bounds(self.section.pair, self.section.verdicts, self.definition.experiment.expect)
+        return list(judged_bounds(self.pair, verdict_table(self.pair), self.definition.experiment.expect))
 
     def sentences(self) -> list[list[Judged]]:
         """The bounds of each sentence in each runtime."""
-        return group_by_sentence(self.judged())
+        return group_by_sentence(self.judged)
 
     def count(self, state: str, runtime: str | None = None) -> int:
         """Bounds with a state (in a runtime)."""
-        return sum(each.outcome.state == state and runtime in (None, each.runtime) for each in self.judged())
+        return sum(each.outcome.state == state and runtime in (None, each.runtime) for each in self.judged)
+
+    def _picture(self, plot: Plot) -> str:
+        path = self.root / PLOTS / f"{self.name}-{plot.name}.svg"
+        if self.digest and picture_digest(path) != self.digest:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure = draw(plot, self.runs)
+            with plt.rc_context({**RC, "svg.hashsalt": path.stem}):
+                about = {"Date": None, "Description": f"data {self.digest}"}
+                figure.savefig(path, facecolor="white", metadata=about)
+            plt.close(figure)
+        return f"![{plot.title}]({PLOTS}/{path.name})"
 
 
 def group_by_sentence(judged: Iterable[Judged]) -> list[list[Judged]]:
@@ -108,7 +168,7 @@ def make_pages(
         pages.append(_page(definition, results, draws))
     environment = _environment()
     texts = {f"{page.name}.md": environment.get_template("experiment.md.j2").render(page=page) for page in pages}
-    judged = [each for page in pages for each in page.judged()]
+    judged = [each for page in pages for each in page.judged]
     claims = claim_rows(judged)
     states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
     index = environment.get_template("claims.md.j2").render(
@@ -153,64 +213,73 @@ def picture_digest(path: Path) -> str:
     return rest[:16] if found else ""
 
 
+def make_report(folders: Sequence[Path], out: Path, notes_of: NotesOf = lambda _name: None) -> list[Path]:
+    """Write a page for each experiment of some run folders into the folder `out`: its newest run in each runtime, side by side.
+
+    Args:
+        folders: The run folders.
+        out: Where the pages go; their pictures are in `plots/` there.
+        notes_of: An experiment's notes where they are newer than the runs.
+
+    Returns:
+        The pages.
+
+    Raises:
+        RunFolderError: A folder is no run folder of the lab, is of an experiment that is not valid any more, or there are none.
+
+    """
+    written: list[Path] = []
+    for pair in pair_up(folders, notes_of):
+        data = {run.runtime: os.path.relpath(run.path / "runs.parquet", out) for run in pair.runs}
+        try:
+            known = pair.experiment in experiment_names()
+            definition = load(pair.experiment) if known else definition_as_run(pair.newest.definition)
+            of = digest_files([run.path / "summary.json" for run in pair.runs], 16)
+            text = _environment().get_template("experiment.md.j2").render(page=Page(pair, definition, data, out, of))
+        except ExperimentError as error:
+            raise RunFolderError(f"{pair.newest.path}: {error}") from None
+        out.mkdir(parents=True, exist_ok=True)
+        written.append(out / f"{pair.experiment}.md")
+        written[-1].write_text(text, encoding="utf-8")
+    return written
+
+
 def _page(definition: Definition, results: Path, draws: bool) -> Page:
-    data, name = results / DATA, definition.experiment.name
-    runs = [run for runtime in archived_runtimes(data, name) if (run := open_archived(data, definition, runtime))]
-    pair = Pair(tuple(runs))
-    section = make_section(pair, partial(_figure_file, results, name, digest(data, name) if draws else ""))
-    heads, rows = _table(section)
+    archive, name = results / DATA, definition.experiment.name
+    runs = [run for runtime in archived_runtimes(archive, name) if (run := open_archived(archive, definition, runtime))]
     known = name in experiment_names()  # of another the file as it is now is not known
-    stale = [run.runtime for run in runs if known and is_stale(data, definition, run)]
-    return Page(section, definition, rows, heads, _is_not(definition, runs), tuple(stale), known)
+    return Page(
+        Pair(tuple(runs)),
+        definition,
+        data={run.runtime: f"{DATA}/{name}.{run.runtime}.runs.parquet" for run in runs},
+        root=results,
+        digest=digest(archive, name) if draws else "",
+        stale=tuple(run.runtime for run in runs if known and is_stale(archive, definition, run)),
+        is_known=known,
+        is_archived=True,
+    )
 
 
-def _figure_file(results: Path, experiment: str, of: str, name: str, title: str, make: Callable[[], Figure]) -> Markup:
-    """A link to a figure's file, which is drawn where it is not of the data `of`; with an empty one, never."""
-    path = results / PLOTS / f"{experiment}-{name}.svg"
-    if of and picture_digest(path) != of:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure = make()
-        with plt.rc_context({**RC, "svg.hashsalt": f"{experiment}-{name}"}):
-            figure.savefig(path, facecolor="white", metadata={"Date": None, "Description": f"data {of}"})
-        plt.close(figure)
-    return Markup(f"![{title}]({PLOTS}/{path.name})")
+def _line(line: Line) -> DifferenceLine:
+    largest = max(max(abs(each.value), abs(each.reference)) for each in line.differences)
+    name = labels.rate_name(labels.name_of(line.metric), largest)
 
+    def describe(each: Difference) -> str:
+        value, reference = (labels.format_metric(line.metric, number, name) for number in (each.value, each.reference))
+        return f"{each.point}: {value} instead of {reference} ({each.share * 100:+.0f} %)"
 
-def _table(section: Section) -> tuple[tuple[str, ...], tuple[TableRow, ...]]:
-    """The table of paper and runtimes with a row for each source of a point: heads of the metrics, rows."""
-    columns = section.table.columns
-    heads = tuple(f"{column.label} ({column.unit})" if column.unit else column.label for column in columns)
-    rows: list[TableRow] = []
-    labelled = {source: head for column in columns for source, head in zip(column.sources, column.heads, strict=True)}
-    counts = {run.runtime: {point.name: str(_runs_of(point.metrics)) for point in run.points} for run in section.pair.runs}  # fmt: skip
-    for row in section.table.rows:
-        cells: dict[str, dict[int, str]] = {}
-        found = iter(row.cells)
-        for place, column in enumerate(columns):
-            for source in column.sources:
-                cell = next(found)
-                if cell.text:
-                    text = f"{cell.text} ({cell.spread.replace('..', ' to ')})" if cell.spread else cell.text
-                    cells.setdefault(source, {})[place] = text
-        shown = row.point
-        for source in (source for source in labelled if source in cells):
-            numbers = tuple(cells[source].get(place, "") for place in range(len(columns)))
-            rows.append(TableRow(shown, labelled[source], counts.get(source, {}).get(row.point, ""), numbers))
-            shown = ""
-    return heads, tuple(rows)
-
-
-def _runs_of(metrics: Mapping[str, Any]) -> int:
-    return max((spread.runs for spread in metrics.values()), default=0)
-
-
-def _is_not(definition: Definition, runs: Sequence[RunFolder]) -> tuple[tuple[str, str], ...]:
-    """What the experiment's senders are not, in the runtimes that were measured."""
-    used: dict[str, None] = {}
-    for run in runs:
-        scenarios = expand(definition, Selection(runtime=run.summary["runtime"], repeats=1))
-        used |= dict.fromkeys(flow.variant for scenario in scenarios for flow in scenario.flows)
-    return tuple((name, VARIANTS[name].is_not) for name in used if name in VARIANTS and VARIANTS[name].is_not)
+    against = "the paper" if line.against == "paper" else mark(line.against).label
+    because = line.notes
+    if line.explained_by_spread:
+        because = ("Within the spread of the repeats: the 95 % interval of the difference holds 0.",)
+    return DifferenceLine(
+        f"{labels.axis_label(name)}: {mark(line.measured).label} against {against}",
+        tuple(describe(each) for each in line.differences),
+        because,
+        line.partly if line.unexplained else (),
+        line.unexplained,
+        f"{len(line.differences)} of {line.compared}",
+    )
 
 
 def _environment() -> Environment:
@@ -223,7 +292,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     filters: dict[str, Any] = {
-        "runtime": runtime_label,
+        "runtime": _runtime,
         "cell": _cell,
         "words": _words,
         "sentences": group_by_sentence,
@@ -231,6 +300,11 @@ def _environment() -> Environment:
     }
     environment.filters.update(filters)
     return environment
+
+
+def _runtime(name: str) -> str:
+    """As a reader sees it."""
+    return mark(name).label
 
 
 def _words(text: object) -> str:

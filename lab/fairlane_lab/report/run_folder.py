@@ -79,6 +79,11 @@ class Point:
     params: Mapping[str, Any]
     metrics: Mapping[str, Spread]
 
+    @property
+    def runs(self) -> int:
+        """How many it has."""
+        return max((spread.runs for spread in self.metrics.values()), default=0)
+
     def get(self, metric: str) -> Spread | None:
         """The spread of a metric or of a quotient `a / b` (b may be a parameter); None where it was not measured."""
         if " / " in metric:
@@ -119,7 +124,13 @@ class RunFolder:
     @property
     def count(self) -> int:
         """How many runs are in it."""
-        return int(self.summary.get("runs", 0)) or sum(_runs_of(point) for point in self.points)
+        return int(self.summary.get("runs", 0)) or sum(point.runs for point in self.points)
+
+    @property
+    def count_text(self) -> str:
+        """`20` where each point has so many runs, else `75 runs` of all points."""
+        counts = {point.runs for point in self.points}
+        return str(counts.pop()) if len(counts) == 1 else f"{self.count} runs"
 
     @property
     def started(self) -> str:
@@ -256,10 +267,6 @@ class RunFolder:
 def open_run(folder: Path) -> RunFolder:
     """Open a run folder. Raises RunFolderError when there is no readable summary, or none of an experiment of the lab."""
     return RunFolder(folder, read_summary(folder))
-
-
-def _runs_of(point: Point) -> int:
-    return max((spread.runs for spread in point.metrics.values()), default=0)
 
 
 def _point(entry: Mapping[str, Any]) -> Point:

@@ -45,7 +45,7 @@ def result_table(summary: Mapping[str, Any], folder: Path = Path(), width: int =
 
 def _table(run: RunFolder, instead_of_ranges: str = "") -> Table:
     metrics = main_metrics(run)
-    runs = sorted({max((s.runs for s in point.metrics.values()), default=0) for point in run.points})
+    runs = sorted({point.runs for point in run.points})
     count = (
         "one run each"
         if runs == [1]

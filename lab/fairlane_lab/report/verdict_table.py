@@ -45,55 +45,6 @@ class ExpectedBound:
     """Runtime → outcome."""
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How many bounds were met of those that could be judged."""
-
-    met: int
-    judged: int
-    open: int
-    """Nothing to judge by."""
-    missed: int = 0
-
-    @property
-    def state(self) -> State:
-        """The worst of them."""
-        if self.judged == 0:
-            return "not judged"
-        return "not met" if self.missed else "met" if self.met == self.judged else "undecided"
-
-
-@dataclass(frozen=True)
-class Summed:
-    """All bounds of one sentence in one runtime: the worst outcome stands for them."""
-
-    state: State
-    value: str
-    at: str
-    met: int
-    of: int
-
-
-def group_by_text(rows: list[ExpectedBound]) -> list[tuple[str, list[ExpectedBound]]]:
-    """Rows of the same sentence together, in the file's order."""
-    found: dict[str, list[ExpectedBound]] = {}
-    for row in rows:
-        found.setdefault(row.text, []).append(row)
-    return list(found.items())
-
-
-def worst(rows: list[ExpectedBound], runtime: str) -> Summed | None:
-    """The first outcome that was not met, else the first open one, else the first; None when it is not asked in this runtime."""
-    outcomes = [
-        row.outcomes[runtime] for row in rows if runtime in row.outcomes and row.outcomes[runtime].state != "not asked"
-    ]
-    if not outcomes:
-        return None
-    order: list[State] = ["not met", "not judged", "too few by design", "undecided", "met"]
-    chosen = min(outcomes, key=lambda each: (order.index(each.state), each.margin))
-    return Summed(chosen.state, chosen.value, chosen.at, sum(each.state == "met" for each in outcomes), len(outcomes))
-
-
 def verdict_table(pair: Pair) -> list[ExpectedBound]:
     """Every bound in the file's order; a runtime for which it is not asked has `not asked`."""
     found: dict[tuple[str, str, str], ExpectedBound] = {}
@@ -120,18 +71,6 @@ def verdict_table(pair: Pair) -> list[ExpectedBound]:
         for run in pair.runs:
             asked.outcomes.setdefault(run.runtime, Outcome("not asked"))
     return list(found.values())
-
-
-def tally(rows: list[ExpectedBound], runtime: str) -> Tally:
-    """The count of one runtime."""
-    states = [row.outcomes[runtime].state for row in rows if runtime in row.outcomes]
-    met, missed = states.count("met"), states.count("not met")
-    return Tally(
-        met,
-        met + missed + states.count("undecided") + states.count("too few by design"),
-        states.count("not judged"),
-        missed,
-    )
 
 
 def bound_text(verdict: Mapping[str, Any]) -> str:
