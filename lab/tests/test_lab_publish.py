@@ -116,6 +116,9 @@ def test_a_page_has_bounds_numbers_pictures_and_where_they_come_from(results: Pa
     text = page.read_text()
     assert "| sim | 7 |" in text
     assert "](data/" in text
+    for table in ("bounds", "numbers"):
+        assert f"](tables/{page.stem}.{table}.csv)" in text
+        assert len((results / "tables" / f"{page.stem}.{table}.csv").read_text().splitlines()) > 4
     for link in {part.split(")")[0] for part in text.split("](plots/")[1:]}:
         assert (results / "plots" / link).read_text().startswith("<?xml")
     assert f"({page.name})" in index.read_text()
@@ -137,25 +140,28 @@ def test_the_lists_of_the_index_have_what_its_table_counts(tmp_path: Path, resul
     text = (FILES / "qthresh-table1.toml").read_text().replace('name = "qthresh-table1"', 'name = "mine"')
     archive_run(make_folder(tmp_path / "mine", text, repeats=3), results / "data")
     text = make_pages(results, draws=False)["hypotheses.md"]
-    rows = [
-        line.split("|")[2:7] for line in text.splitlines() if line.startswith(("| sim |", "| kernel |", "| Mininet |"))
-    ]
-    counted = [sum(int(row[place]) for row in rows) for place in range(5)]
-    assert counted[2] > 0, "too few by design"
-    for place, head in ((1, "Undecided"), (2, "Too few by design"), (3, "Not met")):
-        assert f"## {head}: {counted[place]}\n" in text
+    heads, _, numbers = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("|")][:3]
+    counted = {head.strip(): int(number) for head, number in zip(heads, numbers, strict=True)}
+    assert counted["too few by design"] > 0
+    assert sum(counted.values()) == 2 * counted["sentences"]
+    for head in ("Undecided", "Too few by design", "Not met"):
+        assert f"## {head}: {counted[head.lower()]}\n" in text
+        listed = text.partition(f"## {head}: ")[2].partition("\n## ")[0]
+        assert sum(line.startswith("| [") for line in listed.splitlines()) == counted[head.lower()]
 
 
 def test_whatever_is_changed_by_hand_is_found(results: Path) -> None:
     (_, _, page) = write_pages(results)
     page.write_text(page.read_text().replace("| sim | 7 |", "| sim | 70 |", 1))
     (results / "extra.md").write_text("more")
+    (results / "tables" / "extra.numbers.csv").write_text("1")
     picture = next((results / "plots").glob("*.svg"))
     picture.write_text(picture.read_text().replace("data ", "data 0", 1))
-    assert find_differing_pages(results) == ["extra.md", page.name, f"plots/{picture.name}"]
+    assert find_differing_pages(results) == ["extra.md", page.name, "tables/extra.numbers.csv", f"plots/{picture.name}"]
     write_pages(results)
     assert find_differing_pages(results) == []
     assert not (results / "extra.md").exists()
+    assert not (results / "tables" / "extra.numbers.csv").exists()
 
 
 def test_a_picture_is_drawn_again_only_for_other_data(results: Path) -> None:

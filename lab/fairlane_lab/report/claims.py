@@ -82,7 +82,7 @@ class Answer:
         state = f"{self.state}†" if self.early else self.state
         if self.state == NOT_RUN:
             return f"{state}: {self.met} of {self.of} bounds met" if self.of else self.state
-        interval = f" ({self.interval})" if self.interval else ""
+        interval = f" ({self.interval.partition(',')[0]})" if self.interval else ""  # the rest says why it has no width
         number = f"{self.value or 'nothing qualifies'}{interval}{f' [{self.at}]' if self.at else ''}, n = {self.runs}"
         others = f"; {self.of} bounds" if self.state == "met" else f"; {self.met} of {self.of} bounds met"
         return f"{state}: {number}{others if self.of > 1 else ''}"
@@ -106,27 +106,38 @@ def claim_rows(judged: Iterable[Judged], claims: Sequence[Claim] = ()) -> list[C
     for each in judged:
         found.setdefault((each.claim, each.runtime), []).append(each)
     return [
-        ClaimRow(claim, {runtime: _answer(claim, runtime, found.get((claim.id, runtime), [])) for runtime in RUNTIMES})
+        ClaimRow(
+            claim, {runtime: _answer_to(claim, runtime, found.get((claim.id, runtime), [])) for runtime in RUNTIMES}
+        )
         for claim in claims or read_claims()
     ]
 
 
-def _answer(claim: Claim, runtime: str, judged: Sequence[Judged]) -> Answer:
+def answer_of(judged: Sequence[Judged]) -> Answer:
+    """What the bounds of one sentence in one runtime say together: the numbers are those of the bound that decides."""
     known = [each for each in judged if each.outcome.state != "not judged"]
     if not known:
         return Answer()
     decides = min(known, key=lambda each: each.rank)
     outcome, asked = decides.outcome, decides.asked
-    wanted = {bound.experiment for bound in claim.bounds() if runtime in bound.runtimes}
-    whole = len(known) == len(judged) and wanted == {each.experiment for each in judged} and not claim.lacks
     met = sum(each.outcome.state == "met" for each in known)
-    early = any(each.started < claim.day.isoformat() for each in known if each.started)
     metrics = {each.expectation.metric for each in known if each.expectation}
     metric = labels.name_of(decides.expectation.metric).label if decides.expectation and len(metrics) > 1 else ""
     asks = asked.bound if len({each.asked.bound for each in known}) > 1 else ""
-    at = ", ".join(part for part in (metric, asks, asked.per, outcome.at) if part)
-    answer = Answer(outcome.state, outcome.value, outcome.interval, outcome.runs, at, met, len(known), early)
-    return answer if whole or outcome.state == "not met" else replace(answer, state=NOT_RUN)
+    per = asked.per if len({each.asked.per for each in judged}) > 1 else ""
+    at = ", ".join(part for part in (metric, asks, per, outcome.at) if part)
+    return Answer(outcome.state, outcome.value, outcome.interval, outcome.runs, at, met, len(known))
+
+
+def _answer_to(claim: Claim, runtime: str, judged: Sequence[Judged]) -> Answer:
+    answer = answer_of(judged)
+    wanted = {bound.experiment for bound in claim.bounds() if runtime in bound.runtimes}
+    whole = answer.of == len(judged) and wanted == {each.experiment for each in judged} and not claim.lacks
+    early = any(
+        each.started < claim.day.isoformat() for each in judged if each.started and each.outcome.state != "not judged"
+    )
+    answer = replace(answer, early=early)
+    return answer if whole or answer.state == "not met" else replace(answer, state=NOT_RUN)
 
 
 def judge_archive(data: Path) -> list[Judged]:

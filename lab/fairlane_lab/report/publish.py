@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,8 +32,8 @@ from fairlane_lab.report.archive import (
     is_stale,
     open_archived,
 )
-from fairlane_lab.report.claims import Judged, claim_rows, judged_bounds
-from fairlane_lab.report.differences import Difference, Line, find_differences
+from fairlane_lab.report.claims import NOT_RUN, Answer, Judged, answer_of, claim_rows, judged_bounds
+from fairlane_lab.report.differences import find_differences
 from fairlane_lab.report.pairing import NotesOf, Pair, pair_up
 from fairlane_lab.report.pictures import draw
 from fairlane_lab.report.run_folder import RunFolder
@@ -42,21 +44,12 @@ from fairlane_lab.results.summary_file import RunFolderError
 
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
-
-
-@dataclass(frozen=True)
-class DifferenceLine:
-    """A line on differences, as text."""
-
-    what: str
-    """`fairness: sim against the paper`."""
-    points: tuple[str, ...]
-    """`512k-5ms: 9.0 instead of 12.0 (-25 %)`, …"""
-    because: tuple[str, ...]
-    partly: tuple[str, ...]
-    unexplained: bool
-    count: str
-    """`3 of 4 points`."""
+TABLES = "tables"
+_LONG_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{3,}(?![\w.])")
+ROWS_SHOWN = 12
+"""Numbers of an experiment that stand on its page; all are in its table's file."""
+STATES = ("not met", NOT_RUN, "too few by design", "undecided", "met")
+"""What can become of a sentence, the worst first."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +97,20 @@ class Page:
         return [(plot, self._picture(plot)) for plot in plots]
 
     @cached_property
-    def differences(self) -> list[DifferenceLine]:
-        """Each difference above the limit, with its cause."""
-        return [_line(line) for line in find_differences(self.pair, shown_metrics(self.pair))]
+    def causes(self) -> list[tuple[str, str]]:
+        """Causes of differences, each with the comparisons that it explains; an empty cause: nothing explains them. What lies within the spread of the repeats is none."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for line in find_differences(self.pair, shown_metrics(self.pair)):
+            against = "the paper" if line.against == "paper" else mark(line.against).label
+            points = f"{labels.name_of(line.metric).label} {len(line.differences)} of {line.compared}"
+            for cause in () if line.explained_by_spread else line.notes or ("",):
+                found.setdefault(cause, {}).setdefault(f"{mark(line.measured).label} against {against}", []).append(
+                    points
+                )
+        return [
+            (cause, "; ".join(f"{compared}: {', '.join(points)}" for compared, points in where.items()))
+            for cause, where in found.items()
+        ]
 
     @property
     def remarks(self) -> list[str]:
@@ -114,26 +118,32 @@ class Page:
         return [note.text for note in self.pair.notes if note.is_remark]
 
     @cached_property
-    def is_not(self) -> list[tuple[str, str]]:
-        """What the experiment's senders are not, in the runtimes that were measured."""
+    def senders(self) -> list[str]:
+        """Its senders that are not all that their names promise, in the runtimes that were measured."""
         used: dict[str, None] = {}
         for run in self.runs:
             scenarios = expand(self.definition, Selection(runtime=run.summary["runtime"], repeats=1))
             used |= dict.fromkeys(flow.variant for scenario in scenarios for flow in scenario.flows)
-        return [(name, VARIANTS[name].is_not) for name in used if name in VARIANTS and VARIANTS[name].is_not]
+        return [name for name in used if name in VARIANTS and VARIANTS[name].is_not]
 
     @cached_property
     def judged(self) -> list[Judged]:
         """Every bound in every runtime in which it is asked."""
         return list(judged_bounds(self.pair, verdict_table(self.pair), self.definition.experiment.expect))
 
-    def sentences(self) -> list[list[Judged]]:
-        """The bounds of each sentence in each runtime."""
-        return group_by_sentence(self.judged)
+    @cached_property
+    def sentences(self) -> list[SentenceRow]:
+        """What the experiment asks, a row for each sentence."""
+        return sentence_rows(self.judged)
 
-    def count(self, state: str, runtime: str | None = None) -> int:
-        """Bounds with a state (in a runtime)."""
-        return sum(each.outcome.state == state and runtime in (None, each.runtime) for each in self.judged)
+    def tables(self) -> dict[str, str]:
+        """All its numbers and all its bounds, as CSV by the file's name."""
+        rows = ((row.point, row.source, row.runs, *row.cells) for row in self.numbers.rows)
+        numbers = _csv(("point", "in", "n", *self.numbers.heads), rows)
+        return {
+            f"{TABLES}/{self.name}.numbers.csv": numbers,
+            f"{TABLES}/{self.name}.bounds.csv": bounds_csv(self.judged),
+        }
 
     def _picture(self, plot: Plot) -> str:
         path = self.root / PLOTS / f"{self.name}-{plot.name}.svg"
@@ -142,17 +152,63 @@ class Page:
             figure = draw(plot, self.runs)
             with plt.rc_context({**RC, "svg.hashsalt": path.stem}):
                 about = {"Date": None, "Description": f"data {self.digest}"}
-                figure.savefig(path, facecolor="white", metadata=about)
+                drawn = io.StringIO()
+                figure.savefig(drawn, format="svg", facecolor="white", metadata=about)
+            path.write_text(_LONG_NUMBER.sub(_short_number, drawn.getvalue()), encoding="utf-8")
             plt.close(figure)
         return f"![{plot.title}]({PLOTS}/{path.name})"
 
 
-def group_by_sentence(judged: Iterable[Judged]) -> list[list[Judged]]:
-    """What one sentence asks in one runtime together, in the order of its points."""
-    found: dict[tuple[str, str, str, str], list[Judged]] = {}
+@dataclass(frozen=True)
+class SentenceRow:
+    """One sentence of an experiment and what each runtime says to it."""
+
+    experiment: str
+    text: str
+    bound: str
+    answers: Mapping[str, Answer]
+    why: str
+    """Why it is not met, as far as it is known; empty where it is met."""
+
+    @property
+    def state(self) -> str:
+        """The worst of the answers, `met` being the best."""
+        return min((answer.state for answer in self.answers.values()), key=STATES.index)
+
+
+def sentence_rows(judged: Iterable[Judged]) -> list[SentenceRow]:
+    """A row for each sentence, in the file's order."""
+    found: dict[tuple[str, str], list[Judged]] = {}
     for each in judged:
-        found.setdefault((each.experiment, each.asked.text, each.asked.bound, each.runtime), []).append(each)
-    return list(found.values())
+        found.setdefault((each.experiment, each.asked.text), []).append(each)
+    rows: list[SentenceRow] = []
+    for (experiment, text), asked in found.items():
+        of_runtime = {runtime: [each for each in asked if each.runtime == runtime] for runtime in RUNTIMES}
+        answers = {runtime: answer_of(bounds) for runtime, bounds in of_runtime.items() if bounds}
+        bounds = list(dict.fromkeys(each.asked.bound for each in asked))
+        bound = bounds[0] if len(bounds) == 1 else f"{len(bounds)} bounds"
+        why = next((each.why for each in asked if each.outcome.state == "not met" and each.why), "")
+        rows.append(SentenceRow(experiment, text, bound, answers, why))
+    return rows
+
+
+def bounds_csv(judged: Iterable[Judged]) -> str:
+    """Every bound in every runtime, a line each."""
+    head = ("sentence", "claim", "for", "bound", "runtime", "measured", "95 % interval", "n", "verdict", "runs that would decide")  # fmt: skip
+    lines = [
+        (each.asked.text, each.claim, ", ".join(filter(None, (each.asked.per, each.outcome.at))), each.asked.bound, each.runtime,
+         each.outcome.value, each.outcome.interval, each.outcome.runs, each.outcome.state, each.outcome.needed or "")
+        for each in judged
+    ]  # fmt: skip
+    return _csv(head, lines)
+
+
+def _csv(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def make_pages(
@@ -166,37 +222,54 @@ def make_pages(
     for definition in archived_definitions(results / DATA):
         show_progress(definition.experiment.name)
         pages.append(_page(definition, results, draws))
-    environment = _environment()
-    texts = {f"{page.name}.md": environment.get_template("experiment.md.j2").render(page=page) for page in pages}
+    template = _environment().get_template
+    texts = {f"{page.name}.md": template("experiment.md.j2").render(page=page) for page in pages}
+    texts |= {name: text for page in pages for name, text in page.tables().items()}
     judged = [each for page in pages for each in page.judged]
     claims = claim_rows(judged)
     states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
-    index = environment.get_template("claims.md.j2").render(
+    index = template("claims.md.j2").render(
         claims=claims, states=states, runtimes=RUNTIMES, pages=pages, measured={page.name for page in pages}
     )
-    ours = [each for each in judged if not each.claim]
-    hypotheses = environment.get_template("hypotheses.md.j2").render(judged=ours)
+    ours = sentence_rows(each for each in judged if not each.claim)
+    hypotheses = template("hypotheses.md.j2").render(rows=ours, states=STATES, runtimes=RUNTIMES)
     return {"index.md": index, "hypotheses.md": hypotheses, **texts}
 
 
 def write_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[Path]:
     """Write every page into `results`, and remove pages and pictures that nothing is archived for. Returns the pages."""
     pages = make_pages(results, show_progress)
-    for name, text in pages.items():
-        (results / name).write_text(text, encoding="utf-8")
-    for older in results.glob("*.md"):
-        if older.name not in pages:
-            older.unlink()
+    _write(results, pages)
+    for name in _written(results):
+        if name not in pages:
+            (results / name).unlink()
     for picture in (results / PLOTS).glob("*.svg"):
         if not any(f"{PLOTS}/{picture.name}" in text for text in pages.values()):
             picture.unlink()
-    return [results / name for name in pages]
+    return [results / name for name in pages if name.endswith(".md")]
+
+
+def _short_number(found: re.Match[str]) -> str:
+    """A coordinate to a hundredth of a point."""
+    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    (folder / TABLES).mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _written(results: Path) -> list[str]:
+    """Names of the pages and tables that are there."""
+    found = (*results.glob("*.md"), *results.glob(f"{TABLES}/*.csv"))
+    return [str(path.relative_to(results)) for path in found]
 
 
 def find_differing_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[str]:
     """Names of the pages and pictures that are not what the archive says; nothing is drawn or written."""
     pages = make_pages(results, show_progress, draws=False)
-    there = {path.name: path.read_text(encoding="utf-8") for path in results.glob("*.md")}
+    there = {name: (results / name).read_text(encoding="utf-8") for name in _written(results)}
     differing = [name for name in sorted({*pages, *there}) if pages.get(name) != there.get(name)]
     for name, text in pages.items():
         of = digest(results / DATA, name.removesuffix(".md"))
@@ -235,12 +308,12 @@ def make_report(folders: Sequence[Path], out: Path, notes_of: NotesOf = lambda _
             known = pair.experiment in experiment_names()
             definition = load(pair.experiment) if known else definition_as_run(pair.newest.definition)
             of = digest_files([run.path / "summary.json" for run in pair.runs], 16)
-            text = _environment().get_template("experiment.md.j2").render(page=Page(pair, definition, data, out, of))
+            page = Page(pair, definition, data, out, of)
+            text = _environment().get_template("experiment.md.j2").render(page=page)
         except ExperimentError as error:
             raise RunFolderError(f"{pair.newest.path}: {error}") from None
-        out.mkdir(parents=True, exist_ok=True)
-        written.append(out / f"{pair.experiment}.md")
-        written[-1].write_text(text, encoding="utf-8")
+        _write(out, {f"{page.name}.md": text, **page.tables()})
+        written.append(out / f"{page.name}.md")
     return written
 
 
@@ -260,28 +333,6 @@ def _page(definition: Definition, results: Path, draws: bool) -> Page:
     )
 
 
-def _line(line: Line) -> DifferenceLine:
-    largest = max(max(abs(each.value), abs(each.reference)) for each in line.differences)
-    name = labels.rate_name(labels.name_of(line.metric), largest)
-
-    def describe(each: Difference) -> str:
-        value, reference = (labels.format_metric(line.metric, number, name) for number in (each.value, each.reference))
-        return f"{each.point}: {value} instead of {reference} ({each.share * 100:+.0f} %)"
-
-    against = "the paper" if line.against == "paper" else mark(line.against).label
-    because = line.notes
-    if line.explained_by_spread:
-        because = ("Within the spread of the repeats: the 95 % interval of the difference holds 0.",)
-    return DifferenceLine(
-        f"{labels.axis_label(name)}: {mark(line.measured).label} against {against}",
-        tuple(describe(each) for each in line.differences),
-        because,
-        line.partly if line.unexplained else (),
-        line.unexplained,
-        f"{len(line.differences)} of {line.compared}",
-    )
-
-
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("fairlane_lab.report", "templates"),
@@ -295,10 +346,10 @@ def _environment() -> Environment:
         "runtime": _runtime,
         "cell": _cell,
         "words": _words,
-        "sentences": group_by_sentence,
         "number": labels.number,
     }
     environment.filters.update(filters)
+    environment.globals["rows_shown"] = ROWS_SHOWN  # pyright: ignore[reportArgumentType]
     return environment
 
 

@@ -133,6 +133,12 @@ class RunFolder:
         return str(counts.pop()) if len(counts) == 1 else f"{self.count} runs"
 
     @property
+    def minutes(self) -> str:
+        """What its runs took together; `-` where it is not known."""
+        wall_s = self.summary.get("speed", {}).get("wall_s_of_runs")
+        return f"{wall_s / 60:.1f}" if wall_s else "-"
+
+    @property
     def started(self) -> str:
         """When it began, ISO 8601 in UTC; empty when unknown."""
         return str(self.metadata.get("started", ""))

@@ -19,7 +19,6 @@ class TableRow:
     """One source of numbers of a point."""
 
     point: str
-    """Empty below the first row of a point."""
     source: str
     """`paper`, one of the paper's other sources, or a runtime."""
     runs: str
@@ -44,13 +43,11 @@ def side_by_side(pair: Pair) -> Table:
     sources = {metric: found for metric in chosen if (found := ordered_sources(pair, points, metric))}
     rows: list[TableRow] = []
     for point, found in points:
-        shown = point
         for source in dict.fromkeys(source for each in sources.values() for source in each):
             cells = tuple(_cell(pair, found, metric, source, names[metric]) for metric in sources)
             if any(cells):
                 runs = str(found[source].runs) if source in found else ""
-                rows.append(TableRow(shown, source if source == "paper" else mark(source).label, runs, cells))
-                shown = ""
+                rows.append(TableRow(point, source if source == "paper" else mark(source).label, runs, cells))
     return Table(tuple(_head(names[metric]) for metric in sources), tuple(rows))
 
 

@@ -95,7 +95,7 @@ class Mark:
 
 MARKS = {
     "sim": Mark("-", "", "sim"),
-    "kernel": Mark((0, (1, 1)), "..", "kernel"),
+    "kernel": Mark((0, (1, 1)), "\\\\\\\\", "kernel"),
     "mininet": Mark((0, (4, 1.8)), "////", "Mininet"),
 }
 MARKERS = ("o", "s", "^", "v", "P", "X", "h", "<", ">")
