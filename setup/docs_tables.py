@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs_reference import _cell, _code, _documented, _table  # pyright: ignore[reportPrivateUsage]
+from docs_reference import _cell, _code, _default, _fields, _kind, _table  # pyright: ignore[reportPrivateUsage]
 from fairlane_hosts.simulator import SIMULATOR_VARIANTS
 from fairlane_hosts.variants import VARIANTS
+from fairlane_lab import scenario
 from fairlane_lab.definition import body, draws, judging, links, plots, points, schema
 from fairlane_lab.definition.names import FLOW_METRICS, OBJECT_METRICS, PARAMETERS, RUN_METRICS
 from fairlane_lab.programs.part import Name
 from finsy.proto import p4i
 from google.protobuf import text_format
+from pydantic import BaseModel
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -76,8 +79,8 @@ def experiments() -> Iterator[str]:
         plots.Bars, plots.Lines, plots.Series, plots.Cdf, plots.Heat,
     )  # fmt: skip
     for model in models:
-        yield f"## {model.__name__}\n"
-        yield from _documented(model.__name__, model)
+        yield f"## {model.__name__}\n\n{_cell(inspect.getdoc(model) or '')}\n"
+        yield from _keys(model)
     for title, names in (
         ("Parameters", PARAMETERS),
         ("Metrics of a run", RUN_METRICS),
@@ -86,6 +89,24 @@ def experiments() -> Iterator[str]:
     ):
         yield f"## {title}\n"
         yield from _table(("name", "meaning", "shown in"), (_named(name, about) for name, about in names.items()))
+
+
+def _keys(model: type[BaseModel]) -> Iterator[str]:
+    """Keys with type, range and default from the model, and meaning from the strings below its fields."""
+    found = model.model_json_schema()
+    meanings: dict[str, str] = {}
+    same = getattr(scenario, model.__name__.removesuffix("Spec"), None) or getattr(
+        scenario, "TcpOptions" if model is body.TcpSpec else "", None
+    )
+    for one in (*([same] if same else ()), *reversed(model.__mro__)):
+        if one is same or (issubclass(one, BaseModel) and one is not BaseModel):
+            meanings |= {name: meaning for name, _, meaning in _fields(one) if meaning}
+    required = set(found.get("required", ()))
+    rows = (
+        (_code(name), _cell(_kind(one)), "required" if name in required else "" if isinstance(one.get("default"), dict) else _default(one), meanings.get(_code(name), ""))
+        for name, one in found.get("properties", {}).items()
+    )  # fmt: skip
+    yield from _table(("key", "is", "default", "meaning"), rows)
 
 
 def _named(name: str, about: Name) -> tuple[str, str, str]:
