@@ -3,7 +3,7 @@
 """A running topology: Mininet's network, our switches and wire, and the state file that remembers what was made.
 
 `Network(topology, …)` makes everything in `start()` and removes exactly that in `stop()`; as a context manager it does both.
-Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has `nk` before each (`n2s1-eth3`), see docs/design.md.
+Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has `nk` before each (`n2s1-eth3`), see docs/architecture.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run state: what a running topology made, written down so that it can be found and removed exactly, also after a crash.
 
-One folder per instance below `/run/fairlane` (or `$FAIRLANE_STATE_DIR`): `state.db` (docs/design.md), sockets, logs.
+One folder per instance below `/run/fairlane` (or `$FAIRLANE_STATE_DIR`): `state.db` (docs/controller.md), sockets, logs.
 A process is named by its pid *and* its start time, so a pid that was used again is never touched.
 """
 
@@ -28,7 +28,7 @@ __all__ = ["OwnedProcess"]
 
 TOPOLOGY = "topology"
 PORTS = "port/"
-"""Documents `port/SWITCH/PORT`: what was set of a port since the state was written (docs/design.md)."""
+"""Documents `port/SWITCH/PORT`: what was set of a port since the state was written."""
 LAUNCHER = "launcher"
 WATCHER = "clean-up"
 """What is written down of the process that waits for the launcher's end."""

@@ -6,7 +6,7 @@
 //             queue ◄───────────────────────────┴────────────────────────────────────────────┘
 //               └────► egress: count out ─► deparser
 //
-// For P4Runtime users: README.md lists tables, actions, counters, verdicts and drop reasons.
+// For P4Runtime users: docs/p4.md lists tables, actions, counters, verdicts and drop reasons.
 #include <core.p4>
 #include <v1model.p4>
 

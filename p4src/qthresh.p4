@@ -6,7 +6,7 @@
 //             queue ◄──────────────────────────────────────────┴───────────────────────────────────────┘
 //               └────► egress: count out ─► T_res probe ─► deparser
 //
-// For P4Runtime users: README.md lists tables, actions, digests, counters and drop reasons.
+// For P4Runtime users: docs/p4.md lists tables, actions, digests, counters and drop reasons.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -137,7 +137,7 @@ class World:
         return entry.packet_count, entry.byte_count
 
     def sink(self) -> dict[str, Any]:
-        """The report of port 9 (docs/design-lab.md)."""
+        """The report of port 9 (crate netsim)."""
         reports: list[dict[str, Any]] = json.loads(self.simulation.ports())
         return next(report for report in reports if report["port"] == SINK_PORT)
 

@@ -33,7 +33,7 @@ TO_RECEIVER = flow(to_port=HOST_SIDE, from_port=SATELLITE)
 
 
 def ena_option(sequence: int) -> Option:
-    """The option as docs/design-senders.md has it."""
+    """The option as docs/concepts/ena.md has it."""
     return (ENA_KIND, struct.pack("!HI", ENA_EXID, sequence))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import docs_reference
+import docs_tables
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import get_plugin_logger
@@ -25,6 +26,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = {
     **{f"rooms/{name}.md": ROOT / name / "README.md" for name in ("controller", "hosts", "lab", "p4src", "ptf_tests", "switch")},
+    "rooms/differences.md": ROOT / "switch" / "crates" / "conformance" / "differences.md",
     **{f"project/{name}.md": ROOT / f"{name.upper()}.md" for name in ("changelog", "contributing", "security")},
 }  # fmt: skip
 """Pages of the site that lie outside docs/."""
@@ -55,7 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Pages from outside docs/, and pages made from the code."""
     for uri, path in ROOMS.items():
         files.append(File.generated(config, uri, abs_src_path=str(path)))
-    for uri, text in docs_reference.pages().items():
+    for uri, text in {**docs_reference.pages(), **docs_tables.pages()}.items():
         files.append(File.generated(config, uri, content=text))
     return files
 

@@ -193,7 +193,7 @@ def yang() -> str:
     module = ROOT / "switch" / "yang" / "fairlane-port.yang"
     return (
         f"# YANG\n\n`{module.relative_to(ROOT)}`: what `fairlane-switch` serves over gNMI for which OpenConfig has no leaf. "
-        "[The switch](../rooms/switch.md#gnmi-ports-and-queues) lists the paths, [Ports and queues](../ports.md) shows the commands.\n\n"
+        "[Leaves of gNMI](gnmi.md) lists the paths, [Ports and queues](../ports.md) shows the commands.\n\n"
         f"```text\n{module.read_text(encoding='utf-8')}```\n"
     )
 

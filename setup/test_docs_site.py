@@ -62,6 +62,10 @@ def test_the_reference_is_made_from_the_code(site: Path) -> None:
         "settings": ("bytes_per_round", "calendar_queues"),
         "api": ("run_experiment", "Network.snapshot"),
         "yang": ("fairlane-port", "queue-cells"),
+        "p4": ("set_port_limit", "port_report_t", "vc_verdicts"),
+        "experiments": ("warmup_s", "fair_after_s", "errors_in"),
+        "senders": ("fl_bcr_p", "RFC 9438", "prague"),
+        "gnmi": ("counters/in-pkts", "forwarding-viable", "max-queue-depth-packets", "packets/{}/on-line"),
     }.items():
         html = (site / "reference" / f"{name}.html").read_text(encoding="utf-8")
         assert all(word in html for word in words), name

@@ -135,8 +135,8 @@ def test_there_are_experiments_to_check() -> None:
     assert len(EXPERIMENTS) > 10
 
 
-def test_the_experiment_of_the_lab_s_readme_runs(tmp_path: Path) -> None:
-    text = (ROOT / "lab" / "README.md").read_text()
+def test_the_experiment_of_the_documents_runs(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text()
     (file,) = re.findall(r"```toml\n(# mine\.toml\n.*?)```", text, re.DOTALL)
     path = tmp_path / "mine.toml"
     path.write_text(file)

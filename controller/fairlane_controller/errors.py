@@ -32,7 +32,7 @@ class ErrorCode(str, Enum):
 
     @property
     def exit_code(self) -> int:
-        """The process exit code for this kind of error; documented in controller/README.md."""
+        """The process exit code for this kind of error; documented in docs/controller.md."""
         return _EXIT_CODES[self]
 
 

@@ -48,7 +48,7 @@ def test_the_design_s_example_is_read(tmp_path: Path) -> None:
 
 
 def test_the_documents_example_is_good(tmp_path: Path) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "design-gfr.md").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[2] / "docs" / "concepts" / "gfr.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     path = tmp_path / "gfr.toml"
     path.write_text(block, encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GFR equations against the numbers of the GFR paper and of docs/design-gfr.md."""
+"""The GFR equations against the numbers of the GFR paper and of docs/p4.md."""
 
 from __future__ import annotations
 

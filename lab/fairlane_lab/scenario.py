@@ -25,7 +25,7 @@ FRAME_OVERHEAD_BYTES = 54
 
 @dataclass(frozen=True)
 class App:
-    """What a flow's application does; fields that its kind does not use stay at their defaults (docs/design-lab.md)."""
+    """What a flow's application does; fields that its kind does not use stay at their defaults (docs/experiments.md)."""
 
     kind: AppKind = "greedy"
     bytes: int = 0
@@ -202,7 +202,7 @@ class Scenario:
     point: str
     """Which cell of the experiment, such as `512k-5ms/threshold=4`: the same for its repeats."""
     params: Mapping[str, Any]
-    """The cell's parameters as columns of the result (names: docs/design-lab.md)."""
+    """The cell's parameters as columns of the result (names: definition/names.py)."""
     topology: Mapping[str, Any]
     """A topology document (mininet/fl_topology.py), final: links and ports already changed as the experiment says."""
     flows: tuple[Flow, ...]

@@ -7,7 +7,7 @@ import sys
 
 from fairlane_lab.paths import REPOSITORY
 
-sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: see docs/design.md
+sys.path.insert(0, str(REPOSITORY / "mininet"))  # a folder of scripts, never a package: it would shadow Mininet
 
 import fl_changes
 import fl_state

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator (crate netsim) and the P4Runtime server's code (crate p4rt) without gRPC; see docs/design-lab.md."""
+"""The simulator (crate netsim) and the P4Runtime server's code (crate p4rt) without gRPC; see docs/architecture.md."""
 
 class P4RuntimeError(RuntimeError):
     """A refused call: `code` is the gRPC status code's number, `details` a serialized google.rpc.Status."""
@@ -38,7 +38,7 @@ class Simulation:
     """
 
     def __init__(self, config: str) -> None:
-        """`config` is the JSON of docs/design-lab.md. Raises ValueError with the path of what is wrong and what is allowed."""
+        """`config` is the JSON of crate netsim (src/config). Raises ValueError with the path of what is wrong and what is allowed."""
 
     @property
     def now_ns(self) -> int: ...
@@ -68,7 +68,7 @@ class Simulation:
         scheduler: str | None = None,
         link_layer: str | None = None,
     ) -> None:
-        """None: stays as it is; keys and values as in docs/design-gfr.md. Packets that wait stay. Raises ValueError."""
+        """None: stays as it is; keys and values as in docs/switch.md. Packets that wait stay. Raises ValueError."""
 
     def spike(self, link: str, direction: str, duration_ns: int, blocks: str = "delivery") -> None:
         """Nothing is delivered for so long, then all that is due at once; `blocks` line: nothing starts on the link's own line, and
@@ -81,7 +81,7 @@ class Simulation:
         """What enters the link for so long is lost. Raises ValueError."""
 
     def flows(self) -> str:
-        """Cumulative counts of each flow; as all reports a JSON list of objects, see docs/design-lab.md."""
+        """Cumulative counts of each flow; as all reports a JSON list of objects (crate netsim)."""
 
     def ports(self) -> str: ...
     def links(self) -> str: ...

@@ -22,7 +22,7 @@ class PortControlError(RuntimeError):
 
 @dataclass(frozen=True)
 class PortChange:
-    """New options of a port (docs/design-gfr.md); None: stays as it is. Capacities count what waits."""
+    """New options of a port (docs/switch.md); None: stays as it is. Capacities count what waits."""
 
     rate_bps: int | None = None
     """Bits on the line; 0: unlimited."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding a running topology by its run state (docs/design.md), and its links: who is at their ends, whether the wire is there."""
+"""Finding a running topology by its run state, and its links: who is at their ends, whether the wire is there."""
 
 from __future__ import annotations
 

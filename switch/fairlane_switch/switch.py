@@ -33,7 +33,7 @@ class PortOptions:
     queue_bytes: int | None = None
     """Bytes that may wait in each queue; None: no limit."""
     queue_cells: int | None = None
-    """Cells (docs/design-gfr.md) that may wait in each queue; None: no limit."""
+    """Cells (docs/switch.md) that may wait in each queue; None: no limit."""
     port_packets: int | None = None
     """Packets that may wait in all queues together; None: no limit."""
     port_bytes: int | None = None

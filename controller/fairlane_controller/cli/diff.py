@@ -19,7 +19,7 @@ from fairlane_controller.config.target import find_run
 from fairlane_controller.state.run_state import RunState, find_folder
 
 DIFFERENT_EXIT_CODE = 10
-"""Something is not as the file says; controller/README.md has the table."""
+"""Something is not as the file says; docs/controller.md has the table."""
 _MARKS = {MISSING: "+", DIFFERENT: "~", EXTRA: "-"}
 
 

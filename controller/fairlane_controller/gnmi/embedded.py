@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ports of the embedded switch over gNMI (finsy's client), under OpenConfig's paths (`switch/README.md` lists them)."""
+"""The ports of the embedded switch over gNMI (finsy's client), under OpenConfig's paths (`switch/crates/gnmi/src/schema.rs` lists them)."""
 
 from __future__ import annotations
 

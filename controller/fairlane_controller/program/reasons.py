@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What drop reasons of programs, of queues and of links mean, in words (`p4src/README.md`)."""
+"""What drop reasons of programs, of queues and of links mean, in words (docs/p4.md, docs/switch.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher of a topology has started (`docs/design.md`, run state): found, read, validated, written."""
+"""What the launcher of a topology has started (document `topology` of the state file): found, read, validated, written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-// Host program `ena`: Error Notification ACK in both roles (docs/design-senders.md draws the option).
+// Host program `ena`: Error Notification ACK in both roles (docs/concepts/ena.md draws the option).
 //
 //   ena_ingress (tc)   finds a corrupted segment by its checksum over the whole payload, notes its sequence number where
 //                      that lies in the window, and makes an empty segment of it that the stack answers at once; where the

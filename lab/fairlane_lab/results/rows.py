@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One finished run as flat rows: what docs/design-lab.md calls the columns. Pure functions."""
+"""One finished run as flat rows: what definition/names.py calls the columns. Pure functions."""
 
 from __future__ import annotations
 

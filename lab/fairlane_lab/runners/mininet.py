@@ -61,7 +61,7 @@ class MininetOptions:
     parallel: int = 4
     """Networks side by side at most."""
     first_instance: int = 20
-    """Their instance numbers begin here (docs/design.md, naming law); what another run has claimed is passed over."""
+    """Their instance numbers begin here (docs/architecture.md, names); what another run has claimed is passed over."""
     total_rate_bps: int = 20_000_000
     """The managed ports of the networks side by side together; a network with more runs alone."""
     raw: Path | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `Scenario` as the simulator's configuration (docs/design-lab.md): topology, flows with their addresses, changes, samples."""
+"""A `Scenario` as the simulator's configuration (crate netsim, config): topology, flows with their addresses, changes, samples."""
 
 from __future__ import annotations
 

@@ -45,5 +45,5 @@ def claimed_instances(count: int, first: int, last: int) -> Generator[list[int]]
 
 
 def _has_interfaces(number: int) -> bool:
-    """Whether this machine has an interface of a topology with that number (docs/design.md, naming law)."""
+    """Whether this machine has an interface of a topology with that number (docs/architecture.md, names)."""
     return any(re.match(rf"n{number}\D", name) for _, name in socket.if_nameindex())

@@ -18,7 +18,7 @@ const bit<32> ALIGNED_TIMESTAMPS = 0x0101080A;
 const bit<32> ALIGNED_3_BLOCKS = 0x0101051A;
 const bit<32> ALIGNED_4_BLOCKS = 0x01010522;
 
-// docs/design-senders.md, RFC 6994:
+// docs/concepts/ena.md, RFC 6994:
 //   0       8       16              32
 //   | 253   | 8     | ExID 0xEB0A   |
 //   | error sequence number         |

@@ -39,7 +39,7 @@ def _cells(text: str) -> int:
 
 @app.command("apply")
 def apply(
-    file: Annotated[Path, typer.Argument(help="Configuration: ports and VCs (docs/design-gfr.md).", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="Configuration: ports and VCs (docs/concepts/gfr.md).", metavar="FILE")],
     dry_run: DryRunOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GFR's configuration, `gfr.toml` of docs/design-gfr.md: ports and VCs as values, read with errors that say what and where.
+"""GFR's configuration, `gfr.toml` of docs/concepts/gfr.md: ports and VCs as values, read with errors that say what and where.
 
 What one value alone can show is refused here; what needs others, or the topology, in `check.py`.
 """

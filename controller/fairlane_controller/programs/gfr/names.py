@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of `p4src/gfr.p4` (`p4src/README.md`, units: docs/design-gfr.md): names, sizes, verdicts, and the indices of its counters."""
+"""The contract of `p4src/gfr.p4` (docs/p4.md): names, sizes, verdicts, and the indices of its counters."""
 
 from __future__ import annotations
 

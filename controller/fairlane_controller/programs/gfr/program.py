@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/gfr.p4` (docs/design-gfr.md): VCs with minimum rates on managed ports."""
+"""`p4src/gfr.p4` (docs/concepts/gfr.md): VCs with minimum rates on managed ports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contract of `p4src/qthresh.p4` (see `p4src/README.md`): names, sizes, fixed point, drop reasons."""
+"""The contract of `p4src/qthresh.p4` (docs/p4.md): names, sizes, fixed point, drop reasons."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/qthresh.p4` (`p4src/README.md`): per-flow thresholds of managed ports."""
+"""`p4src/qthresh.p4` (docs/p4.md): per-flow thresholds of managed ports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Differences from BMv2 that are known and right: the table of docs/differential.md.
+//! Differences from BMv2 that are known and right: the table of differences.md beside `src`.
 
 /// The table's rows: `| program, program | what differs | why |`.
-const DOCUMENT: &str = include_str!("../../../../docs/differential.md");
+const DOCUMENT: &str = include_str!("../differences.md");
 
 /// Why the program `name` differs from BMv2, when that is known.
 pub fn reason(name: &str) -> Option<&'static str> {

@@ -81,7 +81,7 @@ impl From<traffic::DropReason> for DropReason {
 }
 
 /// Why a packet ends behind ingress without the egress pass of a packet that leaves; the numbers that a program
-/// reads in its metadata `queue_drop` are the places here, from 1 on (switch/README.md lists them).
+/// reads in its metadata `queue_drop` are the places here, from 1 on (docs/switch.md lists them).
 pub const QUEUE_DROPS: [DropReason; 8] = [
     DropReason::NoSuchPort,
     DropReason::PortDown,

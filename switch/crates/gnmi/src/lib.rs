@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! gNMI 0.10 server over a device handle: ports, queues and counters under OpenConfig's paths (`switch/README.md` lists them).
+//! gNMI 0.10 server over a device handle: ports, queues and counters under OpenConfig's paths (module `schema`).
 //!
 //! | module | idea |
 //! |---|---|

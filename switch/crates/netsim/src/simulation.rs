@@ -52,7 +52,7 @@ impl Simulation {
         build::simulation(config)
     }
 
-    /// As `new`, from the JSON of docs/design-lab.md.
+    /// As `new`, from JSON (module `config`).
     ///
     /// # Errors
     /// As `new`.

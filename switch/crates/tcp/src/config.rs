@@ -140,7 +140,7 @@ pub struct TcpConfig {
     pub ecn: bool,
     /// Data is ECT(1), as of an L4S sender (RFC 9331 §4.1): with ECN instead of ECT(0), datagrams in any case.
     pub ect1: bool,
-    /// Error notification: this end names to the peer what it gets corrupted (docs/design-senders.md). What a sender makes of
+    /// Error notification: this end names to the peer what it gets corrupted (docs/concepts/ena.md). What a sender makes of
     /// names is its control's.
     pub ena: bool,
     /// With `ena`: which of them its ACKs name.

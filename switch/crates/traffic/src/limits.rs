@@ -8,7 +8,7 @@ pub const UNLIMITED: u64 = u64::MAX;
 const ETHERNET_HEADER: u32 = 14;
 
 /// Cells of a frame of `len_bytes`: the IP packet in it and the 8-byte AAL5 trailer in 48-byte cells (ITU-T I.363.5),
-/// at least one. The one definition, that of docs/design-gfr.md, P4 programs and lab too.
+/// at least one. The one definition, of P4 programs and lab too (docs/switch.md).
 #[inline]
 pub fn cells_of(len_bytes: u32) -> u64 {
     u64::from((len_bytes.saturating_sub(ETHERNET_HEADER) + 8).div_ceil(48))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's part of program `gfr` (docs/design-gfr.md): VCs, their ideal shares, what they got.
+"""The lab's part of program `gfr` (docs/concepts/gfr.md): VCs, their ideal shares, what they got.
 
 ideal.py    when a VC counts, its w_i and ideal goodput over time
 results.py  samples → VcResult → metrics of a run

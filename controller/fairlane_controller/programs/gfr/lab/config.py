@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario as the controller's configuration of GFR (`gfr.toml` of docs/design-gfr.md). Pure."""
+"""A scenario as the controller's configuration of GFR (`gfr.toml` of docs/concepts/gfr.md). Pure."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ fn compare(options: &Options) -> Result<usize, String> {
                 packets += count;
                 if explained::reason(name).is_some() {
                     lines.push(format!(
-                        "  not seen    {name}: no difference with these packets; docs/differential.md explains one"
+                        "  not seen    {name}: no difference with these packets; switch/crates/conformance/differences.md explains one"
                     ));
                 }
             }
@@ -135,7 +135,7 @@ fn compare(options: &Options) -> Result<usize, String> {
         }
     }
     let summary = format!(
-        "{same} programs with {packets} packets (seed {}) as on BMv2, {differ} differ, {known} differ as docs/differential.md explains, \
+        "{same} programs with {packets} packets (seed {}) as on BMv2, {differ} differ, {known} differ as switch/crates/conformance/differences.md explains, \
          {not_run} not run, {not_compiled} not compiled by p4c",
         options.seed
     );

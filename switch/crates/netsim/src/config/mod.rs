@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What there is and what happens: the JSON of docs/design-lab.md, read and checked as a whole before anything is built.
+//! What there is and what happens: from JSON, read and checked as a whole before anything is built.
 
 mod change;
 mod check;

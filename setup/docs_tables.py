@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of the documentation site that are made from other things than the commands: P4Info, experiment files, senders, gNMI's leaves."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs_reference import _cell, _code, _default, _fields, _kind, _table  # pyright: ignore[reportPrivateUsage]
+from fairlane_hosts.simulator import SIMULATOR_VARIANTS
+from fairlane_hosts.variants import VARIANTS
+from fairlane_lab import scenario
+from fairlane_lab.definition import body, draws, judging, links, plots, points, schema
+from fairlane_lab.definition.names import FLOW_METRICS, OBJECT_METRICS, PARAMETERS, RUN_METRICS
+from fairlane_lab.programs.part import Name
+from finsy.proto import p4i
+from google.protobuf import text_format
+from pydantic import BaseModel
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pages() -> dict[str, str]:
+    """Page of the site: its Markdown."""
+    return {
+        "reference/p4.md": "\n".join(programs()),
+        "reference/experiments.md": "\n".join(experiments()),
+        "reference/senders.md": "\n".join(senders()),
+        "reference/gnmi.md": "\n".join(gnmi()),
+    }
+
+
+def programs() -> Iterator[str]:
+    """Tables, digests and counters of each P4 program, from its P4Info."""
+    yield "# P4Info of the programs\n\nMade from `p4src/compiled`. [The P4 programs](../p4.md) says what they do. Numbers are bits.\n"
+    for path in sorted((ROOT / "p4src" / "compiled").glob("*.p4info.txtpb")):
+        info = text_format.Parse(path.read_text(encoding="utf-8"), p4i.P4Info())
+        yield f"## {path.name.partition('.')[0]}\n"
+        yield from _table(("table", "key", "actions", "entries"), (_p4_table(one, info) for one in info.tables))
+        counters = [(_code(one.preamble.alias), str(one.size)) for one in info.counters]
+        yield from _table(("counter", "cells"), counters)
+        registers = [(_code(one.preamble.alias), str(one.size)) for one in info.registers]
+        if registers:
+            yield from _table(("register", "cells"), registers)
+        digests = [(_code(name), _code(_members(one))) for name, one in info.type_info.structs.items()]
+        if info.digests:
+            yield from _table(("digest", "fields"), digests)
+
+
+def _p4_table(table: p4i.Table, info: p4i.P4Info) -> tuple[str, ...]:
+    actions = {one.preamble.id: one for one in info.actions}
+    keys = [
+        f"`{one.name}` {p4i.MatchField.MatchType.Name(one.match_type).lower()} {one.bitwidth}"
+        for one in table.match_fields
+    ]
+    called = [actions[one.id] for one in table.action_refs]
+    texts = [
+        _code(f"{one.preamble.alias}({', '.join(f'{param.name}: {param.bitwidth}' for param in one.params)})")
+        for one in called
+        if one.preamble.alias != "NoAction"
+    ]
+    return _code(table.preamble.alias), ", ".join(keys), ", ".join(texts), str(table.size)
+
+
+def _members(struct: object) -> str:
+    found = getattr(struct, "members", ())
+    return ", ".join(f"{one.name}: {one.type_spec.bitstring.bit.bitwidth}" for one in found)
+
+
+def experiments() -> Iterator[str]:
+    """The keys of an experiment file, and the names of parameters and metrics."""
+    yield "# Keys of an experiment file\n\nMade from the code. [Experiments](../experiments.md) shows them at work.\n"
+    models = (
+        schema.Experiment, body.TopologySpec, body.PortChanges, links.LinkChanges, body.FlowSpec, body.AppSpec, body.TcpSpec, body.VcSpec,
+        links.ChangeSpec, body.RunSpec, body.Starts, draws.Draws, points.Spread, schema.Overrides, schema.SimOverrides, schema.MininetOverrides,
+        judging.Expectation, judging.Relative, judging.PaperNumbers, judging.PaperFigure, judging.Note,
+        plots.Bars, plots.Lines, plots.Series, plots.Cdf, plots.Heat,
+    )  # fmt: skip
+    for model in models:
+        yield f"## {model.__name__}\n\n{_cell(inspect.getdoc(model) or '')}\n"
+        yield from _keys(model)
+    for title, names in (
+        ("Parameters", PARAMETERS),
+        ("Metrics of a run", RUN_METRICS),
+        ("Metrics of a group of flows", FLOW_METRICS),
+        ("Metrics of an object of a program", OBJECT_METRICS),
+    ):
+        yield f"## {title}\n"
+        yield from _table(("name", "meaning", "shown in"), (_named(name, about) for name, about in names.items()))
+
+
+def _keys(model: type[BaseModel]) -> Iterator[str]:
+    """Keys with type, range and default from the model, and meaning from the strings below its fields."""
+    found = model.model_json_schema()
+    meanings: dict[str, str] = {}
+    same = getattr(scenario, model.__name__.removesuffix("Spec"), None) or getattr(
+        scenario, "TcpOptions" if model is body.TcpSpec else "", None
+    )
+    for one in (*([same] if same else ()), *reversed(model.__mro__)):
+        if one is same or (issubclass(one, BaseModel) and one is not BaseModel):
+            meanings |= {name: meaning for name, _, meaning in _fields(one) if meaning}
+    required = set(found.get("required", ()))
+    rows = (
+        (_code(name), _cell(_kind(one)), "required" if name in required else "" if isinstance(one.get("default"), dict) else _default(one), meanings.get(_code(name), ""))
+        for name, one in found.get("properties", {}).items()
+    )  # fmt: skip
+    yield from _table(("key", "is", "default", "meaning"), rows)
+
+
+def _named(name: str, about: Name) -> tuple[str, str, str]:
+    return _code(name), _cell(about.label), about.unit
+
+
+def senders() -> Iterator[str]:
+    """What each TCP sender is and is not."""
+    yield "# TCP senders\n\nMade from `hosts/fairlane_hosts/variants.py`; `fairlane hosts list` prints the same. [hosts](../rooms/hosts.md) says how they are built.\n"
+    rows = (
+        (_code(one.name), _code(one.congestion_control), _cell(one.paper), _cell(one.is_not), ".".join(map(str, one.kernel)), ", ".join((*one.programs, *one.receiver_programs)))
+        for one in VARIANTS.values()
+    )  # fmt: skip
+    yield from _table(
+        ("sender", "name in the kernel", "defined in", "is not", "needs Linux", "host programs (its host's, its receivers')"), rows
+    )  # fmt: skip
+    yield f"In the simulator only: {', '.join(_code(name) for name in SIMULATOR_VARIANTS)}.\n"
+
+
+_KINDS = {
+    "Fixed": ("config, state", "", "yes"),
+    "Writable": ("config, state", "yes", "yes"),
+    "Watched": ("state", "", "yes"),
+    "Sampled": ("state", "", ""),
+}
+
+
+def gnmi() -> Iterator[str]:
+    """The leaves that the switch serves, from the table of its source."""
+    source = (ROOT / "switch" / "crates" / "gnmi" / "src" / "schema.rs").read_text(encoding="utf-8")
+    yield "# Leaves of gNMI\n\nMade from `switch/crates/gnmi/src/schema.rs`. `{}` is `config` or `state`. [The switch](../switch.md#gnmi) says what Get, Set and Subscribe do.\n"
+    places = dict(re.findall(r'^const (\w+): &str =\s*"([\w-]+[:/][^"]+)";', source, re.MULTILINE))
+    rows: list[tuple[str, ...]] = []
+    table = source.partition("const ROWS")[2].partition("];\n\nfn")[0]
+    for place, leaves in re.findall(r"\(\s*([A-Z]+),\s*&\[(.*?)\],?\s*\)", table, re.DOTALL):
+        for kind, path in re.findall(r'\(\s*(\w+),\s*"([^"]+)"', leaves):
+            if kind in _KINDS:
+                rows.append((_code(f"/{places[place]}/{path}"), *_KINDS[kind]))
+    yield from _table(("path", "parts", "set", "on change"), rows)
