@@ -98,7 +98,7 @@ def _problem(detail: ErrorDetails, keys: Sequence[str], around: tuple[str | int,
     given = given if len(given) <= 80 else given[:77] + "..."
     context = detail.get("ctx", {})
     kind = detail["type"]
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         text = unknown("key", str(detail["loc"][-1]), keys)
     elif kind == "missing":
         text = "is missing"

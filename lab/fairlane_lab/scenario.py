@@ -5,12 +5,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
-from pydantic import BaseModel
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    PlainSerializer,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from fairlane_lab.run_result import RunError
 
@@ -23,66 +34,129 @@ FRAME_OVERHEAD_BYTES = 54
 """Ethernet, IPv4 and TCP headers without options."""
 
 
-@dataclass(frozen=True)
+_STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+NotNegative = Annotated[float, Field(ge=0)]
+Whole = Annotated[int, Field(ge=0)]
+Rate = Annotated[int, Field(ge=0, le=400_000_000_000)]
+"""Bit/s."""
+
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "greedy": (),
+    "bytes": ("bytes",),
+    "on_off": ("on_mean_s", "off_mean_s"),
+    "web": ("arrivals_per_s", "mean_bytes"),
+    "interactive": ("bytes", "interval_s"),
+    "video": ("bitrates_bps", "buffer_s", "cushion_s"),
+    "cbr_udp": ("rate_bps", "payload_bytes"),
+    "command": ("command",),
+}
+_MAY: Mapping[str, tuple[str, ...]] = {
+    "bytes": ("times", "interval_s", "nodelay"),
+    "on_off": ("distribution", "shape"),
+    "web": ("distribution", "shape", "max_bytes"),
+    "video": ("segment_s", "reservoir_s"),
+    "command": ("receiver_command",),
+}
+
+
+@checked_dataclass(frozen=True, config=_STRICT)
 class App:
     """What a flow's application does; fields that its kind does not use stay at their defaults (docs/experiments.md)."""
 
     kind: AppKind = "greedy"
-    bytes: int = 0
+    bytes: Whole = 0
     """`bytes`: of the file; `interactive`: of each message."""
-    times: int = 1
+    times: Annotated[int, Field(ge=1, le=100_000)] = 1
     """`bytes`: so many files, each on a connection of its own."""
-    interval_s: float = 0.0
+    interval_s: NotNegative = 0.0
     """From asking for one file or message to asking for the next."""
     nodelay: bool = False
     """`bytes`: TCP_NODELAY; what is written goes at once, and the FIN by itself where no data waits for it."""
-    on_mean_s: float = 0.0
-    off_mean_s: float = 0.0
-    arrivals_per_s: float = 0.0
-    mean_bytes: int = 0
-    max_bytes: int = 0
+    on_mean_s: NotNegative = 0.0
+    off_mean_s: NotNegative = 0.0
+    arrivals_per_s: NotNegative = 0.0
+    mean_bytes: Whole = 0
+    max_bytes: Whole = 0
     distribution: Distribution = "exponential"
-    shape: float = 1.2
-    bitrates_bps: tuple[int, ...] = ()
+    shape: Annotated[float, Field(gt=1)] = 1.2
+    bitrates_bps: tuple[Annotated[int, Field(gt=0, le=400_000_000_000)], ...] = ()
     """`video`: the ladder, rising."""
-    segment_s: float = 4.0
+    segment_s: Annotated[float, Field(ge=0.1, le=60)] = 4.0
     """`video`: play time of a segment; the next one is asked for when the one before is acknowledged and the buffer has room for it."""
-    buffer_s: float = 0.0
+    buffer_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     """`video`: play time that the player holds at most."""
-    reservoir_s: float = 0.0
+    reservoir_s: NotNegative = 0.0
     """`video`, BBA-0: with no more than this waiting to be played the lowest rate is asked for …"""
-    cushion_s: float = 0.0
+    cushion_s: NotNegative = 0.0
     """… and with this more the highest; between the two the rate follows a straight line."""
-    rate_bps: int = 0
-    payload_bytes: int = 0
+    rate_bps: Whole = 0
+    payload_bytes: Annotated[int, Field(ge=0, le=1472)] = 0
+    """`cbr_udp`: at least 18."""
     command: tuple[str, ...] = ()
     """`command`: a static program and its arguments; `{sender}` and `{receiver}` are addresses, `{port}` the receiver's, `{seconds}` the flow's time."""
     receiver_command: tuple[str, ...] = ()
     """`command`: what the receiver runs, from before the run on."""
 
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> App:
+        needs, may = _NEEDS[self.kind], _MAY.get(self.kind, ())
+        given = {field.name for field in fields(App) if getattr(self, field.name) != field.default} - {"kind"}
+        missing = [name for name in needs if name not in given]
+        useless = sorted(given - {*needs, *may})
+        if missing:
+            raise ValueError(f"kind {self.kind!r} also needs {', '.join(missing)}")
+        if useless:
+            allowed = ", ".join((*needs, *may)) or "nothing else"
+            raise ValueError(f"kind {self.kind!r} has no {', '.join(useless)}; it has: {allowed}")
+        if self.kind == "bytes" and self.times > 1 and not self.interval_s:
+            raise ValueError("times above 1 also need interval_s: from asking for one file to asking for the next")
+        if self.kind == "on_off" and self.distribution not in ("exponential", "pareto"):
+            raise ValueError("kind 'on_off' is exponential or pareto")
+        if self.kind == "cbr_udp" and self.payload_bytes < 18:
+            raise ValueError(f"payload_bytes {self.payload_bytes}: at least 18")
+        if self.kind == "video":
+            self._check_video()
+        return self
 
-@dataclass(frozen=True)
+    def _check_video(self) -> None:
+        rates = self.bitrates_bps
+        if len(rates) < 2:
+            raise ValueError(f"bitrates_bps {list(rates)}: at least two")
+        if any(low >= high for low, high in pairwise(rates)):
+            raise ValueError(f"bitrates_bps {list(rates)}: each must be above the one before")
+        least_s = self.segment_s + self.reservoir_s + self.cushion_s
+        if self.buffer_s < least_s:
+            raise ValueError(
+                f"buffer_s {self.buffer_s:g} is below reservoir_s + cushion_s + segment_s, {least_s:g}: "
+                "the next segment is asked for when it has room, and the highest rate would never be"
+            )
+
+
+GREEDY = App()
+
+
+@checked_dataclass(frozen=True, config=_STRICT)
 class TcpOptions:
     """What holds for every TCP connection of a run."""
 
-    mss_bytes: int = 960
+    mss_bytes: Annotated[int, Field(ge=88, le=8960)] = 960
     """Application bytes of a full segment."""
     delayed_ack: bool = True
     """False: every segment is acknowledged at once (sim; Mininet: the sink sets TCP_QUICKACK)."""
-    delayed_ack_s: float = 0.04
+    delayed_ack_s: Annotated[float, Field(ge=0, le=0.5)] = 0.04
     """A delayed ACK leaves after this time at the latest (Linux: TCP_DELACK_MIN); 0: as `delayed_ack = false`. Linux hosts have these two alone."""
-    receive_window_bytes: int = 0
+    receive_window_bytes: Annotated[int, Field(ge=0, le=2**30)] = 0
     """0: never the limit."""
-    initial_window_packets: int = 2
-    rto_min_s: float = 0.2
+    initial_window_packets: Annotated[int, Field(ge=1, le=64)] = 2
+    rto_min_s: Annotated[float, Field(gt=0, le=60)] = 0.2
     backoff: Backoff = "kept"
     """When a doubled RTO ends: with an RTT sample (Karn), or with any ACK of new data (`reset`; sim only)."""
-    tick_s: float = 0.0
+    tick_s: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Of the hosts' clock, in which timers and RTTs are counted (Linux: 1/HZ; sim only); 0: the runtime's own."""
     timestamps: bool = False
     sack: bool | None = None
     """None: as the variant says."""
-    read_interval_s: float = 0.0
+    read_interval_s: Annotated[float, Field(ge=0, le=60)] = 0.0
     """The receiving application reads so long after data came; 0: at once."""
     receiver_program: bool = True
     """False: the receivers have not the host program that the variant asks for (`Variant.receiver_programs`); a switch may do its work."""
@@ -98,6 +172,23 @@ class TcpOptions:
         return not self.delayed_ack or self.delayed_ack_s == 0
 
 
+USUAL_TCP = TcpOptions()
+
+
+def _given(value: Any, check: ValidatorFunctionWrapHandler) -> dict[str, Any]:
+    options: TcpOptions = check(value)
+    return {name: getattr(options, name) for name in value}
+
+
+TcpGiven = Annotated[
+    dict[str, Any],
+    GetPydanticSchema(lambda _, make: make(TcpOptions)),
+    WrapValidator(_given),
+    PlainSerializer(dict, return_type=dict[str, Any]),
+]
+"""Some fields of `TcpOptions`: those that a file gives."""
+
+
 @dataclass(frozen=True)
 class Flow:
     """One sender (or, with `connections`, several alike from one host)."""
@@ -110,7 +201,7 @@ class Flow:
     receiver: str
     variant: str = "reno"
     """A key of `fairlane_hosts.variants.VARIANTS`; both runners know the same names."""
-    app: App = App()
+    app: App = GREEDY
     start_s: float = 0.0
     stop_s: float | None = None
     """None: to the end of the run."""
@@ -125,18 +216,18 @@ class Flow:
     """The VC that it is in, where the program has VCs; all flows of one sender are in one VC."""
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=_STRICT)
 class Vc:
     """A customer's aggregate with a guaranteed rate: all that its hosts send. Rates are bits on the line."""
 
-    name: str
-    mcr_bps: int
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)]
+    mcr_bps: Rate
     """Guaranteed: minimum cell rate."""
-    pcr_bps: int = 0
+    pcr_bps: Rate = 0
     """Frames above this peak rate are dropped at the edge; 0: the capacity of its ports."""
-    mbs_cells: int = 200
+    mbs_cells: Annotated[int, Field(ge=1, le=1_000_000)] = 200
     """Burst that conforms to the MCR."""
-    mfs_bytes: int = 1500
+    mfs_bytes: Annotated[int, Field(ge=20, le=65_000)] = 1500
     """Longest IP packet."""
 
 
@@ -210,7 +301,7 @@ class Scenario:
     warmup_s: float
     """Not counted. Goodput and utilisation are over [warmup_s, duration_s]; all greedy flows have started by then."""
     program: str = DEFAULT_PROGRAM
-    tcp: TcpOptions = TcpOptions()
+    tcp: TcpOptions = USUAL_TCP
     control: Control = Control()
     changes: tuple[Change, ...] = ()
     vcs: tuple[Vc, ...] = ()
@@ -309,7 +400,13 @@ UDP_KINDS = ("cbr_udp",)
 
 def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
     """What holds for a flow's connections. Raises RunError for an option that TCP has not."""
-    try:
-        return replace(scenario.tcp, **flow.tcp)
-    except TypeError as error:
-        raise RunError(f"flow {flow.name}: tcp: {error}") from None
+    return with_given(scenario.tcp, flow)
+
+
+def with_given(shared: TcpOptions, flow: Flow) -> TcpOptions:
+    """The options of all flows with a flow's own. Raises RunError for an option that TCP has not."""
+    for name in flow.tcp:
+        if name not in TcpOptions.__dataclass_fields__:
+            allowed = ", ".join(TcpOptions.__dataclass_fields__)
+            raise RunError(f"flow {flow.name}: tcp has no option {name!r}; allowed: {allowed}")
+    return replace(shared, **flow.tcp)

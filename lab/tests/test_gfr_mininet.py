@@ -57,7 +57,7 @@ def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path, monkeypatch: py
     changes: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(testbed, "change", lambda state, request: changes.append((state, request)))
     network = SimpleNamespace(topology=fl_topology.check(dict(one.topology)))
-    bed = cast("Bed", SimpleNamespace(network=network, state=tmp_path))
+    bed = cast("Bed", SimpleNamespace(network=network, state=tmp_path, ports=()))
     assert GfrInMininet(find_part("gfr"), bed).begin(one, cast("Any", None)) == {}
     ((state, request),) = changes
     assert (state, request["op"]) == (str(tmp_path), "gfr_apply")

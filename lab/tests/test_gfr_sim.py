@@ -3,24 +3,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from fairlane_controller.programs.gfr.lab.results import vc_metrics
-from fairlane_controller.programs.gfr.lab.testbed import GfrPortWatch
-from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Change, Flow, Scenario
-from fairlane_lab.sim.config import resolve
-from fairlane_lab.sim.world import SimWorld
-from fairlane_lab.testbed.bed import ManagedPort
-from fairlane_lab.testbed.port_watch import Samples
 from sim_scenarios import exact
 
 NAMES = [f"vc{index}" for index in range(1, 6)]
@@ -93,35 +84,6 @@ def test_what_the_controller_refuses_is_a_run_error() -> None:
     too_much = tuple(replace(vc, mcr_bps=20_000_000) for vc in one.vcs)
     with pytest.raises(RunError, match="MCR"):
         run(replace(one, vcs=too_much))
-
-
-def test_the_watch_of_mininet_reads_what_the_simulator_counts() -> None:
-    one = scenario("proposed+ WRR", flows=udp([12] * 5))
-    world = SimWorld(resolve(one, 10**9))
-
-    async def observe() -> Samples:
-        await world.set_up()
-        await asyncio.sleep(3.0)
-        port = ManagedPort("s1", 6, "", 51_840_000, 4000, "atm")
-        bed = cast("Any", SimpleNamespace(target="embedded", ports=(port,)))
-        watch = GfrPortWatch(world.loop, bed, 0.1, False, frozenset())
-        async with world.client(world.endpoint("s1")) as client:
-            await watch._read_ports(client, "s1")  # pyright: ignore[reportPrivateUsage]
-        return watch.samples
-
-    try:
-        samples = world.loop.run_until_complete(observe())
-        sent = next(row for row in json.loads(world.simulation.ports()) if (row["switch"], row["port"]) == ("s1", 6))
-    finally:
-        world.close()
-    ((_, tx_bytes),) = samples.tx_bytes["s1", 6]
-    ((_, tx_packets),) = samples.tx_packets["s1", 6]
-    ((_, waiting),) = samples.waiting["s1", 6]
-    assert tx_bytes == pytest.approx(sent["tx_bytes"], rel=0.002)
-    assert tx_packets == pytest.approx(sent["tx_packets"], rel=0.002)
-    assert waiting == pytest.approx(sent["waiting_packets"], abs=2)
-    assert waiting > 10
-    assert atm_line_bytes(tx_packets, tx_bytes) * 8 / 3.0 == pytest.approx(51.84e6, rel=0.01)
 
 
 def test_the_loop_measures_the_line_its_link_and_the_vcs_and_tells_of_a_capacity_that_is_not_the_configured_one() -> (

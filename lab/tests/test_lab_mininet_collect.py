@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -37,7 +38,11 @@ class FakeBed:
 
     state: Path
     ports: tuple[ManagedPort, ...] = (ManagedPort("s1", 3, "s1-eth3", 1_000_000, 50),)
-    part = QthreshInMininet(find_part("qthresh"), cast("Bed", None))
+    network = SimpleNamespace(topology=None)
+
+    @property
+    def part(self) -> QthreshInMininet:
+        return QthreshInMininet(find_part("qthresh"), cast("Bed", self))
 
 
 @dataclass
@@ -108,7 +113,7 @@ class Made:
         if self.waiting:
             watched.waiting[KEY] = [(ZERO_S + t, 20.0 if t < 2 else 5.0) for t in times]
         watched.flows["10.0.1.1", 4000, 5001] = [(ZERO_S + 3.0, 2.0)]
-        estimates: dict[str, float | None] = {"bw_bps": 1e6, "t_res_s": 0.007, "l_d_bytes": 1014.0, "n_c": None}
+        estimates: dict[str, float | None] = {"bw_bps": 1e6, "t_res_ms": 7.0, "l_d_bytes": 1014.0, "n_c": None}
         watched.measured[KEY] = [(ZERO_S + 4.0, estimates)]
         return collect(cast("Bed", FakeBed(self.folder)), running, watched, list(self.changes))
 

@@ -137,12 +137,11 @@ def test_the_order_in_which_runs_finish_leaves_no_trace(tmp_path: Path) -> None:
     assert not (tmp_path / "one" / "parts").exists()
 
 
-def test_more_parts_than_are_open_together_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_parts_and_a_run_that_stands_in_two_give_the_same_bytes(tmp_path: Path) -> None:
     runs = [(point, repeat) for repeat in range(10) for point in ("a", "b")]
     fill(tmp_path / "one", runs).merge()
-    monkeypatch.setattr("fairlane_lab.results.store.MERGED_AT_ONCE", 3)
     store = fill(tmp_path / "two", runs, batch=1)
-    fill(tmp_path / "two", runs[:2], batch=1)  # as after a death between a merge of parts and their removal
+    fill(tmp_path / "two", runs[:2], batch=1)
     store.merge()
     for name in ("runs.parquet", "flows.parquet", "events.jsonl"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

@@ -154,7 +154,7 @@ def test_a_change_of_rate_at_a_host_is_one_of_the_wire() -> None:
                 "shape": 1.2,
             },
         ),
-        (App("cbr_udp", rate_bps=5, payload_bytes=6), {"kind": "cbr_udp", "rate_bps": 5, "payload_bytes": 6}),
+        (App("cbr_udp", rate_bps=5, payload_bytes=60), {"kind": "cbr_udp", "rate_bps": 5, "payload_bytes": 60}),
     ],
 )
 def test_applications(app: App, expected: dict[str, Any]) -> None:

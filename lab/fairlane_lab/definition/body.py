@@ -3,116 +3,17 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from fairlane_lab.definition.draws import Draws
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.scenario import App, Backoff, Distribution, Naming
+from fairlane_lab.scenario import App, Flow, NotNegative, Rate, TcpGiven, TcpOptions, Vc
 from fairlane_lab.topology_scripts import fl_topology
 
 Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
-Rate = Annotated[int, Field(ge=0, le=400_000_000_000)]
-
-_NEEDS: dict[str, tuple[str, ...]] = {
-    "greedy": (),
-    "bytes": ("bytes",),
-    "on_off": ("on_mean_s", "off_mean_s"),
-    "web": ("arrivals_per_s", "mean_bytes"),
-    "interactive": ("bytes", "interval_s"),
-    "video": ("bitrates_bps", "buffer_s", "reservoir_s", "cushion_s"),
-    "cbr_udp": ("rate_bps", "payload_bytes"),
-    "command": ("command",),
-}
-_MAY: dict[str, tuple[str, ...]] = {
-    "bytes": ("times", "interval_s", "nodelay"),
-    "on_off": ("distribution", "shape"),
-    "web": ("distribution", "shape", "max_bytes"),
-    "video": ("segment_s",),
-    "command": ("receiver_command",),
-}
-
-
-class AppSpec(Strict):
-    """`scenario.App`: what a flow's application does."""
-
-    kind: Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"] = "greedy"
-    bytes: Annotated[int, Field(gt=0)] | None = None
-    times: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    nodelay: bool | None = None
-    interval_s: Positive | None = None
-    on_mean_s: Positive | None = None
-    off_mean_s: Positive | None = None
-    arrivals_per_s: Positive | None = None
-    mean_bytes: Annotated[int, Field(gt=0)] | None = None
-    max_bytes: Annotated[int, Field(gt=0)] | None = None
-    distribution: Distribution | None = None
-    shape: Annotated[float, Field(gt=1)] | None = None
-    bitrates_bps: Annotated[tuple[Annotated[int, Field(gt=0, le=400_000_000_000)], ...], Field(min_length=2)] | None = (
-        None
-    )
-    segment_s: Annotated[float, Field(ge=0.1, le=60)] | None = None
-    buffer_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
-    reservoir_s: NotNegative | None = None
-    cushion_s: Positive | None = None
-    rate_bps: Annotated[int, Field(gt=0)] | None = None
-    payload_bytes: Annotated[int, Field(ge=18, le=1472)] | None = None
-    command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    receiver_command: tuple[str, ...] | None = None
-
-    @model_validator(mode="after")
-    def _fits_its_kind(self) -> AppSpec:
-        needs, may = _NEEDS[self.kind], _MAY.get(self.kind, ())
-        given = self.model_fields_set - {"kind"}
-        missing = [name for name in needs if name not in given]
-        useless = sorted(given - {*needs, *may})
-        if missing:
-            raise ValueError(f"kind {self.kind!r} also needs {', '.join(missing)}")
-        if useless:
-            allowed = ", ".join((*needs, *may)) or "nothing else"
-            raise ValueError(f"kind {self.kind!r} has no {', '.join(useless)}; it has: {allowed}")
-        if self.kind == "bytes" and (self.times or 1) > 1 and self.interval_s is None:
-            raise ValueError("times above 1 also need interval_s: from asking for one file to asking for the next")
-        if self.kind == "on_off" and self.distribution not in (None, "exponential", "pareto"):
-            raise ValueError("kind 'on_off' is exponential or pareto")
-        if self.kind == "video":
-            self._check_video()
-        return self
-
-    def _check_video(self) -> None:
-        rates = self.bitrates_bps or ()
-        if any(low >= high for low, high in pairwise(rates)):
-            raise ValueError(f"bitrates_bps {list(rates)}: each must be above the one before")
-        segment_s = self.segment_s or App.segment_s
-        least_s = segment_s + (self.reservoir_s or 0.0) + (self.cushion_s or 0.0)
-        if (self.buffer_s or 0.0) < least_s:
-            raise ValueError(
-                f"buffer_s {self.buffer_s:g} is below reservoir_s + cushion_s + segment_s, {least_s:g}: "
-                "the next segment is asked for when it has room, and the highest rate would never be"
-            )
-
-
-class TcpSpec(Strict):
-    """`scenario.TcpOptions`: what is left out keeps its default."""
-
-    mss_bytes: Annotated[int, Field(ge=88, le=8960)] | None = None
-    delayed_ack: bool | None = None
-    receive_window_bytes: Annotated[int, Field(ge=0, le=2**30)] | None = None
-    initial_window_packets: Annotated[int, Field(ge=1, le=64)] | None = None
-    rto_min_s: Annotated[float, Field(gt=0, le=60)] | None = None
-    backoff: Backoff | None = None
-    tick_s: Annotated[float, Field(ge=0, le=1)] | None = None
-    delayed_ack_s: Annotated[float, Field(ge=0, le=0.5)] | None = None
-    timestamps: bool | None = None
-    sack: bool | None = None
-    read_interval_s: Annotated[float, Field(ge=0, le=60)] | None = None
-    receiver_program: bool | None = None
-    error_naming: Naming | None = None
-    ecn: bool | None = None
 
 
 class FlowSpec(Strict):
@@ -124,31 +25,22 @@ class FlowSpec(Strict):
     sender: str
     receiver: str
     variant: str = "reno"
-    app: AppSpec = AppSpec()
+    app: App = App()
     start_s: NotNegative = 0.0
     stop_s: Positive | None = None
     weight: Annotated[float, Field(gt=0, le=256)] = 1.0
     window_packets: Annotated[int, Field(ge=0, le=65535)] = 0
     connections: Annotated[int, Field(ge=0, le=10_000)] = 1
     """0: not at this point."""
-    tcp: TcpSpec = TcpSpec()
+    tcp: TcpGiven = Field(default_factory=dict)
     vc: str = ""
     """The VC that it is in, where the program has VCs."""
 
     @property
-    def reported_group(self) -> str:
-        """Its group: as it says, else its VC, else its name."""
-        return self.group or self.vc or self.name
-
-
-class VcSpec(Strict):
-    """`scenario.Vc`: a customer's aggregate."""
-
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)]
-    mcr_bps: Annotated[int, Field(ge=0, le=400_000_000_000)]
-    pcr_bps: Annotated[int, Field(ge=0, le=400_000_000_000)] = 0
-    mbs_cells: Annotated[int, Field(ge=1, le=1_000_000)] = 200
-    mfs_bytes: Annotated[int, Field(ge=20, le=65_000)] = 1500
+    def flow(self) -> Flow:
+        """As a scenario has it; in the group that it says, else its VC, else its name."""
+        fields: dict[str, Any] = {**dict(self), "group": self.group or self.vc or self.name}
+        return Flow(**fields)
 
 
 class PortChanges(Strict):
@@ -213,8 +105,8 @@ class Body(Strict):
     """Also `topology.program`; neither: `DEFAULT_PROGRAM`."""
     topology: TopologySpec
     flows: Annotated[list[FlowSpec], Field(min_length=1)]
-    vcs: tuple[VcSpec, ...] = ()
-    tcp: TcpSpec = TcpSpec()
+    vcs: tuple[Vc, ...] = ()
+    tcp: TcpOptions = TcpOptions()
     control: Any = Field(default_factory=dict)
     """As `[control]`; a resolved point has the program's own model of it."""
     changes: tuple[ChangeSpec, ...] = ()

@@ -103,7 +103,7 @@ def semantic_problems(definition: Definition, points: Sequence[Point]) -> list[P
         problems += _placed(found, point, problems, point is not points[0])
         if resolution is None:
             continue
-        groups += [flow.reported_group for flow in resolution.body.flows]
+        groups += [spec.flow.group for spec in resolution.body.flows]
         groups += [vc.name for vc in resolution.body.vcs]
         for name, value in resolution.columns().items():
             values.setdefault(name, []).append(value)

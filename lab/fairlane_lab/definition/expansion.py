@@ -19,18 +19,18 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, RunSpec, Starts, TcpSpec, explicit_values
+from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, RunSpec, Starts
 from fairlane_lab.definition.draws import Drawn
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, draw_params, make_points
 from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.schema import Overrides, Selected, SimOverrides
-from fairlane_lab.definition.strict import Scalar, Strict, matches
+from fairlane_lab.definition.strict import Scalar, matches
 from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
-from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions, Vc
+from fairlane_lab.scenario import Change, Control, Flow, Scenario, TcpOptions
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
@@ -112,7 +112,7 @@ def overrides(definition: Definition, selection: Selection) -> list[Selected]:
     experiment = definition.experiment
     chosen: list[Selected] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
     if selection.runtime == "kernel":
-        chosen = [experiment.sim.model_copy(update={"tcp": TcpSpec()}), experiment.kernel]
+        chosen = [experiment.sim.model_copy(update={"tcp": {}}), experiment.kernel]
     if selection.quick:
         chosen.append(experiment.quick)
     run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}
@@ -191,7 +191,7 @@ def resolve_point(
             if value is not None and isinstance(document.get("run"), dict):
                 document["run"] = {**document["run"], name: value}
         if isinstance(layer, SimOverrides) and isinstance(document.get("tcp", {}), dict):
-            document["tcp"] = document.get("tcp", {}) | explicit_values(layer.tcp)
+            document["tcp"] = document.get("tcp", {}) | layer.tcp
     if problems:
         return None, problems
     try:
@@ -229,18 +229,19 @@ def _control(definition: Definition, part: LabPart, given: dict[str, Any]) -> tu
 
 def _keys(loc: tuple[int | str, ...]) -> list[str]:
     """The keys that the table around `loc` may have."""
-    model: type[Strict] | None = Body
+    model: type[Any] | None = Body
     for part in loc[:-1]:
         if model is None:
             break
-        if isinstance(part, int) or part not in model.model_fields:
+        if isinstance(part, int) or part not in model.__pydantic_fields__:
             continue
-        model = _model_of(model.model_fields[part].annotation)
-    return list(model.model_fields) if model else []
+        about = model.__pydantic_fields__[part]
+        model = TcpOptions if part == "tcp" else _model_of(about.annotation)
+    return list(model.__pydantic_fields__) if model else []
 
 
-def _model_of(annotation: Any) -> type[Strict] | None:
-    if isinstance(annotation, type) and issubclass(annotation, Strict):
+def _model_of(annotation: Any) -> type[Any] | None:
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
         return annotation
     for part in get_args(annotation):
         found = _model_of(part)
@@ -278,7 +279,7 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> l
             text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
             problems.append(Problem(place(("changes", index, "at_s")), text))
     problems += change_problems(topology, body.changes)
-    groups = {flow.reported_group for flow in body.flows}
+    groups = {spec.flow.group for spec in body.flows}
     for index, name in enumerate(body.run.starts.flows):
         if name not in names | groups:
             text = unknown("flow or group", name, sorted(names | groups))
@@ -308,10 +309,10 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         duration_s=body.run.duration_s,
         warmup_s=body.run.warmup_s,
         program=resolution.program,
-        tcp=TcpOptions(**explicit_values(body.tcp)),
+        tcp=body.tcp,
         control=resolution.control,
         changes=tuple(Change(**change) for change in drawn.changes(body.changes)),
-        vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
+        vcs=body.vcs,
         repeat=repeat,
         seed=fixed_hash(base_seed, repeat),
         sample_s=body.run.sample_s,
@@ -335,7 +336,7 @@ def _start(body: Body, repeat: int, seed: int, drawn: Drawn) -> tuple[tuple[Flow
     moved = _moved(body.flows, starts)
     flows = [
         replace(flow, start_s=flow.start_s + (offset_s if index in moved else 0.0) + _later_s(flow, body.run, drawn))
-        for index, flow in enumerate(_flow(spec) for spec in body.flows)
+        for index, flow in enumerate(spec.flow for spec in body.flows)
         if flow.connections
     ]
     if starts.jitter_s:
@@ -376,21 +377,3 @@ def _apart(flow: Flow) -> list[Flow]:
     return [
         replace(flow, name=f"{flow.name}-{number}", connections=1) for number in range(1, flow.connections + 1)
     ]  # fmt: skip
-
-
-def _flow(spec: FlowSpec) -> Flow:
-    return Flow(
-        name=spec.name,
-        group=spec.reported_group,
-        sender=spec.sender,
-        receiver=spec.receiver,
-        variant=spec.variant,
-        app=App(**explicit_values(spec.app)),
-        start_s=spec.start_s,
-        stop_s=spec.stop_s,
-        weight=spec.weight,
-        window_packets=spec.window_packets,
-        connections=spec.connections,
-        tcp=explicit_values(spec.tcp),
-        vc=spec.vc,
-    )

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fairlane_lab.definition.body import TcpSpec
 from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative, Runtime
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.points import Spread
 from fairlane_lab.definition.strict import Scalar, Steps, Strict, Where
+from fairlane_lab.scenario import TcpGiven
 
 Params = dict[str, Scalar]
 
@@ -41,7 +41,7 @@ class Overrides(Selected):
 class SimOverrides(Overrides):
     """`[sim]`: also of the runtime kernel, but for `tcp`."""
 
-    tcp: TcpSpec = TcpSpec()
+    tcp: TcpGiven = Field(default_factory=dict)
     """What only simulated hosts are told: Linux has a clock of its own."""
 
 

@@ -19,7 +19,7 @@ from fairlane_controller.state.run_state import RunState, SwitchState, read_run_
 from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
-from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
+from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
 from pydantic import BaseModel
 
 from fairlane_lab.problems import Problem, place
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
     from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.sim.config import SimConfig
     from fairlane_lab.sim.measure import PortKey
-    from fairlane_lab.sim.result import Observed
     from fairlane_lab.sim.world import SimWorld
     from fairlane_lab.testbed.bed import Bed
-    from fairlane_lab.testbed.collect import RunRecords
     from fairlane_lab.testbed.plan import Plan
-    from fairlane_lab.testbed.port_watch import PortWatch
+    from fairlane_lab.testbed.port_watch import FlowAddress
+    from fairlane_lab.topology_scripts import fl_topology
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,45 @@ class Name:
     least: float = 0.0
     most: float = math.inf
     """What its values can be."""
+
+
+LOOK_PERIOD_S = 1.0
+"""Between two looks at what the control loop has measured."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a run has left for its program, the same in every runtime; seconds are from the scenario's zero."""
+
+    scenario: Scenario
+    topology: fl_topology.Topology
+    managed: Sequence[PortKey]
+    start_s: float
+    end_s: float
+    """Of the measured window."""
+    events: Sequence[Mapping[str, Any]]
+    """The controller's during the run, with `t_s`."""
+    measured: Mapping[PortKey, Sequence[tuple[float, Mapping[str, float | None]]]]
+    """What the loop had measured at each look, by `LabPart.loop_values`."""
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    """What was read of each switch (`RunPart.read`) at both ends of the window."""
+    carried: Mapping[str, Sequence[tuple[float, float]]]
+    """Bytes over time of each flow, where the program asks for them."""
+    thresholds: Mapping[PortKey, int | None]
+    """In force at the zero, packets."""
+
+    def loop_series(self, port: PortKey, name: str) -> list[tuple[float, float]]:
+        """(s, value) of what the loop had measured at a port, where it had."""
+        return [(t, value) for t, row in self.measured.get(port, ()) if (value := row.get(name)) is not None]
+
+    def loop_mean(self, port: PortKey, name: str) -> float | None:
+        """Mean over the window; of the last value before its end when nothing was measured in it; None without any."""
+        samples = [(t, value) for t, value in self.loop_series(port, name) if t <= self.end_s + 1e-9]
+        inside = [value for t, value in samples if t >= self.start_s - 1e-9]
+        if inside:
+            return sum(inside) / len(inside)
+        return samples[-1][1] if samples else None
 
 
 class LabPart:
@@ -80,6 +118,13 @@ class LabPart:
     """Whether an experiment has `[[vcs]]`."""
     has_loop: bool = False
     """Whether a control loop belongs to its switches; so it is where the program has a law (`Program.decided`)."""
+
+    loop_values: ClassVar[Mapping[str, tuple[str, float]]] = {}
+    """What its loop measures, as values of a port: name → name in `Program.measured`, and the factor between."""
+    loop_series: ClassVar[Sequence[str]] = ()
+    """Those of them that are series too."""
+    flow_register: ClassVar[str] = ""
+    """Register of the packets that each flow has waiting, by the flow's slot."""
 
     shows_columns: ClassVar[bool] = True
     """Whether the program's columns are metrics; False: the part has its own."""
@@ -127,6 +172,41 @@ class LabPart:
         """What it adds to the metrics of a run, or replaces."""
         return dict(result.values)
 
+    def sent_cells(self, port: int) -> list[tuple[str, int]]:
+        """Cells of counters, (name, index), that together count what the program has sent to a port: all that BMv2 says of its queue."""
+        return [(COUNTER_PASSED, port)]
+
+    def loop_row(self, row: Mapping[str, Any]) -> dict[str, float | None]:
+        """What the loop says of a port (`SwitchControl.measurements`), by `loop_values`."""
+        found: dict[str, float | None] = {}
+        for name, (theirs, factor) in self.loop_values.items():
+            found[name] = factor * row[theirs]["value"] if row.get(theirs) else None
+        return found
+
+    def values(self, seen: Records) -> dict[str, float]:
+        """Metrics of the run: the program's columns, summed over the managed ports."""
+        ends = ({key: row for rows in end.values() for key, row in rows.items()} for end in (seen.before, seen.after))
+        return measured_values(self, *ends)
+
+    def port_values(self, seen: Records, port: PortKey) -> dict[str, Any]:
+        """`PortResult.values` of a managed port."""
+        return {name: seen.loop_mean(port, name) for name in self.loop_values}
+
+    def port_series(self, seen: Records, port: PortKey, name: str) -> Iterator[SeriesPoint]:
+        """Series of a managed port, which they call `name`."""
+        for metric in self.loop_series:
+            yield from (SeriesPoint(t, name, metric, value) for t, value in seen.loop_series(port, metric))
+
+    def vcs(self, seen: Records) -> list[VcResult]:
+        """What each VC got."""
+        del seen
+        return []
+
+    def series(self, seen: Records) -> Iterable[SeriesPoint]:
+        """Further series."""
+        del seen
+        return ()
+
     def derived_values(
         self, before: Mapping[PortKey, Mapping[str, Any]], after: Mapping[PortKey, Mapping[str, Any]]
     ) -> dict[str, float]:
@@ -141,8 +221,12 @@ class LabPart:
 
     def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
         """Registers that the simulator samples in runs with series."""
-        del config
-        return []
+        if not self.flow_register:
+            return []
+        # Slots are given in the order in which flows appear; one for each flow, and for its ACKs where both ways are managed.
+        indices = list(range(2 * len(config.flows)))
+        switches = dict.fromkeys(switch for switch, _ in config.managed)
+        return [{"switch": switch, "register": self.flow_register, "indices": indices} for switch in switches]
 
     def in_sim(self, world: SimWorld) -> SimPart:
         """Its side of a run in virtual time."""
@@ -200,23 +284,47 @@ def measured_values(
     return found | part.derived_values(before, after)
 
 
-class SimPart:
+class RunPart:
+    """A program's side of a run, in whatever runtime."""
+
+    managed: Sequence[PortKey] = ()
+
+    def __init__(self, part: LabPart) -> None:
+        self.part = part
+
+    async def read(self, client: SwitchClient) -> Any:
+        """What it reads of a switch with managed ports while it runs: by default the values of these ports."""
+        if not self.part.measured:
+            return {}
+        found = await read_ports_of(client, self.part.program)
+        return {key: values for key, values in found.items() if key in self.managed}
+
+
+class SimPart(RunPart):
     """A program's side of one run in virtual time."""
 
     def __init__(self, part: LabPart, world: SimWorld) -> None:
-        self.part = part
+        super().__init__(part)
         self.world = world
+        self.managed = world.config.managed
         self.agents: list[Any] = []
         "The control loops, of `start`; each has `endpoint` and `last_error`."
+        self.measured: dict[PortKey, list[tuple[float, Mapping[str, float | None]]]] = {}
+        self.carried: dict[str, list[tuple[float, float]]] = {}
+        self.thresholds: dict[PortKey, int | None] = {}
+        "For `Records`."
 
     async def set_up(self) -> None:
         """Set up the switches at time 0, through the program's own plan. Raises FairlaneError."""
-        world = self.world
-        program = self.part.program
-        plan = make_program_plan(program, world.run_state, world.config.scenario, world.config.managed)
+        world, plan = self.world, self.make_plan()
         for state in world.run_state.switches:
             async with world.client(world.endpoint(state.name), write=True) as client:
-                await set_up_program(client, program, plan, state)
+                await set_up_program(client, self.part.program, plan, state)
+
+    def make_plan(self) -> contract.Plan:
+        """What the switches are to have at time 0. Raises FairlaneError."""
+        config = self.world.config
+        return make_program_plan(self.part.program, self.world.run_state, config.scenario, config.managed)
 
     def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """What runs beside the simulation, until it is cancelled: the loop of a program with a law (`Program.decided`)."""
@@ -235,55 +343,34 @@ class SimPart:
             SwitchAgent(world.endpoint(name), topology, log, state=states.get(name), client_factory=world.client)
             for name in world.managed_switches()
         ]
-        return [agent.run() for agent in self.agents]
+        watching = [self._look_forever()] if self.part.loop_values else []
+        return [*(agent.run() for agent in self.agents), *watching]
 
-    async def snapshot(self) -> Any:
-        """What it reads at both ends of the measured window: the values of its managed ports."""
-        found: dict[PortKey, Mapping[str, Any]] = {}
-        if self.part.measured:
-            for switch in self.world.managed_switches():
-                async with self.world.client(self.world.endpoint(switch)) as client:
-                    found |= await read_ports_of(client, self.part.program)
-        return {key: values for key, values in found.items() if key in self.world.config.managed}
-
-    def values(self, seen: Observed) -> dict[str, float]:
-        """Metrics of the run."""
-        return measured_values(self.part, seen.before.of_program, seen.after.of_program)
+    async def _look_forever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_PERIOD_S)
+            for agent in self.agents:
+                for row in agent.control.measurements():
+                    looks = self.measured.setdefault((agent.endpoint.name, row["port"]), [])
+                    looks.append((loop.time(), self.part.loop_row(row)))
 
     def end(self) -> None:
         """The run is over."""
 
-    def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
-        """`PortResult.values` of a managed port."""
-        del seen, port
+    def flow_slots(self, events: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """The slots of each flow in `LabPart.flow_register`, (switch, slot), the last one first; `events`: the controller's."""
+        del events
         return {}
 
-    def port_series(self, seen: Observed, port: PortKey, name: str) -> Iterable[SeriesPoint]:
-        """Series of a managed port, which they call `name`."""
-        del seen, port, name
-        return ()
 
-    def flow_registers(self, seen: Observed) -> Mapping[str, Sequence[tuple[str, str, int]]]:
-        """Where the packets of each flow that wait are counted: (switch, register, index)."""
-        del seen
-        return {}
-
-    def vcs(self, seen: Observed) -> list[VcResult]:
-        """What each VC got."""
-        del seen
-        return []
-
-    def series(self) -> Iterator[SeriesPoint]:
-        """Further series."""
-        return iter(())
-
-
-class MininetPart:
+class MininetPart(RunPart):
     """A program's side of a running network in Mininet."""
 
     def __init__(self, part: LabPart, bed: Bed) -> None:
-        self.part = part
+        super().__init__(part)
         self.bed = bed
+        self.managed = [(port.switch, port.port) for port in bed.ports]
 
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         """Put a scenario's control in force, as after a fresh start; returns thresholds in force by port. Raises RunError, FairlaneError."""
@@ -296,7 +383,7 @@ class MininetPart:
         """Where a loop runs it writes; it decides on from there."""
         program, decides = self.part.program, bool(self.part.program.decided)
         run = read_run_state(self.bed.state)
-        plan = make_program_plan(program, run, scenario, [(port.switch, port.port) for port in self.bed.ports])
+        plan = make_program_plan(program, run, scenario, self.managed)
         for state in run.switches:
             async with SwitchClient(self.bed.endpoint(state.name), write=not decides) as client:
                 if not decides:
@@ -308,25 +395,7 @@ class MininetPart:
             if updates := changes.updates(state.name):
                 self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
 
-    def watch(self) -> type[PortWatch] | None:
-        """What samples its ports; None: their queues are watched, and nothing else."""
-        return None
-
-    def port_values(self, seen: RunRecords, port: PortKey) -> dict[str, Any]:
-        """`PortResult.values` of a managed port."""
-        del seen, port
+    async def find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
+        """The flows that send now, by their slots in `LabPart.flow_register`."""
+        del client
         return {}
-
-    def port_series(self, seen: RunRecords, port: PortKey, name: str) -> Iterable[SeriesPoint]:
-        """Series of a managed port, which they call `name`."""
-        del seen, port, name
-        return ()
-
-    def finish(self, result: RunResult, seen: RunRecords) -> None:
-        """Add to a run's result."""
-        ends: list[dict[PortKey, Mapping[str, Any]]] = []
-        for at_s in (seen.window.start_s, seen.window.end_s):
-            ends.append({})
-            for points in seen.samples.of_program.values():
-                ends[-1] |= [values for t, values in points if t <= at_s or t == points[0][0]][-1]
-        result.values = measured_values(self.part, *ends)

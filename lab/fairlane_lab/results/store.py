@@ -25,8 +25,6 @@ from fairlane_lab.results.rows import RunRows, natural
 
 BATCH_RUNS = 256
 BATCH_S = 5.0
-MERGED_AT_ONCE = 64
-"""Parts that are open together: of each, some thousand rows are in memory."""
 EVENTS = "events.jsonl"
 
 
@@ -95,34 +93,21 @@ class Store:
         return found
 
     def merge(self) -> None:
-        """Write what waits, and make one sorted table of each kind from all that there is."""
+        """Write what waits, and make one sorted table of each kind from all that there is, each run once."""
         self.flush()
-        while len(parts := self._part_folders()) > MERGED_AT_ONCE:
-            self._merge_parts(parts[:MERGED_AT_ONCE])
-        self._merge_into(self.folder, [self.folder, *parts])
-        shutil.rmtree(self._parts, ignore_errors=True)
-
-    def _merge_parts(self, parts: Sequence[Path]) -> None:
-        """Make one part of several. Killed on the way: a run stands in two parts, and counts once."""
-        with self._new_part() as draft:
-            self._merge_into(draft, parts)
-        for part in parts:
-            shutil.rmtree(part)
-
-    def _merge_into(self, out: Path, folders: Sequence[Path]) -> None:
-        """Write the tables of all runs in `folders`, each once, into `out`, which may be one of them."""
         seen: set[tables.RunKey] = set()
         sources: list[tuple[Path, set[tables.RunKey]]] = []
-        for folder in folders:
+        for folder in (self.folder, *self._part_folders()):
             new = tables.keys_of(folder / "runs.parquet") - seen
             seen |= new
             sources.append((folder, new))
         order = self._order({point for point, _ in seen})
-        tables.merge_lines([(folder / EVENTS, wanted) for folder, wanted in sources], order, out / EVENTS)
+        tables.merge_lines([(folder / EVENTS, wanted) for folder, wanted in sources], order, self.folder / EVENTS)
         for name in (*(name for name in tables.TABLES if name != "runs"), "runs"):  # runs last: it says what is done
             file = f"{name}.parquet"
             files = [(folder / file, wanted) for folder, wanted in sources]
-            tables.merge_runs(name, files, order, out / file, tuple(PARAMETERS))
+            tables.merge_runs(name, files, order, self.folder / file, tuple(PARAMETERS))
+        shutil.rmtree(self._parts, ignore_errors=True)
 
     @contextmanager
     def _new_part(self) -> Generator[Path]:

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlane_lab.definition.names import column_kind
@@ -36,12 +35,6 @@ DETERMINISTIC = ("runs", "flows", "ports", "vcs", "transfers", "series")
 
 RunKey = tuple[str, int]
 """(point, repeat)."""
-RunPlace = tuple[int, int]
-"""(the point's place in the order, repeat)."""
-ROW_GROUP = 1 << 17
-READ_ROWS = 1 << 14
-"""Of one file, rows in memory at a time."""
-
 _TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
 
 
@@ -116,88 +109,39 @@ def concatenate(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-def run_keys(table: pa.Table) -> list[tuple[str, int]]:
-    """(point, repeat) of every row."""
-    return list(zip(table["point"].to_pylist(), table["repeat"].to_pylist(), strict=True))
-
-
 def keys_of(path: Path) -> set[RunKey]:
     """The runs in a file; none when there is no file."""
-    return set(_keys_in(path)) if path.exists() else set()
-
-
-def _keys_in(path: Path) -> list[RunKey]:
-    """The runs in a file, in its order."""
-    found: dict[RunKey, None] = {}
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(READ_ROWS, columns=["point", "repeat"]):
-            found |= dict.fromkeys(run_keys(pa.Table.from_batches([batch])))
-    return list(found)
+    if not path.exists():
+        return set()
+    runs = pq.read_table(path, columns=["point", "repeat"]).group_by(["point", "repeat"]).aggregate([])
+    return set(zip(runs["point"].to_pylist(), runs["repeat"].to_pylist(), strict=True))
 
 
 def merge_runs(
     name: str, sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path, params: Sequence[str]
 ) -> None:
-    """Write the wanted runs of several files, each sorted by `order` and repeat, as one file that is sorted so too.
-
-    Of each file some thousand rows are in memory at a time, so there may be any number of runs. The bytes depend on the rows alone.
-    """
-    there = [(path, wanted) for path, wanted in sources if wanted and path.exists()]
-    empty = concatenate([to_table(name, []), *(pq.read_schema(path).empty_table() for path, _ in there)])
-    schema = sorted_columns(name, empty, params).schema.remove_metadata()
-
-    def place(run: tuple[RunKey, pa.Table]) -> RunPlace:
-        return order[run[0][0]], run[0][1]
-
-    def stream(path: Path, wanted: set[RunKey]) -> Iterable[tuple[RunKey, pa.Table]]:
-        runs = (run for run in _runs_in(path) if run[0] in wanted)
-        places = [(order[point], repeat) for point, repeat in _keys_in(path)]
-        return runs if places == sorted(places) else sorted(runs, key=place)  # it has another selection's order
-
-    streams = [stream(path, wanted) for path, wanted in there]
-    draft = out.with_name(f".{out.name}.new")
-    with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-        for group in _row_groups(rows for _, rows in heapq.merge(*streams, key=place)):
-            writer.write_table(_as_schema(group, schema), ROW_GROUP * 2)
-    draft.replace(out)
+    """Write the wanted runs of several files as one file, sorted by the points' `order` and repeat. The bytes depend on the rows alone."""
+    found = [_rows_of(path, wanted) for path, wanted in sources if wanted and path.exists()]
+    whole = sorted_columns(name, concatenate([to_table(name, []), *found]), params).combine_chunks()
+    places = pa.table(
+        {
+            "point": pc.index_in(  # pyright: ignore[reportAttributeAccessIssue]
+                whole["point"], pa.array(sorted(order, key=order.__getitem__), pa.string())
+            ),
+            "repeat": whole["repeat"],
+            "row": pa.array(range(len(whole)), pa.int64()),
+        }
+    )
+    rows = places.sort_by([(column, "ascending") for column in places.column_names])["row"]
+    write(out, whole.take(rows).combine_chunks().replace_schema_metadata())
 
 
-def _row_groups(pieces: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
-    """The pieces in groups of at least ROW_GROUP rows, but for the last."""
-    waiting: list[pa.Table] = []
-    count = 0
-    for rows in pieces:
-        waiting.append(rows)
-        count += len(rows)
-        if count >= ROW_GROUP:
-            yield waiting
-            waiting, count = [], 0
-    if waiting:
-        yield waiting
-
-
-def _runs_in(path: Path) -> Iterator[tuple[RunKey, pa.Table]]:
-    """Each run's rows, which stand together in the file."""
-    waiting: list[pa.Table] = []
-    last: RunKey | None = None
-    with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(READ_ROWS):
-            rows = pa.Table.from_batches([batch])
-            keys = run_keys(rows)
-            begin = 0
-            for key, group in itertools.groupby(keys):
-                count = sum(1 for _ in group)
-                if last is not None and key != last:
-                    yield last, pa.concat_tables(waiting)
-                    waiting = []
-                waiting.append(rows.slice(begin, count))
-                last, begin = key, begin + count
-    if last is not None:
-        yield last, pa.concat_tables(waiting)
-
-
-def _as_schema(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    return concatenate([schema.empty_table(), *pieces]).select(schema.names).cast(schema).combine_chunks()
+def _rows_of(path: Path, wanted: set[RunKey]) -> pa.Table:
+    table = pq.read_table(path)
+    if keys_of(path) <= wanted:
+        return table
+    keys = zip(table["point"].to_pylist(), table["repeat"].to_pylist(), strict=True)
+    return table.filter(pa.array([key in wanted for key in keys], pa.bool_()))
 
 
 def sorted_columns(name: str, table: pa.Table, params: Sequence[str]) -> pa.Table:
@@ -217,15 +161,5 @@ def write_lines(path: Path, rows: Iterable[Row]) -> None:
 
 def merge_lines(sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path) -> None:
     """`merge_runs` for JSON-lines files; a run's lines stay in their order."""
-
-    def place(row: Row) -> RunPlace:
-        return order[row["point"]], row["repeat"]
-
-    def stream(path: Path, wanted: set[RunKey]) -> Iterable[Row]:
-        def rows() -> Iterator[Row]:
-            return (row for row in read_lines(path) if (row["point"], row["repeat"]) in wanted)
-
-        places = [key for key, _ in itertools.groupby(map(place, rows()))]
-        return rows() if places == sorted(places) else sorted(rows(), key=place)
-
-    write_lines(out, heapq.merge(*(stream(path, wanted) for path, wanted in sources), key=place))
+    rows = [row for path, wanted in sources for row in read_lines(path) if (row["point"], row["repeat"]) in wanted]
+    write_lines(out, sorted(rows, key=lambda row: (order[row["point"]], row["repeat"])))

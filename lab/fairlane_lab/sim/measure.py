@@ -38,8 +38,8 @@ class Snapshot:
     ports: dict[PortKey, dict[str, Any]]
     drops: dict[PortKey, int]
     "Of the managed ports: refused by the program, and by the queue behind."
-    of_program: Any = None
-    "What the program reads beside that."
+    of_program: dict[str, Any]
+    "What the program reads of each switch beside that."
 
 
 async def snapshot(world: SimWorld) -> Snapshot:
@@ -47,9 +47,11 @@ async def snapshot(world: SimWorld) -> Snapshot:
     flows = {row["flow"]: row for row in json.loads(world.simulation.flows())}
     ports = {(row["switch"], row["port"]): row for row in json.loads(world.simulation.ports())}
     drops: dict[PortKey, int] = {}
+    of_program: dict[str, Any] = {}
     for switch in world.managed_switches():
         numbers = [port for name, port in world.config.managed if name == switch]
         async with world.client(world.endpoint(switch)) as client:
             for port, refused in (await program_drops(client, world.part.part, numbers)).items():
                 drops[switch, port] = refused + sum(ports[switch, port]["drops"].values())
-    return Snapshot(asyncio.get_running_loop().time(), flows, ports, drops, await world.part.snapshot())
+            of_program[switch] = await world.part.read(client)
+    return Snapshot(asyncio.get_running_loop().time(), flows, ports, drops, of_program)

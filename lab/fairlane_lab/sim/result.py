@@ -16,6 +16,7 @@ from fairlane_hosts.variants import find_variant
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.host_counters import counters_of
 from fairlane_lab.measures import carried_bps, mean_between, on_line_bps, recovery_s
+from fairlane_lab.programs.part import Records
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.sim.columns import Columns, Values, mean, rates_bps
 from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
@@ -54,21 +55,39 @@ def run_result(seen: Observed, sample_step: int) -> RunResult:
     seen, steady = _cut_warm_up(seen, columns)
     scenario = world.config.scenario
     switches = json.loads(world.simulation.switches())
-    ports = [_port(seen, columns, key) for key in world.config.managed]
+    part, records = world.part.part, _records(seen)
+    ports = [_port(seen, columns, key, part.port_values(records, key)) for key in world.config.managed]
     return RunResult(
         flows=[_flow(seen, columns, each) for each in world.config.flows],
         ports=ports,
         transfers=_transfers(world),
-        series=list(_series(seen, columns, sample_step)) if scenario.series else [],
+        series=list(_series(seen, records, columns, sample_step)) if scenario.series else [],
         events=seen.events,
         virtual_s=world.simulation.now_ns / 1e9,
         packets=sum(row["received"] for row in switches),
         about=_about(world),
-        values=world.part.values(seen),
+        values=part.values(records),
         sharing=sharing(world.config, columns, seen.before.t_s, seen.after.t_s),
-        vcs=world.part.vcs(seen),
+        vcs=part.vcs(records),
         cut_s=scenario.warmup_s,
         steady=steady,
+    )
+
+
+def _records(seen: Observed) -> Records:
+    config, part = seen.world.config, seen.world.part
+    return Records(
+        config.scenario,
+        config.topology,
+        config.managed,
+        seen.before.t_s,
+        seen.after.t_s,
+        seen.events,
+        part.measured,
+        seen.before.of_program,
+        seen.after.of_program,
+        part.carried,
+        part.thresholds,
     )
 
 
@@ -148,7 +167,7 @@ def _after_spike(seen: Observed, columns: Columns, each: SimFlow) -> dict[str, A
     }
 
 
-def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
+def _port(seen: Observed, columns: Columns, key: PortKey, of_program: dict[str, Any]) -> PortResult:
     start_s, end_s = seen.before.t_s, seen.after.t_s
     sent = seen.after.ports[key]["tx_bytes"] - seen.before.ports[key]["tx_bytes"]
     throughput_bps = 8 * sent / _seconds(seen)
@@ -162,7 +181,7 @@ def _port(seen: Observed, columns: Columns, key: PortKey) -> PortResult:
         drops=seen.after.drops[key] - seen.before.drops[key],
         queue_packets=mean(columns.port(*key, "waiting_packets"), columns.window(start_s, end_s)),
         after_spike_drops=seen.spike[2].drops[key] - seen.spike[0].drops[key] if seen.spike else None,
-        values=seen.world.part.port_values(seen, key),
+        values=of_program,
     )
 
 
@@ -200,10 +219,10 @@ def _transfer(world: SimWorld, row: dict[str, Any], *, complete: bool) -> Transf
     )
 
 
-def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint]:
+def _series(seen: Observed, records: Records, columns: Columns, step: int) -> Iterator[SeriesPoint]:
     world = seen.world
     t_s = columns.t_s[::step]
-    registers = world.part.flow_registers(seen)
+    part, slots = world.part.part, world.part.flow_slots(seen.events)
     for each in world.config.flows:
         for metric, what, factor in (("cwnd_packets", "cwnd", 1.0), ("srtt_ms", "srtt_ns", 1e-6)):
             values = columns.flow(each.name, what)
@@ -216,17 +235,17 @@ def _series(seen: Observed, columns: Columns, step: int) -> Iterator[SeriesPoint
         received = columns.flow(each.name, "received_bytes")
         if received is not None:
             yield from _points(t_s[1:], each.name, "goodput_bps", rates_bps(t_s, received[::step]))
-        for place in registers.get(each.name, ()):
-            waiting = columns.register(*place)
+        for switch, slot in slots.get(each.name, ()):
+            waiting = columns.register(switch, part.flow_register, slot)
             if waiting is not None:
                 yield from _points(t_s, each.name, "queue_packets", waiting[::step])
                 break  # of the first managed switch that it crosses
     for key in world.config.managed:
-        yield from _port_series(seen, columns, key, step)
-    yield from world.part.series()
+        yield from _port_series(seen, records, columns, key, step)
+    yield from part.series(records)
 
 
-def _port_series(seen: Observed, columns: Columns, key: PortKey, step: int) -> Iterator[SeriesPoint]:
+def _port_series(seen: Observed, records: Records, columns: Columns, key: PortKey, step: int) -> Iterator[SeriesPoint]:
     """A port is the flow `""`, or its own name where several are managed."""
     name = "" if len(seen.world.config.managed) == 1 else f"{key[0]}-p{key[1]}"
     t_s = columns.t_s[::step]
@@ -235,7 +254,7 @@ def _port_series(seen: Observed, columns: Columns, key: PortKey, step: int) -> I
         yield from _points(t_s, name, "queue_packets", waiting[::step])
     if sent is not None:
         yield from _points(t_s[1:], name, "throughput_bps", rates_bps(t_s, sent[::step]))
-    yield from seen.world.part.port_series(seen, key, name)
+    yield from seen.world.part.part.port_series(records, key, name)
 
 
 def _points(t_s: Values, flow: str, metric: str, values: Values, chosen: Any = None) -> Iterator[SeriesPoint]:

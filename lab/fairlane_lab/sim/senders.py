@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from typing import Any
 
 from fairlane_hosts.errors import HostsError
@@ -16,7 +15,7 @@ from fairlane_hosts.simulator import (
 )
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import Flow, TcpOptions
+from fairlane_lab.scenario import Flow, TcpOptions, with_given
 
 QUICK_ACKS = 255
 """So many segments of a new connection are acknowledged at once: Linux goes on with it for as long as the receive window opens.
@@ -40,11 +39,7 @@ def tcp_object(flow: Flow, shared: TcpOptions) -> dict[str, Any]:
         variant = find_simulated(flow.variant)
     except HostsError as error:
         raise RunError(f"flow {flow.name}: {error}") from error
-    allowed = [field.name for field in fields(TcpOptions)]
-    for name in flow.tcp:
-        if name not in allowed:
-            raise RunError(f"flow {flow.name}: tcp has no option {name!r}; allowed: {', '.join(allowed)}")
-    options = TcpOptions(**{**asdict(shared), **flow.tcp})
+    options = with_given(shared, flow)
     tcp: dict[str, Any] = {
         "mss_bytes": options.mss_bytes,
         "delayed_ack": not options.acks_at_once,

@@ -26,6 +26,7 @@ from fairlane_lab.measures import (
     summed,
     window_rate_bps,
 )
+from fairlane_lab.programs.part import Records
 from fairlane_lab.run_result import (
     AFTER_SPIKE_S,
     FlowResult,
@@ -35,7 +36,7 @@ from fairlane_lab.run_result import (
     SeriesPoint,
     Transfer,
 )
-from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, tcp_of
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, tcp_of
 from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
 from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import PortKey, Samples
@@ -71,22 +72,9 @@ class Window:
             end_s = min(end_s, max(running.done_ns / 1e9, zero_s + scenario.warmup_s + 1e-3))
         return cls(zero_s, zero_s + scenario.warmup_s, end_s)
 
-    def series(self, points: Points, digits: int = 3) -> Points:
+    def series(self, points: Sequence[tuple[float, Any]], digits: int = 3) -> list[tuple[float, Any]]:
         """Points with times after the zero; those before it and after the run's end left out."""
         return [(round(t - self.zero_s, digits), value) for t, value in points if self.zero_s <= t <= self.end_s]
-
-
-@dataclass(frozen=True)
-class RunRecords:
-    """The records of a run in Mininet."""
-
-    running: Running
-    samples: Samples
-    window: Window
-    events: Sequence[Mapping[str, Any]]
-    """The controller's, with `t_s`."""
-    carried: Mapping[str, Points]
-    """Bytes over time of each flow."""
 
 
 @dataclass
@@ -134,19 +122,52 @@ def collect(bed: Bed, running: Running, samples: Samples, changes: Sequence[tupl
         _check_sender(sender, written)
         _add_flows(result, running, sender, written, received, window, samples, carried, rate_bps)
     events = read_events(bed.state, window)
-    seen = RunRecords(running, samples, window, events, carried)
+    part, seen = bed.part.part, _for_program(bed, running, samples, window, events, carried)
     for port in bed.ports:
         key = (port.switch, port.port)
         name = "" if len(bed.ports) == 1 else f"{port.switch}-p{port.port}"
         rates = [(0.0, port.rate_bps), *((at_s, rate) for at_s, which, rate in changes if which == key)]
-        _add_port(result, seen, port, rates, bed.part.port_values(seen, key), name)
-        result.series += bed.part.port_series(seen, key, name)
+        _add_port(result, scenario, samples, window, port, rates, part.port_values(seen, key), name)
+        result.series += part.port_series(seen, key, name)
     result.events = [event for event in events if event["t_s"] <= scenario.duration_s]
     _check_utilisation(result, running)
-    bed.part.finish(result, seen)
+    result.values, result.vcs = part.values(seen), part.vcs(seen)
+    result.series += part.series(seen)
     if not scenario.series:
         result.series = []
     return result
+
+
+def _for_program(
+    bed: Bed,
+    running: Running,
+    samples: Samples,
+    window: Window,
+    events: Sequence[Mapping[str, Any]],
+    carried: Mapping[str, Points],
+) -> Records:
+    zero_s = window.zero_s
+    start_s, end_s = window.start_s - zero_s, window.end_s - zero_s
+
+    def read_at(at_s: float) -> dict[str, Any]:
+        return {
+            switch: [values for t, values in points if t <= at_s or t == points[0][0]][-1]
+            for switch, points in samples.of_program.items()
+        }
+
+    return Records(
+        running.scenario,
+        bed.network.topology,
+        bed.part.managed,
+        start_s,
+        end_s,
+        [event for event in events if 0 < event["t_s"] <= end_s],
+        {port: window.series(looks) for port, looks in samples.measured.items()},
+        read_at(window.start_s),
+        read_at(window.end_s),
+        {name: [(t - zero_s, count) for t, count in points] for name, points in carried.items()},
+        running.thresholds,
+    )
 
 
 # ---- flows ------------------------------------------------------------------------------------------------------
@@ -404,14 +425,15 @@ def _mean(points: Points, window: Window) -> float | None:
 
 def _add_port(
     result: RunResult,
-    seen: RunRecords,
+    scenario: Scenario,
+    samples: Samples,
+    window: Window,
     port: ManagedPort,
     rates: list[tuple[float, int]],
-    of_program: dict[str, float | None],
+    of_program: dict[str, Any],
     name: str,
 ) -> None:
     """`of_program` is what the P4 program knows of it; `name` is the port's in the series."""
-    samples, window = seen.samples, seen.window
     key = (port.switch, port.port)
     sent = samples.tx_bytes.get(key, [])
     if len(sent) < 2:
@@ -423,7 +445,7 @@ def _add_port(
         line = 8 * atm_line_bytes(packets, throughput / 8)
     rate = mean_between([(window.zero_s + at_s, float(value)) for at_s, value in rates], window.start_s, window.end_s)
     drops = samples.drops.get(key, [])
-    spike_s = seen.running.scenario.spike_s
+    spike_s = scenario.spike_s
     after_spike_drops = None
     if spike_s is not None:
         later_s = min(window.zero_s + spike_s[1] + AFTER_SPIKE_S, window.end_s)

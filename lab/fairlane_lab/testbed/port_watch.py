@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.shared import COUNTER_PASSED
 from fairlane_switch.port_control import PortControlError, PortCounts, read_ports
-from finsy import P4ClientError, P4CounterData, P4RegisterEntry
+from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4RegisterEntry
 
-from fairlane_lab.programs.part import program_drops, read_ports_of
+from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
 from fairlane_lab.testbed.bed import Bed
 from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
 
@@ -27,6 +27,8 @@ READ_MAX_S = 0.01
 """A reading of the counters that takes longer has no instant and does not count."""
 END_TIMEOUT_S = 15.0
 VALUES_EVERY_S = 1.0
+FIND_FLOWS_EVERY_S = 1.0
+FLOWS_WATCHED_MAX = 256
 
 PortKey = tuple[str, int]
 Look = Callable[[SwitchClient, str], Awaitable[None]]
@@ -47,7 +49,7 @@ class Samples:
     tx_packets: dict[PortKey, list[tuple[float, float]]] = field(default_factory=_lists)
     """Where frames take other than their bytes on the line."""
     of_program: dict[str, list[tuple[float, Any]]] = field(default_factory=_lists)
-    """What the program's own watch reads of each switch."""
+    """What the program's part reads of each switch (`RunPart.read`)."""
     drops: dict[PortKey, list[tuple[float, float]]] = field(default_factory=_lists)
     waiting: dict[PortKey, list[tuple[float, float]]] = field(default_factory=_lists)
     flows: dict[FlowAddress, list[tuple[float, float]]] = field(default_factory=_lists)
@@ -77,12 +79,12 @@ class WatchLoop:
 
     def watch(self, bed: Bed, period_s: float, flows: bool, sink_ports: Sequence[int]) -> PortWatch:
         """A watch over a bed's managed ports; a context manager around one run. `flows`: also each flow's queue."""
-        watch = bed.part.watch() or QueueWatch
-        return watch(self._loop, bed, period_s, flows, frozenset(sink_ports))
+        return PortWatch(self._loop, bed, period_s, flows, frozenset(sink_ports))
 
 
 class PortWatch:
-    """Samples from entering it to leaving it."""
+    """Samples from entering it to leaving it: the queues, what the program counts and shows, and what its loop measures. BMv2 tells of no queue:
+    there it is what the program sent to the port, and not what waits."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, bed: Bed, period_s: float, flows: bool, sink_ports: frozenset[int]
@@ -93,6 +95,8 @@ class PortWatch:
         self._flows = flows
         self._sink_ports = sink_ports
         self._stop = threading.Event()
+        self._slots: dict[str, dict[int, FlowAddress]] = {}
+        "By switch: the flows that are watched."
         self.samples = Samples()
 
     def __enter__(self) -> PortWatch:
@@ -109,19 +113,26 @@ class PortWatch:
 
     async def _run_all(self) -> None:
         switches = dict.fromkeys(port.switch for port in self._bed.ports)
-        looks = [(self._read_drops, self._period_s), *self._looks()]
+        embedded, part = self._bed.target == "embedded", self._bed.part.part
+        looks: list[tuple[Look, float]] = [(self._read_drops, self._period_s), (self._read_values, VALUES_EVERY_S)]
+        looks.append((self._read_queues if embedded else self._read_counters, self._period_s))
+        if embedded and self._flows and part.flow_register:
+            looks += [(self._find_flows, FIND_FLOWS_EVERY_S), (self._read_flows, self._period_s)]
         await asyncio.gather(
             self._watch_processes(),
             self._watch_loop(),
             *(self._repeat(*look, name) for name in switches for look in looks),
         )
 
-    def _looks(self) -> Sequence[tuple[Look, float]]:
-        """What is read of each switch, and every how many seconds."""
-        raise NotImplementedError
-
     async def _watch_loop(self) -> None:
-        """What is read of the control loop, until the end."""
+        """What the control loop has measured, until the end."""
+        part = self._bed.part.part
+        if not part.loop_values:
+            return
+        with self._noting_problems():
+            async for now_s in self._ticks(LOOK_PERIOD_S):
+                for row in await ask(self._bed.state, {"op": "measure"}):
+                    self.samples.measured[row["switch"], row["port"]].append((now_s, part.loop_row(row)))
 
     async def _repeat(self, look: Look, period_s: float, switch: str) -> None:
         """Read until the end. A switch that is gone or cannot be read leaves a series short; the run's own checks judge the run."""
@@ -147,18 +158,50 @@ class PortWatch:
         took_s = time.monotonic() - began_s
         return began_s + took_s / 2 if took_s <= READ_MAX_S else None
 
-    async def _read_at_once(
-        self, client: SwitchClient, entities: Sequence[Any]
-    ) -> tuple[float | None, dict[tuple[str, int], Any]]:
-        """Cells of counters and registers in one request: (instant, (name, index) → its data)."""
+    async def _read_at_once(self, client: SwitchClient, entities: Sequence[Any]) -> tuple[float | None, list[Any]]:
+        """Cells of counters or registers in one request, and its instant."""
         began_s = time.monotonic()
-        found: dict[tuple[str, int], Any] = {}
-        async for one in cast("AsyncIterator[Any]", client.switch.read(entities)):
-            if isinstance(one, P4RegisterEntry):
-                found[one.register_id, cast("int", one.index)] = one.data
-            else:
-                found[one.counter_id, one.index] = one.data or P4CounterData()
+        found: list[Any] = [one async for one in cast("AsyncIterator[Any]", client.switch.read(entities))]
         return self._instant(began_s), found
+
+    async def _find_flows(self, client: SwitchClient, name: str) -> None:
+        """The flows whose queues are watched."""
+        found = await self._bed.part.find_flows(client)
+        mine = [(slot, flow) for slot, flow in found.items() if flow[2] in self._sink_ports]
+        self._slots[name] = dict(mine[:FLOWS_WATCHED_MAX])
+
+    async def _read_flows(self, client: SwitchClient, name: str) -> None:
+        slots, register = self._slots.get(name, {}), self._bed.part.part.flow_register
+        at_s, found = await self._read_at_once(client, [P4RegisterEntry(register, index=slot) for slot in slots])
+        if at_s is not None:
+            for one in found:
+                self.samples.flows[slots[one.index]].append((at_s, float(one.data)))
+
+    async def _read_values(self, client: SwitchClient, name: str) -> None:
+        """What the program's part in the lab reads."""
+        now_s = time.monotonic()
+        self.samples.of_program[name].append((now_s, await self._bed.part.read(client)))
+
+    async def _read_queues(self, client: SwitchClient, name: str) -> None:
+        del client
+        now_s = time.monotonic()
+        ports = self._queues_of(name)
+        if (at_s := self._instant(now_s)) is not None:
+            for port in ports:
+                if port.port in self._numbers(name):
+                    self.samples.tx_bytes[name, port.port].append((at_s, float(port.tx_bytes)))
+                    self.samples.tx_packets[name, port.port].append((at_s, float(port.tx_packets)))
+                    self.samples.waiting[name, port.port].append((at_s, float(port.waiting_packets)))
+
+    async def _read_counters(self, client: SwitchClient, name: str) -> None:
+        """What the program sent to each port."""
+        for number in self._numbers(name):
+            cells = self._bed.part.part.sent_cells(number)
+            at_s, found = await self._read_at_once(client, [P4CounterEntry(each, index=index) for each, index in cells])
+            if at_s is not None:
+                sent = [one.data or P4CounterData() for one in found]
+                self.samples.tx_bytes[name, number].append((at_s, float(sum(one.byte_count for one in sent))))
+                self.samples.tx_packets[name, number].append((at_s, float(sum(one.packet_count for one in sent))))
 
     async def _read_drops(self, client: SwitchClient, name: str) -> None:
         """What the program of a switch has refused at its managed ports, and the queues behind it (BMv2 does not tell of those)."""
@@ -189,35 +232,3 @@ class PortWatch:
             due = max(due + period_s, time.monotonic())
             while not self._stop.is_set() and (left := due - time.monotonic()) > 0:
                 await asyncio.sleep(min(left, 0.1))
-
-
-class QueueWatch(PortWatch):
-    """A `PortWatch` of the queues themselves, for programs that admit everything. BMv2 tells of no queue: there it is what the
-    program sent to the port, and not what waits."""
-
-    def _looks(self) -> Sequence[tuple[Look, float]]:
-        queues = self._read_queues if self._bed.target == "embedded" else self._read_counters
-        values = [(self._read_values, VALUES_EVERY_S)] if self._bed.part.part.measured else []
-        return [(queues, self._period_s), *values]
-
-    async def _read_values(self, client: SwitchClient, name: str) -> None:
-        """What the program shows of its ports."""
-        now_s = time.monotonic()
-        self.samples.of_program[name].append((now_s, await read_ports_of(client, self._bed.part.part.program)))
-
-    async def _read_queues(self, client: SwitchClient, name: str) -> None:
-        del client
-        now_s = time.monotonic()
-        ports = self._queues_of(name)
-        if (at_s := self._instant(now_s)) is not None:
-            for port in ports:
-                if port.port in self._numbers(name):
-                    self.samples.tx_bytes[name, port.port].append((at_s, float(port.tx_bytes)))
-                    self.samples.waiting[name, port.port].append((at_s, float(port.waiting_packets)))
-
-    async def _read_counters(self, client: SwitchClient, name: str) -> None:
-        now_s = time.monotonic()
-        cells = await client.read_counters(COUNTER_PASSED, self._numbers(name))
-        if (at_s := self._instant(now_s)) is not None:
-            for number, cell in cells.items():
-                self.samples.tx_bytes[name, number].append((at_s, float(cell.byte_count)))

@@ -14,13 +14,16 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fairlane import Section
+from fairlane.switch import COUNTER_ADMITTED
 from fairlane_lab import scenario
-from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
-from fairlane_lab.run_result import RunResult
+from fairlane_lab.programs.part import LabPart, MininetPart, Name, Records, SimPart
+from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from pydantic import Field
 
 from ..names import RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
-from .results import vc_metrics, vc_row
+from .counters import added, grown
+from .results import vc_metrics, vc_results, vc_row, vc_samples, vc_series
+from .ways import gfr_ports
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
@@ -122,6 +125,21 @@ class Part(LabPart):
 
     def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
         return [vc_row(vc) for vc in result.vcs]
+
+    def sent_cells(self, port: int) -> list[tuple[str, int]]:
+        return [(COUNTER_ADMITTED, port)]
+
+    def values(self, seen: Records) -> dict[str, float]:
+        del seen
+        return {}
+
+    def vcs(self, seen: Records) -> list[VcResult]:
+        ports = list(gfr_ports(seen.scenario, seen.topology).values())
+        drops = grown(added(seen.before.values()), added(seen.after.values()))
+        return vc_results(seen.scenario, ports, vc_samples(seen.scenario, seen.carried), drops)
+
+    def series(self, seen: Records) -> list[SeriesPoint]:
+        return vc_series(vc_samples(seen.scenario, seen.carried))
 
     def in_sim(self, world: SimWorld) -> SimPart:
         from .sim import GfrInSim

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlane_lab.definition.body import Body, explicit_values
+from fairlane_lab.definition.body import Body
 from fairlane_lab.definition.topology import Resolved
 from fairlane_lab.problems import Problem, place, unknown
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions, Vc
+from fairlane_lab.scenario import Scenario
 
 from ..model import cells_of_packet
 from . import Control
@@ -114,18 +114,14 @@ def _ports(body: Body, scenario: Scenario, topology: Resolved) -> Iterable[Probl
 
 def _stub(body: Body) -> Scenario:
     """As much of a scenario as VCs and ways need."""
-    flows = tuple(
-        Flow(flow.name, flow.reported_group, flow.sender, flow.receiver, weight=flow.weight, app=App(**explicit_values(flow.app)), tcp=explicit_values(flow.tcp), vc=flow.vc)
-        for flow in body.flows
-    )  # fmt: skip
     return Scenario(
         "",
         "",
         {},
         {},
-        flows,
+        tuple(spec.flow for spec in body.flows),
         body.run.duration_s,
         body.run.warmup_s,
-        tcp=TcpOptions(**explicit_values(body.tcp)),
-        vcs=tuple(Vc(**vc.model_dump()) for vc in body.vcs),
+        tcp=body.tcp,
+        vcs=body.vcs,
     )

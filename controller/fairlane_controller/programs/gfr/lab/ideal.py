@@ -5,10 +5,10 @@ times in seconds from the scenario's zero."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
-from fairlane_lab.scenario import Flow, Scenario, Vc, flows_of
+from fairlane_lab.scenario import Flow, Scenario, Vc, flows_of, tcp_of
 
 from ..model import cells_of_packet, guaranteed_shares, ideal_goodput_bps
 
@@ -102,13 +102,13 @@ def packet_bytes(scenario: Scenario, flow: Flow) -> int:
     """Length of a flow's full IP packets."""
     if flow.app.kind == "cbr_udp":
         return flow.app.payload_bytes + UDP_HEADERS_BYTES
-    tcp = replace(scenario.tcp, **flow.tcp)
+    tcp = tcp_of(scenario, flow)
     return tcp.mss_bytes + TCP_HEADERS_BYTES + (TIMESTAMPS_BYTES if tcp.timestamps else 0)
 
 
 def _segment(scenario: Scenario, flow: Flow) -> tuple[int, int]:
     udp = flow.app.kind == "cbr_udp"
-    payload = flow.app.payload_bytes if udp else replace(scenario.tcp, **flow.tcp).mss_bytes
+    payload = flow.app.payload_bytes if udp else tcp_of(scenario, flow).mss_bytes
     return payload, cells_of_packet(packet_bytes(scenario, flow))
 
 

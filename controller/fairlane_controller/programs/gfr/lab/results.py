@@ -88,10 +88,9 @@ def vc_results(
     return found
 
 
-def vc_samples(scenario: Scenario, carried: Mapping[str, Samples], zero_s: float = 0.0) -> dict[str, Samples]:
-    """The bytes of each VC over time, of those of its connections; `zero_s`: the scenario's zero on the clock of `carried`."""
-    found = {vc.name: summed([carried.get(name, []) for name in connections_of(scenario, vc)]) for vc in scenario.vcs}
-    return {name: [(t - zero_s, value) for t, value in points] for name, points in found.items()}
+def vc_samples(scenario: Scenario, carried: Mapping[str, Samples]) -> dict[str, Samples]:
+    """The bytes of each VC over time, of those of its connections."""
+    return {vc.name: summed([carried.get(name, []) for name in connections_of(scenario, vc)]) for vc in scenario.vcs}
 
 
 def vc_series(samples: Mapping[str, Samples]) -> list[SeriesPoint]:

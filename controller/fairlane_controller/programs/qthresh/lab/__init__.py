@@ -6,31 +6,26 @@ sim.py   in virtual time     testbed.py   in Mininet     reactions.py   from a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fairlane import Section
+from fairlane.switch import COUNTER_ADMITTED
 from fairlane_lab import scenario
-from fairlane_lab.programs.part import LabPart, MininetPart, Name, SimPart
+from fairlane_lab.measures import mean_between
+from fairlane_lab.programs.part import LabPart, MininetPart, Name, Records, SimPart
+from fairlane_lab.run_result import SeriesPoint
 from pydantic import BeforeValidator
 
+from ..names import CLASSES, admitted_index
 from ..settings import ClassConfig
+from .reactions import reaction_s
+from .thresholds import thresholds
 
 if TYPE_CHECKING:
-    from fairlane_lab.sim.config import SimConfig
+    from fairlane_lab.sim.measure import PortKey
     from fairlane_lab.sim.world import SimWorld
     from fairlane_lab.testbed.bed import Bed
-
-FLOW_REGISTER = "flow_occupancy"
-"""Packets that each flow has waiting, by slot."""
-
-MEASURED = {
-    "bw_bps": ("bw_bps", 1.0),
-    "t_res_ms": ("t_res_s", 1e3),
-    "l_d_bytes": ("l_d_bytes", 1.0),
-    "n_c": ("n_c", 1.0),
-}
-"""Result name → name in the controller's words, and the factor between."""
 
 REACTIONS = {"bw_reaction_s": "bw_bps", "t_res_reaction_s": "t_res_ms"}
 """Metric of a run whose network changes → the measurement whose reaction it is."""
@@ -98,6 +93,14 @@ class Part(LabPart):
     }
     series_metrics: ClassVar[Mapping[str, Name]] = {**_MEASURED, "qthresh_packets": Name("Qthresh", "packets")}
     limit_series = "qthresh_packets"
+    loop_values: ClassVar[Mapping[str, tuple[str, float]]] = {
+        "bw_bps": ("bw_bps", 1.0),
+        "t_res_ms": ("t_res_s", 1e3),
+        "l_d_bytes": ("l_d_bytes", 1.0),
+        "n_c": ("n_c", 1.0),
+    }
+    loop_series = ("bw_bps", "t_res_ms")
+    flow_register = "flow_occupancy"
     value_labels: ClassVar[Mapping[tuple[str, str], str]] = {
         ("scheme", "qthresh"): "Qthresh",
         ("scheme", "lanes"): "lanes",
@@ -116,11 +119,26 @@ class Part(LabPart):
     def columns(self, control: scenario.Control) -> dict[str, Any]:
         return {"scheme": control.scheme, "threshold": control.threshold if control.scheme != "drop_tail" else None}
 
-    def sampled_registers(self, config: SimConfig) -> list[dict[str, Any]]:
-        # Slots are given in the order in which flows appear; one for each flow, and for its ACKs where both ways are managed.
-        indices = list(range(2 * len(config.flows)))
-        switches = dict.fromkeys(switch for switch, _ in config.managed)
-        return [{"switch": switch, "register": FLOW_REGISTER, "indices": indices} for switch in switches]
+    def sent_cells(self, port: int) -> list[tuple[str, int]]:
+        return [(COUNTER_ADMITTED, admitted_index(port, each)) for each in range(CLASSES)]
+
+    def values(self, seen: Records) -> dict[str, float]:
+        changes_s = sorted({change.at_s for change in seen.scenario.changes if change.every_s is None})
+        found = {
+            metric: reaction_s(seen.loop_series(port, measured), changes_s, seen.scenario.duration_s)
+            for port in seen.managed[:1]
+            for metric, measured in REACTIONS.items()
+        }
+        return {metric: taken for metric, taken in found.items() if taken is not None}
+
+    def port_values(self, seen: Records, port: PortKey) -> dict[str, Any]:
+        values = super().port_values(seen, port)
+        steps = _thresholds(seen, port)
+        return values | ({"qthresh_packets": mean_between(steps, seen.start_s, seen.end_s)} if steps else {})
+
+    def port_series(self, seen: Records, port: PortKey, name: str) -> Iterator[SeriesPoint]:
+        yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in _thresholds(seen, port))
+        yield from super().port_series(seen, port, name)
 
     def in_sim(self, world: SimWorld) -> SimPart:
         from .sim import QthreshInSim
@@ -131,3 +149,9 @@ class Part(LabPart):
         from .testbed import QthreshInMininet
 
         return QthreshInMininet(self, bed)
+
+
+def _thresholds(seen: Records, port: PortKey) -> list[tuple[float, float]]:
+    """(s, packets) from which on a threshold was in force."""
+    first = seen.thresholds.get(port)
+    return [] if first is None else thresholds(seen.events, port, first)

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from fairlane import set_up_program
 from fairlane.changes import EventLog
 from fairlane.switch import put_entries
-from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import LabPart, SimPart
-from fairlane_lab.run_result import RunError, SeriesPoint
+from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.config import SimConfig, SimFlow
 from fairlane_lab.sim.measure import PortKey
-from fairlane_lab.sim.result import Observed
 from fairlane_lab.sim.world import SimWorld
 
 from ..flows import Flow, FlowKey
@@ -24,12 +21,7 @@ from ..policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
 from ..store import LoopStore, Mode, PolicyState
 from ..topology import QthreshTopology
 from ..wanted import SetupPlan, class_entries, limit_of
-from . import FLOW_REGISTER, MEASURED, REACTIONS, class_rules, classes_of, marks
-from .reactions import reaction_s
-from .thresholds import thresholds
-
-LOOK_PERIOD_S = 1.0
-"""Between two looks at what the controller has measured."""
+from . import class_rules, classes_of, marks
 
 
 class QthreshInSim(SimPart):
@@ -38,8 +30,6 @@ class QthreshInSim(SimPart):
     def __init__(self, part: LabPart, world: SimWorld) -> None:
         super().__init__(part, world)
         self._control = world.config.scenario.control
-        self._measured: dict[tuple[PortKey, str], list[tuple[float, float]]] = {}
-        "(port, result name) → (t_s, value)."
 
     async def set_up(self) -> None:
         """Routes, limits of the managed ports, scheme and, where it is fixed, the threshold."""
@@ -53,6 +43,7 @@ class QthreshInSim(SimPart):
                 scheme = Scheme(self._control.scheme)
                 if scheme is not Scheme.DROP_TAIL:
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
+                    self.thresholds |= {(state.name, port): first for port, first in packets.items()}
                     policies = [
                         fitted(Policy(port.port, traffic_class, scheme, packets[port.port]), port)
                         for port in ports
@@ -96,66 +87,19 @@ class QthreshInSim(SimPart):
         classes = classes_of(control)
         store.put({(*port, traffic_class): settings for port in world.config.managed for traffic_class in classes})
         topology = QthreshTopology(options=options, store=store)
-        return [*self.run_agents(topology, log), self._look_forever()]
+        return self.run_agents(topology, log)
 
-    async def _look_forever(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(LOOK_PERIOD_S)
-            for agent in self.agents:
-                for row in agent.control.measurements():
-                    for name, (theirs, factor) in MEASURED.items():
-                        if row[theirs] is not None:
-                            key = ((agent.endpoint.name, row["port"]), name)
-                            self._measured.setdefault(key, []).append((loop.time(), factor * row[theirs]["value"]))
-
-    def values(self, seen: Observed) -> dict[str, float]:
-        scenario = self.world.config.scenario
-        changes_s = sorted({change.at_s for change in scenario.changes if change.every_s is None})
-        found = {
-            metric: reaction_s(self._measured.get((port, measured), []), changes_s, scenario.duration_s)
-            for port in self.world.config.managed[:1]
-            for metric, measured in REACTIONS.items()
-        }
-        known = {metric: taken for metric, taken in found.items() if taken is not None}
-        return super().values(seen) | known
-
-    def port_values(self, seen: Observed, port: PortKey) -> dict[str, Any]:
-        start_s, end_s = seen.before.t_s, seen.after.t_s
-        values = {name: self._mean(port, name, start_s, end_s) for name in MEASURED}
-        if self._control.scheme != "drop_tail":
-            values["qthresh_packets"] = mean_between(self._thresholds(seen, port), start_s, end_s)
-        return values
-
-    def _mean(self, port: PortKey, name: str, start_s: float, end_s: float) -> float | None:
-        """Mean of what was seen in the window; of the last value before its end when nothing was; None without any."""
-        samples = [(t, v) for t, v in self._measured.get((port, name), []) if t <= end_s + 1e-9]
-        inside = [value for t, value in samples if t >= start_s - 1e-9]
-        if inside:
-            return sum(inside) / len(inside)
-        return samples[-1][1] if samples else None
-
-    def _thresholds(self, seen: Observed, port: PortKey) -> list[tuple[float, float]]:
-        return thresholds(seen.events, port, self.first_threshold(port))
-
-    def port_series(self, seen: Observed, port: PortKey, name: str) -> Iterator[SeriesPoint]:
-        if self._control.scheme != "drop_tail":
-            yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in self._thresholds(seen, port))
-        for metric in ("bw_bps", "t_res_ms"):
-            for t, value in self._measured.get((port, metric), []):
-                yield SeriesPoint(t, name, metric, value)
-
-    def flow_registers(self, seen: Observed) -> Mapping[str, Sequence[tuple[str, str, int]]]:
+    def flow_slots(self, events: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[tuple[str, int]]]:
         flows = self.world.config.flows
         if not self._control.needs_loop:
             switches = self.world.managed_switches()
-            return {each.name: [(name, FLOW_REGISTER, slot) for name in switches] for slot, each in enumerate(flows)}
+            return {each.name: [(name, slot) for name in switches] for slot, each in enumerate(flows)}
         names = {str(key_of(each)): each.name for each in flows}
-        found: dict[str, list[tuple[str, str, int]]] = {}
-        for event in seen.events:
+        found: dict[str, list[tuple[str, int]]] = {}
+        for event in reversed(events):
             if event["event"] == "flow" and event["flow"] in names:
-                found.setdefault(names[event["flow"]], []).append((event["switch"], FLOW_REGISTER, event["slot"]))
-        return {name: list(reversed(places)) for name, places in found.items()}
+                found.setdefault(names[event["flow"]], []).append((event["switch"], event["slot"]))
+        return found
 
 
 def key_of(flow: SimFlow) -> FlowKey:
