@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the documentation site that are made from the code: commands, settings, Python API, YANG."""
+"""The pages of the documentation site that are made from the code: commands, settings, metrics, Python API, YANG."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import fairlane
 import typer
 from fairlane_controller.cli.main import make_app
 from fairlane_controller.config.schema import json_schema
+from fairlane_controller.metrics.exporter import metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 
@@ -26,6 +27,7 @@ def pages() -> dict[str, str]:
     return {
         "reference/commands.md": "\n".join(commands()),
         "reference/settings.md": "\n".join(settings()),
+        "reference/metrics.md": "\n".join(metrics()),
         "reference/api.md": "\n".join(api()),
         "reference/yang.md": yang(),
     }
@@ -80,6 +82,9 @@ def settings() -> Iterator[str]:
         if program.columns:
             columns = ((_code(one.name), one.unit, _cell(one.doc)) for one in program.columns)
             yield from _table(("column", "unit", "meaning"), columns)
+        for kind in program.kinds:
+            columns = ((_code(one.name), one.unit, _cell(one.doc)) for one in kind.columns)
+            yield from _table((f"column of a {kind.name}", "unit", "meaning"), columns)
     schema = json_schema()
     yield "## The configuration file\n"
     yield from _properties(schema)
@@ -124,6 +129,17 @@ def _default(schema: dict[str, Any]) -> str:
         if default is None or default in ([], {})
         else _code(str(default).lower() if isinstance(default, bool) else default)
     )
+
+
+def metrics() -> Iterator[str]:
+    """Every metric of `fairlane watch metrics`, of all programs."""
+    yield "# Metrics\n\nEvery metric for Prometheus, made from the code ([how to use them](../operate.md#metrics-and-alarms)). All have the label `topology` too: the name of the run state, `-` for switches without one.\n"
+    found: dict[str, Any] = {**metrics_of(load_program(name) for name in program_names())}
+    rows = (
+        (_code(name), metric.type, ", ".join(metric._labelnames[1:]) or "-", _cell(metric.documentation))
+        for name, metric in found.items()
+    )
+    yield from _table(("metric", "type", "labels", "meaning"), rows)
 
 
 def api() -> Iterator[str]:
@@ -193,7 +209,7 @@ def yang() -> str:
     module = ROOT / "switch" / "yang" / "fairlane-port.yang"
     return (
         f"# YANG\n\n`{module.relative_to(ROOT)}`: what `fairlane-switch` serves over gNMI for which OpenConfig has no leaf. "
-        "[The switch](../rooms/switch.md#gnmi-ports-and-queues) lists the paths, [Ports and queues](../ports.md) shows the commands.\n\n"
+        "[The switch](../rooms/switch.md) lists the paths, [the operator's guide](../operate.md#ports-and-queues) shows the commands.\n\n"
         f"```text\n{module.read_text(encoding='utf-8')}```\n"
     )
 
