@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the documentation site that are made from the code: commands, settings, metrics, Python API, YANG."""
+"""The pages of the documentation site that are made from the code: commands, settings, links, metrics, Python API, YANG."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from fairlane_controller.config.schema import json_schema
 from fairlane_controller.metrics.exporter import metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
+from fairlane_switch.wire import LinkOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,6 +28,7 @@ def pages() -> dict[str, str]:
     return {
         "reference/commands.md": "\n".join(commands()),
         "reference/settings.md": "\n".join(settings()),
+        "reference/links.md": "\n".join(links()),
         "reference/metrics.md": "\n".join(metrics()),
         "reference/api.md": "\n".join(api()),
         "reference/yang.md": yang(),
@@ -129,6 +131,12 @@ def _default(schema: dict[str, Any]) -> str:
         if default is None or default in ([], {})
         else _code(str(default).lower() if isinstance(default, bool) else default)
     )
+
+
+def links() -> Iterator[str]:
+    """Every setting of one direction of a link."""
+    yield "# Settings of a link\n\nThe settings of one direction, made from the code ([what they do](../links.md)). Topology files write `delay` and `jitter` with their units.\n"
+    yield from _table(("setting", "type", "meaning and range"), _fields(LinkOptions))
 
 
 def metrics() -> Iterator[str]:

@@ -60,6 +60,7 @@ def test_the_reference_is_made_from_the_code(site: Path) -> None:
     for name, words in {
         "commands": ("fairlane config apply", "--dry-run"),
         "settings": ("bytes_per_round", "calendar_queues"),
+        "links": ("errors_in", "ge_leave"),
         "metrics": ("fairlane_up", "fairlane_flow_queue_packets"),
         "api": ("run_experiment", "Network.snapshot"),
         "yang": ("fairlane-port", "queue-cells"),
