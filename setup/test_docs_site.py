@@ -95,6 +95,18 @@ def test_cited_numbers_are_those_of_the_results() -> None:
         )
 
 
+def test_the_numbers_of_the_readme_are_those_of_the_demo() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, after = re.findall(r"([\d.]+) kbit/s", readme)
+    low, high = re.findall(r"from (\d+) to (\d+) % of the line", readme)[0]
+    assert [low, high] == [f"{float(kbps) / 2000:.0%}".rstrip("%") for kbps in (before, after)]
+    rows = (DOCS / "results" / "demo.md").read_text(encoding="utf-8").splitlines()
+    for point, number in (("2M-2ms/drop-tail", before), ("2M-2ms/auto", after)):
+        (at,) = (index for index, row in enumerate(rows) if row.startswith(f"| {point} "))
+        (row,) = (row for row in rows[at : at + 3] if row.startswith("|  | Mininet |"))
+        assert row.split("|")[5].strip().startswith(f"{number} (")
+
+
 def test_papers_are_named_as_papers() -> None:
     """By their short name, with authors, title, venue and year in docs/concepts; never by a number alone.
 
