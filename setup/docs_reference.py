@@ -9,7 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import fairlane
 import typer
@@ -136,7 +136,12 @@ def _default(schema: dict[str, Any]) -> str:
 def links() -> Iterator[str]:
     """Every setting of one direction of a link."""
     yield "# Settings of a link\n\nThe settings of one direction, made from the code ([what they do](../links.md)). Topology files write `delay` and `jitter` with their units.\n"
-    yield from _table(("setting", "type", "meaning and range"), _fields(LinkOptions))
+    hints = get_type_hints(LinkOptions)
+    rows = (
+        (name, ", ".join(_code(one) for one in get_args(hint)) if get_origin(hint) is Literal else kind, meaning)
+        for (name, kind, meaning), hint in zip(_fields(LinkOptions), hints.values(), strict=True)
+    )
+    yield from _table(("setting", "type", "meaning and range"), rows)
 
 
 def metrics() -> Iterator[str]:
