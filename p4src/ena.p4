@@ -9,7 +9,7 @@
 //             queue ◄─────────────────────────────────────────────────────────────────────────────────┘
 //               └────► egress: cut the ACK off ─► deparser
 //
-// For P4Runtime users: docs/p4.md lists tables, actions, counters and drop reasons; docs/ena-switch.md says why.
+// For P4Runtime users: docs/p4.md lists tables, actions, counters and drop reasons; docs/schemes.md says why.
 #include <core.p4>
 #include <v1model.p4>
 

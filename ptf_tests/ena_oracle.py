@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ena.p4 should know and say of one flow: the rules of docs/ena-switch.md in a list, without rings and searches."""
+"""What ena.p4 should know and say of one flow: the rules of docs/schemes.md in a list, without rings and searches."""
 
 from __future__ import annotations
 

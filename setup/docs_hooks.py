@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = {
     **{f"rooms/{name}.md": ROOT / name / "README.md" for name in ("controller", "hosts", "lab", "p4src", "ptf_tests", "switch")},
     "rooms/differences.md": ROOT / "switch" / "crates" / "conformance" / "differences.md",
-    **{f"project/{name}.md": ROOT / f"{name.upper()}.md" for name in ("changelog", "contributing", "security")},
+    **{f"project/{name}.md": ROOT / f"{name.upper()}.md" for name in ("changelog", "contributing", "security", "specification")},
 }  # fmt: skip
 """Pages of the site that lie outside docs/."""
 _LINK = re.compile(r"(?P<text>!?\[(?:[^][]|\[[^]]*\])*\])\((?P<link>[^()\s#]+)(?P<anchor>#[^()\s]*)?\)")

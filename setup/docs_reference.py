@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the documentation site that are made from the code: commands, settings, Python API, YANG."""
+"""The pages of the documentation site that are made from the code: commands, settings, links, metrics, Python API, YANG."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import fairlane
 import typer
 from fairlane_controller.cli.main import make_app
 from fairlane_controller.config.schema import json_schema
+from fairlane_controller.metrics.exporter import metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
+from fairlane_switch.wire import LinkOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -26,6 +28,8 @@ def pages() -> dict[str, str]:
     return {
         "reference/commands.md": "\n".join(commands()),
         "reference/settings.md": "\n".join(settings()),
+        "reference/links.md": "\n".join(links()),
+        "reference/metrics.md": "\n".join(metrics()),
         "reference/api.md": "\n".join(api()),
         "reference/yang.md": yang(),
     }
@@ -80,6 +84,9 @@ def settings() -> Iterator[str]:
         if program.columns:
             columns = ((_code(one.name), one.unit, _cell(one.doc)) for one in program.columns)
             yield from _table(("column", "unit", "meaning"), columns)
+        for kind in program.kinds:
+            columns = ((_code(one.name), one.unit, _cell(one.doc)) for one in kind.columns)
+            yield from _table((f"column of a {kind.name}", "unit", "meaning"), columns)
     schema = json_schema()
     yield "## The configuration file\n"
     yield from _properties(schema)
@@ -124,6 +131,28 @@ def _default(schema: dict[str, Any]) -> str:
         if default is None or default in ([], {})
         else _code(str(default).lower() if isinstance(default, bool) else default)
     )
+
+
+def links() -> Iterator[str]:
+    """Every setting of one direction of a link."""
+    yield "# Settings of a link\n\nThe settings of one direction, made from the code ([what they do](../links.md)). Topology files write `delay` and `jitter` with their units.\n"
+    hints = get_type_hints(LinkOptions)
+    rows = (
+        (name, ", ".join(_code(one) for one in get_args(hint)) if get_origin(hint) is Literal else kind, meaning)
+        for (name, kind, meaning), hint in zip(_fields(LinkOptions), hints.values(), strict=True)
+    )
+    yield from _table(("setting", "type", "meaning and range"), rows)
+
+
+def metrics() -> Iterator[str]:
+    """Every metric of `fairlane watch metrics`, of all programs."""
+    yield "# Metrics\n\nEvery metric for Prometheus, made from the code ([how to use them](../operate.md#metrics-and-alarms)). All have the label `topology` too: the name of the run state, `-` for switches without one.\n"
+    found: dict[str, Any] = {**metrics_of(load_program(name) for name in program_names())}
+    rows = (
+        (_code(name), metric.type, ", ".join(metric._labelnames[1:]) or "-", _cell(metric.documentation))
+        for name, metric in found.items()
+    )
+    yield from _table(("metric", "type", "labels", "meaning"), rows)
 
 
 def api() -> Iterator[str]:
@@ -193,7 +222,7 @@ def yang() -> str:
     module = ROOT / "switch" / "yang" / "fairlane-port.yang"
     return (
         f"# YANG\n\n`{module.relative_to(ROOT)}`: what `fairlane-switch` serves over gNMI for which OpenConfig has no leaf. "
-        "[Leaves of gNMI](gnmi.md) lists the paths, [Ports and queues](../ports.md) shows the commands.\n\n"
+        "[Leaves of gNMI](gnmi.md) lists the paths, [the operator's guide](../operate.md#ports-and-queues) shows the commands.\n\n"
         f"```text\n{module.read_text(encoding='utf-8')}```\n"
     )
 

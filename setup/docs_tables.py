@@ -17,7 +17,7 @@ from fairlane_lab.definition.names import FLOW_METRICS, OBJECT_METRICS, PARAMETE
 from fairlane_lab.programs.part import Name
 from finsy.proto import p4i
 from google.protobuf import text_format
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -73,7 +73,7 @@ def experiments() -> Iterator[str]:
     """The keys of an experiment file, and the names of parameters and metrics."""
     yield "# Keys of an experiment file\n\nMade from the code. [Experiments](../experiments.md) shows them at work.\n"
     models = (
-        schema.Experiment, body.TopologySpec, body.PortChanges, links.LinkChanges, body.FlowSpec, body.AppSpec, body.TcpSpec, body.VcSpec,
+        schema.Experiment, body.TopologySpec, body.PortChanges, links.LinkChanges, body.FlowSpec, scenario.App, scenario.TcpOptions, scenario.Vc,
         links.ChangeSpec, body.RunSpec, body.Starts, draws.Draws, points.Spread, schema.Overrides, schema.SimOverrides, schema.MininetOverrides,
         judging.Expectation, judging.Relative, judging.PaperNumbers, judging.PaperFigure, judging.Note,
         plots.Bars, plots.Lines, plots.Series, plots.Cdf, plots.Heat,
@@ -91,14 +91,12 @@ def experiments() -> Iterator[str]:
         yield from _table(("name", "meaning", "shown in"), (_named(name, about) for name, about in names.items()))
 
 
-def _keys(model: type[BaseModel]) -> Iterator[str]:
-    """Keys with type, range and default from the model, and meaning from the strings below its fields."""
-    found = model.model_json_schema()
+def _keys(model: type) -> Iterator[str]:
+    """Keys with type, range and default from a model or a dataclass, and meaning from the strings below its fields."""
+    found = TypeAdapter(model).json_schema()
     meanings: dict[str, str] = {}
-    same = getattr(scenario, model.__name__.removesuffix("Spec"), None) or getattr(
-        scenario, "TcpOptions" if model is body.TcpSpec else "", None
-    )
-    for one in (*([same] if same else ()), *reversed(model.__mro__)):
+    same = getattr(scenario, model.__name__.removesuffix("Spec"), model)  # what a flow of a file becomes has the texts
+    for one in (same, *reversed(model.__mro__)):
         if one is same or (issubclass(one, BaseModel) and one is not BaseModel):
             meanings |= {name: meaning for name, _, meaning in _fields(one) if meaning}
     required = set(found.get("required", ()))

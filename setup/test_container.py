@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 TOPOLOGY = ROOT / "docs" / "examples" / "containerlab" / "fairlane.clab.yml"
-PAGE = (ROOT / "docs" / "containerlab.md").read_text()
+PAGE = (ROOT / "docs" / "install.md").read_text()
 MADE = {"dist/*.whl"}
 """By `make dist`, in a stage before."""
 

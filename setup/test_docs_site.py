@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import subprocess
@@ -60,6 +61,8 @@ def test_the_reference_is_made_from_the_code(site: Path) -> None:
     for name, words in {
         "commands": ("fairlane config apply", "--dry-run"),
         "settings": ("bytes_per_round", "calendar_queues"),
+        "links": ("errors_in", "ge_leave"),
+        "metrics": ("fairlane_up", "fairlane_flow_queue_packets"),
         "api": ("run_experiment", "Network.snapshot"),
         "yang": ("fairlane-port", "queue-cells"),
         "p4": ("set_port_limit", "port_report_t", "vc_verdicts"),
@@ -91,10 +94,23 @@ def test_cited_numbers_are_those_of_the_results() -> None:
     found = list(cited())
     assert len(found) > 10
     for page, source, number in found:
-        text = (DOCS / "results" / source).read_text(encoding="utf-8")
-        assert re.search(rf"[|(] ?{re.escape(number)}[ |(]", text), (
+        name = source.removesuffix(".md")
+        tables = [DOCS / "results" / "tables" / f"{name}.{kind}.csv" for kind in ("numbers", "bounds")]
+        text = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "results" / source, *tables))
+        assert re.search(rf"[|(,\"] ?{re.escape(number)}[ |(,\"\n]", text), (
             f"{page} cites {number}, which {source} does not have"
         )
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_demo() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    before, after = re.findall(r"([\d.]+) kbit/s", readme)
+    low, high = re.findall(r"from (\d+) to (\d+) % of the line", readme)[0]
+    assert [low, high] == [f"{float(kbps) / 2000:.0%}".rstrip("%") for kbps in (before, after)]
+    with (DOCS / "results" / "tables" / "demo.numbers.csv").open(encoding="utf-8") as file:
+        rows = {(row["point"], row["in"]): row["goodput, vegas (kbit/s)"] for row in csv.DictReader(file)}
+    for point, number in (("2M-2ms/drop-tail", before), ("2M-2ms/auto", after)):
+        assert rows[point, "Mininet"].startswith(f"{number} (")
 
 
 def test_papers_are_named_as_papers() -> None:

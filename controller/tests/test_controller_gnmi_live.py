@@ -706,9 +706,9 @@ def test_a_switch_that_is_gone_is_told() -> None:
 
 
 def _documented() -> list[str]:
-    """The commands of docs/ports.md, in their order."""
-    text = (REPOSITORY / "docs" / "ports.md").read_text(encoding="utf-8")
-    block = text.split("```sh\n", 1)[1].split("```", 1)[0]
+    """The commands on ports in docs/operate.md, in their order."""
+    text = (REPOSITORY / "docs" / "operate.md").read_text(encoding="utf-8")
+    block = text.split("<!-- run: ports -->\n```sh\n", 1)[1].split("```", 1)[0]
     lines = (line.split("#", 1)[0].strip() for line in block.splitlines())
     return [line.removeprefix("fairlane ") for line in lines if line]
 

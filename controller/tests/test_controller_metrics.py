@@ -101,15 +101,11 @@ def test_writes_are_counted_from_the_event_log() -> None:
     assert value(got, "fairlane_loop_events_total", event="threshold") == 2
 
 
-def test_every_metric_is_in_the_documents_table() -> None:
-    text = (REPOSITORY / "docs" / "metrics.md").read_text(encoding="utf-8")
-    rows = {
-        found[1]: found for found in re.finditer(r"^\| `(fairlane_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", text, re.M)
-    }
-    assert sorted(rows) == sorted(METRICS)
-    for name, metric in METRICS.items():
-        row = rows[name]
-        assert (row[2], row[3], row[4]) == (metric.type, ", ".join(LABELS[name]) or "-", metric.documentation)
+def test_the_metrics_of_the_alarms_exist() -> None:
+    text = (REPOSITORY / "docs" / "operate.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"fairlane_(?!controller|tree)[a-z_]+", text))
+    assert len(named) > 6
+    assert named <= set(METRICS)
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:

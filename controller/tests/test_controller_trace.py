@@ -145,7 +145,7 @@ def test_mistakes_and_other_targets(wired_switch: LiveSwitch) -> None:
 
 
 def test_the_commands_of_the_document_run(embedded: LiveSwitch) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "trace.md").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[2] / "docs" / "operate.md").read_text(encoding="utf-8")
     lines = [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("fairlane trace ")]
     assert len(lines) == 5
     for words in lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ENA in the switch in virtual time (docs/ena-switch.md): the same sender does at least as well as with a receiver that knows ENA, and its table is kept.
+"""ENA in the switch in virtual time (docs/schemes.md): the same sender does at least as well as with a receiver that knows ENA, and its table is kept.
 
 `FAIRLANE_UPDATE_SNAPSHOTS=1 pytest lab/tests/test_ena_switch.py` writes the table anew; the diff then belongs into the commit that caused it.
 """

@@ -77,7 +77,7 @@ def run_command(
     metrics: Annotated[
         str | None,
         typer.Option(
-            "--metrics", help="Serve Prometheus metrics here (docs/metrics.md); loopback only.", metavar="HOST:PORT"
+            "--metrics", help="Serve Prometheus metrics here (docs/operate.md); loopback only.", metavar="HOST:PORT"
         ),
     ] = None,
     log_format: Annotated[

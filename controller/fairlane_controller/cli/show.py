@@ -56,8 +56,8 @@ def flows_command(
 ) -> None:
     """Show the objects that the program has at its ports, such as flows: what waits of each, how much may, what it gets, what is refused.
 
-    Rates are over --interval. In a terminal only those that send are shown, the fastest first; --json has all. What the columns
-    mean is said in docs/metrics.md.
+    Rates are over --interval. In a terminal only those that send are shown, the fastest first; --json has all. The page
+    Settings of the site (`make docs`) says what the columns mean.
 
     Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows s1:3 --json`
     """

@@ -1,5 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of `fairlane.v1.Switch`: one packet's way through the pipeline, of a given frame or of the next real ones."""
+"""The client of `fairlane.v1.Switch`: one packet's way through the pipeline, of a given frame or of the next real ones.
+
+The service has P4Runtime's address. Its messages are `google.protobuf.Struct`, frames are hexadecimal digits:
+`Trace({ingress_port, frame})`, and `TraceLive({match: {ingress_port, src, dst, protocol, sport, dport}, count, timeout_s})`,
+which streams. The answer is `{trace: …}` with these keys, which `fairlane trace --json` prints:
+
+- `time_ns`, `ingress_port`, `bytes`, `frame`: the packet.
+- `rounds[]`: `why` (receive, resubmit, recirculate), `parser[]`, `parser_error`, `checksum_error`, `ingress[]`, `digests[]`,
+  `log[]`, `fate` (enqueue, multicast, resubmit, drop), `to`, `drop`.
+- `copies[]`: `why` (unicast, multicast, clone of ingress, clone of egress), `port`, `instance`, `queue` (`queue`,
+  `waiting_packets`, `waiting_bytes`, `limit_packets`, `admits`), `egress[]`, `deparser[]`, `fate` (transmit, packet_in,
+  recirculate, drop), `frame`, `drop`.
+- A step of `parser`, `ingress`, `egress`, `deparser`: `step` (state, condition, table, action, deparser), `name`, `source`
+  (`file`, `line`, `text`); of a state `extracted[]`, of a condition `result`, of a table `key[]`, `hit`, `entry`, `action`,
+  `args[]`, `packets`; `changes[]`, `uses[]`, `lines[]`.
+- A line is one statement: `op`, `source`, `changes[]` (`name`, `width`, `from`, `to`), `uses[]` (`kind`: counter, meter,
+  register_read, register_write, hash, random, digest, clone, …).
+- `drop`: `reason` as the switch counts it, `by` (program, queue, port), `place` (`step`, `action`, `source`).
+- `left_out`: copies and rounds beyond 64.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +43,7 @@ Trace = dict[str, Any]
 
 
 async def trace(endpoint: Endpoint, ingress_port: int, frame: bytes) -> Trace:
-    """What would happen to `frame` at `ingress_port`; nothing is sent nor changed. docs/trace.md has the keys.
+    """What would happen to `frame` at `ingress_port`; nothing is sent nor changed. The module's docstring has the keys.
 
     Raises UNKNOWN_NAME for a port that is not there, REFUSED by a switch without this service (BMv2), NO_PIPELINE,
     SWITCH_UNREACHABLE, TLS_FAILED.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/afq.p4` (docs/afq.md): AFQ's settings, entries and columns."""
+"""`p4src/afq.p4` (docs/schemes.md): AFQ's settings, entries and columns."""
 
 from __future__ import annotations
 

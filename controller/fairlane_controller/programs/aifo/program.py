@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/aifo.p4` (docs/ranks.md): admission by rank into one FIFO queue."""
+"""`p4src/aifo.p4` (docs/schemes.md): admission by rank into one FIFO queue."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/cebinae.p4` (docs/cebinae.md): Cebinae's settings, entries and columns."""
+"""`p4src/cebinae.p4` (docs/schemes.md): Cebinae's settings, entries and columns."""
 
 from __future__ import annotations
 

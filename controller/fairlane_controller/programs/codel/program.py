@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/codel.p4` (docs/codel.md): CoDel's settings, entries and columns."""
+"""`p4src/codel.p4` (docs/schemes.md): CoDel's settings, entries and columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/dualpi2.p4` (docs/dualpi2.md): DualPI2's settings, entries and columns."""
+"""`p4src/dualpi2.p4` (docs/schemes.md): DualPI2's settings, entries and columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's part of program `ena` (docs/ena-switch.md): the far side of a satellite link notifies; there is no control loop."""
+"""The lab's part of program `ena` (docs/schemes.md): the far side of a satellite link notifies; there is no control loop."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/ena.p4` (docs/ena-switch.md): ports that are the far side of a satellite link, their entries, counters and drop reason."""
+"""`p4src/ena.p4` (docs/schemes.md): ports that are the far side of a satellite link, their entries, counters and drop reason."""
 
 from __future__ import annotations
 

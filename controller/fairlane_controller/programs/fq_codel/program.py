@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/fq_codel.p4` (docs/fq_codel.md): FQ-CoDel's settings, entries and columns."""
+"""`p4src/fq_codel.p4` (docs/schemes.md): FQ-CoDel's settings, entries and columns."""
 
 from __future__ import annotations
 

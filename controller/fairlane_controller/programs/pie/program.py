@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/pie.p4` (docs/pie.md): PIE's settings, entries and columns."""
+"""`p4src/pie.p4` (docs/schemes.md): PIE's settings, entries and columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/red.p4` (docs/red.md): RED's settings, entries and columns."""
+"""`p4src/red.p4` (docs/schemes.md): RED's settings, entries and columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's part of program `sp_pifo` (docs/ranks.md)."""
+"""The lab's part of program `sp_pifo` (docs/schemes.md)."""
 
 from fairlane_lab.programs.ranks import RankPart as Part
 

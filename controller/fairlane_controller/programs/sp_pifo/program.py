@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`p4src/sp_pifo.p4` (docs/ranks.md): a port's strict-priority queues, and where ranks come from."""
+"""`p4src/sp_pifo.p4` (docs/schemes.md): a port's strict-priority queues, and where ranks come from."""
 
 from __future__ import annotations
 
