@@ -1,19 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Other projects' clients, unchanged, against fairlane-switch: `run.sh TREES [client...]` (docs/clients.md says how the trees are made).
+# Other projects' clients, unchanged, against fairlane-switch: `run.sh TREES [client...]`; docs/clients.md has the results. The folder TREES has
+#   finsy                github.com/byllyfish/finsy            uv venv && uv pip install --compile-bytecode . pytest pytest-asyncio shellous prometheus-client
+#   up4                  github.com/omec-project/up4           uv venv && uv pip install ptf 'scapy<2.6' p4runtime==1.3.0 'protobuf<3.21' p4runtime-shell
+#   p4runtime-shell      github.com/p4lang/p4runtime-shell     uv venv && uv pip install p4runtime==1.4.1 'protobuf<3.21' grpcio 'ipython==7.31.*' jedi==0.17.2 setuptools
+#   testvectors          github.com/stratum/testvectors
+#   testvectors-runner   github.com/stratum/testvectors-runner go build -mod=mod -o tvrunner ./cmd/main
+#   p4runtime-go-client  github.com/antoninbas/p4runtime-go-client  go build -o bin/ ./cmd/...
+#   gnmic                github.com/openconfig/gnmic           go build
+# The runner of the test vectors is from 2020. In pkg/test/test.go replace testing.MainStart by testing.Main(match.MatchString, testSuite, nil, nil)
+# without the os.Exit below it; in cmd/main/testvectors-runner.go call testing.Init() before flag.Parse(); in pkg/framework/p4rt/p4_oper.go change
+# the election id (1, 5) of packet-outs to (0, 4): since P4Runtime 1.2 (section 5.3) a client whose election id falls becomes a backup.
 # Each runs as root in namespaces of its own, with eight pairs veth0-veth1 … veth14-veth15; what it says is in TREES/log.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 export HERE SWITCH=${FAIRLANE_SWITCH:-$HERE/../../target/release/fairlane-switch}
 export TREES=${1:-}
 if [ -z "$TREES" ] || [ ! -d "$TREES" ]; then
-    echo "name the folder that holds the clients' trees: make clients CLIENTS=../clients (docs/clients.md)"; exit 2
+    echo "name the folder that holds the clients' trees: make clients CLIENTS=../clients (switch/tests/clients/run.sh lists them)"; exit 2
 fi
 [ -x "$SWITCH" ] || { echo "$SWITCH is not built: setup/setup.sh binaries"; exit 2; }
 TREES=$(cd "$TREES" && pwd); shift
 mkdir -p "$TREES/log"
 
-# Tests of theirs that fail, and are right to: docs/clients.md gives each one's reason.
+# Tests of theirs that fail; docs/clients.md gives the reasons.
 declare -A KNOWN=(
     [finsy]='test_int.py::test_read_tables test_mtls3_expired_client test_tls_no_client_cert test_ngsdn_actionprofile'
     [up4]='GtpuDdnDigestTest'
@@ -118,7 +128,7 @@ for client in "${@:-finsy up4 testvectors go gnmic shell}"; do for client in $cl
         go) needs=p4runtime-go-client/bin/wcmp ;; gnmic) needs=gnmic/gnmic ;; shell) needs=p4runtime-shell/.venv/bin/python ;;
         *) echo "$client is not known; known: finsy, up4, testvectors, go, gnmic, shell"; exit 2 ;;
     esac
-    if [ ! -x "$TREES/$needs" ]; then echo "$client: skipped, there is no $TREES/$needs (docs/clients.md)"; failed=1; continue; fi
+    if [ ! -x "$TREES/$needs" ]; then echo "$client: skipped, there is no $TREES/$needs (switch/tests/clients/run.sh says how to build it)"; failed=1; continue; fi
     CLIENT=$client timeout -k 10 900 unshare --mount --net --pid --fork --mount-proc --kill-child "$0" "$TREES" > "$log" 2>&1 || true
     strange=""
     if grep -q 'outcomes.Exit' "$log"; then strange=" (it was given up before its end)"; fi
