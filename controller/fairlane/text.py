@@ -10,3 +10,4 @@ from fairlane_controller.units import format_rate as format_rate
 from fairlane_controller.units import format_size as format_size
 from fairlane_controller.units import format_time as format_time
 from fairlane_controller.units import parse_count as parse_count
+from fairlane_controller.units import plain_value as plain_value

@@ -33,13 +33,13 @@ async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]
         data["loop"] = loop
     part = program.read_config({switch.name: one for switch, (one, _) in zip(run.switches, shown, strict=True)}, run)
     ports: dict[Place, Plain] = {
-        place: {"switch": place[0], "port": place[1], **_plain(chosen)} for place, chosen in (part.ports or {}).items()
+        place: {"switch": place[0], "port": place[1], **plain(chosen)} for place, chosen in (part.ports or {}).items()
     }
     for _, infos in shown:
         for place, settings in infos.items():
             ports[place] = {**ports.get(place, {}), **settings}
     if part.sections is not None:
-        data |= _plain(part.sections)
+        data |= plain(part.sections)
     data["ports"] = [ports[place] for place in sorted(ports)]
     return config_model(*folder_program(run.program)).model_validate(data), list(part.notes)
 
@@ -56,7 +56,8 @@ async def port_in_force(run: RunState, switch: str, port: int) -> Plain:
     }
 
 
-def _plain(section: BaseModel) -> Plain:
+def plain(section: BaseModel) -> Plain:
+    """As JSON has it, without what was not given."""
     return section.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 

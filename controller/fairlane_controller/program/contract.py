@@ -16,7 +16,7 @@ import asyncio
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,6 +89,11 @@ class Plan(ABC):
     def wanted(self, switch: str, current: Entries) -> Wanted:
         """The expected state of a switch whose current entries in the program's tables are `current`. Pure."""
 
+    @property
+    def concerned(self) -> Collection[str] | None:
+        """The switches that have, or had, something of the configuration; None: all may have."""
+        return None
+
     def remembered(self, switch: str) -> Sequence[Remembered]:
         """What is to be remembered of a switch, as far as it differs from what is."""
         del switch
@@ -147,6 +152,8 @@ class Program:
     "Further sections at the top of `fairlane.toml`; each field has a default that means: left as it is."
     LoopSettings: ClassVar[type[settings.Section]] = settings.Section
     "Further keys of `[loop]`."
+    document: ClassVar[str] = ""
+    "The document of state.db that has its whole configuration: what is in force is remembered, and no switch is asked; empty: the switches have it."
     tables: ClassVar[tuple[str, ...]] = ()
     "Tables that the program owns, in the order in which entries are inserted: an entry that is not wanted is deleted."
     kept_tables: ClassVar[tuple[str, ...]] = ()

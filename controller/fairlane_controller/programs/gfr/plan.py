@@ -108,6 +108,11 @@ class GfrPlan(Plan):
             made += port_entries(self.state.allocation, on_line, vcs, active)
         return made
 
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The switches that have, or had, entries of it."""
+        return self.switches
+
     def wanted(self, switch: str, current: Entries) -> Wanted:
         """The entries of every VC; a switch without VCs keeps its current entries."""
         if switch not in self.switches:
