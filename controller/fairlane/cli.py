@@ -5,10 +5,6 @@ from fairlane_controller.cli.change import Planned as Planned
 from fairlane_controller.cli.change import carry_out as carry_out
 from fairlane_controller.cli.complete import complete_port as complete_port
 from fairlane_controller.cli.conventions import App as App
-from fairlane_controller.cli.dry import DryResult as DryResult
-from fairlane_controller.cli.dry import dry_result as dry_result
-from fairlane_controller.cli.dry import planned_results as planned_results
-from fairlane_controller.cli.dry import tell_dry as tell_dry
 from fairlane_controller.cli.model_options import options_of as options_of
 from fairlane_controller.cli.objects import Objects as Objects
 from fairlane_controller.cli.objects import need_changes as need_changes

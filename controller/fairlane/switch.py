@@ -10,7 +10,6 @@ from fairlane_controller.switch.client import SwitchClient as SwitchClient
 from fairlane_controller.switch.difference import difference as difference
 from fairlane_controller.switch.difference import entries_by_key as entries_by_key
 from fairlane_controller.switch.difference import sort_entries as sort_entries
-from fairlane_controller.switch.dry import DryClient as DryClient
 from fairlane_controller.switch.entities import EntityChange as EntityChange
 from fairlane_controller.switch.entities import Entries as Entries
 from fairlane_controller.switch.entities import entity_key as entity_key

@@ -103,11 +103,11 @@ class QthreshControl(SwitchControl):
     async def observe(self, client: SwitchClient) -> None:
         """The policies that the switch would need after a restart."""
         if runs_program("qthresh", client.table_names()):
-            _, self._policies = await read_managed(client)
+            self._policies = (await read_managed(client)).policies
 
     async def take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
-        self._limits, policies = await read_managed(client)
+        self._limits, policies, *_ = await read_managed(client)
         self._deciders.clear()
         self._outcomes.clear()
         self._use_policies(policies)
@@ -435,7 +435,7 @@ class QthreshControl(SwitchControl):
 
     async def changed(self, client: SwitchClient) -> None:
         """Somebody may have changed limits, policies or settings: decide on from what there is now."""
-        self._limits, policies = await read_managed(client)
+        self._limits, policies, *_ = await read_managed(client)
         self._use_policies(policies)
         self._store.remember(self._name, self._policies.values())
         for port in {*self._laws, *self._lanes}:
