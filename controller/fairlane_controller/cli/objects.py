@@ -22,7 +22,6 @@ from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.config.show import plain
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import load_program
@@ -117,7 +116,7 @@ class Objects:
         """The running topology; WRONG_PROGRAM when it runs another program."""
         targets = resolve(state, switch, port)
         run = targets.need_run()
-        if run.program != self.program:
+        if load_program(run.program).name != self.program:
             problem = f"{self.title}s need one that was started with the program {self.program}"
             runs = f"the topology {run.name!r} runs the program {run.program!r}"
             raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"{runs}: {problem}")
@@ -184,13 +183,11 @@ class Objects:
     async def _read(self, sites: Sites) -> Plain:
         """The configuration in force, as plain data."""
         assert sites.run is not None
-        program, current = load_program(self.program), dict[str, Entries]()
+        program, current = load_program(sites.run.program), dict[str, Entries]()
         if not program.document:
             for name in sites.endpoints:
                 current[name] = await read_entries(await sites.reader(name), program.tables)
-        part = program.read_config(current, sites.run)
-        ports = [{"switch": at[0], "port": at[1], **plain(one)} for at, one in (part.ports or {}).items()]
-        return {self.field: [], "ports": ports, **(plain(part.sections) if part.sections is not None else {})}
+        return {self.field: [], **program.read_config(current, sites.run).plain()}
 
 
 async def _planned(data: Plain, source: str, sites: Sites) -> Planned:

@@ -189,10 +189,6 @@ class FairlaneConfig(Section):
             given={port.place: frozenset(port.model_fields_set) for port in self.ports or ()},
         )
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it, without what was not given; `FairlaneConfig.model_validate` takes it back."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
 
 @cache
 def loop_model(*others: Program) -> type[LoopConfig]:

@@ -15,6 +15,10 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, without what was not given."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
 
 class Settings(Section):
     """What one managed port can be set to: TOML (`[[ports]]`), JSON Schema, topology files, CLI and lab come from this alone."""
