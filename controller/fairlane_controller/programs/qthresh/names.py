@@ -41,9 +41,6 @@ COUNTER_COLLISIONS = "collisions"
 REPORT_PERIOD_US = 200_000
 """A port's report (BW, L_D, N_C) comes at most this often: four of them within a second show a change."""
 
-FLOW_IDLE_TIMEOUT_S = 30.0
-"""A flow's entry ages out after this; far longer than any queue takes to drain, so a slot is empty when reused."""
-
 
 class DropReason(IntEnum):
     """The program's own among the low 4 bits of an index of the counter `drops`; the others are `switch/shared.py`'s."""
