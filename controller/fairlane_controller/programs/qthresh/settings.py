@@ -17,7 +17,7 @@ from .flows import FlowKey
 from .model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
 from .names import CLASSES
 from .policies import Scheme
-from .store import Mode, PolicyState
+from .store import Mode
 
 PolicyKey = tuple[str, int, int]
 """(switch, egress port, class)."""
@@ -183,19 +183,6 @@ class PolicyConfig(Section):
     def key(self) -> PolicyKey:
         """(switch, egress port, class)."""
         return self.switch, self.port, self.traffic_class
-
-    @property
-    def settings(self) -> PolicyState:
-        """What the loop remembers of it."""
-        return PolicyState(
-            mode=self.mode or (Mode.AUTO if self.threshold is None else Mode.MANUAL),
-            weight=self.weight,
-            k=self.k,
-            self_tuning=self.self_tuning,
-            pinned_packets=self.threshold,
-            min_packets=self.min_packets,
-            max_packets=self.max_packets,
-        )
 
 
 class QthreshSections(Section):

@@ -116,9 +116,10 @@ def settings_of(wanted: PolicyConfig, before: PolicyState) -> PolicyState | None
     """What the loop is to remember; None with drop-tail. What was pinned once stays with mode auto."""
     if wanted.scheme is Scheme.DROP_TAIL:
         return None
-    if wanted.threshold is not None:
-        return wanted.settings
-    return wanted.settings.model_copy(update={"pinned_packets": before.pinned_packets})
+    given = {name: getattr(wanted, name) for name in ("weight", "k", "self_tuning", "min_packets", "max_packets")}
+    mode = wanted.mode or (Mode.AUTO if wanted.threshold is None else Mode.MANUAL)
+    pinned = before.pinned_packets if wanted.threshold is None else wanted.threshold
+    return PolicyState(mode=mode, pinned_packets=pinned, **given)
 
 
 def file_settings(settings: PolicyState) -> dict[str, object]:
@@ -129,18 +130,18 @@ def file_settings(settings: PolicyState) -> dict[str, object]:
     return data
 
 
+_MASKS = {"ingress_port": 0x1FF, "dscp": 0x3F, "pcp": 0x7}
+"""What a rule of a class may match, the more precise first."""
+
+
 def class_entries(classes: Iterable[ClassConfig], switch: str) -> list[P4TableEntry]:
     """`flow_class` of a switch."""
     made: list[P4TableEntry] = []
     for rule in classes:
         if rule.switch not in ("", switch):
             continue
-        given: Mapping[str, tuple[int | None, int]] = {
-            "ingress_port": (rule.ingress_port, 0x1FF),
-            "dscp": (rule.dscp, 0x3F),
-            "pcp": (rule.pcp, 0x7),
-        }
-        match = {name: (value, mask) for name, (value, mask) in given.items() if value is not None}
+        given = {name: getattr(rule, name) for name in _MASKS}
+        match = {name: (value, _MASKS[name]) for name, value in given.items() if value is not None}
         action = P4TableAction(program.ACTION_SET_CLASS, traffic_class=rule.traffic_class)
         made.append(P4TableEntry(program.TABLE_CLASS, match=P4TableMatch(match), action=action, priority=rule.priority))
     return made
@@ -176,16 +177,14 @@ class QthreshPlan(Plan):
             limit = limit_of_port(port, self.config.states[place]) if port.managed else None
             if limit is None:
                 continue
-            if old is not None:
-                if port.limit_packets is None and "queue_packets" not in self.config.given.get(place, ()):
-                    limit = replace(limit, max_packets=old.max_packets)
-                if port.limit_bytes is None:
-                    limit = replace(limit, max_bytes=old.max_bytes)
-                if port.report_period is None:
-                    limit = replace(limit, report_period_us=old.report_period_us)
-                if "ecn" not in port.model_fields_set:
-                    limit = replace(limit, ecn=old.ecn)
-            found[place[1]] = limit
+            stays = {
+                "max_packets": port.limit_packets is None and "queue_packets" not in self.config.given.get(place, ()),
+                "max_bytes": port.limit_bytes is None,
+                "report_period_us": port.report_period is None,
+                "ecn": "ecn" not in port.model_fields_set,
+            }
+            before = {name: getattr(old, name) for name, left_out in stays.items() if left_out and old is not None}
+            found[place[1]] = replace(limit, **before)
         return found
 
     def _policies(
@@ -230,7 +229,6 @@ class QthreshPlan(Plan):
 
 
 Plain = dict[str, Any]
-_WIDTHS = {"ingress_port": 0x1FF, "dscp": 0x3F, "pcp": 0x7}
 
 
 def read_config(current: Mapping[str, Entries], run: RunState) -> Config:
@@ -281,7 +279,7 @@ def _class(switch: str, entry: P4TableEntry) -> Plain | None:
     data: Plain = {"class": int(entry.action.args["traffic_class"]), "switch": switch}
     match = dict(match_of(entry))
     rank = 0
-    for place, (name, mask) in enumerate(_WIDTHS.items()):
+    for place, (name, mask) in enumerate(_MASKS.items()):
         found: Any = match.get(name)
         if found is None:
             continue
