@@ -31,7 +31,7 @@ from .store import LoopStore, Mode, PolicyKey, PolicyState
 
 
 @dataclass(frozen=True)
-class Asked:
+class PolicyChange:
     """What a person asks of a policy: a scheme, a threshold by hand, the loop's threshold (`auto`), or a weight alone. None: as it is."""
 
     traffic_class: int = 0
@@ -116,7 +116,7 @@ def plan_policies(
     current: Mapping[str, InForce],
     states: Mapping[str, SwitchState],
     store: LoopStore,
-    asked: Asked,
+    asked: PolicyChange,
     places: list[tuple[str, int]],
     where: Callable[[str], object] = str,
 ) -> PolicyPlan:
@@ -144,7 +144,7 @@ def plan_policies(
 
 
 def change_policies(
-    targets: Targets, port: int | None, asked: Asked, *, every: bool, dry_run: bool, as_json: bool
+    targets: Targets, port: int | None, asked: PolicyChange, *, every: bool, dry_run: bool, as_json: bool
 ) -> list[dict[str, Any]] | None:
     """Make what is asked at every place that the command means.
 

@@ -32,7 +32,7 @@ from fairlane.cli import (
 )
 from fairlane.text import parse_count
 
-from .changes import Asked, change_policies
+from .changes import PolicyChange, change_policies
 from .cli_plan import plan_command
 from .model import DEFAULT_K
 from .policies import Scheme
@@ -135,7 +135,7 @@ def set_(
     packets = parse_count(given[0], "packets", "threshold") if given else None
     if packets is None and weight is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
-    asked = Asked(traffic_class, packets=packets, weight=weight)
+    asked = PolicyChange(traffic_class, packets=packets, weight=weight)
     make(resolve(state, switch, port), port, asked, every=False, dry_run=dry_run, as_json=as_json)
 
 
@@ -158,7 +158,7 @@ def auto(
     Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """
     loop = {name: value for name, value in (("k", k), ("self_tuning", self_tuning)) if value is not None}
-    asked = Asked(traffic_class, auto=True, weight=weight, loop=loop)
+    asked = PolicyChange(traffic_class, auto=True, weight=weight, loop=loop)
     make(resolve(state, switch, port), port, asked, every=True, dry_run=dry_run, as_json=as_json)
 
 
@@ -189,14 +189,16 @@ def scheme(
         raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(names)}")
     if given[0] not in names:
         raise unknown_name("scheme", given[0], names)
-    asked = Asked(traffic_class, Scheme(given[0]))
+    asked = PolicyChange(traffic_class, Scheme(given[0]))
     make(resolve(state, switch, port), port, asked, every=True, dry_run=dry_run, as_json=as_json)
 
 
 app.command("plan")(plan_command)
 
 
-def make(targets: Targets, ref: PortRef | None, asked: Asked, *, every: bool, dry_run: bool, as_json: bool) -> None:
+def make(
+    targets: Targets, ref: PortRef | None, asked: PolicyChange, *, every: bool, dry_run: bool, as_json: bool
+) -> None:
     """Make a change, or show what it would write."""
     port = ref.number if ref else None
     made = change_policies(targets, port, asked, every=every, dry_run=dry_run, as_json=as_json)
