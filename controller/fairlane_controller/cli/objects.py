@@ -134,6 +134,18 @@ class Objects:
             dry_run: print what would be written, and write nothing.
             as_json: print JSON.
         """
+        made = self.change(state, edit, source, from_file=from_file, dry_run=dry_run, as_json=as_json)
+        if made is None:
+            return
+        planned, via = made
+        if as_json:
+            print_json({"written": planned.written, "via": via})
+            return
+        parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in planned.written.items())
+        print(f"{done} ({parts or 'no switch concerned'})")
+
+    def change(self, state: str | None, edit: Edit, source: str, *, from_file: bool = False, dry_run: bool = False, as_json: bool = False) -> tuple[Planned, str] | None:  # fmt: skip
+        """As `make`, and print nothing of what was done; returns it as `carry_out` does."""
 
         async def plan(sites: Sites) -> Planned:
             data = await self._read(sites)
@@ -143,15 +155,7 @@ class Objects:
             except FairlaneError as problem:
                 raise problem if from_file else self.named(problem, data) from None
 
-        made = carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
-        if made is None:
-            return
-        planned, via = made
-        if as_json:
-            print_json({"written": planned.written, "via": via})
-            return
-        parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in planned.written.items())
-        print(f"{done} ({parts or 'no switch concerned'})")
+        return carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
 
     def named(self, problem: FairlaneError, data: Plain) -> FairlaneError:
         """A problem of a configuration that was not a file: BAD_INPUT, with an object's name where the file has its number."""

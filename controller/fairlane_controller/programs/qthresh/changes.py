@@ -144,7 +144,13 @@ def plan_policies(
 
 
 def change_policies(
-    targets: Targets, port: int | None, asked: PolicyChange, *, every: bool, dry_run: bool, as_json: bool
+    targets: Targets,
+    port: int | None,
+    asked: PolicyChange,
+    *,
+    every: bool,
+    dry_run: bool = False,
+    as_json: bool = False,
 ) -> list[dict[str, Any]] | None:
     """Make what is asked at every place that the command means.
 

@@ -20,7 +20,7 @@ from finsy import P4CounterData, P4CounterEntry, P4RegisterEntry
 
 from .. import names as gfr_program
 from ..allocation import Allocation
-from ..changes import change
+from ..cli_vc import VCS
 from ..plan import GfrStore
 from .config import gfr_config
 from .counters import added, grown, read_refusals
@@ -36,9 +36,8 @@ class GfrInMininet(MininetPart):
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         del plan
         config = gfr_config(scenario, self.bed.network.topology)
-        change(
-            str(self.bed.state), {"op": "gfr_apply", "config": config.model_dump(mode="json"), "source": scenario.point}
-        )
+        plain = config.model_dump(mode="json")
+        VCS.change(str(self.bed.state), lambda data: data.update(plain), scenario.point, from_file=True)
         return {}
 
     def watch(self) -> type[PortWatch]:
