@@ -38,7 +38,7 @@ from fairlane_controller.program.ranks import REASON_PORT_FULL, RankProgram, Ran
 from fairlane_controller.program.registry import check_program, load_program, runs_program
 from fairlane_controller.program.requests import Plain, Request, SwitchRequest
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
-from fairlane_controller.program.settings import Section, Settings
+from fairlane_controller.program.settings import Flag, Section, Settings
 from fairlane_controller.program.setup import apply_plan, change_set, read_rows, set_up_program
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
@@ -63,6 +63,7 @@ __all__ = [
     "Entries",
     "ErrorCode",
     "FairlaneError",
+    "Flag",
     "Kind",
     "LearnedTable",
     "Network",

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """For programs. What is remembered of a topology, and changes that are made whole or not at all."""
 
-from fairlane_controller.history import Sites as Sites
-from fairlane_controller.history import changing as changing
-from fairlane_controller.history.steps import make as make
-from fairlane_controller.state.ask import ask as ask
-from fairlane_controller.state.ask import loop_runs as loop_runs
-from fairlane_controller.state.events import EventLog as EventLog
-from fairlane_controller.state.files import read_text as read_text
-from fairlane_controller.state.store import STATE_FILE as STATE_FILE
-from fairlane_controller.state.store import Store as Store
-from fairlane_controller.typed import typed as typed
+from fairlane_controller.history import Sites
+from fairlane_controller.program.documents import Documents
+from fairlane_controller.state.ask import ask, loop_runs
+from fairlane_controller.state.events import EventLog
+from fairlane_controller.state.files import read_text
+from fairlane_controller.state.store import STATE_FILE, Store
+
+__all__ = [
+    "STATE_FILE",
+    "Documents",
+    "EventLog",
+    "Sites",
+    "Store",
+    "ask",
+    "loop_runs",
+    "read_text",
+]

@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """For programs. The control loop: sessions and what a switch has refused."""
 
-from fairlane_controller.loop.agent import SwitchAgent as SwitchAgent
+from fairlane_controller.loop.agent import SwitchAgent
+
+__all__ = [
+    "SwitchAgent",
+]

@@ -78,6 +78,11 @@ def parse_size(text: str, what: str = "size") -> int:
     return int(value)
 
 
+def plain_value(text: str) -> int | str:
+    """A value as TOML has it: a whole number, true, false, or else the text."""
+    return {"true": True, "false": False}.get(text, int(text) if text.isdecimal() else text)
+
+
 _COUNT_UNITS = {"packets": ("", "packet", "packets", "pkt", "pkts"), "cells": ("", "cell", "cells")}
 
 

@@ -15,6 +15,8 @@ from fairlane_controller.config.positions import nearest, positions
 from fairlane_controller.config.read import read_file, read_text
 from fairlane_controller.config.schema import json_schema, json_schema_text
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.programs.qthresh.store import PolicyState
+from fairlane_controller.programs.qthresh.wanted import settings_of
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,8 +96,11 @@ def test_units_become_numbers() -> None:
     assert (rule.dscp, rule.priority) == (46, 2)
     assert config.policies is not None
     by_hand, auto = config.policies
-    assert (by_hand.settings.mode.value, by_hand.threshold) == ("manual", 5)
-    assert (auto.settings.mode.value, auto.settings.max_packets) == ("auto", 20)
+    settings = [settings_of(one, PolicyState()) for one in (by_hand, auto)]
+    assert [one and (one.mode.value, one.pinned_packets, one.max_packets) for one in settings] == [
+        ("manual", 5, None),
+        ("auto", None, 20),
+    ]
     assert config.vcs is None
     assert problems_of(config, run_state()) == []
 

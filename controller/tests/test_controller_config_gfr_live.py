@@ -108,6 +108,16 @@ def test_a_gfr_file_is_a_configuration(gfr_switch: LiveSwitch) -> None:
     assert tables(switch) == before
 
 
+def test_a_time_of_a_gfr_port_in_a_configuration(gfr_switch: LiveSwitch) -> None:
+    switch, file = gfr_switch, gfr_switch.folder / "gfr.toml"
+    file.write_text(
+        FIFO.replace("[[ports]]", '[[ports]]\nrate_form = "alpha"\nrate_period = "100ms"', 1), encoding="utf-8"
+    )
+    switch.fairlane("config", "apply", str(file))
+    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_period"] == "100ms"
+    assert 'rate_period = "100ms"' in switch.fairlane("config", "show")
+
+
 def test_a_vc_that_stays_is_not_touched(gfr_switch: LiveSwitch) -> None:
     switch, path = gfr_switch, gfr_switch.folder / "gfr.toml"
     switch.fairlane("config", "apply", str(path))

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_controller.programs.qthresh.changes import Ports, plan_policies
+from fairlane_controller.programs.qthresh.changes import PolicyChange, plan_policies
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey
 from fairlane_controller.programs.qthresh.policies import (
+    InForce,
     Lanes,
     Policy,
     PortLimit,
@@ -55,41 +56,40 @@ def test_what_is_written_is_read(lanes: Lanes) -> None:
     assert policy.is_shared is not bool(lanes.own)
 
 
-def plan(port: PortState, request: dict[str, Any], held: Policy | None = None) -> tuple[Policy, dict[str, Any]]:
+def plan(port: PortState, asked: PolicyChange, held: Policy | None = None) -> tuple[Policy, dict[str, Any]]:
     """The policy that a request makes of what is held, and what is said of it."""
-    entries = {} if held is None else {held.key: held.entry}
-    current = {"s1": Ports({3: PortLimit(3, 100)}, entries, state_of(port))}
-    made = plan_policies(current, LoopStore(None), {"port": 3, "class": 0, **request}, str)
+    current = {"s1": InForce.of([PortLimit(3, 100).entry, *([held.entry] if held is not None else [])])}
+    made = plan_policies(current, {"s1": state_of(port)}, LoopStore(None), asked, [("s1", 3)])
     ((_, policy),) = made.policies
     return policy, answer_json(policy, state_of(port))
 
 
 def test_the_scheme_lanes_takes_the_port_s_queues() -> None:
-    policy, said = plan(DRR, {"op": "scheme_set", "scheme": "lanes"})
+    policy, said = plan(DRR, PolicyChange(scheme=Scheme.LANES))
     assert (policy.scheme, policy.lanes) == (Scheme.LANES, (2048, 1024))
     assert said["lanes"] == 2048
     assert "why_no_lanes" not in said
 
 
 def test_where_there_are_no_lanes_one_queue_is_left_and_the_answer_says_so() -> None:
-    policy, said = plan(STRICT, {"op": "scheme_set", "scheme": "lanes"})
+    policy, said = plan(STRICT, PolicyChange(scheme=Scheme.LANES))
     assert (policy.scheme, policy.lanes) == (Scheme.LANES, (0, 0))
     assert said["why_no_lanes"] == (
         "the port has 8 queues and the scheduler strict; lanes need at least 4 and drr or wrr"
     )
 
 
-@pytest.mark.parametrize("asked", [{"op": "threshold_set", "packets": 7}, {"op": "threshold_auto"}])
-def test_a_threshold_keeps_the_scheme(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("asked", [PolicyChange(packets=7), PolicyChange(auto=True)])
+def test_a_threshold_keeps_the_scheme(asked: PolicyChange) -> None:
     held = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
     policy, _ = plan(DRR, asked, held)
-    assert policy == replace(held, qthresh_packets=asked.get("packets", 9))
+    assert policy == replace(held, qthresh_packets=asked.packets or 9)
 
 
 def test_back_to_one_queue_and_drop_tail() -> None:
     held = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
-    assert plan(DRR, {"op": "scheme_set", "scheme": "qthresh"}, held)[0] == Policy(3, 0, Scheme.QTHRESH, 9)
-    assert plan(DRR, {"op": "scheme_set", "scheme": "drop_tail"}, held)[0] == Policy(3, 0, Scheme.DROP_TAIL)
+    assert plan(DRR, PolicyChange(scheme=Scheme.QTHRESH), held)[0] == Policy(3, 0, Scheme.QTHRESH, 9)
+    assert plan(DRR, PolicyChange(scheme=Scheme.DROP_TAIL), held)[0] == Policy(3, 0, Scheme.DROP_TAIL)
 
 
 def test_a_restarted_switch_gets_its_lanes_again() -> None:

@@ -7,8 +7,9 @@ from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.gfr.control import explain_activity
 from fairlane_controller.programs.qthresh import why
-from fairlane_controller.programs.qthresh.decide import DecideOptions, ThresholdDecider
+from fairlane_controller.programs.qthresh.decide import ThresholdDecider
 from fairlane_controller.programs.qthresh.law import Decision, Law, Why
+from fairlane_controller.programs.qthresh.settings import QthreshLoop
 
 KNOWN = "BW 2 Mbit/s, T_res 6.8 ms, L_D 1014 B, N_C 2"
 
@@ -25,16 +26,16 @@ def said(decider: ThresholdDecider, now_s: float, age_s: float = 0.1, **bounds: 
 
 
 def test_a_written_threshold() -> None:
-    assert said(ThresholdDecider(DecideOptions(samples=1)), 0.0) == (
+    assert said(ThresholdDecider(QthreshLoop(samples=1)), 0.0) == (
         f"the first threshold is 6 packets: (9) says 5.5 with k 1.95 and {KNOWN}"
     )
-    assert said(ThresholdDecider(DecideOptions(samples=1), in_force_packets=12), 0.0) == (
+    assert said(ThresholdDecider(QthreshLoop(samples=1), in_force_packets=12), 0.0) == (
         f"the threshold goes from 12 to 6 packets: (9) says 5.5 with k 1.95 and {KNOWN}"
     )
 
 
 def test_a_threshold_that_stays() -> None:
-    decider = ThresholdDecider(DecideOptions(), in_force_packets=6)
+    decider = ThresholdDecider(QthreshLoop(), in_force_packets=6)
     assert said(decider, 0.0) == (
         f"the threshold 6 stays: the value in force is right; (9) says 5.5 with k 1.95 and {KNOWN}"
     )
@@ -44,7 +45,7 @@ def test_a_threshold_that_stays() -> None:
 
 
 def test_bounds_of_the_configuration_hold_and_are_named() -> None:
-    decider = ThresholdDecider(DecideOptions(samples=1), in_force_packets=6)
+    decider = ThresholdDecider(QthreshLoop(samples=1), in_force_packets=6)
     assert "from 6 to 9 packets: (9) says 9.0, bounded by the minimum" in said(decider, 0.0, min_packets=9)
     assert "from 6 to 4 packets: (9) says 4.0, bounded by the maximum" in said(decider, 0.0, max_packets=4)
     assert "from 6 to 50 packets" in said(decider, 0.0, min_packets=80), "never above the port's capacity"

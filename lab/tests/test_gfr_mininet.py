@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from fairlane.cli import Objects
+from fairlane_controller.programs.gfr.cli_vc import Vcs
 from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
-from fairlane_controller.programs.gfr.lab import testbed
 from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
@@ -54,14 +55,19 @@ def test_scenarios_share_a_network_and_its_program() -> None:
 
 def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = scenario()
-    changes: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr(testbed, "change", lambda state, request: changes.append((state, request)))
+    states, given = list[str](), dict[str, Any]()
+
+    def change(_: Objects, state: str, edit: Any, source: str, *, from_file: bool) -> None:
+        assert (source, from_file) == (one.point, True)
+        states.append(state)
+        edit(given)
+
+    monkeypatch.setattr(Vcs, "change", change)
     network = SimpleNamespace(topology=fl_topology.check(dict(one.topology)))
     bed = cast("Bed", SimpleNamespace(network=network, state=tmp_path, ports=()))
     assert GfrInMininet(find_part("gfr"), bed).begin(one, cast("Any", None)) == {}
-    ((state, request),) = changes
-    assert (state, request["op"]) == (str(tmp_path), "gfr_apply")
-    config = parse_config(json.loads(json.dumps(request["config"])), "test")
+    assert states == [str(tmp_path)]
+    config = parse_config(json.loads(json.dumps(given)), "test")
     assert [(port.place, port.scheme) for port in config.ports] == [(KEY, GfrScheme.PROPOSED)]
     assert [vc.name for vc in config.vcs] == ["vc1", "vc2", "vc5"]
 

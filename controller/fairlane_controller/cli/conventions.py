@@ -27,10 +27,10 @@ class App(typer.Typer):
         usual["context_settings"] = CONTEXT_SETTINGS
         super().__init__(**{**usual, **settings})
 
-    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Register a function as a command; it gets the option -o where it has --json."""
+    def command(self, name: str | None = None, doc: str | None = None, **settings: Any) -> Callable[[Any], Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Register a function as a command; it gets the option -o where it has --json. `doc`: its help instead of its docstring."""
         register = super().command(name, cls=Command, **settings)
-        return lambda function: (register(with_output(function)), function)[1]
+        return lambda function: (register(with_output(function, doc)), function)[1]
 
     def callback(self, **settings: Any) -> Callable[[Any], Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Register what the group itself does."""
@@ -61,7 +61,7 @@ def _without_type(params: list[Any]) -> list[Any]:
     return params
 
 
-def with_output(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_output(function: Callable[..., Any], doc: str | None = None) -> Callable[..., Any]:
     """A command's function with the option -o, of which --json (the parameter `as_json`) is one form, and its help filled."""
     signature = inspect.signature(function, eval_str=True)
     parameters = [*signature.parameters.values()]
@@ -81,7 +81,8 @@ def with_output(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(**given)
 
     setattr(command, "__signature__", signature.replace(parameters=parameters))  # noqa: B010 - typer reads it
-    command.__doc__ = "\n\n".join(_filled(part) for part in inspect.cleandoc(function.__doc__ or "").split("\n\n"))
+    doc = inspect.cleandoc(doc or function.__doc__ or "")
+    command.__doc__ = "\n\n".join(_filled(part) for part in doc.split("\n\n"))
     return command
 
 

@@ -10,9 +10,7 @@ from finsy import P4Schema
 
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.config.compare import Comparison
-from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import find_program
-from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.updates import Plain, update_row
@@ -39,17 +37,6 @@ def dry_results(found: Comparison) -> list[DryResult]:
         notes = [f"{row.what}{row.place and ' '}{row.place}: {row.held} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port", "options")]  # fmt: skip
         results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
     return results
-
-
-async def planned_results(
-    sites: Sites, change: ChangeSet, notes: Mapping[str, Sequence[str]] | None = None
-) -> list[DryResult]:
-    """What a planned change would write; `notes` by switch."""
-    schemas = {name: (await sites.reader(name)).switch.p4info for name in change.entries}
-    return [
-        DryResult(name, change.updates(name), one, notes=list((notes or {}).get(name, ())))
-        for name, one in schemas.items()
-    ]
 
 
 def dry_result(client: SwitchClient, notes: Sequence[str] = ()) -> DryResult:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, cast
 
 import typer
@@ -16,6 +18,7 @@ from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.measuring import measure_command
+from fairlane_controller.cli.model_options import option, with_options
 from fairlane_controller.cli.options import (
     RATES_OVER,
     DryRunOption,
@@ -30,19 +33,18 @@ from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import (
     PortRef,
     cells_of,
-    number_option,
     packet_bytes_option,
     packets_of,
     parse_port,
-    queue_packets_option,
     rate_bps,
 )
+from fairlane_controller.config.model import PortConfig
 from fairlane_controller.config.port_change import PortPlan, plan_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import LINK_LAYERS, SCHEDULERS, PortChange, PortInfo, port_of
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, port_of
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
@@ -275,30 +277,42 @@ def _waiting(port: PortInfo) -> str | None:
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
 
-def _limit(name: str, parse: Callable[[str, str], int], metavar: str, help: str) -> Any:
-    """An option that takes a number, or `none`, which is 0 for the switch."""
+_READ = {
+    "bit/s": ("RATE", rate_bps),
+    "packets": ("PACKETS", packets_of),
+    "bytes": ("SIZE", parse_size),
+    "cells": ("CELLS", cells_of),
+}
+"""By unit: what an option takes, and what reads it."""
 
-    def read(text: str, what: str) -> int:
-        return 0 if text.lower() in _NO_LIMIT else parse(text, what)
 
-    return number_option(name, read, metavar=metavar, help=help)
+def _set_options() -> Iterator[inspect.Parameter]:
+    """What can be set at a port; the help is what the configuration file says of it."""
+    for name, one in PortChange.options.items():
+        flag = f"--{name.removesuffix('_bps').replace('_', '-')}"
+        doc = PortConfig.model_fields[one.key or name].description
+        if one.unit:
+            metavar, parse = _READ[one.unit]
+            doc = f"{doc[:-1]}; none is no limit." if doc and one.may_be_unlimited else doc
+            parser = partial(_read, parse, flag, one.may_be_unlimited)
+            yield option(name, int, flag, help=doc, metavar=metavar, parser=parser)
+        elif name == "enabled":
+            yield option(name, bool, "--up/--down", help=doc)
+        else:
+            yield option(name, str if one.words else int, flag, help=doc)
+
+
+def _read(parse: Callable[[str, str], int], flag: str, may_be_none: bool, text: str) -> int:
+    """A number, or `none`, which is 0 for the switch."""
+    return 0 if may_be_none and text.lower() in _NO_LIMIT else parse(text, flag)
 
 
 @ports_app.command("set")
+@with_options([*_set_options()])
 def set_(
     port: PortArgument,
-    rate: Annotated[int | None, _limit("--rate", rate_bps, "RATE", "Bits on the line: 2Mbps; none is no limit.")] = None,
-    queue_packets: Annotated[int | None, queue_packets_option("Packets that may wait in each queue.")] = None,
-    queue_bytes: Annotated[int | None, _limit("--queue-bytes", parse_size, "SIZE", "Bytes that may wait in each queue: 64KB; none.")] = None,
-    queue_cells: Annotated[int | None, _limit("--queue-cells", cells_of, "CELLS", "Cells that may wait in each queue; none.")] = None,
-    port_packets: Annotated[int | None, _limit("--port-packets", packets_of, "PACKETS", "Packets in all queues together; none.")] = None,
-    port_bytes: Annotated[int | None, _limit("--port-bytes", parse_size, "SIZE", "Bytes in all queues together; none.")] = None,
-    port_cells: Annotated[int | None, _limit("--port-cells", cells_of, "CELLS", "Cells in all queues together; none.")] = None,
-    queues: Annotated[int | None, typer.Option("--queues", help="Number of queues; it can only grow.")] = None,
-    scheduler: Annotated[str | None, typer.Option("--scheduler", help=f"Which queue is served next: {', '.join(SCHEDULERS)}.")] = None,
-    link_layer: Annotated[str | None, typer.Option("--link-layer", help=f"What surrounds a packet on the line: {', '.join(LINK_LAYERS)}.")] = None,
+    changes: dict[str, Any],
     weight: Annotated[list[str] | None, typer.Option("--queue-weight", help="QUEUE=WEIGHT; repeatable.", metavar="QUEUE=WEIGHT")] = None,
-    up: Annotated[bool | None, typer.Option("--up/--down", help="Take the port's interface up or down.")] = None,
     packet_bytes: PacketBytesOption = None,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -312,20 +326,7 @@ def set_(
     Examples: `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`, `fairlane ports set s1:3 --scheduler drr --queue-weight 1=3`,
     `fairlane ports set s1:3 --down`
     """
-    change = PortChange(
-        rate_bps=rate,
-        queue_packets=queue_packets,
-        queue_bytes=queue_bytes,
-        queue_cells=queue_cells,
-        port_packets=port_packets,
-        port_bytes=port_bytes,
-        port_cells=port_cells,
-        queues=queues,
-        scheduler=scheduler,
-        link_layer=link_layer,
-        enabled=up,
-        weights=_weights(weight or []),
-    )
+    change = PortChange(**changes, weights=_weights(weight or []))
     if not change.values_by_name:
         raise FairlaneError(
             ErrorCode.BAD_INPUT,

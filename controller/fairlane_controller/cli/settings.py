@@ -23,6 +23,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.typed import typed
+from fairlane_controller.units import plain_value
 
 
 def set_command(
@@ -69,5 +70,5 @@ def _parsed(program: Program, texts: Sequence[str]) -> dict[str, Any]:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{text!r}: must be KEY=VALUE, e.g. target=10ms")
         if name not in program.Settings.model_fields:
             raise unknown_name(f"setting of {program.name}", name, program.Settings.model_fields)
-        found[name] = {"true": True, "false": False}.get(value, int(value) if value.isdecimal() else value)
+        found[name] = plain_value(value)
     return found

@@ -99,10 +99,7 @@ async def compare(config: FairlaneConfig, sites: Sites) -> Comparison:
     assert run is not None
     program = load_program(run.program)
     part = config.part_of(program, run)
-    plan = None
-    if part.ports or part.sections is not None:
-        status = await ask(sites.loop_folder, {"op": "status"}) if sites.loop_folder is not None else None
-        plan = program.plan_beside_loop(part, run, {one["switch"]: one for one in status}) if status is not None else program.plan(part, run)  # fmt: skip
+    plan = await plan_on(program, part, sites) if part.ports or part.sections is not None else None
 
     async def compare_switch(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
@@ -121,6 +118,15 @@ async def compare(config: FairlaneConfig, sites: Sites) -> Comparison:
     if plan is None:
         return Comparison(switches, loop=loop)
     return Comparison(switches, {**documents, **plan.documents}, plan.documents_back, loop)
+
+
+async def plan_on(program: Program, part: Config, sites: Sites) -> Plan:
+    """The plan of a configuration for a topology, with what a running loop has decided."""
+    assert sites.run is not None
+    if sites.loop_folder is None:
+        return program.plan(part, sites.run)
+    status: list[Plain] = await ask(sites.loop_folder, {"op": "status"})
+    return program.plan_beside_loop(part, sites.run, {one["switch"]: one for one in status})
 
 
 async def compare_on(config: FairlaneConfig, run: RunState) -> Comparison:

@@ -102,21 +102,26 @@ class LinkLayer(str, Enum):
 
 
 class PortConfig(Section):
-    """One port of a switch: its queue, and what the program does there."""
+    """One port of a switch: its queue, and what the program does there. What is not given is left alone."""
 
     switch: SwitchName
     port: PortNumber
     rate: Rate | None = None
-    "Rate of the port's shaper; 0 is none. Where it is not given, here and below, it is left alone."
+    "Rate of the port's shaper, bits on the line: 2Mbps."
     queue_packets: Packets | None = None
-    "What may wait in one queue of the port."
+    "Packets that may wait in each queue of the port."
     queue_bytes: SizeLimit | None = None
+    "Bytes that may wait in each queue."
     queue_cells: CellLimit | None = None
+    "Cells that may wait in each queue."
     port_packets: PacketLimit | None = None
-    "What may wait in all queues of the port together."
+    "Packets that may wait in all queues of the port together."
     port_bytes: SizeLimit | None = None
+    "Bytes that may wait in all queues together."
     port_cells: CellLimit | None = None
+    "Cells that may wait in all queues together."
     scheduler: SchedulerName | None = None
+    "Which queue is served next: strict, wrr, drr, calendar or fq."
     link_layer: LinkLayer | None = None
     "What a frame takes on the line: none its bytes, ethernet preamble, gap and FCS too, atm 53 bytes a cell."
     queue_count: int | None = Field(default=None, ge=1, le=4096)
@@ -183,10 +188,6 @@ class FairlaneConfig(Section):
             states={port.place: port.state(run) for port in self.ports or ()},
             given={port.place: frozenset(port.model_fields_set) for port in self.ports or ()},
         )
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it, without what was not given; `FairlaneConfig.model_validate` takes it back."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 @cache

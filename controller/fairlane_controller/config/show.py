@@ -6,8 +6,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pydantic import BaseModel
-
 from fairlane_controller.config.apply import read_note
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
 from fairlane_controller.config.ports import read_ports
@@ -33,13 +31,13 @@ async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]
         data["loop"] = loop
     part = program.read_config({switch.name: one for switch, (one, _) in zip(run.switches, shown, strict=True)}, run)
     ports: dict[Place, Plain] = {
-        place: {"switch": place[0], "port": place[1], **_plain(chosen)} for place, chosen in (part.ports or {}).items()
+        place: {"switch": place[0], "port": place[1], **chosen.plain()} for place, chosen in (part.ports or {}).items()
     }
     for _, infos in shown:
         for place, settings in infos.items():
             ports[place] = {**ports.get(place, {}), **settings}
     if part.sections is not None:
-        data |= _plain(part.sections)
+        data |= part.sections.plain()
     data["ports"] = [ports[place] for place in sorted(ports)]
     return config_model(*folder_program(run.program)).model_validate(data), list(part.notes)
 
@@ -54,10 +52,6 @@ async def port_in_force(run: RunState, switch: str, port: int) -> Plain:
         "switch": switch,
         "port": port,
     }
-
-
-def _plain(section: BaseModel) -> Plain:
-    return section.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 async def loop_options(run: RunState) -> Plain | None:

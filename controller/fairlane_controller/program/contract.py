@@ -16,7 +16,7 @@ import asyncio
 import importlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,10 +25,12 @@ from finsy import P4TableEntry
 from pydantic import ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
+from fairlane_controller.state.store import STATE_FILE, Store
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_controller.switch.entities import Entries, entity_key
 
@@ -54,6 +56,11 @@ class Config:
     "What the switches have that no configuration can say, in words."
     given: Mapping[Place, frozenset[str]] = field(default_factory=dict[Place, frozenset[str]])
     "Keys that the source gives a port, those of the core too."
+
+    def plain(self) -> dict[str, Any]:
+        """What it says, as plain data: `ports`, and the sections by their names."""
+        ports = [{"switch": at[0], "port": at[1], **one.plain()} for at, one in (self.ports or {}).items()]
+        return {"ports": ports, **(self.sections.plain() if self.sections is not None else {})}
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,11 @@ class Plan(ABC):
     @abstractmethod
     def wanted(self, switch: str, current: Entries) -> Wanted:
         """The expected state of a switch whose current entries in the program's tables are `current`. Pure."""
+
+    @property
+    def concerned(self) -> Collection[str] | None:
+        """The switches that have, or had, something of the configuration; None: all may have."""
+        return None
 
     def remembered(self, switch: str) -> Sequence[Remembered]:
         """What is to be remembered of a switch, as far as it differs from what is."""
@@ -132,6 +144,30 @@ class PortPlan(Plan):
         return Wanted(entries)
 
 
+@dataclass(frozen=True)
+class RememberedPlan(Plan):
+    """The plan of a program whose configuration is a document: what it leaves out stays as it is remembered."""
+
+    program: Program
+    config: Config
+    run: RunState | None = None
+
+    @property
+    def documents(self) -> Mapping[str, Any]:
+        """The whole configuration."""
+        old = self.program.remembered(self.run).plain()
+        new = {**old, **self.config.plain(), **({"ports": old["ports"]} if self.config.ports is None else {})}
+        return {self.program.document: new} if new != old else {}
+
+    def wanted(self, switch: str, current: Entries) -> Wanted:
+        """The entries of the switch's ports, and of all objects there."""
+        whole = self.program.config_of(
+            self.documents.get(self.program.document) or self.program.remembered(self.run).plain()
+        )
+        ports = PortPlan(self.program, replace(whole, exact=True), self.run).wanted(switch, current)
+        return Wanted([*ports.entries, *self.program.object_entries(whole.sections, switch)])
+
+
 class Program:
     """A queueing scheme: a P4 program, what it can be set to, and what it shows. Subclass it; one instance serves everything."""
 
@@ -147,6 +183,8 @@ class Program:
     "Further sections at the top of `fairlane.toml`; each field has a default that means: left as it is."
     LoopSettings: ClassVar[type[settings.Section]] = settings.Section
     "Further keys of `[loop]`."
+    document: ClassVar[str] = ""
+    "The document of state.db that has its whole configuration: what is in force is remembered, and no switch is asked; empty: the switches have it."
     tables: ClassVar[tuple[str, ...]] = ()
     "Tables that the program owns, in the order in which entries are inserted: an entry that is not wanted is deleted."
     kept_tables: ClassVar[tuple[str, ...]] = ()
@@ -231,6 +269,11 @@ class Program:
         del port, settings
         return ()
 
+    def object_entries(self, sections: Any, switch: str) -> Iterable[P4TableEntry]:
+        """The entries of the objects of a program that has a `document`, at one switch. Pure."""
+        del sections, switch
+        return ()
+
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
         """What a port with these settings is to have when its queue gets room for other packets or bytes.
 
@@ -262,7 +305,7 @@ class Program:
 
     def plan(self, config: Config, run: RunState | None) -> Plan:
         """A checked configuration for all switches. Raises FairlaneError when the topology cannot have it."""
-        return PortPlan(self, config, run)
+        return RememberedPlan(self, config, run) if self.document else PortPlan(self, config, run)
 
     def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> Plan:
         """As `plan`, with what a running loop has decided meanwhile; `status` is what it knows, by switch (`SwitchControl.status`)."""
@@ -272,6 +315,8 @@ class Program:
 
     def initial_config(self, run: RunState) -> Config:
         """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in the run state)."""
+        if self.document:
+            return self.remembered(run)
         ports = {(one.name, port.port): self.settings_of(port) for one in run.switches for port in one.ports}
         return Config({place: chosen for place, chosen in ports.items() if chosen is not None}, exact=True)
 
@@ -300,10 +345,26 @@ class Program:
 
     def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
         """The configuration in force, by the entries of each switch and what is remembered."""
-        del run
+        if self.document:
+            return self.remembered(run)
         return Config(
             {(name, port): one for name, found in current.items() for port, one in self.ports_of(name, found).items()}
         )
+
+    def remembered(self, run: RunState | None) -> Config:
+        """The configuration of its `document`."""
+        store = Store(run.folder if run is not None else None)
+        return self.config_of(store.get(self.document) or {})
+
+    def config_of(self, plain: Mapping[str, Any]) -> Config:
+        """The inverse of `Config.plain`. Raises BAD_FILE."""
+        sections = {name: value for name, value in plain.items() if name != "ports"}
+        ports: list[dict[str, Any]] = [dict(row) for row in plain.get("ports", ())]
+        try:
+            found = {(row.pop("switch"), row.pop("port")): self.Settings.model_validate(row) for row in ports}
+            return Config(found, self.Sections.model_validate(sections))
+        except ValidationError as ex:
+            raise bad_config(f"{STATE_FILE}: {self.document}", describe(ex, self.Sections)) from None
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ def _dscp_text(number: int) -> str | int:
 
 
 @dataclass(frozen=True)
-class _Quantity(GroupedMetadata):
+class Quantity(GroupedMetadata):
     """A number that may be a text with a unit."""
 
     parse: Callable[[Any], Any]
@@ -119,11 +119,11 @@ class _Quantity(GroupedMetadata):
         yield WithJsonSchema({"anyOf": [number, text], "description": self.doc, "examples": list(self.examples)})
 
 
-def _size(low: int, doc: str) -> _Quantity:
-    return _Quantity(_bytes, r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$", doc, ("64KB",), low, _U32)
+def _size(low: int, doc: str) -> Quantity:
+    return Quantity(_bytes, r"^\s*[0-9.]+\s*([kKmMgG][iI]?)?[bB]?\s*$", doc, ("64KB",), low, _U32)
 
 
-def _count(unit: str, low: int, doc: str) -> _Quantity:
+def _count(unit: str, low: int, doc: str) -> Quantity:
     """`100packets` or 100."""
 
     def parse(value: Any) -> Any:
@@ -136,7 +136,7 @@ def _count(unit: str, low: int, doc: str) -> _Quantity:
 
     first = unit[0]
     pattern = rf"^\s*[0-9]+\s*[{first}{first.upper()}]{unit[1:]}s?\s*$"
-    return _Quantity(parse, pattern, doc, (f"100{unit}s",), low, _U32)
+    return Quantity(parse, pattern, doc, (f"100{unit}s",), low, _U32)
 
 
 _RATE = r"^\s*[0-9.]+\s*[kKmMgGtT]?([bB][iI][tT](/s)?|[bB][pP][sS]|[bB]/s)?\s*$"
@@ -151,7 +151,7 @@ Duration = Annotated[
     float, BeforeValidator(_seconds), PlainSerializer(lambda value: duration_text(value)), WithJsonSchema(_TIME)
 ]
 """Seconds of `250ms`."""
-Rate = Annotated[float, _Quantity(_rate, _RATE, "bit/s", ("2Mbit", "2Mbps"), 0, 1e13, "number")]
+Rate = Annotated[float, Quantity(_rate, _RATE, "bit/s", ("2Mbit", "2Mbps"), 0, 1e13, "number")]
 """Bit/s of `2Mbit`; a bare number is bit/s."""
 Size = Annotated[int, _size(1, "Bytes")]
 """Bytes of `64KB`."""

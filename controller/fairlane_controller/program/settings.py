@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -11,6 +15,24 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it, without what was not given."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
 
 class Settings(Section):
     """What one managed port can be set to: TOML (`[[ports]]`), JSON Schema, topology files, CLI and lab come from this alone."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """The option of commands that sets a field; it annotates the field: `limit: Annotated[Packets, Flag("--limit", "PACKETS")] = 10`.
+
+    The option's help is the field's docstring, its type the field's.
+    """
+
+    names: str
+    "As typer has them, with blanks between: `--weight -w`; of a yes or no `--up/--down`."
+    metavar: str = ""
+    parse: Callable[[str, str], Any] | None = None
+    "The field's value, or of a tuple one of its values, of the text and the option's name; None: the model reads the text."

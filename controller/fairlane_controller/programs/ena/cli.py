@@ -6,25 +6,24 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fairlane import Config, ErrorCode, FairlaneError, apply_plan, load_program, read_rows
-from fairlane.changes import changing, typed
+from fairlane import Config, ErrorCode, FairlaneError, change_set, load_program, read_rows
+from fairlane.changes import Sites
 from fairlane.cli import (
     App,
-    DryResult,
     DryRunOption,
     JsonOption,
+    Planned,
     PortArgument,
     StateOption,
     SwitchOption,
     Targets,
+    carry_out,
     console,
-    dry_result,
     print_json,
     print_table,
     resolve,
-    tell_dry,
 )
-from fairlane.switch import DryClient, SwitchClient, check_port
+from fairlane.switch import SwitchClient, check_port
 from fairlane.text import counted
 
 app = App(help="ENA: the switch names corrupted segments for receivers that cannot.")
@@ -81,19 +80,13 @@ def _change(targets: Targets, port: int, *, far_side: bool, dry_run: bool, as_js
     config = Config({(endpoint.name, port): ENA.Settings.model_validate({"far_side": far_side})})
     plan = ENA.plan(config, targets.run)
 
-    async def dry() -> DryResult:
-        async with DryClient(endpoint) as client:
-            await apply_plan(client, ENA, plan)
-            return dry_result(client)
+    async def planned(sites: Sites) -> Planned:
+        return Planned(await change_set(ENA, plan, {endpoint.name: await sites.reader(endpoint.name)}))
 
-    async def work() -> int:
-        async with changing(targets.folder, typed()), SwitchClient(endpoint, write=True) as client:
-            return (await apply_plan(client, ENA, plan)).written
-
-    if dry_run:
-        tell_dry([asyncio.run(dry())], as_json)
+    made = carry_out(targets, planned, dry_run=dry_run, as_json=as_json)
+    if made is None:
         return
-    written = asyncio.run(work())
+    written = sum(made[0].written.values())
     if as_json:
         print_json({"switch": endpoint.name, "port": port, "far_side": far_side, "written": written})
         return

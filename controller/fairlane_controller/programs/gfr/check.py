@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from fairlane import PortState, RunState, SwitchState, duration_text, parse_dscp
+from fairlane import PortState, RunState, duration_text, parse_dscp
 from fairlane.text import bad_config, format_rate
 
 from .admission import refusals
@@ -79,14 +78,9 @@ def _port_on(at: str, port: PortConfig, run: RunState, vcs: int) -> Iterator[str
             f"{at}.queues: 'wrr' is not possible on BMv2, whose queues of a port are served by strict priority only "
             "(per-VC queues would starve each other): must be 'fifo' there"
         )
-    switch = _switch(run, port.switch)
-    if switch is None:
-        yield f"{at}.switch: {_unknown('switch', port.switch, (s.name for s in run.switches))}"
-        return
-    state = switch.port(port.port)
+    yield from run.unknown_place(at, port.switch, port.port)
+    state = _state(port, run)
     if state is None:
-        numbers = ", ".join(str(p.port) for p in switch.ports) or "none"
-        yield f"{at}.port: switch {switch.name} has no port {port.port}; valid: {numbers}"
         return
     yield from _buffer(at, port, state)
     # The program counts cells of an atm line; on another line its bits are not the port's.
@@ -175,13 +169,8 @@ def _vc_places(at: str, vc: VcConfig, config: GfrConfig, run: RunState | None) -
 
 
 def _check_place(at: str, switch: str, port: int, key: str, run: RunState | None) -> Iterator[str]:
-    if run is None:
-        return
-    state = _switch(run, switch)
-    if state is None:
-        yield f"{at}.switch: {_unknown('switch', switch, (s.name for s in run.switches))}"
-    elif port and state.ports and state.port(port) is None:
-        yield f"{at}.{key}: switch {switch} has no port {port}; valid: {', '.join(str(p.port) for p in state.ports)}"
+    if run is not None:
+        yield from run.unknown_place(at, switch, port or None, key)
 
 
 def _mfs(at: str, vc: VcConfig, config: GfrConfig, run: RunState | None) -> Iterator[str]:
@@ -199,8 +188,7 @@ def mtu_of(port: PortConfig, run: RunState | None) -> tuple[int, bool]:
     """The MTU of a port in bytes of IP packet, and whether something said so: the configuration, else the run state."""
     if port.mtu_bytes is not None:
         return port.mtu_bytes, True
-    switch = _switch(run, port.switch) if run is not None else None
-    state = switch.port(port.port) if switch is not None else None
+    state = _state(port, run)
     if state is not None and state.mtu:
         return state.mtu, True
     return DEFAULT_MTU_BYTES, False
@@ -261,12 +249,7 @@ def _rates(config: GfrConfig, run: RunState | None) -> Iterator[str]:
             yield f"ports[{index}].queues: {len(crossing[port.place])} VCs; a port has at most {QUEUES_MAX} queues"
 
 
-def _switch(run: RunState, name: str) -> SwitchState | None:
-    return next((switch for switch in run.switches if switch.name == name), None)
-
-
-def _unknown(kind: str, name: str, valid: Iterable[str]) -> str:
-    names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown {kind} {name!r}{hint}; valid: {', '.join(names) or 'none'}"
+def _state(port: PortConfig, run: RunState | None) -> PortState | None:
+    """What the topology says of a port; None where it says nothing."""
+    switch = next((one for one in run.switches if one.name == port.switch), None) if run is not None else None
+    return switch.port(port.port) if switch is not None else None

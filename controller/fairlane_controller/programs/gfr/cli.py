@@ -17,24 +17,21 @@ from fairlane.cli import (
     StateOption,
     SwitchOption,
     console,
+    need_changes,
     need_program,
+    options_of,
     print_json,
     print_table,
     take_two,
 )
-from fairlane.text import counted, format_rate, parse_count
+from fairlane.text import counted, format_rate
 
-from .changes import gfr_topology, make
-from .cli_vc import vc_app
-from .config import GfrScheme, Queues, RateAt, RateForm, read_config
+from .cli_vc import VCS, vc_app
+from .config import GfrPort, read_config
 from .plan import GfrStore
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
 app.add_typer(vc_app, name="vc")
-
-
-def _cells(text: str) -> int:
-    return parse_count(text, "cells", "a threshold of cells")
 
 
 @app.command("apply")
@@ -49,61 +46,46 @@ def apply(
     Example: `fairlane gfr apply gfr.toml`
     """
     config = read_config(file).model_dump(mode="json")
-    what = f"{file} applied: {counted(len(config['ports']), 'port')}, {counted(len(config['vcs']), 'VC')}"
-    request = {"op": "gfr_apply", "config": config, "source": str(file)}
-    make(state, request, what, dry_run=dry_run, as_json=as_json)
+    done = f"{file} applied: {counted(len(config['ports']), 'port')}, {counted(len(config['vcs']), 'VC')}"
+    VCS.make(state, lambda data: data.update(config), str(file), done, from_file=True, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("set")
+@options_of(GfrPort)
 def set_(
+    changes: dict[str, Any],
     port: OnlyPortArgument = None,
-    scheme: Annotated[str | None, typer.Option("--scheme", help=f"One of {', '.join(s.value for s in GfrScheme)}.")] = None,
-    queues: Annotated[str | None, typer.Option("--queueing", help="wrr (a queue a VC) or fifo.")] = None,
-    lbo: Annotated[int | None, typer.Option("--lbo", help="LBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
-    hbo: Annotated[int | None, typer.Option("--hbo", help="HBO, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
-    qmax: Annotated[int | None, typer.Option("--qmax", help="QMAX, e.g. 1000 or 1000cells.", metavar="CELLS", parser=_cells)] = None,
-    capacity: Annotated[str | None, typer.Option("--capacity", help="C_GFR, bits on the line.", metavar="RATE")] = None,
-    rate_form: Annotated[str | None, typer.Option("--rate-form", help="Of r_i: time or alpha.")] = None,
-    rate_at: Annotated[str | None, typer.Option("--rate-at", help="Of r_i: acceptance or arrival.")] = None,
-    rate_alpha: Annotated[float | None, typer.Option("--rate-alpha", help="Alpha of r_i with --rate-form alpha.")] = None,
-    rate_period: Annotated[str | None, typer.Option("--rate-period", help="T of r_i with --rate-form alpha: 64us (between arrivals) to 1s.", metavar="TIME")] = None,
     dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Change managed ports while they carry traffic: no frame that waits is lost.
 
     Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set s1:6 --lbo 1000cells --hbo 3000cells`
     """
-    for kind, value, names in (
-        ("scheme", scheme, [s.value for s in GfrScheme]),
-        ("queues", queues, [q.value for q in Queues]),
-        ("rate form", rate_form, [r.value for r in RateForm]),
-        ("rate at", rate_at, [r.value for r in RateAt]),
-    ):
-        if value is not None and value not in names:
-            raise unknown_name(kind, value, names)
-    given: dict[str, Any] = {
-        "scheme": scheme,
-        "queues": queues,
-        "lbo_cells": lbo,
-        "hbo_cells": hbo,
-        "qmax_cells": qmax,
-        "capacity": capacity,
-        "rate_form": rate_form,
-        "rate_at": rate_at,
-        "rate_alpha": rate_alpha,
-        "rate_period": rate_period,
-    }
-    changes = {key: value for key, value in given.items() if value is not None}
-    if not changes:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "gfr set needs at least one option of what to change (see --help)")
-    what = ", ".join(f"{key} {value}" for key, value in changes.items())
-    targets = gfr_topology(state, switch, port)
+    need_changes("gfr set", changes)
+    done = ", ".join(f"{key} {value}" for key, value in changes.items())
+    targets = VCS.targets(state, switch, port)
     name = targets.one("with --switch they are").name if switch or (port and port.switch) else None
-    request = {"op": "gfr_set", "switch": name, "port": port.number if port else None, "changes": changes}
-    make(state, request, what, dry_run=dry_run, as_json=as_json)
+
+    def edit(data: dict[str, Any]) -> None:
+        for row in chosen_ports(data["ports"], name, port.number if port else None):
+            row.update(changes)
+
+    VCS.make(state, edit, "gfr set", done, dry_run=dry_run, as_json=as_json)
+
+
+def chosen_ports(ports: list[dict[str, Any]], switch: str | None, number: int | None) -> list[dict[str, Any]]:
+    """The managed ports of a switch and a number, None for all. Raises UNKNOWN_NAME."""
+    if not ports:
+        problem = "no port is managed yet: give the ports with `fairlane gfr apply FILE`"
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, problem)
+    found = [row for row in ports if switch in (None, row["switch"]) and number in (None, row["port"])]
+    if not found:
+        named = ":".join(str(part) for part in (switch, number) if part is not None)
+        raise unknown_name("port", named, [f"{row['switch']}:{row['port']}" for row in ports])
+    return found
 
 
 @app.command("show")
@@ -116,7 +98,7 @@ def show(
 
     Examples: `fairlane gfr show`, `fairlane gfr show --in-force`
     """
-    targets = gfr_topology(state)
+    targets = VCS.targets(state)
     if config:
         print_json(GfrStore(targets.folder).state.config.model_dump(mode="json"))
         return

@@ -6,6 +6,7 @@ What one value alone can show is refused here; what needs others, or the topolog
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from fairlane import (
     Duration,
     ErrorCode,
     FairlaneError,
+    Flag,
     Rate,
     Section,
     Settings,
@@ -24,7 +26,7 @@ from fairlane import (
 )
 from fairlane.changes import read_text
 from fairlane.switch import CPU_PORT, ETHERNET_HEADER_BYTES, PortNumber, SwitchName
-from fairlane.text import DocumentError, bad_config, describe, parse_toml
+from fairlane.text import DocumentError, bad_config, describe, parse_toml, plain_value
 from pydantic import (
     BeforeValidator,
     Field,
@@ -86,22 +88,28 @@ class RateAt(str, Enum):
 class GfrPort(Settings):
     """A port of the file: GFR's when it has a capacity."""
 
-    capacity: Annotated[LineRate, Field(gt=0)] | None = None
+    capacity: Annotated[Annotated[LineRate, Field(gt=0)] | None, Flag("--capacity", "RATE")] = None
     "GFR: C_GFR, bit/s on the line; a port without it is not GFR's."
     follow_capacity: bool = False
     "Let C_GFR, LBO and HBO follow what the line really drains, where that is less or more than `capacity`."
-    scheme: GfrScheme = GfrScheme.PROPOSED
-    queues: Queues = Queues.WRR
-    lbo_cells: CellThreshold = 1000
-    hbo_cells: CellThreshold = 3000
-    qmax_cells: CellThreshold = 4000
-    rate_form: RateForm = RateForm.TIME
-    rate_alpha: float = Field(default=0.9, ge=0, lt=1)
+    scheme: Annotated[GfrScheme, Flag("--scheme")] = GfrScheme.PROPOSED
+    "drop_tail, double_epd, dfba, wfba, pervc_threshold or proposed."
+    queues: Annotated[Queues, Flag("--queueing")] = Queues.WRR
+    "wrr (a queue a VC) or fifo."
+    lbo_cells: Annotated[CellThreshold, Flag("--lbo", "CELLS")] = 1000
+    "LBO, e.g. 1000 or 1000cells."
+    hbo_cells: Annotated[CellThreshold, Flag("--hbo", "CELLS")] = 3000
+    "HBO, e.g. 1000 or 1000cells."
+    qmax_cells: Annotated[CellThreshold, Flag("--qmax", "CELLS")] = 4000
+    "QMAX, e.g. 1000 or 1000cells."
+    rate_form: Annotated[RateForm, Flag("--rate-form")] = RateForm.TIME
+    "Form of (2) that measures r_i: time or alpha."
+    rate_alpha: Annotated[float, Flag("--rate-alpha")] = Field(default=0.9, ge=0, lt=1)
     'Alpha of (2) with `rate_form = "alpha"`.'
-    rate_period: Duration = RATE_PERIOD_MIN_US / 1e6
+    rate_period: Annotated[Duration, Flag("--rate-period", "TIME")] = RATE_PERIOD_MIN_US / 1e6
     'T of (2) with `rate_form = "alpha"`, at least: frames within it count together; 64us: T between arrivals.'
-    rate_at: RateAt = RateAt.ACCEPTANCE
-    "Which frames (2) counts: those that are accepted (the paper's pseudo-code), or all that arrive (its section 3.2)."
+    rate_at: Annotated[RateAt, Flag("--rate-at")] = RateAt.ACCEPTANCE
+    "Which frames (2) counts: acceptance, those that are accepted (the paper's pseudo-code), or arrival, all (its section 3.2)."
     dfba_z: float = Field(default=1.0, gt=0, le=255)
     dfba_alpha: float = Field(default=0.5, ge=0, le=1)
     wfba_z: float = Field(default=0.8, gt=0, le=255)
@@ -160,11 +168,41 @@ class VcMatch(Section):
         """Where the packets go, if it says so."""
         return parse_prefix(self.dst)
 
+    @staticmethod
+    def of_text(text: str, option: str) -> dict[str, Any]:
+        """`s1,ingress_port=1,src=10.0.1.0/24` as the file has it; which keys there are, the model says."""
+        first, *rest = [part.strip() for part in text.split(",")]
+        made: dict[str, Any] = {"switch": first.removeprefix("switch=")}
+        for part in rest:
+            key, equals, value = part.partition("=")
+            if not equals or not first:
+                example = "must be SWITCH,KEY=VALUE,… e.g. s1,ingress_port=1,src=10.0.1.0/24"
+                raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {text!r}: {example}")
+            made[key] = plain_value(value)
+        return made
+
+    def __str__(self) -> str:
+        """The inverse of `of_text`."""
+        given = {name: getattr(self, name) for name in VcMatch.model_fields}
+        return ",".join([given.pop("switch"), *(f"{key}={value}" for key, value in given.items() if value)])
+
     def ternaries(self) -> list[Ternary]:
         """Its entries. Raises ValueError when src and dst are of different IP versions."""
         return ternaries(
             self.ingress_port, self.vlan, parse_dscp(self.dscp), parse_prefix(self.src), parse_prefix(self.dst)
         )
+
+
+def _place_parser(key: str) -> Callable[[str, str], dict[str, Any]]:
+    """What reads `s1:1` as a table of the file whose port is called `key`."""
+
+    def read(text: str, option: str) -> dict[str, Any]:
+        switch, _, number = text.rpartition(":")
+        if not switch or not number.isdecimal():
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {text!r}: must be SWITCH:PORT, e.g. s1:1")
+        return {"switch": switch, key: int(number)}
+
+    return read
 
 
 class VcEdge(Section):
@@ -185,21 +223,23 @@ class VcConfig(Section):
     """One VC: a customer's aggregate with a minimum rate."""
 
     name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    mcr: LineRate
-    "Guaranteed, bit/s on the line."
-    pcr: Annotated[LineRate, Field(gt=0)] | None = None
-    "Above it frames are dropped at the edge; default: the least capacity of its ports."
-    mbs_cells: int = Field(default=200, ge=1, le=1_000_000)
-    mfs_bytes: int = Field(default=1500, ge=20, le=MFS_MAX_BYTES)
-    "Longest IP packet."
-    weight: float = Field(default=1.0, gt=0, le=1000)
-    "Of what is left of C_GFR after all MCR; 1 for all is the paper's (3)."
-    mark_dscp: Dscp = "AF12"
+    mcr: Annotated[LineRate, Flag("--mcr", "RATE")]
+    "Guaranteed rate, bit/s on the line."
+    pcr: Annotated[Annotated[LineRate, Field(gt=0)] | None, Flag("--pcr", "RATE")] = None
+    "Peak rate: above it frames are dropped at the edge; default: the least capacity of its ports."
+    mbs_cells: Annotated[int, Flag("--mbs", "CELLS")] = Field(default=200, ge=1, le=1_000_000)
+    "Longest burst within MCR, in cells."
+    mfs_bytes: Annotated[int, Flag("--mfs", "BYTES")] = Field(default=1500, ge=20, le=MFS_MAX_BYTES)
+    "Longest IP packet, in bytes."
+    weight: Annotated[float, Flag("--weight -w")] = Field(default=1.0, gt=0, le=1000)
+    "Share of what is left of C_GFR after all MCR; 1 for all is the paper's (3)."
+    mark_dscp: Annotated[Dscp, Flag("--mark-dscp", "DSCP")] = "AF12"
     'DSCP that a frame above MCR gets at the edge; "": its DSCP stays (a VLAN tag\'s DEI says CLP 1).'
-    match: tuple[VcMatch, ...] = ()
-    edge: tuple[VcEdge, ...] = ()
-    "None: not policed, its frames' own marks are believed."
-    path: tuple[VcPlace, ...] = ()
+    match: Annotated[tuple[VcMatch, ...], Flag("--match -m", "MATCH", VcMatch.of_text)] = ()
+    "Its packets at a switch, e.g. s1,ingress_port=1,src=10.0.1.0/24 (also dst, vlan, dscp)."
+    edge: Annotated[tuple[VcEdge, ...], Flag("--edge", "SWITCH:PORT", _place_parser("ingress_port"))] = ()
+    "Where it is policed: s1:1 (switch, ingress port); none: not policed, its frames' own marks are believed."
+    path: Annotated[tuple[VcPlace, ...], Flag("--path", "SWITCH:PORT", _place_parser("port"))] = ()
     "Managed ports that it crosses; default: by the routes of its `dst`, else all managed ports of the switches in `match`."
 
     @field_validator("mark_dscp")
@@ -279,7 +319,9 @@ class GfrLoop(Section):
 def config_of(part: Config, in_force: GfrConfig | None = None) -> GfrConfig | None:
     """What a file says, with what it leaves out as in `in_force`; None when it says nothing of GFR."""
     ports = tuple(
-        PortConfig(switch=place[0], port=place[1], **{name: getattr(port, name) for name in port.model_fields_set})
+        PortConfig.model_construct(
+            switch=place[0], port=place[1], **{name: getattr(port, name) for name in port.model_fields_set}
+        )
         for place, port in (part.ports or {}).items()
         if port.capacity is not None
     )

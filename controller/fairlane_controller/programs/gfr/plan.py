@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from fairlane import Plan, RunState, Wanted
-from fairlane.changes import STATE_FILE, Store
+from fairlane.changes import STATE_FILE, Documents
 from fairlane.switch import Entries
-from fairlane.text import bad_config, describe
 from finsy import P4CounterData, P4CounterEntry, P4TableEntry
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from . import names as program
 from .allocation import Allocation, Seat, allocate
@@ -41,30 +40,21 @@ class GfrState(BaseModel):
     allocation: Allocation = Field(default_factory=Allocation)
 
 
-class GfrStore:
+class GfrStore(Documents[GfrState]):
     """The state, in the state file of a folder; `folder` None keeps it in memory only."""
 
     def __init__(self, folder: Path | None) -> None:
         """Raises BAD_FILE when it cannot be understood."""
-        self._store = Store(folder)
-        self._state = _read(self._store)
+        super().__init__(folder, GFR_DOCUMENT, GfrState, GFR_DOCUMENT)
 
     @property
     def state(self) -> GfrState:
         """What is in force now."""
-        return self._state
+        return self.get()
 
     def put(self, state: GfrState) -> None:
-        """Replace it in one step; raises BAD_FILE, with the old state in force, when it cannot be written."""
-        self._store.put({GFR_DOCUMENT: state.model_dump(mode="json")})
-        self._state = state
-
-
-def _read(store: Store) -> GfrState:
-    try:
-        return GfrState.model_validate(store.get(GFR_DOCUMENT) or {})
-    except ValidationError as ex:
-        raise bad_config(f"{store.path}: {GFR_DOCUMENT}", describe(ex, GfrState)) from None
+        """Replace it."""
+        self.write({"": state})
 
 
 @dataclass(frozen=True)
@@ -107,6 +97,11 @@ class GfrPlan(Plan):
             active = self.active.get(port.place) if self.active else None
             made += port_entries(self.state.allocation, on_line, vcs, active)
         return made
+
+    @property
+    def concerned(self) -> tuple[str, ...]:
+        """The switches that have, or had, entries of it."""
+        return self.switches
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
         """The entries of every VC; a switch without VCs keeps its current entries."""

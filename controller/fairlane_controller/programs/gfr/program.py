@@ -25,7 +25,7 @@ from fairlane import (
 from . import names, view
 from .check import problems_of
 from .config import GfrLoop, GfrPort, GfrSections, config_of
-from .plan import GfrPlan, GfrStore, make_plan, plan_in_force
+from .plan import GFR_DOCUMENT, GfrPlan, GfrStore, make_plan, plan_in_force
 
 
 class Gfr(Program):
@@ -34,6 +34,7 @@ class Gfr(Program):
     name = "gfr"
     title = "GFR: minimum rates for VCs, by selective discard and weighted shares of the buffer."
     p4 = "../../../../p4src/compiled/gfr"
+    document = GFR_DOCUMENT
     tables = names.TABLES
     Settings = GfrPort
     Sections = GfrSections

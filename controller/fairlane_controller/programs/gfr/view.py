@@ -9,12 +9,11 @@ from itertools import product
 from typing import Any
 
 from fairlane import Column, Kind, P4TableAction, P4TableEntry, Reading, Row
-from fairlane.changes import Store
 from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData
 
 from . import names
-from .plan import GFR_DOCUMENT, GfrState, GfrStore
+from .plan import GfrState, GfrStore
 
 TOLERANCE = 0.97
 """A rate measured over a second or so is this near at least when the VC gets its MCR: the meters' granularity and one burst."""
@@ -125,13 +124,9 @@ async def read_rows(reading: Reading) -> list[Row]:
 
 def _state(reading: Reading) -> GfrState:
     """The names of the VCs and their MCR; read again when they have changed. Raises BAD_FILE."""
-    if reading.folder is None:
-        return GfrState()
-    store: Store = reading.memory.setdefault("store", Store(reading.folder))
-    stamp = store.stamp(GFR_DOCUMENT)
-    if "state" not in reading.memory or reading.memory["stamp"] != stamp:
-        reading.memory["state"], reading.memory["stamp"] = GfrStore(reading.folder).state, stamp
-    return reading.memory["state"]
+    if "store" not in reading.memory:
+        reading.memory["store"] = GfrStore(reading.folder)
+    return reading.memory["store"].state
 
 
 def _args(entry: P4TableEntry) -> Mapping[str, Any]:

@@ -29,11 +29,10 @@ from fairlane.cli import (
     resolve,
     split_port,
     take_two,
-    tell_dry,
 )
 from fairlane.text import parse_count
 
-from .changes import change_all, dry_all
+from .changes import PolicyChange, change_policies
 from .cli_plan import plan_command
 from .model import DEFAULT_K
 from .policies import Scheme
@@ -136,8 +135,8 @@ def set_(
     packets = parse_count(given[0], "packets", "threshold") if given else None
     if packets is None and weight is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
-    request = {"op": "threshold_set", "class": traffic_class, "packets": packets, "weight": weight}
-    make(resolve(state, switch, port), port, request, every=False, dry_run=dry_run, as_json=as_json)
+    asked = PolicyChange(traffic_class, packets=packets, weight=weight)
+    make(resolve(state, switch, port), port, asked, every=False, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("auto")
@@ -158,8 +157,9 @@ def auto(
 
     Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """
-    request = {"op": "threshold_auto", "class": traffic_class, "k": k, "weight": weight, "self_tuning": self_tuning}
-    make(resolve(state, switch, port), port, request, every=True, dry_run=dry_run, as_json=as_json)
+    loop = {name: value for name, value in (("k", k), ("self_tuning", self_tuning)) if value is not None}
+    asked = PolicyChange(traffic_class, auto=True, weight=weight, loop=loop)
+    make(resolve(state, switch, port), port, asked, every=True, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("scheme")
@@ -189,20 +189,21 @@ def scheme(
         raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(names)}")
     if given[0] not in names:
         raise unknown_name("scheme", given[0], names)
-    request = {"op": "scheme_set", "class": traffic_class, "scheme": given[0]}
-    make(resolve(state, switch, port), port, request, every=True, dry_run=dry_run, as_json=as_json)
+    asked = PolicyChange(traffic_class, Scheme(given[0]))
+    make(resolve(state, switch, port), port, asked, every=True, dry_run=dry_run, as_json=as_json)
 
 
 app.command("plan")(plan_command)
 
 
-def make(targets: Targets, ref: PortRef | None, request: dict[str, Any], *, every: bool, dry_run: bool, as_json: bool) -> None:  # fmt: skip
+def make(
+    targets: Targets, ref: PortRef | None, asked: PolicyChange, *, every: bool, dry_run: bool, as_json: bool
+) -> None:
     """Make a change, or show what it would write."""
     port = ref.number if ref else None
-    if dry_run:
-        tell_dry(dry_all(targets, port, request, every=every), as_json)
-    else:
-        tell(change_all(targets, port, request, every=every), as_json)
+    made = change_policies(targets, port, asked, every=every, dry_run=dry_run, as_json=as_json)
+    if made is not None:
+        tell(made, as_json)
 
 
 def _tell_no_lanes(row: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ class QthreshControl(SwitchControl):
         "Policies whose new threshold waits for its turn."
         self._link_changed_s: dict[int, float] = {}
         self._meters: dict[int, PortMeter] = {}
-        self._flows = Flows(session, self._options.flow_idle_timeout_s, self._options.flow_weight)
+        self._flows = Flows(session, self._options.loop.flow_idle, self._options.flow_weight)
 
     @property
     def _options(self) -> QthreshOptions:
@@ -103,11 +103,11 @@ class QthreshControl(SwitchControl):
     async def observe(self, client: SwitchClient) -> None:
         """The policies that the switch would need after a restart."""
         if runs_program("qthresh", client.table_names()):
-            _, self._policies = await read_managed(client)
+            self._policies = (await read_managed(client)).policies
 
     async def take_over(self, client: SwitchClient) -> None:
         """Read what the switch holds and go on from there: limits, policies, flows; then listen to the digests."""
-        self._limits, policies = await read_managed(client)
+        self._limits, policies, *_ = await read_managed(client)
         self._deciders.clear()
         self._outcomes.clear()
         self._use_policies(policies)
@@ -135,7 +135,7 @@ class QthreshControl(SwitchControl):
         """Continue the decisions from the thresholds that are in force."""
         self._policies = policies
         limited = {key: policy for key, policy in policies.items() if policy.is_limited}
-        self._deciders = {key: self._deciders.get(key) or ThresholdDecider(self._options.decide) for key in limited}
+        self._deciders = {key: self._deciders.get(key) or ThresholdDecider(self._options.loop) for key in limited}
         for key, policy in limited.items():
             self._deciders[key].in_force_packets = policy.qthresh_packets
 
@@ -182,7 +182,7 @@ class QthreshControl(SwitchControl):
 
     async def _evaluate_forever(self, client: SwitchClient) -> None:
         while True:
-            await asyncio.sleep(self._options.evaluate_period_s)
+            await asyncio.sleep(self._options.loop.evaluate_period)
             if not self.session.dry_run:
                 self._store.remember(self._name, self._policies.values())
             async with self.session.writes:
@@ -416,7 +416,7 @@ class QthreshControl(SwitchControl):
 
     def _has_just_tuned(self, key: tuple[int, int], now_s: float) -> bool:
         """Whether the flows' weights were written less than a second ago: where the link has not just changed, a threshold waits."""
-        interval_s = self._options.decide.min_write_interval_s
+        interval_s = self._options.loop.min_write_interval
         if now_s - self._link_changed_s.get(key[0], -math.inf) <= 2 * interval_s:
             return False
         return now_s - self._tuned_s.get(key, -math.inf) < interval_s - 1e-6
@@ -435,7 +435,7 @@ class QthreshControl(SwitchControl):
 
     async def changed(self, client: SwitchClient) -> None:
         """Somebody may have changed limits, policies or settings: decide on from what there is now."""
-        self._limits, policies = await read_managed(client)
+        self._limits, policies, *_ = await read_managed(client)
         self._use_policies(policies)
         self._store.remember(self._name, self._policies.values())
         for port in {*self._laws, *self._lanes}:
@@ -446,10 +446,10 @@ class QthreshControl(SwitchControl):
         """Flows that have an entry keep its idle time and weight."""
         self._flows.weight_of_new = self._options.flow_weight
         for decider in self._deciders.values():
-            decider.options = self._options.decide
+            decider.options = self._options.loop
         for law in [*self._laws.values(), *self._lanes.values()]:
             law.options = self._options.law
-        self._flows.idle_timeout_s = self._options.flow_idle_timeout_s
+        self._flows.idle_timeout_s = self._options.loop.flow_idle
 
     def explain(self, port: int) -> list[dict[str, Any]]:
         """Why each flow of a port has what it has; nothing where no flow is tuned and none has a lane."""

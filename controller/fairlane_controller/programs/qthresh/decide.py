@@ -12,32 +12,15 @@ from . import model as qthresh
 if TYPE_CHECKING:  # `status` decides nothing
     from fairlane.measure import PortMeasurement
 
+    from .settings import QthreshLoop
+
 LANE_MIN_PACKETS = 4
 """A lane holds at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""
 
-
-@dataclass(frozen=True)
-class DecideOptions:
-    """How eager the loop is."""
-
-    samples: int = 2
-    "Consecutive evaluations that must agree on a new value."
-    margin_packets: float = 0.1
-    "How far the exact value must be past the rounding boundary of the value in force,"
-    margin_ratio: float = 0.02
-    "and how far as a part of the value in force: a packet more or less is nothing to a threshold of a hundred."
-    agree_ratio: float = 0.05
-    "New values agree when they differ by no more than a packet, or by no more than this part."
-    min_write_interval_s: float = 1.0
-    "At most one write in this time and policy."
-    max_age_s: float = 3.0
-    "A queue that was not busy for this long decides nothing: the last threshold stays for the next flows."
-    max_t_res_age_s: float = 10.0
-    "T_res comes from single packets and may be this old."
-    min_bw_count: int = 2
-    "Reports of the drain rate before the first decision."
-    min_t_res_count: int = 2
-    "T_res observations before the first decision."
+MIN_BW_COUNT = 2
+"""Reports of the drain rate before the first decision."""
+MIN_T_RES_COUNT = 2
+"""T_res observations before the first decision."""
 
 
 class Outcome(str, Enum):
@@ -72,7 +55,7 @@ class Decision:
 class ThresholdDecider:
     """The state of one policy between evaluations; `in_force_packets` is what the switch holds."""
 
-    options: DecideOptions
+    options: QthreshLoop
     in_force_packets: int | None = None
     _candidate: int | None = None
     _agreed: int = 0
@@ -133,15 +116,15 @@ class ThresholdDecider:
 
     def may_write(self, now_s: float) -> bool:
         """Whether the last write is a minimum interval ago."""
-        return self._last_write_s is None or now_s - self._last_write_s >= self.options.min_write_interval_s - 1e-6
+        return self._last_write_s is None or now_s - self._last_write_s >= self.options.min_write_interval - 1e-6
 
     def _ready(self, measured: PortMeasurement) -> tuple[bool, str]:
         options = self.options
         needs = (
-            ("BW", measured.bw_bps, options.min_bw_count, options.max_age_s),
-            ("T_res", measured.t_res_s, options.min_t_res_count, options.max_t_res_age_s),
-            ("L_D", measured.l_d_bytes, 1, options.max_age_s),
-            ("N_C", measured.n_c, 1, options.max_age_s),
+            ("BW", measured.bw_bps, MIN_BW_COUNT, options.max_age),
+            ("T_res", measured.t_res_s, MIN_T_RES_COUNT, options.max_t_res_age),
+            ("L_D", measured.l_d_bytes, 1, options.max_age),
+            ("N_C", measured.n_c, 1, options.max_age),
         )
         for name, estimate, count, max_age_s in needs:
             if estimate is None:

@@ -37,7 +37,7 @@ class DryFollower:
             if first:
                 first = False
                 ready()
-            await asyncio.sleep(self._options.evaluate_period_s)
+            await asyncio.sleep(self._options.loop.evaluate_period)
 
     async def look(self) -> None:
         """Ask and decide once."""
@@ -52,7 +52,7 @@ class DryFollower:
     def _decide(self, key: tuple[str, int, int], policy: dict[str, Any], measured: PortMeasurement) -> None:
         settings = self._store.policy(*key)
         held = int(policy["qthresh_packets"])
-        decider = self._deciders.setdefault(key, ThresholdDecider(self._options.decide, in_force_packets=held))
+        decider = self._deciders.setdefault(key, ThresholdDecider(self._options.loop, in_force_packets=held))
         if self._held.get(key) != held:  # the loop itself has written
             decider.in_force_packets = self._held[key] = held
         if settings.mode is not Mode.AUTO:

@@ -18,9 +18,11 @@ TAPS = 255
 WEIGHT_ONE = 256
 
 TABLE_POLICY = "policy"
+TABLE_CLASS = "flow_class"
 TABLE_PORT_LIMIT = "port_limit"
 TABLE_HASH_KEY = "hash_key"
 TABLE_FLOW = {4: "flow_v4", 6: "flow_v6"}
+ACTION_SET_CLASS = "set_class"
 ACTION_SET_PORT_LIMIT = "set_port_limit"
 ACTION_SET_QTHRESH = "set_qthresh"
 ACTION_SET_QTHRESH_SPACED = "set_qthresh_spaced"
@@ -38,9 +40,6 @@ COUNTER_COLLISIONS = "collisions"
 
 REPORT_PERIOD_US = 200_000
 """A port's report (BW, L_D, N_C) comes at most this often: four of them within a second show a change."""
-
-FLOW_IDLE_TIMEOUT_S = 30.0
-"""A flow's entry ages out after this; far longer than any queue takes to drain, so a slot is empty when reused."""
 
 
 class DropReason(IntEnum):

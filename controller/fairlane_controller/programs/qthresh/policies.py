@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
@@ -186,18 +186,59 @@ def _parts(entry: P4TableEntry) -> tuple[dict[str, Any], dict[str, Any]]:
     return dict(entry.match or {}), dict(action.args) if isinstance(action, P4TableAction) else {}
 
 
-async def read_managed(client: SwitchClient) -> tuple[dict[int, PortLimit], dict[tuple[int, int], Policy]]:
-    """The managed ports of a switch, and its policies by (egress port, class), in one read; WRONG_PROGRAM when it runs another program."""
+class InForce(NamedTuple):
+    """What a switch has of the program's tables."""
+
+    limits: dict[int, PortLimit]
+    "By egress port."
+    policies: dict[tuple[int, int], Policy]
+    "By (egress port, class); what others wrote may be none of ours."
+    entries: dict[tuple[int, int], P4TableEntry]
+    "Of policies, by the same."
+    classes: Sequence[P4TableEntry] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[P4TableEntry]) -> InForce:
+        """What these entries are."""
+        tables: dict[str, list[P4TableEntry]] = {}
+        for entry in entries:
+            tables.setdefault(entry.table_id, []).append(entry)
+        limits = map(PortLimit.from_entry, tables.get(program.TABLE_PORT_LIMIT, ()))
+        of_policies = tables.get(program.TABLE_POLICY, [])
+        policies = [one for one in map(Policy.from_entry, of_policies) if one is not None]
+        return cls(
+            {limit.port: limit for limit in limits},
+            {one.key: one for one in policies},
+            {(int(entry["egress_port"]), int(entry["traffic_class"])): entry for entry in of_policies},
+            tables.get(program.TABLE_CLASS, []),
+        )
+
+
+async def read_managed(client: SwitchClient) -> InForce:
+    """The managed ports of a switch and its policies, in one read; WRONG_PROGRAM when it runs another program."""
     check_program("qthresh", client.table_names())
-    limits: dict[int, PortLimit] = {}
-    policies: dict[tuple[int, int], Policy] = {}
-    for entry in await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY)):
-        if entry.table_id == program.TABLE_PORT_LIMIT:
-            limit = PortLimit.from_entry(entry)
-            limits[limit.port] = limit
-        elif (policy := Policy.from_entry(entry)) is not None:
-            policies[policy.key] = policy
-    return limits, policies
+    return InForce.of(await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY)))
+
+
+def policy_for(
+    scheme: Scheme,
+    port: int,
+    traffic_class: int,
+    before: Policy | None,
+    packets: int | None = None,
+    weight: float | None = None,
+) -> Policy:
+    """The policy with a scheme, without lanes (`fitted`); None: as `before` has it, else what a class begins with."""
+    if scheme is Scheme.DROP_TAIL:
+        return Policy(port, traffic_class, scheme)
+    old = (
+        before
+        if before is not None and before.is_limited
+        else Policy(port, traffic_class, scheme, START_QTHRESH_PACKETS)
+    )
+    spacing_us = old.spacing_us if scheme is Scheme.LANES else 0
+    packets = old.qthresh_packets if packets is None else packets
+    return Policy(port, traffic_class, scheme, packets, old.weight if weight is None else weight, spacing_us=spacing_us)
 
 
 def need_limit(limits: Mapping[int, PortLimit], port: int, where: object) -> PortLimit:

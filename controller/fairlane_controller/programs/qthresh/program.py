@@ -24,10 +24,10 @@ from fairlane.switch import UNLIMITED
 
 from . import names, view
 from .check import problems_of
-from .policies import Policy, Scheme, fitted
+from .policies import InForce, Scheme, fitted
 from .settings import QthreshLoop, QthreshPort, QthreshSections
 from .store import LoopStore
-from .wanted import TABLE_CLASS, QthreshPlan, SetupPlan, limit_of_port, limit_settings, read_config
+from .wanted import QthreshPlan, SetupPlan, limit_of_port, limit_settings, read_config
 
 
 class Qthresh(Program):
@@ -36,7 +36,7 @@ class Qthresh(Program):
     name = "qthresh"
     title = "Qthresh: a threshold for each TCP flow, computed from the link and tuned by goodput."
     p4 = "../../../../p4src/compiled/qthresh"
-    tables = (names.TABLE_PORT_LIMIT, names.TABLE_POLICY, TABLE_CLASS)
+    tables = (names.TABLE_PORT_LIMIT, names.TABLE_POLICY, names.TABLE_CLASS)
     Settings = QthreshPort
     Sections = QthreshSections
     LoopSettings = QthreshLoop
@@ -76,9 +76,8 @@ class Qthresh(Program):
 
     def entries_for_queues(self, port: PortState, current: Entries) -> Iterable[P4TableEntry]:
         """Policies with lanes, as many as the port has then."""
-        held = (Policy.from_entry(entry) for entry in current.values() if entry.table_id == names.TABLE_POLICY)
-        mine = (one for one in held if one is not None and one.port == port.port and one.scheme is Scheme.LANES)
-        return [fitted(one, port).entry for one in mine]
+        policies = InForce.of(current.values()).policies.values()
+        return [fitted(one, port).entry for one in policies if (one.port, one.scheme) == (port.port, Scheme.LANES)]
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
         """Limits, classes, policies."""
@@ -102,8 +101,7 @@ class Qthresh(Program):
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
         """The ports that have a limit."""
         del switch
-        entries = [entry for entry in current.values() if entry.table_id == names.TABLE_PORT_LIMIT]
-        return {int(entry["egress_port"]): limit_settings(entry) for entry in entries}
+        return {port: limit_settings(limit) for port, limit in InForce.of(current.values()).limits.items()}
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports, classes and flows."""

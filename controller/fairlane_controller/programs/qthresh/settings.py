@@ -17,7 +17,7 @@ from .flows import FlowKey
 from .model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
 from .names import CLASSES
 from .policies import Scheme
-from .store import Mode, PolicyState
+from .store import Mode
 
 PolicyKey = tuple[str, int, int]
 """(switch, egress port, class)."""
@@ -72,15 +72,15 @@ class QthreshLoop(Section):
     margin_packets: float = Field(default=0.1, ge=0, le=1000)
     "Hysteresis: how far the exact value must be past the rounding boundary of the value in force,"
     margin_ratio: float = Field(default=0.02, ge=0, le=1)
-    "and how far as a part of the value in force."
+    "and how far as a part of the value in force: a packet more or less is nothing to a threshold of a hundred."
     agree_ratio: float = Field(default=0.05, ge=0, le=1)
     "Values agree when they differ by no more than a packet, or by no more than this part."
     max_age: Period = 3.0
-    "A measurement of BW, L_D or N_C older than this decides nothing."
+    "A measurement of BW, L_D or N_C older than this decides nothing: the last threshold stays for the next flows."
     max_t_res_age: Period = 10.0
-    "The same for T_res."
+    "The same for T_res, which comes from single packets."
     flow_idle: Annotated[Duration, Field(ge=1, le=86_400)] = 30.0
-    "A flow's entry ages out after this time."
+    "A flow's entry ages out after this time: far longer than any queue takes to drain, so a slot is empty when it is given again."
     flow_weights: tuple[FlowWeightConfig, ...] = ()
 
 
@@ -183,19 +183,6 @@ class PolicyConfig(Section):
     def key(self) -> PolicyKey:
         """(switch, egress port, class)."""
         return self.switch, self.port, self.traffic_class
-
-    @property
-    def settings(self) -> PolicyState:
-        """What the loop remembers of it."""
-        return PolicyState(
-            mode=self.mode or (Mode.AUTO if self.threshold is None else Mode.MANUAL),
-            weight=self.weight,
-            k=self.k,
-            self_tuning=self.self_tuning,
-            pinned_packets=self.threshold,
-            min_packets=self.min_packets,
-            max_packets=self.max_packets,
-        )
 
 
 class QthreshSections(Section):

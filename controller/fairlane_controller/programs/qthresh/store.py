@@ -8,21 +8,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from fairlane import FairlaneError
-from fairlane.changes import Store
-from fairlane.text import bad_config, describe
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from fairlane.changes import Documents
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from .model import DEFAULT_K
 from .policies import Policy, Scheme
 
 POLICIES = "policy/"
 """Documents: `policy/SWITCH/PORT/CLASS`."""
+CURRENT = "current/"
+"""Documents `current/SWITCH`: its policies, `[[port, class, scheme, packets, weight], …]`."""
+PolicyKey = tuple[str, int, int]
+"""Switch, egress port, class."""
+
+_ROWS = TypeAdapter(list[tuple[int, int, str, int | None, float]])
 
 
 class Mode(str, Enum):
@@ -58,49 +62,6 @@ class PolicyState(BaseModel):
         return self
 
 
-@dataclass(frozen=True)
-class LoopState:
-    """The settings of all policies; keys are `switch/port/class`."""
-
-    policies: dict[str, PolicyState] = field(default_factory=lambda: dict[str, PolicyState]())
-
-    def policy(self, switch: str, port: int, traffic_class: int) -> PolicyState:
-        """The settings of that policy, the defaults when it was never set (not stored by asking)."""
-        return self.policies.get(policy_key(switch, port, traffic_class)) or PolicyState()
-
-
-def policy_key(switch: str, port: int, traffic_class: int) -> str:
-    """`s1/3/0`."""
-    return f"{switch}/{port}/{traffic_class}"
-
-
-def read_loop_state(folder: Path) -> LoopState:
-    """The settings in the state file of a folder; BAD_FILE where they cannot be understood."""
-    with Store(folder) as store:
-        return loop_state_of(store)
-
-
-def loop_state_of(store: Store) -> LoopState:
-    """As `read_loop_state`."""
-    try:
-        return LoopState({key: PolicyState.model_validate(value) for key, value in store.all(POLICIES).items()})
-    except ValidationError as ex:
-        raise bad_config(f"{store.path}: settings of policies", describe(ex, PolicyState)) from None
-
-
-CURRENT = "current/"
-"""Documents `current/SWITCH`: its policies, `[[port, class, scheme, packets, weight], …]`."""
-PolicyKey = tuple[str, int, int]
-"""Switch, egress port, class."""
-
-_ROWS = TypeAdapter(list[tuple[int, int, str, int | None, float]])
-
-
-def documents_of(policies: Mapping[PolicyKey, PolicyState]) -> dict[str, Any]:
-    """Settings as documents of the state file."""
-    return {POLICIES + policy_key(*key): policy.model_dump(mode="json") for key, policy in policies.items()}
-
-
 class LoopStore:
     """Settings of every policy; `folder` None keeps them in memory only."""
 
@@ -108,15 +69,21 @@ class LoopStore:
         """Raises BAD_FILE where the state file cannot be understood."""
         self.persistent = folder is not None
         "Whether settings outlive the process."
-        self._store = Store(folder)
-        self._stamp = self._store.stamp(POLICIES)
-        self._state = loop_state_of(self._store)
+        self._settings = Documents(folder, POLICIES, PolicyState, "settings of policies")
+        self._store = self._settings.store
         self._rows: dict[str, list[Any]] = {}
 
     def policy(self, switch: str, port: int, traffic_class: int) -> PolicyState:
-        """The settings of a policy."""
-        self._read_newer()
-        return self._state.policy(switch, port, traffic_class)
+        """The settings of a policy, the defaults where it was never set."""
+        return self._settings.get(_key((switch, port, traffic_class)))
+
+    def documents(self, policies: Mapping[PolicyKey, PolicyState]) -> dict[str, Any]:
+        """Settings as documents of the state file."""
+        return self._settings.plain({_key(key): one for key, one in policies.items()})
+
+    def put(self, policies: Mapping[PolicyKey, PolicyState]) -> None:
+        """Replace settings, independent of the current state of the switches."""
+        self._settings.write({_key(key): one for key, one in policies.items()})
 
     def read_policies(self, switch: str) -> list[Policy]:
         """The policies that the switch had when a loop served it last; none when that is not known, or not understood."""
@@ -143,14 +110,7 @@ class LoopStore:
         with suppress(FairlaneError):
             self._store.put({name: value})
 
-    def put(self, policies: Mapping[PolicyKey, PolicyState]) -> None:
-        """Replace settings, independent of the current state of the switches."""
-        self._store.put(documents_of(policies))
 
-    def _read_newer(self) -> None:
-        """Read the settings again when the file has others; what cannot be understood changes nothing."""
-        with suppress(FairlaneError):
-            stamp = self._store.stamp(POLICIES)
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._state = loop_state_of(self._store)
+def _key(key: PolicyKey) -> str:
+    """`s1/3/0`."""
+    return "/".join(map(str, key))

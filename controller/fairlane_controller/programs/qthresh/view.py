@@ -11,14 +11,13 @@ from itertools import chain
 from typing import Any
 
 from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row, SwitchState
-from fairlane.changes import Store
 from fairlane.switch import ACTION_FORWARD, COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
 from finsy import P4CounterData
 
 from . import names
 from .flows import PROTOCOLS, FlowKey, parse_flow
 from .policies import Policy, PortLimit, Scheme, why_no_lanes
-from .store import POLICIES, LoopState, loop_state_of
+from .store import LoopStore, PolicyState
 
 REGISTER_FLOW = "flow_occupancy"
 REGISTER_PORT = "port_occupancy"
@@ -106,8 +105,8 @@ async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
     limits = sorted(map(PortLimit.from_entry, table), key=lambda limit: limit.port)
     policies = sorted((p for p in map(Policy.from_entry, found) if p is not None), key=lambda policy: policy.key)
     ports, of_flows = await asyncio.gather(_read_ports(reading, limits), _read_flows(reading, policies, flows, routes))
-    state = _read_loop_state(reading)
-    classes = [_class_row(reading.switch, policy, state, switch) for policy in policies]
+    store = _store_of(reading)
+    classes = [_class_row(reading.switch, policy, store, switch) for policy in policies]
     for row in classes:
         if row.port in ports:
             shown = {column.name: row.values.get(column.name) for column in COLUMNS if column.name in row.values}
@@ -115,15 +114,11 @@ async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
     return [*(Row(port, values) for port, values in ports.items()), *classes, *of_flows]
 
 
-def _read_loop_state(reading: Reading) -> LoopState | None:
-    """Mode, weight and k of each class; read again when they have changed. None without a run state. Raises BAD_FILE."""
-    if reading.folder is None:
-        return None
-    store: Store = reading.memory.setdefault("store", Store(reading.folder))
-    stamp = store.stamp(POLICIES)
-    if "policies" not in reading.memory or reading.memory["stamp"] != stamp:
-        reading.memory["policies"], reading.memory["stamp"] = loop_state_of(store), stamp
-    return reading.memory["policies"]
+def _store_of(reading: Reading) -> LoopStore | None:
+    """Mode, weight and k of each class; None without a run state. Raises BAD_FILE."""
+    if reading.folder is not None and "store" not in reading.memory:
+        reading.memory["store"] = LoopStore(reading.folder)
+    return reading.memory.get("store")
 
 
 async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | None, dict[str, Any]]:
@@ -152,15 +147,15 @@ async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | N
     return found
 
 
-def _class_row(name: str, policy: Policy, state: LoopState | None, switch: SwitchState | None) -> Row:
+def _class_row(name: str, policy: Policy, store: LoopStore | None, switch: SwitchState | None) -> Row:
     qthresh = policy.qthresh_packets if policy.is_limited else None
-    settings = (state or LoopState()).policy(name, policy.port, policy.traffic_class)
+    settings = store.policy(name, policy.port, policy.traffic_class) if store is not None else PolicyState()
     shares_queue = policy.scheme is Scheme.LANES and not policy.lanes.own
     effective = None
     if qthresh is not None:
         with contextlib.suppress(FairlaneError):  # others may have written any weight
             effective = qthresh * names.encode_weight(policy.weight) >> 8
-    mode = settings.mode.value if state is not None and qthresh is not None else None
+    mode = settings.mode.value if store is not None and qthresh is not None else None
     values = {
         "traffic_class": policy.traffic_class,
         "scheme": policy.scheme.value,

@@ -14,10 +14,9 @@ from finsy import P4TableAction, P4TableEntry, P4TableMatch
 from . import names as program
 from .decide import bounded_capacity
 from .model import QTHRESH_MIN_PACKETS
-from .names import TABLE_POLICY, TABLE_PORT_LIMIT
-from .policies import NO_LANES, START_QTHRESH_PACKETS, Policy, PortLimit, Scheme, fitted
+from .policies import START_QTHRESH_PACKETS, InForce, Policy, PortLimit, Scheme, fitted, policy_for
 from .settings import ClassConfig, PolicyConfig, QthreshPort, QthreshSections
-from .store import POLICIES, LoopStore, Mode, PolicyState, policy_key
+from .store import LoopStore, Mode, PolicyState
 
 
 def limit_of(state: SwitchState, port: PortState, ecn: bool = False) -> PortLimit:
@@ -29,24 +28,6 @@ def limit_of(state: SwitchState, port: PortState, ecn: bool = False) -> PortLimi
             "a managed port must refuse before its queue overflows",
         )
     return PortLimit(port.port, port.queue_packets, port.queue_bytes or UNLIMITED, ecn=ecn)
-
-
-def policy_for(
-    scheme: Scheme,
-    port: int,
-    traffic_class: int,
-    held: Policy | None,
-    *,
-    weight: float = 1.0,
-    packets: int = START_QTHRESH_PACKETS,
-) -> Policy:
-    """The policy after a change of scheme, without lanes (`fitted`): a threshold and weight in force stay, else `packets` and `weight` hold."""
-    if scheme is Scheme.DROP_TAIL:
-        return Policy(port, traffic_class, scheme)
-    if held is not None and held.qthresh_packets is not None:
-        spacing_us = held.spacing_us if scheme is Scheme.LANES else 0
-        return replace(held, scheme=scheme, lanes=NO_LANES, spacing_us=spacing_us)
-    return Policy(port, traffic_class, scheme, packets, weight)
 
 
 def set_up_entries(
@@ -87,14 +68,9 @@ class SetupPlan(Plan):
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
         """The limits and policies of the managed ports, and all current entries."""
-        found = [Policy.from_entry(one) for one in current.values() if one.table_id == TABLE_POLICY]
-        policies = {one.key: one for one in found if one is not None}
+        policies = InForce.of(current.values()).policies
         entries = set_up_entries(self.run, self.run.switch(switch), policies, self.scheme)
         return Wanted([*entries, *current.values()])
-
-
-TABLE_CLASS = "flow_class"
-ACTION_SET_CLASS = "set_class"
 
 
 def limit_of_port(port: QthreshPort, state: PortState) -> PortLimit | None:
@@ -133,17 +109,17 @@ def policy_of(wanted: PolicyConfig, current: Policy | None, limit: PortLimit | N
         low, high = max(wanted.min_packets or 1, QTHRESH_MIN_PACKETS), min(wanted.max_packets or most, most)
         start = current.qthresh_packets if current is not None else None
         packets = max(1, min(max(START_QTHRESH_PACKETS if start is None else start, low), high))
-    new = policy_for(wanted.scheme, wanted.port, wanted.traffic_class, current, weight=wanted.weight, packets=packets)
-    return replace(new, qthresh_packets=packets, weight=wanted.weight)
+    return policy_for(wanted.scheme, wanted.port, wanted.traffic_class, current, packets, wanted.weight)
 
 
 def settings_of(wanted: PolicyConfig, before: PolicyState) -> PolicyState | None:
     """What the loop is to remember; None with drop-tail. What was pinned once stays with mode auto."""
     if wanted.scheme is Scheme.DROP_TAIL:
         return None
-    if wanted.threshold is not None:
-        return wanted.settings
-    return wanted.settings.model_copy(update={"pinned_packets": before.pinned_packets})
+    given = {name: getattr(wanted, name) for name in ("weight", "k", "self_tuning", "min_packets", "max_packets")}
+    mode = wanted.mode or (Mode.AUTO if wanted.threshold is None else Mode.MANUAL)
+    pinned = before.pinned_packets if wanted.threshold is None else wanted.threshold
+    return PolicyState(mode=mode, pinned_packets=pinned, **given)
 
 
 def file_settings(settings: PolicyState) -> dict[str, object]:
@@ -154,20 +130,20 @@ def file_settings(settings: PolicyState) -> dict[str, object]:
     return data
 
 
+_MASKS = {"ingress_port": 0x1FF, "dscp": 0x3F, "pcp": 0x7}
+"""What a rule of a class may match, the more precise first."""
+
+
 def class_entries(classes: Iterable[ClassConfig], switch: str) -> list[P4TableEntry]:
     """`flow_class` of a switch."""
     made: list[P4TableEntry] = []
     for rule in classes:
         if rule.switch not in ("", switch):
             continue
-        given: Mapping[str, tuple[int | None, int]] = {
-            "ingress_port": (rule.ingress_port, 0x1FF),
-            "dscp": (rule.dscp, 0x3F),
-            "pcp": (rule.pcp, 0x7),
-        }
-        match = {name: (value, mask) for name, (value, mask) in given.items() if value is not None}
-        action = P4TableAction(ACTION_SET_CLASS, traffic_class=rule.traffic_class)
-        made.append(P4TableEntry(TABLE_CLASS, match=P4TableMatch(match), action=action, priority=rule.priority))
+        given = {name: getattr(rule, name) for name in _MASKS}
+        match = {name: (value, _MASKS[name]) for name, value in given.items() if value is not None}
+        action = P4TableAction(program.ACTION_SET_CLASS, traffic_class=rule.traffic_class)
+        made.append(P4TableEntry(program.TABLE_CLASS, match=P4TableMatch(match), action=action, priority=rule.priority))
     return made
 
 
@@ -181,18 +157,14 @@ class QthreshPlan(Plan):
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
         """Limits, policies and classes."""
-        by_table: dict[str, list[P4TableEntry]] = {}
-        for entry in current.values():
-            by_table.setdefault(entry.table_id, []).append(entry)
-        limits = {one.port: one for one in map(PortLimit.from_entry, by_table.get(program.TABLE_PORT_LIMIT, ()))}
-        new = self._limits(switch, limits)
-        sections = self.config.sections
-        policies, classes = by_table.get(program.TABLE_POLICY, []), by_table.get(TABLE_CLASS, [])
+        found, sections = InForce.of(current.values()), self.config.sections
+        limits = self._limits(switch, found.limits)
+        policies, classes = [*found.entries.values()], found.classes
         if sections is not None and sections.policies is not None:
-            policies = self._policies(switch, policies, new)
+            policies = self._policies(switch, found.policies, limits)
         if sections is not None and sections.classes is not None:
             classes = class_entries(sections.classes, switch)
-        return Wanted([*(limit.entry for limit in new.values()), *policies, *classes])
+        return Wanted([*(limit.entry for limit in limits.values()), *policies, *classes])
 
     def _limits(self, switch: str, limits: Mapping[int, PortLimit]) -> dict[int, PortLimit]:
         """All limits; what the configuration leaves out of one stays."""
@@ -205,22 +177,19 @@ class QthreshPlan(Plan):
             limit = limit_of_port(port, self.config.states[place]) if port.managed else None
             if limit is None:
                 continue
-            if old is not None:
-                if port.limit_packets is None and "queue_packets" not in self.config.given.get(place, ()):
-                    limit = replace(limit, max_packets=old.max_packets)
-                if port.limit_bytes is None:
-                    limit = replace(limit, max_bytes=old.max_bytes)
-                if port.report_period is None:
-                    limit = replace(limit, report_period_us=old.report_period_us)
-                if "ecn" not in port.model_fields_set:
-                    limit = replace(limit, ecn=old.ecn)
-            found[place[1]] = limit
+            stays = {
+                "max_packets": port.limit_packets is None and "queue_packets" not in self.config.given.get(place, ()),
+                "max_bytes": port.limit_bytes is None,
+                "report_period_us": port.report_period is None,
+                "ecn": "ecn" not in port.model_fields_set,
+            }
+            before = {name: getattr(old, name) for name, left_out in stays.items() if left_out and old is not None}
+            found[place[1]] = replace(limit, **before)
         return found
 
     def _policies(
-        self, switch: str, entries: Iterable[P4TableEntry], limits: Mapping[int, PortLimit]
+        self, switch: str, current: Mapping[tuple[int, int], Policy], limits: Mapping[int, PortLimit]
     ) -> list[P4TableEntry]:
-        current = {one.key: one for one in map(Policy.from_entry, entries) if one is not None}
         managed = managed_places(self.config, self.run) if self.run is not None else {}
         made, said = list[P4TableEntry](), set[tuple[int, int]]()
         for one in self._policies_of(switch):
@@ -253,15 +222,13 @@ class QthreshPlan(Plan):
             names = [name for name in {**new, **old} if new.get(name) != old.get(name) and name != "weight"]
             if names or settings.weight != before.weight:
                 place = f"port={one.port} class={one.traffic_class}"
-                value = settings.model_dump(mode="json")
                 words = [{name: data.get(name) for name in names} for data in (new, old)]
-                name = POLICIES + policy_key(switch, one.port, one.traffic_class)
+                ((name, value),) = self.store.documents({one.key: settings}).items()
                 found.append(Remembered(name, place, value, *words))
         return found
 
 
 Plain = dict[str, Any]
-_WIDTHS = {"ingress_port": 0x1FF, "dscp": 0x3F, "pcp": 0x7}
 
 
 def read_config(current: Mapping[str, Entries], run: RunState) -> Config:
@@ -269,27 +236,23 @@ def read_config(current: Mapping[str, Entries], run: RunState) -> Config:
     store, ports = LoopStore(run.folder), dict[Place, Any]()
     policies, classes, notes = list[Plain](), list[Plain](), list[str]()
     for switch, found in current.items():
-        entries = [entry for entry in found.values() if not entry.is_const]
-        limits = [entry for entry in entries if entry.table_id == TABLE_PORT_LIMIT]
-        ports |= {(switch, int(entry["egress_port"])): limit_settings(entry) for entry in limits}
-        held = [Policy.from_entry(entry) for entry in entries if entry.table_id == TABLE_POLICY]
-        for policy in sorted((one for one in held if one is not None), key=lambda one: one.key):
-            policies.append(_policy(switch, policy, store.policy(switch, *policy.key)))
-        rules = [entry for entry in entries if entry.table_id == TABLE_CLASS]
-        for entry in sorted(rules, key=lambda one: (-one.priority, str(one.match))):
+        in_force = InForce.of(entry for entry in found.values() if not entry.is_const)
+        ports |= {(switch, port): limit_settings(limit) for port, limit in in_force.limits.items()}
+        for key, policy in sorted(in_force.policies.items()):
+            policies.append(_policy(switch, policy, store.policy(switch, *key)))
+        for entry in sorted(in_force.classes, key=lambda one: (-one.priority, str(one.match))):
             rule = _class(switch, entry)
             if rule is None:
                 words = " ".join(f"{name}={value}" for name, value in match_of(entry))
-                notes.append(f"{switch}: {TABLE_CLASS} {words} is no rule of a file and is left out")
+                notes.append(f"{switch}: {program.TABLE_CLASS} {words} is no rule of a file and is left out")
             else:
                 classes.append(rule)
     sections = QthreshSections.model_validate({"classes": classes, "policies": policies})
     return Config(ports, sections, notes=tuple(notes))
 
 
-def limit_settings(entry: P4TableEntry) -> QthreshPort:
+def limit_settings(limit: PortLimit) -> QthreshPort:
     """The settings of a managed port, also those that a file may not have."""
-    limit = PortLimit.from_entry(entry)
     size: Plain = {} if limit.max_bytes == UNLIMITED else {"limit_bytes": limit.max_bytes}
     held = {"limit_packets": limit.max_packets, "report_period": limit.report_period_us / 1e6, "ecn": limit.ecn}
     return QthreshPort.model_construct(managed=True, **held, **size)
@@ -316,7 +279,7 @@ def _class(switch: str, entry: P4TableEntry) -> Plain | None:
     data: Plain = {"class": int(entry.action.args["traffic_class"]), "switch": switch}
     match = dict(match_of(entry))
     rank = 0
-    for place, (name, mask) in enumerate(_WIDTHS.items()):
+    for place, (name, mask) in enumerate(_MASKS.items()):
         found: Any = match.get(name)
         if found is None:
             continue

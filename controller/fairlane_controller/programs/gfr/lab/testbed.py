@@ -8,7 +8,7 @@ from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.plan import Plan
 
-from ..changes import change
+from ..cli_vc import VCS
 from ..plan import GfrStore
 from .config import gfr_config
 from .counters import read_refusals
@@ -20,9 +20,8 @@ class GfrInMininet(MininetPart):
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         del plan
         config = gfr_config(scenario, self.bed.network.topology)
-        change(
-            str(self.bed.state), {"op": "gfr_apply", "config": config.model_dump(mode="json"), "source": scenario.point}
-        )
+        plain = config.model_dump(mode="json")
+        VCS.change(str(self.bed.state), lambda data: data.update(plain), scenario.point, from_file=True)
         return {}
 
     async def read(self, client: SwitchClient) -> dict[str, dict[str, int]]:

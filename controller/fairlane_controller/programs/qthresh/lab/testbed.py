@@ -14,9 +14,10 @@ from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import FlowAddress
 
-from ..changes import change_all
+from ..changes import PolicyChange, change_policies
 from ..flows import parse_flow
 from ..names import TABLE_FLOW
+from ..policies import Scheme
 from ..settings import ClassConfig
 from ..wanted import class_entries, limit_of
 from . import class_rules, classes_of, marks
@@ -68,20 +69,19 @@ class QthreshInMininet(MininetPart):
         """Put a scheme in force for a class of a managed port, as after a fresh start; returns the threshold then in force."""
         switch = resolve(str(self.bed.state), [port.switch])
 
-        def change(op: str, **values: Any) -> int | None:
-            request = {"op": op, "class": traffic_class, **values}
-            (policy,) = change_all(switch, port.port, request, every=False)
-            return policy["qthresh_packets"]
+        def change(**asked: Any) -> int | None:
+            made = change_policies(switch, port.port, PolicyChange(traffic_class, **asked), every=False)
+            return made[0]["qthresh_packets"] if made else None
 
         # Drop-tail first: the loop forgets what it had decided for the run before.
-        threshold = change("scheme_set", scheme="drop_tail")
+        threshold = change(scheme=Scheme.DROP_TAIL)
         if control.scheme == "drop_tail":
             return threshold
         if control.scheme == "lanes":
-            change("scheme_set", scheme="lanes")
+            change(scheme=Scheme.LANES)
         if isinstance(control.threshold, int):
-            return change("threshold_set", packets=control.threshold)
-        return change("threshold_auto", weight=1.0, self_tuning=control.threshold == "auto")
+            return change(packets=control.threshold)
+        return change(auto=True, weight=1.0, loop={"self_tuning": control.threshold == "auto"})
 
     async def find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
         found: dict[int, FlowAddress] = {}

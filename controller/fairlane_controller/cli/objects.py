@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that edit the configuration of a program that is in force: objects with a name and settings, added, changed and removed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel
+
+from fairlane_controller.cli.change import Planned, carry_out
+from fairlane_controller.cli.conventions import App
+from fairlane_controller.cli.model_options import flags_of, options_of
+from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
+from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.targets import Targets, resolve
+from fairlane_controller.cli.types import PortRef
+from fairlane_controller.config.check import check
+from fairlane_controller.config.compare import plan_on
+from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.history.sites import Sites
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.program.setup import change_set
+from fairlane_controller.switch.difference import read_entries
+from fairlane_controller.switch.entities import Entries
+from fairlane_controller.switch.updates import Plain
+from fairlane_controller.units import counted
+
+Edit = Callable[[Plain], None]
+"""Changes the configuration in force, as plain data: `ports`, and the sections of its program."""
+
+
+NameArgument = Annotated[str, typer.Argument(help="Its name.", metavar="NAME")]
+NamesArgument = Annotated[list[str], typer.Argument(help="Their names.", metavar="NAME...")]
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Objects of a program, a list of its `Sections`, each with a `name`, and the commands that edit them.
+
+    A command edits the configuration in force and puts it into all switches, or into none: checked as a file is, shown by
+    `--dry-run`, taken back by `fairlane undo`. Its options are the fields of the model that a `Flag` annotates.
+    """
+
+    program: str
+    field: str
+    "Of the sections: `vcs`."
+    model: type[BaseModel]
+    title: str
+    "Of one: `VC`."
+
+    def app(self, help: str, **texts: str) -> App:
+        """The commands `add`, `set`, `delete` and `list`; `texts`: what they are, for their help."""
+        app, options = App(help=help), options_of(self.model)
+        commands = {"add": options(self.add), "set": options(self.set), "delete": self.delete, "list": self.list_}
+        for name, command in commands.items():
+            app.command(name, doc=texts.get(name))(command)
+        return app
+
+    @property
+    def command(self) -> str:
+        """The group's name: `vc`."""
+        return self.title.lower()
+
+    def add(self, name: NameArgument, changes: Plain, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
+        """Add one."""
+        for key, flag in flags_of(self.model):
+            if key not in changes and self.model.model_fields[key].is_required():
+                raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.command} add needs {flag.names.split()[0]}")
+
+        def edit(data: Plain) -> None:
+            if any(one["name"] == name for one in data[self.field]):
+                hint = f"change it with `fairlane {self.program} {self.command} set`"
+                problem = f"{self.command} add: there is a {self.title} {name!r} already: {hint}"
+                raise FairlaneError(ErrorCode.BAD_INPUT, problem)
+            data[self.field].append({"name": name, **changes})
+
+        self.make(state, edit, f"{self.command} add", f"{self.title} {name} added", dry_run=dry_run, as_json=as_json)
+
+    def set(self, name: NameArgument, changes: Plain, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
+        """Change one; what is not given stays."""
+        need_changes(f"{self.command} set", changes)
+
+        def edit(data: Plain) -> None:
+            data[self.field][self._position(data, name)].update(changes)
+
+        self.make(state, edit, f"{self.command} set", f"{self.title} {name} changed", dry_run=dry_run, as_json=as_json)
+
+    def delete(self, names: NamesArgument, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
+        """Remove some."""
+
+        def edit(data: Plain) -> None:
+            gone = {self._position(data, name) for name in names}
+            data[self.field] = [one for at, one in enumerate(data[self.field]) if at not in gone]
+
+        done = f"{self.title} {', '.join(names)} removed"
+        self.make(state, edit, f"{self.command} delete", done, dry_run=dry_run, as_json=as_json)
+
+    def list_(self, state: StateOption = None, as_json: JsonOption = False) -> None:
+        """List those of the configuration in force."""
+        rows = asyncio.run(self._in_force(self.targets(state)))[self.field]
+        if as_json:
+            print_json(rows)
+            return
+        names = [*self.model.model_fields]
+        print_table(f"{self.title}s", names, [[row.get(name) for name in names] for row in rows], empty="there is none")
+
+    # ---- any edit of the configuration in force ----------------------------------------------------------------------
+
+    def targets(self, state: str | None, switch: list[str] | None = None, port: PortRef | None = None) -> Targets:
+        """The running topology; WRONG_PROGRAM when it runs another program."""
+        targets = resolve(state, switch, port)
+        run = targets.need_run()
+        if load_program(run.program).name != self.program:
+            problem = f"{self.title}s need one that was started with the program {self.program}"
+            runs = f"the topology {run.name!r} runs the program {run.program!r}"
+            raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"{runs}: {problem}")
+        return targets
+
+    def make(self, state: str | None, edit: Edit, source: str, done: str, *, from_file: bool = False, dry_run: bool, as_json: bool) -> None:  # fmt: skip
+        """Edit the configuration in force, put it into the switches, and print what was done.
+
+        Args:
+            state: the topology, as `--state` has it.
+            edit: changes the configuration; raises what is wrong with the command.
+            source: what stands where a file's name stands in an error.
+            done: what was done, in words.
+            from_file: errors name a key as the file has it (`vcs[2].mcr`), and not the object.
+            dry_run: print what would be written, and write nothing.
+            as_json: print JSON.
+        """
+        made = self.change(state, edit, source, from_file=from_file, dry_run=dry_run, as_json=as_json)
+        if made is None:
+            return
+        planned, via = made
+        if as_json:
+            print_json({"written": planned.written, "via": via})
+            return
+        parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in planned.written.items())
+        print(f"{done} ({parts or 'no switch concerned'})")
+
+    def change(self, state: str | None, edit: Edit, source: str, *, from_file: bool = False, dry_run: bool = False, as_json: bool = False) -> tuple[Planned, str] | None:  # fmt: skip
+        """As `make`, and print nothing of what was done; returns it as `carry_out` does."""
+
+        async def plan(sites: Sites) -> Planned:
+            data = await self._read(sites)
+            edit(data)
+            try:
+                return await _planned(data, source, sites)
+            except FairlaneError as problem:
+                raise problem if from_file else self.named(problem, data) from None
+
+        return carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
+
+    def named(self, problem: FairlaneError, data: Plain) -> FairlaneError:
+        """A problem of a configuration that was not a file: BAD_INPUT, with an object's name where the file has its number."""
+
+        def name(found: re.Match[str]) -> str:
+            row = data[found[1]][int(found[2])]
+            return (
+                f"{row.get('switch')}:{row.get('port')}: "
+                if found[1] == "ports"
+                else f"{self.title} {row.get('name')}: "
+            )
+
+        if problem.code is not ErrorCode.BAD_FILE:
+            return problem
+        lists = f"ports|{self.field}"
+        text = re.sub(rf"(?<=[ ;])({lists})\[(\d+)\](?:\.|(?=:): ?)", name, problem.message)
+        return FairlaneError(ErrorCode.BAD_INPUT, text)
+
+    def _position(self, data: Plain, name: str) -> int:
+        names = [one["name"] for one in data[self.field]]
+        if name not in names:
+            raise unknown_name(self.title, name, names)
+        return names.index(name)
+
+    async def _in_force(self, targets: Targets) -> Plain:
+        async with Sites(targets.run, targets.endpoints) as sites:
+            return await self._read(sites)
+
+    async def _read(self, sites: Sites) -> Plain:
+        """The configuration in force, as plain data."""
+        assert sites.run is not None
+        program, current = load_program(sites.run.program), dict[str, Entries]()
+        if not program.document:
+            for name in sites.endpoints:
+                current[name] = await read_entries(await sites.reader(name), program.tables)
+        return {self.field: [], **program.read_config(current, sites.run).plain()}
+
+
+async def _planned(data: Plain, source: str, sites: Sites) -> Planned:
+    run = sites.run
+    assert run is not None
+    loaded = Loaded(parse({"program": run.program, **data}, Source(source)), Source(source))
+    check(loaded, run)
+    program = load_program(run.program)
+    plan = await plan_on(program, loaded.config.part_of(program, run), sites)
+    names = sites.endpoints if plan.concerned is None else plan.concerned
+    changes = await change_set(program, plan, {name: await sites.reader(name) for name in names})
+    return Planned(changes, plan.documents, plan.documents_back)
+
+
+def need_changes(command: str, changes: Plain) -> None:
+    """Raises BAD_INPUT for a command that changes nothing."""
+    if not changes:
+        problem = f"{command} needs at least one option of what to change (see --help)"
+        raise FairlaneError(ErrorCode.BAD_INPUT, problem)

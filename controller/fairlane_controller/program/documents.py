@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered of a program's objects: documents of the state file, each with a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.problems import bad_config, describe
+from fairlane_controller.state.store import Store
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Documents(Generic[M]):
+    """Documents whose names are `prefix` and a key. Other processes change the file too: what is newer there counts."""
+
+    def __init__(self, folder: Path | None, prefix: str, model: type[M], title: str) -> None:
+        """Read them.
+
+        Args:
+            folder: the run-state folder; None keeps the documents in memory only.
+            prefix: what their names begin with.
+            model: what each of them is; one that is not there has the model's defaults.
+            title: what they are called in errors.
+
+        Raises:
+            FairlaneError: BAD_FILE, where they cannot be understood.
+
+        """
+        self.store = Store(folder)
+        self._prefix, self._model, self._title = prefix, model, title
+        self._stamp = self.store.stamp(prefix)
+        self._found = self._read()
+
+    def get(self, key: str = "") -> M:
+        """The document of a key; what cannot be understood since is as it was."""
+        with suppress(FairlaneError):
+            stamp = self.store.stamp(self._prefix)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                self._found = self._read()
+        return self._found.get(key) or self._model()
+
+    def plain(self, documents: Mapping[str, M]) -> dict[str, Any]:
+        """Documents by key as the state file has them."""
+        return {self._prefix + key: one.model_dump(mode="json") for key, one in documents.items()}
+
+    def write(self, documents: Mapping[str, M]) -> None:
+        """Replace documents. Raises BAD_FILE, with the old ones in force, where they cannot be written."""
+        self.store.put(self.plain(documents))
+
+    def _read(self) -> dict[str, M]:
+        try:
+            return {key: self._model.model_validate(one) for key, one in self.store.all(self._prefix).items()}
+        except ValidationError as ex:
+            raise bad_config(f"{self.store.path}: {self._title}", describe(ex, self._model)) from None
