@@ -7,10 +7,8 @@
 
 use crate::budget::{Budget, Load, Share};
 use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
-use crate::leaf::{key_at, Place};
-use crate::path::{path_of, Pattern};
-use crate::schema::nodes;
-use crate::select::{Found, Selection};
+use crate::path::Pattern;
+use crate::select::{Found, Instance, Selection};
 use crate::value::Value;
 use crate::view::{View, Viewer, Wants};
 use p4rt::proto::gnmi::subscribe_request::Request as Asked;
@@ -21,7 +19,7 @@ use p4rt::proto::gnmi::{
     SubscriptionList, SubscriptionMode, Update,
 };
 use p4rt::short;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -76,7 +74,7 @@ struct Watched {
     next: Option<Instant>,
     heartbeat: Option<(Duration, Instant)>,
     /// What the client has; empty where nothing follows from it.
-    sent: HashMap<(usize, Place), Value>,
+    sent: HashMap<Instance, Value>,
     /// Leaves that it had last.
     leaves: usize,
 }
@@ -321,20 +319,11 @@ impl Watched {
             Rhythm::OnChange | Rhythm::Asked => beats,
         };
         self.turn(now);
-        let there: std::collections::HashSet<_> = found.iter().map(|f| (f.node, f.place)).collect();
+        let there: HashSet<_> = found.iter().map(|f| f.at).collect();
         let gone = self.sent.keys().filter(|at| !there.contains(at));
-        let gone = gone.map(|(index, place)| {
-            let node = &nodes()[*index];
-            path_of(node, node.steps.len(), &|key| key_at(view, *place, key))
-        });
-        let gone: Vec<Path> = gone.collect();
-        let news = match all {
-            true => found.clone(),
-            false => {
-                let other = |f: &&Found| self.sent.get(&(f.node, f.place)) != Some(&f.value);
-                found.iter().filter(other).cloned().collect()
-            }
-        };
+        let gone: Vec<Path> = gone.map(|at| at.path(view, usize::MAX)).collect();
+        let is_news = |f: &&Found| all || self.sent.get(&f.at) != Some(&f.value);
+        let news = found.iter().filter(is_news).cloned().collect();
         self.remember(&found);
         Ok((news, gone))
     }
@@ -354,7 +343,7 @@ impl Watched {
             return;
         }
         self.sent.clear();
-        let values = found.iter().map(|f| ((f.node, f.place), f.value.clone()));
+        let values = found.iter().map(|f| (f.at, f.value.clone()));
         self.sent.extend(values);
     }
 
@@ -504,7 +493,7 @@ fn plan_stream(
                 let names: Vec<&str> = node.steps.iter().map(|step| step.name).collect();
                 return Err(Status::invalid_argument(format!(
                     "{}: /{} changes with every packet and is not told ON_CHANGE; use SAMPLE, or TARGET_DEFINED",
-                    selection.pattern().text(),
+                    selection.pattern.text(),
                     names.join("/")
                 )));
             }
@@ -531,8 +520,8 @@ fn plan_stream(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{bench, Bench, Told, WAIT};
     use crate::path::parse;
+    use crate::tests::{bench, Bench, Told, WAIT};
 
     /// A stream's answers, up to the sync: how many leaves.
     async fn begin(
