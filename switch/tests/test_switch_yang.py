@@ -43,9 +43,9 @@ def test_the_module_is_valid(tmp_path: Path) -> None:
 
 def test_what_is_served_stands_in_the_module(tmp_path: Path) -> None:
     tree = pyang(tmp_path, "-f", "tree")
-    rows = (SWITCH / "crates" / "gnmi" / "src" / "schema.rs").read_text(encoding="utf-8")
-    (ports,) = re.findall(r"\(\s*PORT,\s*&\[(.*?)\n\s*\],", rows, re.DOTALL)
-    served = set(re.findall(r'"\{\}/([a-z-]+)"', ports))
+    rows = (SWITCH / "crates" / "gnmi" / "src" / "leaf.rs").read_text(encoding="utf-8")
+    ports = re.findall(r'format!\("\{own\}/\{\{\}\}"\),\s*vec!\[(.*?)\n\s*\],', rows, re.DOTALL)
+    served = {leaf for group in ports for leaf in re.findall(r'\(\s*"([a-z-]+)",', group)}
     served |= set(re.findall(r"fairlane-port:(waiting-[a-z]+)", rows))
     assert len(served) == 10
     for leaf in served:

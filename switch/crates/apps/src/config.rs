@@ -159,7 +159,11 @@ impl<'de> Deserialize<'de> for App {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-fn settings_of<T: DeserializeOwned, E: Error>(settings: Map<String, Value>) -> Result<T, E> {
+/// Reads an object whose path is the reader's.
+///
+/// # Errors
+/// The reader's, with the path below.
+pub fn settings_of<T: DeserializeOwned, E: Error>(settings: Map<String, Value>) -> Result<T, E> {
     serde_path_to_error::deserialize(Value::Object(settings)).map_err(|error| {
         match error.path().to_string().as_str() {
             "." => E::custom(error.inner()),
@@ -171,6 +175,7 @@ fn settings_of<T: DeserializeOwned, E: Error>(settings: Map<String, Value>) -> R
 /// Begins the message of an error whose path goes on within the application: `PATH: MESSAGE` follows.
 pub const PATH_GOES_ON: char = '\u{1}';
 
-fn within<E: Error>(path: &str, message: impl Display) -> E {
+/// An error at a path below the reader's.
+pub fn within<E: Error>(path: &str, message: impl Display) -> E {
     E::custom(format!("{PATH_GOES_ON}{path}: {message}"))
 }

@@ -20,7 +20,8 @@ mod video;
 
 pub use chance::Chance;
 pub use config::{
-    App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web, PATH_GOES_ON,
+    settings_of, within, App, Bytes, CbrUdp, Command, Distribution, Interactive, OnOff, Video, Web,
+    PATH_GOES_ON,
 };
 pub use ports::LaterPorts;
 pub use state::{AppState, Close, Step, Work};

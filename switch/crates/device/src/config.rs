@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Options of a device and of a port, and what is allowed in them.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use traffic::line::RATE_BPS_MAX;
 use traffic::{LinkLayer, QueueLimits, SchedulerKind, UNLIMITED};
 use v1model::{ControlError, ErrorKind};
@@ -114,7 +114,7 @@ impl PortConfig {
 }
 
 /// New options of a port; those that are None stay as they are. The keys are those of the control socket.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortChange {
     /// Rate in bit/s on the line, 0 for unlimited.
@@ -137,6 +137,26 @@ pub struct PortChange {
     pub port_bytes: Option<u64>,
     /// Cells that may wait at the port.
     pub port_cells: Option<u64>,
+}
+
+/// All options; None is no limit.
+impl From<&PortConfig> for PortChange {
+    fn from(config: &PortConfig) -> PortChange {
+        let limit = |value: u64| (value != UNLIMITED).then_some(value);
+        let (queue, port) = (&config.queue_limits, &config.port_limits);
+        PortChange {
+            rate_bps: Some(config.rate_bps),
+            link_layer: Some(config.link_layer),
+            scheduler: Some(config.scheduler),
+            queues: Some(config.queues),
+            queue_packets: limit(queue.packets),
+            queue_bytes: limit(queue.bytes),
+            queue_cells: limit(queue.cells),
+            port_packets: limit(port.packets),
+            port_bytes: limit(port.bytes),
+            port_cells: limit(port.cells),
+        }
+    }
 }
 
 impl PortChange {

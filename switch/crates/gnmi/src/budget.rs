@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all subscribers together may ask for: leaves that are remembered as sent, and leaves that are sampled a second.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
 /// Most leaves of all subscriptions together: some 0.5 GB.
-const LEAVES_MAX: u64 = 4_000_000;
+const LEAVES_MAX: usize = 4_000_000;
 /// Most leaves that all of them together sample a second.
-const LEAVES_PER_S_MAX: u64 = 1_000_000;
+const LEAVES_PER_S_MAX: usize = 1_000_000;
 
 /// What subscriptions ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,72 +30,76 @@ impl Load {
     }
 }
 
-/// The sum over all subscribers.
-#[derive(Debug, Default)]
+/// What is left for all subscribers.
+#[derive(Debug)]
 pub struct Budget {
-    used: Mutex<Load>,
+    leaves: Arc<Semaphore>,
+    leaves_per_s: Arc<Semaphore>,
 }
 
-/// One subscriber's part; given back when it is dropped.
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget {
+            leaves: Arc::new(Semaphore::new(LEAVES_MAX)),
+            leaves_per_s: Arc::new(Semaphore::new(LEAVES_PER_S_MAX)),
+        }
+    }
+}
+
+/// One subscriber's part; returned when it is dropped.
 #[derive(Debug)]
 pub struct Share {
-    budget: Arc<Budget>,
-    load: Load,
+    leaves: OwnedSemaphorePermit,
+    leaves_per_s: OwnedSemaphorePermit,
 }
 
 impl Share {
-    pub fn new(budget: &Arc<Budget>) -> Share {
+    pub fn new(budget: &Budget) -> Share {
+        let none = |of: &Arc<Semaphore>| of.clone().try_acquire_many_owned(0).expect("open");
         Share {
-            budget: budget.clone(),
-            load: Load::default(),
+            leaves: none(&budget.leaves),
+            leaves_per_s: none(&budget.leaves_per_s),
         }
     }
 
     /// Asks for this instead of what it had; less is always granted.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, saying what there is; it then keeps what it had.
+    /// RESOURCE_EXHAUSTED, with what there is; it then has what it had of this kind.
     pub fn set(&mut self, load: Load) -> Result<(), Status> {
-        if load == self.load {
-            return Ok(());
-        }
-        let used = &mut *self
-            .budget
-            .used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let others = Load {
-            leaves: used.leaves.saturating_sub(self.load.leaves),
-            leaves_per_s: used.leaves_per_s.saturating_sub(self.load.leaves_per_s),
-        };
-        let all = Load {
-            leaves: others.leaves.saturating_add(load.leaves),
-            leaves_per_s: others.leaves_per_s.saturating_add(load.leaves_per_s),
-        };
-        if all.leaves_per_s > LEAVES_PER_S_MAX && load.leaves_per_s > self.load.leaves_per_s {
-            return Err(Status::resource_exhausted(format!(
+        resize(&mut self.leaves_per_s, load.leaves_per_s).map_err(|left| {
+            Status::resource_exhausted(format!(
                 "{} leaves a second are asked for; all subscribers together get {LEAVES_PER_S_MAX}, and {} of them are \
                  given already: sample more slowly, or fewer leaves",
-                load.leaves_per_s, others.leaves_per_s
-            )));
-        }
-        if all.leaves > LEAVES_MAX && load.leaves > self.load.leaves {
-            return Err(Status::resource_exhausted(format!(
+                load.leaves_per_s, LEAVES_PER_S_MAX - left
+            ))
+        })?;
+        resize(&mut self.leaves, load.leaves).map_err(|left| {
+            Status::resource_exhausted(format!(
                 "{} leaves are subscribed to; all subscribers together get {LEAVES_MAX}, and {} of them are given \
                  already: ask for fewer",
-                load.leaves, others.leaves
-            )));
-        }
-        (*used, self.load) = (all, load);
-        Ok(())
+                load.leaves, LEAVES_MAX - left
+            ))
+        })
     }
 }
 
-impl Drop for Share {
-    fn drop(&mut self) {
-        // Less is always granted.
-        let _ = self.set(Load::default());
+/// # Errors
+/// How many there are without those of others, when this is too few.
+fn resize(share: &mut OwnedSemaphorePermit, wanted: u64) -> Result<(), usize> {
+    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+    let has = share.num_permits();
+    if wanted <= has {
+        drop(share.split(has - wanted));
+        return Ok(());
     }
+    let pool = share.semaphore().clone();
+    let more = u32::try_from(wanted - has).unwrap_or(u32::MAX);
+    match pool.clone().try_acquire_many_owned(more) {
+        Ok(more) => share.merge(more),
+        Err(_) => return Err(has + pool.available_permits()),
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -120,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_sum_is_bounded_and_what_ends_is_given_back() {
-        let budget = Arc::new(Budget::default());
+        let budget = Budget::default();
         let mut some: Vec<Share> = (0..9).map(|_| Share::new(&budget)).collect();
         for share in &mut some {
             share.set(load(1_000, 10)).unwrap();
@@ -141,12 +146,13 @@ mod tests {
         some.pop();
         last.set(load(1_001, 10)).unwrap();
         drop((some, last, other));
-        assert_eq!(*budget.used.lock().unwrap(), Load::default());
+        assert_eq!(budget.leaves.available_permits(), LEAVES_MAX);
+        assert_eq!(budget.leaves_per_s.available_permits(), LEAVES_PER_S_MAX);
     }
 
     #[test]
     fn what_is_remembered_is_bounded_too() {
-        let budget = Arc::new(Budget::default());
+        let budget = Budget::default();
         let (mut one, mut other) = (Share::new(&budget), Share::new(&budget));
         one.set(load(3_000_000, 10_000)).unwrap();
         let error = other.set(load(1_000_001, 10_000)).unwrap_err();

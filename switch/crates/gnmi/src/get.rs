@@ -2,16 +2,16 @@
 //! Get: one notification for each path, in which JSON is a tree and PROTO one update a leaf (gNMI 0.10 §3.3).
 
 use crate::json;
-use crate::leaf::key_at;
-use crate::path::{path_of, Pattern};
-use crate::schema::Part;
-use crate::select::{is_in_part, Found, Selection};
-use crate::value::supported;
+use crate::path::{format, Pattern};
+use crate::schema::{Node, Part};
+use crate::select::{Found, Selection};
+use crate::value::{json_value, supported};
 use crate::view::{View, Viewer, Wants};
 use p4rt::proto::gnmi::get_request::DataType;
 use p4rt::proto::gnmi::{
     Encoding, GetRequest, GetResponse, ModelData, Notification, Path, TypedValue, Update,
 };
+use serde_json::Value as Json;
 use std::collections::HashMap;
 use tonic::Status;
 
@@ -83,7 +83,7 @@ fn check_size(selections: &[Selection], view: &View, encoding: Encoding) -> Resu
     let mut counted: HashMap<String, usize> = HashMap::new();
     let mut bytes = 0;
     for selection in selections {
-        let pattern = selection.pattern();
+        let pattern = &selection.pattern;
         let leaf_bytes = match (encoding, pattern.depth()) {
             (Encoding::Proto, _) | (_, None) => UPDATE_BYTES,
             (_, Some(_)) => TREE_LEAF_BYTES,
@@ -111,52 +111,34 @@ fn updates(
     view: &View,
     encoding: Encoding,
 ) -> Vec<Update> {
-    let depth = match (encoding, selection.pattern().depth()) {
+    let depth = match (encoding, selection.pattern.depth()) {
         (Encoding::Proto, _) | (_, None) => {
-            return found
-                .iter()
-                .map(|leaf| leaf_update(leaf, view, encoding))
-                .collect()
+            let updates = found.iter().map(|leaf| leaf_update(leaf, view, encoding));
+            return updates.collect();
         }
         (_, Some(depth)) => depth,
     };
     // One tree for each subtree that the pattern names, in the order in which they were found.
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut trees: Vec<(Path, Vec<Found>)> = Vec::new();
+    let mut indices: HashMap<String, usize> = HashMap::new();
+    let mut trees: Vec<(Path, Json)> = Vec::new();
+    let ietf = encoding == Encoding::JsonIetf;
     for leaf in found {
-        let path = path_of(leaf.node(), depth, &|key| key_at(view, leaf.place, key));
-        let at = *places.entry(crate::path::format(&path)).or_insert_with(|| {
-            trees.push((path, Vec::new()));
+        let path = leaf.at.path(view, depth);
+        let index = *indices.entry(format(&path)).or_insert_with(|| {
+            trees.push((path, Json::Null));
             trees.len() - 1
         });
-        trees[at].1.push(leaf);
+        json::insert(&mut trees[index].1, &leaf, view, depth, ietf);
     }
-    let ietf = encoding == Encoding::JsonIetf;
+    let trees = trees.into_iter();
     trees
-        .into_iter()
-        .map(|(path, leaves)| {
-            let bytes = json::tree(&leaves, view, depth, ietf)
-                .to_string()
-                .into_bytes();
-            update(path, json_value(bytes, ietf))
-        })
+        .map(|(path, tree)| update(path, json_value(&tree, ietf)))
         .collect()
-}
-
-fn json_value(bytes: Vec<u8>, ietf: bool) -> TypedValue {
-    use p4rt::proto::gnmi::typed_value::Value;
-    let value = match ietf {
-        true => Value::JsonIetfVal(bytes),
-        false => Value::JsonVal(bytes),
-    };
-    TypedValue { value: Some(value) }
 }
 
 /// A leaf with its whole path.
 pub fn leaf_update(leaf: &Found, view: &View, encoding: Encoding) -> Update {
-    let node = leaf.node();
-    let path = path_of(node, node.steps.len(), &|key| key_at(view, leaf.place, key));
-    update(path, leaf.value.encode(encoding))
+    update(leaf.at.path(view, usize::MAX), leaf.value.encode(encoding))
 }
 
 fn update(path: Path, value: TypedValue) -> Update {
@@ -201,10 +183,19 @@ pub fn check_models(models: &[ModelData]) -> Result<(), Status> {
     }
 }
 
+/// Whether a leaf is of the part that a Get names.
+fn is_in_part(node: &Node, part: Option<Part>) -> bool {
+    match part {
+        None => true,
+        Some(Part::Applied) => node.part != Part::Config,
+        Some(part) => node.part == part || node.part == Part::Key,
+    }
+}
+
 /// # Errors
 /// NOT_FOUND when a key names nothing.
 pub fn check_there(selection: &Selection, view: &View) -> Result<(), Status> {
-    if selection.is_there(view) || !selection.pattern().is_exact() || selection.is_empty() {
+    if selection.is_there(view) || !selection.pattern.is_exact() || selection.is_empty() {
         return Ok(());
     }
     let names: Vec<&str> = view
@@ -212,10 +203,9 @@ pub fn check_there(selection: &Selection, view: &View) -> Result<(), Status> {
         .iter()
         .map(|p| p.interface.name.as_str())
         .collect();
-    let pattern = selection.pattern();
     Err(Status::not_found(format!(
         "{}: there is nothing of this name; interfaces are {}, queues have numbers from 0 on",
-        pattern.text(),
+        selection.pattern.text(),
         names.join(", ")
     )))
 }

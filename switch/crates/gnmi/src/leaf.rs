@@ -1,170 +1,504 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A leaf's value in a picture of the ports, and its change in new options of a port.
+//! The leaves that are served, one row each: its path, how its value is read, and how a Set changes it. Names are
+//! OpenConfig's, and those of `fairlane-port` (switch/yang) where it has none.
 
-use crate::schema::{Key, Leaf, Node, Part};
-use crate::value::Value;
-use crate::view::{PortView, View};
-use device::{PortConfig, SchedulerKind, PORT_REFUSALS, UNLIMITED};
-use std::borrow::Cow;
+use self::Row::*;
+use crate::schema::{Key, FAIRLANE, IF, QOS};
+use crate::select::Instance;
+use crate::value::{Scalar, Type, Value};
+use crate::view::{PortView, QueueView, View, Wants};
+use device::{PortConfig, PortStats, SchedulerKind, PORT_REFUSALS, UNLIMITED};
 use std::collections::BTreeMap;
 
-/// Which of a leaf's instances: its port, and its queue or reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
-    /// Index in the picture; none of the switch's own leaves has one.
-    pub port: usize,
-    /// Number of the queue, or index of the reason.
-    pub member: usize,
+type Read = dyn Fn(&View, Instance) -> Option<Value> + Send + Sync;
+/// Gives the queue of this number, or its port, another value, or the default (None).
+type Write =
+    dyn Fn(&mut Candidate, &PortView, usize, Option<Value>) -> Result<(), String> + Send + Sync;
+
+/// How a leaf is read and changed.
+pub struct Leaf {
+    pub kind: Type,
+    /// What must be read for it.
+    pub wants: Wants,
+    read: Box<Read>,
+    pub write: Option<Box<Write>>,
 }
 
-/// The value of a list's key at a place.
-pub fn key_at<'a>(view: &'a View, place: Place, key: Key) -> Option<Cow<'a, str>> {
-    let port = || view.ports.get(place.port);
-    Some(match key {
-        Key::Port => Cow::Borrowed(port()?.interface.name.as_str()),
-        Key::Sequence => Cow::Borrowed("1"),
-        Key::Queue => Cow::Owned(place.member.to_string()),
-        Key::PortReason => Cow::Borrowed(PORT_REFUSALS.get(place.member)?.name()),
-        Key::SwitchReason => Cow::Borrowed(view.drops.get(place.member)?.0.name()),
+impl Leaf {
+    /// None where it has no value: a limit that is not set.
+    pub fn value(&self, view: &View, at: Instance) -> Option<Value> {
+        (self.read)(view, at)
+    }
+
+    fn writable(
+        self,
+        write: impl Fn(&mut Candidate, &PortView, usize, Option<Value>) -> Result<(), String>
+            + Send
+            + Sync
+            + 'static,
+    ) -> Leaf {
+        Leaf {
+            write: Some(Box::new(write)),
+            ..self
+        }
+    }
+}
+
+/// What is read by `read`.
+fn of<T: Scalar>(
+    wants: Wants,
+    read: impl Fn(&View, Instance) -> Option<T> + Send + Sync + 'static,
+) -> Leaf {
+    Leaf {
+        kind: T::TYPE,
+        wants,
+        read: Box::new(move |view, at| read(view, at)?.into_value()),
+        write: None,
+    }
+}
+
+fn key(key: Key) -> Leaf {
+    of(Wants::default(), move |view, at| {
+        Some(at.key(view, key)?.into_owned())
     })
 }
 
-/// The value of a leaf; None where it has none: a limit that is not set.
-pub fn read(node: &Node, view: &View, place: Place) -> Option<Value> {
-    let text = |text: &str| Some(Value::Text(text.to_owned()));
-    let up = |up: bool| text(if up { "UP" } else { "DOWN" });
-    let limit = |value: u64| (value != UNLIMITED).then_some(Value::U64(value));
-    let depth = |value: u64| u32::try_from(value).ok().map(Value::U32);
-    match node.leaf {
-        Leaf::SwitchReason => return text(view.drops.get(place.member)?.0.name()),
-        Leaf::SwitchReasonPackets => return Some(Value::U64(view.drops.get(place.member)?.1)),
-        Leaf::Received => return Some(Value::U64(view.accounts.received)),
-        Leaf::Copied => return Some(Value::U64(view.accounts.copied)),
-        Leaf::Transmitted => return Some(Value::U64(view.accounts.transmitted)),
-        Leaf::PacketIns => return Some(Value::U64(view.accounts.packet_ins)),
-        Leaf::Dropped => return Some(Value::U64(view.accounts.dropped)),
-        Leaf::Waiting => return Some(Value::U64(view.accounts.waiting)),
-        Leaf::OnLine => return Some(Value::U64(view.accounts.on_line)),
-        _ => {}
-    }
-    let port = view.ports.get(place.port)?;
-    let (config, stats, ethernet) = (&port.config, &port.stats, &port.ethernet);
-    let of_interface = |count: u64| (!port.interface.cpu).then_some(Value::U64(count));
-    let negotiated = ethernet.auto_negotiate == Some(true);
-    let queue = || port.queues.get(place.member);
-    match node.leaf {
-        Leaf::Name => text(&port.interface.name),
-        Leaf::InterfaceType => text(match port.interface.cpu {
-            true => "iana-if-type:other",
-            false => "iana-if-type:ethernetCsmacd",
-        }),
-        Leaf::Enabled => Some(Value::Bool(port.link.admin_up)),
-        Leaf::Ifindex => Some(Value::U32(port.interface.port)),
-        Leaf::AdminStatus => up(port.link.admin_up),
-        Leaf::OperStatus => up(port.link.oper_up),
-        Leaf::Cpu => Some(Value::Bool(port.interface.cpu)),
-        // What goes where is the program's business: the switch itself keeps no port out of it.
-        Leaf::ForwardingViable => Some(Value::Bool(true)),
-        Leaf::MacAddress => ethernet.mac.map(|mac| {
-            let parts = mac.map(|byte| format!("{byte:02X}"));
-            Value::Text(parts.join(":"))
-        }),
-        Leaf::AutoNegotiate => ethernet.auto_negotiate.map(Value::Bool),
-        // What is agreed with the other end nobody has configured.
-        Leaf::PortSpeed | Leaf::DuplexMode if node.part == Part::Config && negotiated => None,
-        Leaf::NegotiatedPortSpeed | Leaf::NegotiatedDuplexMode if !negotiated => None,
-        Leaf::PortSpeed | Leaf::NegotiatedPortSpeed => ethernet.speed_mbps.map(speed),
-        Leaf::DuplexMode | Leaf::NegotiatedDuplexMode => ethernet
-            .full_duplex
-            .and_then(|full| text(if full { "FULL" } else { "HALF" })),
-        Leaf::InFcsErrors => ethernet.fcs_errors.map(Value::U64),
-        Leaf::LastClear => Some(Value::U64(view.counting_since_ns as u64)),
-        Leaf::InPkts => Some(Value::U64(stats.rx_packets)),
-        Leaf::InOctets => Some(Value::U64(stats.rx_bytes)),
-        // What goes through the CPU port begins with the program's own header.
-        Leaf::InUnicastPkts => of_interface(stats.rx_frames.unicast),
-        Leaf::InMulticastPkts => of_interface(stats.rx_frames.multicast),
-        Leaf::InBroadcastPkts => of_interface(stats.rx_frames.broadcast),
-        Leaf::OutUnicastPkts => of_interface(stats.tx_frames.unicast),
-        Leaf::OutMulticastPkts => of_interface(stats.tx_frames.multicast),
-        Leaf::OutBroadcastPkts => of_interface(stats.tx_frames.broadcast),
-        Leaf::InDiscards => Some(Value::U64(stats.rx_unprocessed + stats.rx_lost)),
-        Leaf::InErrors => Some(Value::U64(
-            stats.rx_errors + ethernet.fcs_errors.unwrap_or(0),
-        )),
-        // The program gets every frame, whatever its protocol.
-        Leaf::InUnknownProtos => of_interface(0),
-        Leaf::OutPkts => Some(Value::U64(stats.tx_packets)),
-        Leaf::OutOctets => Some(Value::U64(stats.tx_bytes)),
-        Leaf::OutDiscards => Some(Value::U64(stats.refused_packets)),
-        Leaf::OutErrors => Some(Value::U64(stats.tx_errors)),
-        Leaf::LinkLayer => text(config.link_layer.name()),
-        Leaf::Scheduler => text(config.scheduler.name()),
-        Leaf::Queues => depth(config.queues as u64),
-        Leaf::QueueCells => limit(config.queue_limits.cells),
-        Leaf::PortPackets => limit(config.port_limits.packets),
-        Leaf::PortBytes => limit(config.port_limits.bytes),
-        Leaf::PortCells => limit(config.port_limits.cells),
-        Leaf::WaitingPackets => Some(Value::U64(port.usage.packets)),
-        Leaf::WaitingBytes => Some(Value::U64(port.usage.bytes)),
-        Leaf::WaitingCells => Some(Value::U64(port.usage.cells)),
-        Leaf::Reason => text(PORT_REFUSALS.get(place.member)?.name()),
-        Leaf::ReasonPackets => Some(Value::U64(stats.refused(*PORT_REFUSALS.get(place.member)?))),
-        Leaf::Sequence => Some(Value::U32(1)),
-        Leaf::Priority => match config.scheduler {
-            SchedulerKind::Strict => text("STRICT"),
-            _ => None,
+fn port_name() -> Leaf {
+    key(Key::Port)
+}
+
+fn port<T: Scalar + 'static>(read: fn(&PortView) -> T) -> Leaf {
+    of(Wants::default(), move |view, at| {
+        view.ports.get(at.port).map(read)
+    })
+}
+
+/// What the kernel reports of the interface ([`netio::Ethernet`]).
+fn kernel<T: Scalar + 'static>(read: fn(&PortView) -> T) -> Leaf {
+    Leaf {
+        wants: Wants {
+            ethernet: true,
+            ..Wants::default()
         },
-        Leaf::Cir => (config.rate_bps > 0).then_some(Value::U64(config.rate_bps)),
-        Leaf::DepthPackets => depth(config.queue_limits.packets),
-        Leaf::DepthBytes => depth(config.queue_limits.bytes),
-        Leaf::Queue => text(&place.member.to_string()),
-        Leaf::InputType => text("QUEUE"),
-        Leaf::Weight => Some(Value::U64(u64::from(queue()?.weight))),
-        Leaf::QueueTransmitPkts => {
-            let q = queue()?;
-            let gone = q.usage.packets + q.stats.removed_packets;
-            Some(Value::U64(q.stats.enqueued_packets.saturating_sub(gone)))
-        }
-        Leaf::QueueTransmitOctets => {
-            let q = queue()?;
-            let gone = q.usage.bytes + q.stats.removed_bytes;
-            Some(Value::U64(q.stats.enqueued_bytes.saturating_sub(gone)))
-        }
-        Leaf::QueueDroppedPkts => {
-            let s = &queue()?.stats;
-            Some(Value::U64(
-                s.dropped_queue_full + s.dropped_port_full + s.dropped_buffer_full,
-            ))
-        }
-        Leaf::QueueDroppedOctets => Some(Value::U64(queue()?.stats.dropped_bytes)),
-        Leaf::QueueMaxLen => Some(Value::U64(queue()?.stats.high_water.bytes)),
-        Leaf::QueueWaitingPackets => Some(Value::U64(queue()?.usage.packets)),
-        Leaf::QueueWaitingBytes => Some(Value::U64(queue()?.usage.bytes)),
-        Leaf::QueueWaitingCells => Some(Value::U64(queue()?.usage.cells)),
-        Leaf::SwitchReason
-        | Leaf::SwitchReasonPackets
-        | Leaf::Received
-        | Leaf::Copied
-        | Leaf::Transmitted
-        | Leaf::PacketIns
-        | Leaf::Dropped
-        | Leaf::Waiting
-        | Leaf::OnLine => None,
+        ..port(read)
     }
 }
 
+/// Frames of an interface: what goes through the CPU port begins with the program's own header.
+fn frames(read: fn(&PortStats) -> u64) -> Leaf {
+    of(Wants::default(), move |view, at| {
+        let port = view.ports.get(at.port)?;
+        (!port.interface.cpu).then(|| read(&port.stats))
+    })
+}
+
+fn queue(read: fn(&QueueView) -> u64) -> Leaf {
+    let wants = Wants {
+        queues: true,
+        ..Wants::default()
+    };
+    of(wants, move |view, at| {
+        view.ports.get(at.port)?.queues.get(at.member).map(read)
+    })
+}
+
+fn switch(read: fn(&View) -> u64) -> Leaf {
+    of(Wants::default(), move |view, _| Some(read(view)))
+}
+
+/// A writable option of a port.
+fn option<F: Copy + 'static, T: Scalar + 'static>(
+    field: fn(&mut PortConfig) -> &mut F,
+    show: fn(F) -> T,
+    read: fn(&Value) -> Option<F>,
+) -> Leaf {
+    let show = move |view: &View, at: Instance| {
+        let mut config = view.ports.get(at.port)?.config;
+        Some(show(*field(&mut config)))
+    };
+    of(Wants::default(), show).writable(move |candidate, _, _, value| {
+        let default = *field(&mut PortConfig::default());
+        let given = value.as_ref().and_then(read);
+        *field(&mut candidate.config) = given.unwrap_or(default);
+        Ok(())
+    })
+}
+
+fn limit(field: fn(&mut PortConfig) -> &mut u64) -> Leaf {
+    let show = |limit| (limit != UNLIMITED).then_some(limit);
+    option(field, show, Value::number)
+}
+
+fn rate() -> Leaf {
+    let show = |rate| (rate > 0).then_some(rate);
+    option(|c| &mut c.rate_bps, show, Value::number)
+}
+
+/// A limit of each queue, which OpenConfig has in 32 bits.
+fn depth(field: fn(&mut PortConfig) -> &mut u64) -> Leaf {
+    option(field, |limit| u32::try_from(limit).ok(), Value::number)
+}
+
+/// Packets that the port refused for the reason.
+fn refused() -> Leaf {
+    of(Wants::default(), |view, at| {
+        let reason = *PORT_REFUSALS.get(at.member)?;
+        Some(view.ports.get(at.port)?.stats.refused(reason))
+    })
+}
+
+/// Packets that the switch dropped for the reason.
+fn dropped() -> Leaf {
+    of(Wants::default(), |view, at| {
+        Some(view.drops.get(at.member)?.1)
+    })
+}
+
+fn enabled() -> Leaf {
+    port(|p| p.link.admin_up).writable(|candidate, port, _, value| {
+        candidate.enabled = value != Some(Value::Bool(false));
+        match candidate.enabled || !port.interface.cpu {
+            true => Ok(()),
+            false => Err("the CPU port has no interface that could be down".to_owned()),
+        }
+    })
+}
+
+/// Queues cannot be removed: without a value they stay.
+fn number_of_queues() -> Leaf {
+    port(|p| u32::try_from(p.config.queues).ok()).writable(|candidate, _, _, value| {
+        if let Some(queues) = value.as_ref().and_then(Value::number) {
+            candidate.config.queues = queues as usize;
+        }
+        Ok(())
+    })
+}
+
+fn weight() -> Leaf {
+    queue(|q| q.weight.into()).writable(|candidate, _, queue, value| {
+        let weight = value.as_ref().and_then(Value::number).unwrap_or(1);
+        let weight = u32::try_from(weight).ok().filter(|weight| *weight > 0);
+        let weight = weight.ok_or_else(|| format!("a weight is from 1 to {}", u32::MAX))?;
+        candidate.weights.insert(queue, weight);
+        Ok(())
+    })
+}
+
+fn mac() -> Leaf {
+    kernel(|p| {
+        let parts = p.ethernet.mac?.map(|byte| format!("{byte:02X}"));
+        Some(parts.join(":"))
+    })
+}
+
+/// What the two ends agreed on, which nobody has configured; or the other way round.
+fn agreed<T>(port: &PortView, agreed: bool, read: fn(&PortView) -> Option<T>) -> Option<T> {
+    let negotiated = port.ethernet.auto_negotiate == Some(true);
+    read(port).filter(|_| negotiated == agreed)
+}
+
 /// As OpenConfig names it: an identity of `ETHERNET_SPEED`.
-fn speed(mbps: u32) -> Value {
+fn speed(port: &PortView) -> Option<String> {
+    const SPEEDS_GB: [u32; 11] = [1, 5, 10, 25, 40, 50, 100, 200, 400, 600, 800];
+    let mbps = port.ethernet.speed_mbps?;
     let gb = mbps / 1_000;
-    Value::Text(match mbps {
+    Some(match mbps {
         10 | 100 | 2_500 => format!("SPEED_{mbps}MB"),
         _ if mbps.is_multiple_of(1_000) && SPEEDS_GB.contains(&gb) => format!("SPEED_{gb}GB"),
         _ => "SPEED_UNKNOWN".to_owned(),
     })
 }
 
-const SPEEDS_GB: [u32; 11] = [1, 5, 10, 25, 40, 50, 100, 200, 400, 600, 800];
+fn duplex(port: &PortView) -> Option<&'static str> {
+    let full = port.ethernet.full_duplex?;
+    Some(if full { "FULL" } else { "HALF" })
+}
+
+fn up_or_down(up: bool) -> &'static str {
+    if up {
+        "UP"
+    } else {
+        "DOWN"
+    }
+}
+
+/// In which containers a row's leaf is: they fill the `{}` of its path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Row {
+    /// A list's key leaf: no container.
+    ListKey,
+    /// `config` and `state`.
+    Both,
+    /// `config` alone.
+    Configured,
+    /// `state` that follows a `config` of another row.
+    Applied,
+    /// `state` alone, reported on change.
+    Watched,
+    /// `state` alone, sampled.
+    Sampled,
+}
+
+/// Leaves side by side: in which containers they are, where, and each by its name.
+pub type Rows = (Row, String, Vec<(&'static str, Leaf)>);
+
+/// All rows; `{}` of a path is the container.
+pub fn rows() -> Vec<Rows> {
+    let interface = format!("{IF}:interfaces/interface[name=port]");
+    let its = format!("{interface}/{{}}");
+    let ethernet = format!("{interface}/openconfig-if-ethernet:ethernet/{{}}");
+    let own = format!("{interface}/{FAIRLANE}:port");
+    let output = format!("{QOS}:qos/interfaces/interface[interface-id=port]");
+    let queues = format!("{output}/output/queues/queue[name=queue]");
+    let policy = format!("{QOS}:qos/scheduler-policies/scheduler-policy[name=port]");
+    let scheduler = format!("{policy}/schedulers/scheduler[sequence=sequence]");
+    let input = format!("{scheduler}/inputs/input[id=queue]");
+    let of_port = format!("{own}/drops/drop[reason=port-reason]");
+    let of_switch = format!("{FAIRLANE}:switch/drops/drop[reason=switch-reason]");
+    let list = |list: &str, name, leaf: fn() -> Leaf| {
+        let state = (Both, format!("{list}/{{}}"), vec![(name, leaf())]);
+        [(ListKey, list.to_owned(), vec![(name, leaf())]), state]
+    };
+    let reasons = |list: &str, key: fn() -> Leaf, packets| {
+        let state = vec![("reason", key())];
+        let counts = vec![("packets", packets)];
+        [
+            (ListKey, list.to_owned(), vec![("reason", key())]),
+            (Watched, format!("{list}/{{}}"), state),
+            (Sampled, format!("{list}/{{}}"), counts),
+        ]
+    };
+    let mut rows = Vec::new();
+    rows.extend(list(&interface, "name", port_name));
+    rows.extend([
+        (
+            Both,
+            its.clone(),
+            vec![
+                (
+                    "type",
+                    port(|p| match p.interface.cpu {
+                        true => "iana-if-type:other",
+                        false => "iana-if-type:ethernetCsmacd",
+                    }),
+                ),
+                ("enabled", enabled()),
+            ],
+        ),
+        (
+            Watched,
+            its.clone(),
+            vec![
+                ("ifindex", port(|p| p.interface.port)),
+                ("openconfig-p4rt:id", port(|p| p.interface.port)),
+                ("admin-status", port(|p| up_or_down(p.link.admin_up))),
+                ("oper-status", port(|p| up_or_down(p.link.oper_up))),
+                ("cpu", port(|p| p.interface.cpu)),
+            ],
+        ),
+        (
+            Both,
+            its.clone(),
+            // What goes where is the program's business: the switch itself excludes no port.
+            vec![("openconfig-if-sdn-ext:forwarding-viable", port(|_| true))],
+        ),
+        (
+            Sampled,
+            format!("{its}/counters"),
+            vec![
+                ("in-pkts", port(|p| p.stats.rx_packets)),
+                ("in-octets", port(|p| p.stats.rx_bytes)),
+                ("in-unicast-pkts", frames(|s| s.rx_frames.unicast)),
+                ("in-multicast-pkts", frames(|s| s.rx_frames.multicast)),
+                ("in-broadcast-pkts", frames(|s| s.rx_frames.broadcast)),
+                (
+                    "in-discards",
+                    port(|p| p.stats.rx_unprocessed + p.stats.rx_lost),
+                ),
+                (
+                    "in-errors",
+                    kernel(|p| p.stats.rx_errors + p.ethernet.fcs_errors.unwrap_or(0)),
+                ),
+                // The program gets every frame, whatever its protocol.
+                ("in-unknown-protos", frames(|_| 0)),
+                ("in-fcs-errors", kernel(|p| p.ethernet.fcs_errors)),
+                ("out-pkts", port(|p| p.stats.tx_packets)),
+                ("out-octets", port(|p| p.stats.tx_bytes)),
+                ("out-unicast-pkts", frames(|s| s.tx_frames.unicast)),
+                ("out-multicast-pkts", frames(|s| s.tx_frames.multicast)),
+                ("out-broadcast-pkts", frames(|s| s.tx_frames.broadcast)),
+                ("out-discards", port(|p| p.stats.refused_packets)),
+                ("out-errors", port(|p| p.stats.tx_errors)),
+            ],
+        ),
+        (
+            Watched,
+            format!("{its}/counters"),
+            vec![("last-clear", switch(|v| v.counting_since_ns as u64))],
+        ),
+        (
+            Watched,
+            ethernet.clone(),
+            vec![("mac-address", mac()), ("hw-mac-address", mac())],
+        ),
+        (
+            Both,
+            ethernet.clone(),
+            vec![("auto-negotiate", kernel(|p| p.ethernet.auto_negotiate))],
+        ),
+        (
+            Configured,
+            ethernet.clone(),
+            vec![("port-speed", kernel(|p| agreed(p, false, speed)))],
+        ),
+        (
+            Applied,
+            ethernet.clone(),
+            vec![("port-speed", kernel(speed))],
+        ),
+        (
+            Configured,
+            ethernet.clone(),
+            vec![("duplex-mode", kernel(|p| agreed(p, false, duplex)))],
+        ),
+        (
+            Applied,
+            ethernet.clone(),
+            vec![("duplex-mode", kernel(duplex))],
+        ),
+        (
+            Watched,
+            ethernet,
+            vec![
+                ("negotiated-port-speed", kernel(|p| agreed(p, true, speed))),
+                (
+                    "negotiated-duplex-mode",
+                    kernel(|p| agreed(p, true, duplex)),
+                ),
+            ],
+        ),
+        (
+            Both,
+            format!("{own}/{{}}"),
+            vec![
+                (
+                    "link-layer",
+                    option(|c| &mut c.link_layer, |v| v, Value::word),
+                ),
+                (
+                    "scheduler",
+                    option(|c| &mut c.scheduler, |v| v, Value::word),
+                ),
+                ("queues", number_of_queues()),
+                ("queue-cells", limit(|c| &mut c.queue_limits.cells)),
+                ("port-packets", limit(|c| &mut c.port_limits.packets)),
+                ("port-bytes", limit(|c| &mut c.port_limits.bytes)),
+                ("port-cells", limit(|c| &mut c.port_limits.cells)),
+            ],
+        ),
+        (
+            Sampled,
+            format!("{own}/{{}}"),
+            vec![
+                ("waiting-packets", port(|p| p.usage.packets)),
+                ("waiting-bytes", port(|p| p.usage.bytes)),
+                ("waiting-cells", port(|p| p.usage.cells)),
+            ],
+        ),
+    ]);
+    rows.extend(reasons(&of_port, || key(Key::PortReason), refused()));
+    rows.extend(list(&output, "interface-id", port_name));
+    rows.push((
+        Both,
+        format!("{output}/output/scheduler-policy/{{}}"),
+        vec![("name", port_name())],
+    ));
+    rows.extend(list(&queues, "name", || key(Key::Queue)));
+    rows.extend([(
+        Sampled,
+        format!("{queues}/{{}}"),
+        vec![
+            (
+                "transmit-pkts",
+                queue(|q| {
+                    let gone = q.usage.packets + q.stats.removed_packets;
+                    q.stats.enqueued_packets.saturating_sub(gone)
+                }),
+            ),
+            (
+                "transmit-octets",
+                queue(|q| {
+                    let gone = q.usage.bytes + q.stats.removed_bytes;
+                    q.stats.enqueued_bytes.saturating_sub(gone)
+                }),
+            ),
+            (
+                "dropped-pkts",
+                queue(|q| {
+                    let full = q.stats.dropped_queue_full + q.stats.dropped_port_full;
+                    full + q.stats.dropped_buffer_full
+                }),
+            ),
+            ("dropped-octets", queue(|q| q.stats.dropped_bytes)),
+            ("max-queue-len", queue(|q| q.stats.high_water.bytes)),
+            ("fairlane-port:waiting-packets", queue(|q| q.usage.packets)),
+            ("fairlane-port:waiting-bytes", queue(|q| q.usage.bytes)),
+            ("fairlane-port:waiting-cells", queue(|q| q.usage.cells)),
+        ],
+    )]);
+    rows.extend(list(&policy, "name", port_name));
+    rows.extend(list(&scheduler, "sequence", || port(|_| 1_u32)));
+    rows.extend([
+        (
+            Both,
+            format!("{scheduler}/{{}}"),
+            vec![(
+                "priority",
+                port(|p| (p.config.scheduler == SchedulerKind::Strict).then_some("STRICT")),
+            )],
+        ),
+        (
+            Both,
+            format!("{scheduler}/one-rate-two-color/{{}}"),
+            vec![
+                ("cir", rate()),
+                (
+                    "max-queue-depth-packets",
+                    depth(|c| &mut c.queue_limits.packets),
+                ),
+                (
+                    "max-queue-depth-bytes",
+                    depth(|c| &mut c.queue_limits.bytes),
+                ),
+            ],
+        ),
+    ]);
+    rows.extend(list(&input, "id", || key(Key::Queue)));
+    rows.extend([(
+        Both,
+        format!("{input}/{{}}"),
+        vec![
+            ("input-type", port(|_| "QUEUE")),
+            ("queue", key(Key::Queue)),
+            ("weight", weight()),
+        ],
+    )]);
+    rows.extend(reasons(&of_switch, || key(Key::SwitchReason), dropped()));
+    rows.push((
+        Sampled,
+        format!("{FAIRLANE}:switch/packets/{{}}"),
+        vec![
+            ("received", switch(|v| v.accounts.received)),
+            ("copied", switch(|v| v.accounts.copied)),
+            ("transmitted", switch(|v| v.accounts.transmitted)),
+            ("packet-ins", switch(|v| v.accounts.packet_ins)),
+            ("dropped", switch(|v| v.accounts.dropped)),
+            ("waiting", switch(|v| v.accounts.waiting)),
+            ("on-line", switch(|v| v.accounts.on_line)),
+        ],
+    ));
+    rows
+}
 
 /// A port's options as a Set would leave them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -184,94 +518,34 @@ impl Candidate {
         }
     }
 
-    /// Gives a leaf another value, or its default (None). Values of keys and fixed leaves may be said again.
+    /// Gives a leaf another value, or its default (None), and checks the options then. Keys and fixed leaves may be
+    /// given the value that they have.
     ///
     /// # Errors
     /// A sentence with what is allowed.
     pub fn assign(
         &mut self,
-        node: &Node,
         view: &View,
-        place: Place,
+        at: Instance,
         value: Option<Value>,
     ) -> Result<(), String> {
-        if !node.writable {
-            return match value {
-                None => Ok(()),
-                Some(value) if read(node, view, place).as_ref() == Some(&value) => Ok(()),
-                Some(value) => Err(format!("it is read-only, and not {}", value.json(false))),
-            };
+        let (node, port) = (at.node(), &view.ports[at.port]);
+        match (&node.leaf.write, value) {
+            (Some(write), value) if node.is_writable() => write(self, port, at.member, value)?,
+            (_, Some(value)) if at.value(view).as_ref() != Some(&value) => {
+                return Err(format!("it is read-only, and not {}", value.json(false)))
+            }
+            _ => {}
         }
-        let default = PortConfig::default();
-        let number = |default: u64| match &value {
-            Some(Value::U64(number)) => *number,
-            Some(Value::U32(number)) => u64::from(*number),
-            _ => default,
-        };
-        let word = match &value {
-            Some(Value::Text(word)) => Some(word.as_str()),
-            _ => None,
-        };
-        let config = &mut self.config;
-        match node.leaf {
-            Leaf::Enabled => {
-                let up = value != Some(Value::Bool(false));
-                if !up && view.ports[place.port].interface.cpu {
-                    return Err("the CPU port has no interface that could be down".to_owned());
-                }
-                self.enabled = up;
-            }
-            Leaf::LinkLayer => {
-                config.link_layer = match word {
-                    Some(word) => word
-                        .parse()
-                        .map_err(|e: device::UnknownName| e.to_string())?,
-                    None => default.link_layer,
-                }
-            }
-            Leaf::Scheduler => {
-                config.scheduler = match word {
-                    Some(word) => word
-                        .parse()
-                        .map_err(|e: device::UnknownName| e.to_string())?,
-                    None => default.scheduler,
-                }
-            }
-            // Queues cannot be taken away: without a value they stay.
-            Leaf::Queues => config.queues = number(config.queues as u64) as usize,
-            Leaf::Cir => config.rate_bps = number(default.rate_bps),
-            Leaf::DepthPackets => {
-                config.queue_limits.packets = number(default.queue_limits.packets)
-            }
-            Leaf::DepthBytes => config.queue_limits.bytes = number(default.queue_limits.bytes),
-            Leaf::QueueCells => config.queue_limits.cells = number(default.queue_limits.cells),
-            Leaf::PortPackets => config.port_limits.packets = number(default.port_limits.packets),
-            Leaf::PortBytes => config.port_limits.bytes = number(default.port_limits.bytes),
-            Leaf::PortCells => config.port_limits.cells = number(default.port_limits.cells),
-            Leaf::Weight => {
-                let weight = number(1);
-                let weight = u32::try_from(weight).ok().filter(|weight| *weight > 0);
-                let weight = weight.ok_or_else(|| format!("a weight is from 1 to {}", u32::MAX))?;
-                self.weights.insert(place.member, weight);
-            }
-            _ => return Err("it is read-only".to_owned()),
-        }
-        Ok(())
-    }
-
-    /// Checks the options as they are now.
-    ///
-    /// # Errors
-    /// A sentence with what is allowed.
-    pub fn check(&self, port: &PortView) -> Result<(), String> {
-        let number = port.interface.port;
-        self.config.check(number).map_err(|e| e.message)?;
-        if self.config.queues < port.config.queues {
-            return Err(format!(
+        self.config
+            .check(port.interface.port)
+            .map_err(|e| e.message)?;
+        match self.config.queues < port.config.queues {
+            false => Ok(()),
+            true => Err(format!(
                 "{} queues are fewer than its {}; queues can only be added while it runs",
                 self.config.queues, port.config.queues
-            ));
+            )),
         }
-        Ok(())
     }
 }

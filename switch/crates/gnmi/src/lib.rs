@@ -3,19 +3,17 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `schema` | the leaves that there are, one row each: path, type, what can be written, what can be watched |
-//! | `leaf` | a leaf's value in a picture of the ports, and its change in new options of a port |
+//! | `leaf` | the leaves that there are, one row each: path, getter, setter |
+//! | `schema` | the tree that the rows are, with the steps of each path |
 //! | `path` | gNMI paths: patterns with wildcards, matched against the schema; the sentences for those that do not match |
 //! | `value`, `json` | one value in each encoding; trees of JSON made and taken apart |
 //! | `view` | pictures of the ports, read by short calls of the device, shared by those who ask at the same time |
 //! | `links` | the interfaces' link states: read, set, watched |
-//! | `select` | the leaves of a picture that patterns name |
+//! | `select` | the leaves of a picture that a pattern names: one walk for the three calls |
 //! | `get`, `set`, `subscribe` | the three calls |
 //! | `budget` | what all subscribers together may ask for |
 //! | `service` | the gRPC service over them |
 
-#[cfg(test)]
-mod bench;
 mod budget;
 mod get;
 mod json;
@@ -27,6 +25,8 @@ mod select;
 mod service;
 mod set;
 mod subscribe;
+#[cfg(test)]
+mod tests;
 mod value;
 mod view;
 

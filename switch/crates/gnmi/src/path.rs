@@ -99,22 +99,8 @@ impl Pattern {
     }
 
     /// True for the leaf whose keys `key` names.
-    pub fn matches<'a>(&self, node: &Node, key: &dyn Fn(Key) -> Option<Cow<'a, str>>) -> bool {
+    pub fn matches(&self, node: &Node, key: &Keys) -> bool {
         below(&self.elems, &node.steps, key)
-    }
-
-    /// True when this leaf, which it matches, is meant by a key that it gives, and not by a wildcard or a key left out.
-    pub fn gives<'a>(
-        &self,
-        node: &Node,
-        wanted: Key,
-        key: &dyn Fn(Key) -> Option<Cow<'a, str>>,
-    ) -> bool {
-        // Nothing is named so: what matches all the same does not look at the key.
-        !self.matches(node, &|each| match each == wanted {
-            true => Some(Cow::Borrowed("\0")),
-            false => key(each),
-        })
     }
 
     /// The key that the pattern gives for a list, when it gives one and no `...` stands before.
@@ -139,63 +125,53 @@ impl Pattern {
 
     /// Why no leaf is at this path.
     fn why_unknown(&self) -> String {
-        let mut known = 0;
-        while known < self.elems.len()
-            && nodes()
+        let below = |depth: usize| {
+            let elems = &self.elems[..depth];
+            nodes()
                 .iter()
-                .any(|node| below(&self.elems[..=known], &node.steps, &|_| None))
-        {
-            known += 1;
-        }
-        let parent = &self.elems[..known];
-        let mut there: Vec<String> = Vec::new();
-        let mut list_key = None;
-        for node in nodes()
-            .iter()
-            .filter(|n| below(parent, &n.steps, &|_| None))
-        {
-            if let Some(step) = node.steps.get(known) {
-                if !there.iter().any(|name| name == step.name) {
-                    there.push(step.name.to_owned());
-                }
-                if let Elem::One {
-                    name: Some(name), ..
-                } = &self.elems[known]
-                {
-                    if fits(name, step) {
-                        list_key = Some(step.key);
-                    }
-                }
-            }
-        }
+                .filter(move |n| below(elems, &n.steps, &|_| None))
+        };
+        // The first element that no leaf has.
+        let known = (0..self.elems.len()).find(|known| below(known + 1).next().is_none());
+        let known = known.unwrap_or_default();
+        let there: Vec<&Step> = below(known)
+            .filter_map(|node| node.steps.get(known))
+            .collect();
         let text = &self.text;
-        match (&self.elems[known], list_key) {
-            (Elem::One { keys, .. }, Some(Some((key, _)))) => {
+        let Some(Elem::One { name, keys }) = self.elems.get(known) else {
+            return format!("{text}: no such path");
+        };
+        let is_meant = |step: &&&Step| name.as_ref().is_none_or(|name| step.is_named(name));
+        match (name, there.iter().find(is_meant).map(|step| step.key)) {
+            (Some(_), Some(Some((key, _)))) => {
                 let given: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
                 format!("{text}: the list's key is {key}, not {}", given.join(", "))
             }
-            (Elem::One { name, .. }, Some(None)) => format!(
-                "{text}: {} is no list and has no keys",
-                name.as_deref().unwrap_or("*")
-            ),
-            (_, _) if there.is_empty() => format!("{text}: nothing lies below a leaf"),
-            (
-                Elem::One {
-                    name: Some(name), ..
-                },
-                None,
-            ) => {
-                let near = nearest(bare(name), there.iter().map(String::as_str))
-                    .map(|near| format!("; did you mean {near}?"))
-                    .unwrap_or_default();
-                format!(
-                    "{text}: there is no \"{name}\" there, but {}{near}",
-                    there.join(", ")
-                )
-            }
-            _ => format!("{text}: no such path"),
+            (Some(name), Some(None)) => format!("{text}: {name} is no list and has no keys"),
+            _ if there.is_empty() => format!("{text}: nothing lies below a leaf"),
+            (Some(name), None) => format!("{text}: {}", no_name(name, &there)),
+            (None, _) => format!("{text}: no such path"),
         }
     }
+}
+
+/// The sentence for a name that none of the elements at a path has.
+pub fn no_name(name: &str, steps: &[&Step]) -> String {
+    let mut there: Vec<&str> = Vec::new();
+    for step in steps {
+        if !there.contains(&step.name) {
+            there.push(step.name);
+        }
+    }
+    let near = there
+        .iter()
+        .map(|each| (strsim::jaro_winkler(bare(name), each), each))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, near)| format!("; did you mean {near}?"))
+        .unwrap_or_default();
+    let there = there.join(", ");
+    format!("there is no \"{name}\" there, but {there}{near}")
 }
 
 fn check_form(path: &Path) -> Result<(), Status> {
@@ -226,16 +202,10 @@ pub fn bare(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, name)| name)
 }
 
-/// The one that differs least, when it is near enough to be a slip.
-pub fn nearest<'a>(given: &str, there: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    there
-        .map(|each| (strsim::jaro_winkler(given, each), each))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, each)| each)
-}
+/// The value of each key of an instance; None matches every value.
+type Keys<'k> = dyn Fn(Key) -> Option<Cow<'k, str>> + 'k;
 
-fn below<'a>(elems: &[Elem], steps: &[Step], key: &dyn Fn(Key) -> Option<Cow<'a, str>>) -> bool {
+fn below(elems: &[Elem], steps: &[Step], key: &Keys) -> bool {
     let Some((elem, rest)) = elems.split_first() else {
         return true;
     };
@@ -245,7 +215,7 @@ fn below<'a>(elems: &[Elem], steps: &[Step], key: &dyn Fn(Key) -> Option<Cow<'a,
             let Some((step, steps)) = steps.split_first() else {
                 return false;
             };
-            name.as_ref().is_none_or(|name| fits(name, step))
+            name.as_ref().is_none_or(|name| step.is_named(name))
                 && keys.iter().all(|(name, value)| match step.key {
                     Some((its, of)) if bare(name) == its => {
                         key(of).is_none_or(|there| there == value.as_str())
@@ -254,29 +224,6 @@ fn below<'a>(elems: &[Elem], steps: &[Step], key: &dyn Fn(Key) -> Option<Cow<'a,
                 })
                 && below(rest, steps, key)
         }
-    }
-}
-
-fn fits(name: &str, step: &Step) -> bool {
-    match name.split_once(':') {
-        Some((module, name)) => name == step.name && module == step.module,
-        None => name == step.name,
-    }
-}
-
-/// The path of a leaf, or of its first `depth` elements.
-pub fn path_of<'a>(node: &Node, depth: usize, key: &dyn Fn(Key) -> Option<Cow<'a, str>>) -> Path {
-    let elem = node.steps.iter().take(depth).map(|step| {
-        let keys = step.key.iter();
-        let keys = keys.filter_map(|(name, of)| Some(((*name).to_owned(), key(*of)?.into_owned())));
-        PathElem {
-            name: step.name.to_owned(),
-            key: keys.collect(),
-        }
-    });
-    Path {
-        elem: elem.collect(),
-        ..Path::default()
     }
 }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Set: deletes, then replaces, then updates, all of them or none (gNMI 0.10 §3.4).
 
+use crate::get::check_there;
 use crate::json;
-use crate::leaf::{Candidate, Place};
+use crate::leaf::Candidate;
 use crate::path::{format, Pattern};
-use crate::schema::{nodes, Key};
-use crate::select::Selection;
+use crate::schema::{Key, Node};
+use crate::select::{Instance, Selection};
 use crate::value::Value;
 use crate::view::{now_ns, View, Viewer, Wants};
 use device::{Device, PortConfig};
 use p4rt::proto::gnmi::typed_value::Value as Wire;
 use p4rt::proto::gnmi::update_result::Operation;
-use p4rt::proto::gnmi::{Path, SetRequest, SetResponse, TypedValue, Update, UpdateResult};
+use p4rt::proto::gnmi::{Path, SetRequest, SetResponse, TypedValue, UpdateResult};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -78,11 +79,6 @@ impl Setter {
     }
 }
 
-fn path_of(update: &Update) -> Result<&Path, Status> {
-    let path = update.path.as_ref();
-    path.ok_or_else(|| Status::invalid_argument("an update without a path"))
-}
-
 /// The ports as the operations so far would leave them.
 struct Draft<'v> {
     view: &'v View,
@@ -107,27 +103,29 @@ impl Draft<'_> {
     fn all(mut self, request: SetRequest) -> Result<(Vec<Candidate>, SetResponse), Status> {
         let prefix = request.prefix.as_ref();
         let mut response = Vec::new();
-        let mut done = |path: &Path, op: Operation| {
+        let deletes = request.delete.iter();
+        let deletes = deletes.map(|path| (Operation::Delete, Some(path), None));
+        let replaces = request
+            .replace
+            .iter()
+            .map(|u| (Operation::Replace, u.path.as_ref(), u.val.as_ref()));
+        let updates = request
+            .update
+            .iter()
+            .map(|u| (Operation::Update, u.path.as_ref(), u.val.as_ref()));
+        for (op, path, value) in deletes.chain(replaces).chain(updates) {
+            let path = path.ok_or_else(|| invalid("an update without a path".to_owned()))?;
+            if op != Operation::Update {
+                self.reset(prefix, path)?;
+            }
+            if op != Operation::Delete {
+                self.assign(prefix, path, value)?;
+            }
             response.push(UpdateResult {
                 path: Some(path.clone()),
                 op: op.into(),
                 ..UpdateResult::default()
             });
-        };
-        for path in &request.delete {
-            self.reset(prefix, path)?;
-            done(path, Operation::Delete);
-        }
-        for update in &request.replace {
-            let path = path_of(update)?;
-            self.reset(prefix, path)?;
-            self.assign(prefix, path, update.val.as_ref())?;
-            done(path, Operation::Replace);
-        }
-        for update in &request.update {
-            let path = path_of(update)?;
-            self.assign(prefix, path, update.val.as_ref())?;
-            done(path, Operation::Update);
         }
         let after = self.whole()?;
         let response = SetResponse {
@@ -147,7 +145,7 @@ impl Draft<'_> {
         for ((port, queue), text) in &self.named {
             let queues = self.after[*port].config.queues;
             if *queue >= queues {
-                return Err(Status::invalid_argument(format!(
+                return Err(invalid(format!(
                     "{text}: there is no queue {queue}; it has {queues}, from 0 on"
                 )));
             }
@@ -155,58 +153,57 @@ impl Draft<'_> {
         Ok(self.after)
     }
 
-    /// The places of a selection, with the queues that there are by now, or one that the pattern names.
+    /// The instances of a selection, with the queues that there are by now, or one that the pattern names.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED when all operations together name too many.
-    fn places(&mut self, selection: &Selection) -> Result<Vec<(usize, Place)>, Status> {
-        let mut places = Vec::new();
+    fn instances(&mut self, selection: &Selection) -> Result<Vec<Instance>, Status> {
+        let mut instances = Vec::new();
         let queues = |port: usize| self.after[port].config.queues;
-        selection.each_place_of(self.view, queues, |node, place| places.push((node, place)));
-        self.leaves += places.len();
+        selection.each(self.view, queues, |at| instances.push(at));
+        self.leaves += instances.len();
         match self.leaves <= LEAVES_MAX {
-            true => Ok(places),
+            true if instances.is_empty() => check_there(selection, self.view).map(|()| instances),
+            true => Ok(instances),
             false => Err(Status::resource_exhausted(format!(
                 "{}: with what the operations before it name these are more than {LEAVES_MAX} leaves; send fewer at a time",
-                selection.pattern().text()
+                selection.pattern.text()
             ))),
         }
     }
 
-    fn name(&mut self, node: usize, place: Place, text: &str) {
-        if nodes()[node].has_key(Key::Queue) {
-            let queue = (place.port, place.member);
-            let named = self.named.entry(queue);
+    /// Gives one instance a value, or its default; `names` it is by a path of its own.
+    fn put(
+        &mut self,
+        at: Instance,
+        value: Option<Value>,
+        text: &str,
+        names: bool,
+    ) -> Result<(), Status> {
+        let Some(candidate) = self.after.get_mut(at.port) else {
+            return Err(invalid(format!("{text}: it is read-only")));
+        };
+        let assigned = candidate.assign(self.view, at, value);
+        assigned.map_err(|e| invalid(format!("{text}: {e}")))?;
+        if names && at.node().is_of_queue() {
+            let named = self.named.entry((at.port, at.member));
             named.or_insert_with(|| text.to_owned());
         }
+        Ok(())
     }
 
     /// Gives all that can be written at or below a path its default.
     fn reset(&mut self, prefix: Option<&Path>, path: &Path) -> Result<(), Status> {
-        let pattern = Pattern::parse(prefix, path)?;
-        name_one(&pattern, prefix, path)?;
+        let pattern = exact(prefix, path)?;
         let text = pattern.text().to_owned();
         let one_queue = pattern.names(Key::Queue);
-        let selection = Selection::new(pattern, |node| node.writable);
+        let selection = Selection::new(pattern, Node::is_writable);
         if selection.is_empty() {
-            return Err(Status::invalid_argument(format!("{text}: it is read-only")));
+            return Err(invalid(format!("{text}: it is read-only")));
         }
-        let places = self.places(&selection)?;
-        if places.is_empty() {
-            crate::get::check_there(&selection, self.view)?;
-        }
-        for (node, place) in places {
-            let port = &self.view.ports[place.port];
-            let candidate = &mut self.after[place.port];
-            candidate
-                .assign(&nodes()[node], self.view, place, None)
-                .and_then(|()| candidate.check(port))
-                .map_err(|e| Status::invalid_argument(format!("{text}: {e}")))?;
-            if one_queue {
-                self.name(node, place, &text);
-            }
-        }
-        Ok(())
+        let instances = self.instances(&selection)?;
+        let mut all = instances.into_iter();
+        all.try_for_each(|at| self.put(at, None, &text, one_queue))
     }
 
     /// Assigns a leaf, or all leaves in a tree of JSON.
@@ -216,67 +213,51 @@ impl Draft<'_> {
         path: &Path,
         value: Option<&TypedValue>,
     ) -> Result<(), Status> {
+        let elem = prefix.into_iter().chain([path]);
         let whole = Path {
-            elem: prefix
-                .into_iter()
-                .chain([path])
-                .flat_map(|part| part.elem.iter().cloned())
-                .collect(),
+            elem: elem.flat_map(|part| part.elem.iter().cloned()).collect(),
             ..Path::default()
         };
-        let pattern = Pattern::parse(prefix, path)?;
-        name_one(&pattern, prefix, path)?;
-        let text = pattern.text().to_owned();
-        let invalid = |e: String| Status::invalid_argument(format!("{text}: {e}"));
-        let value = value.ok_or_else(|| invalid("an update without a value".to_owned()))?;
-        let leaf = nodes()
-            .iter()
-            .find(|node| node.steps.len() == whole.elem.len() && pattern.may_match(node));
-        if let Some(node) = leaf {
-            let value = node.kind.decode(value).map_err(invalid)?;
-            return self.put(&whole, value);
+        let pattern = exact(prefix, path)?;
+        let wrong = |e: String| invalid(format!("{}: {e}", pattern.text()));
+        let value = value.ok_or_else(|| wrong("an update without a value".to_owned()))?;
+        let is_leaf = |node: &Node| node.steps.len() == whole.elem.len();
+        if let Some(node) = Selection::new(pattern.clone(), is_leaf).nodes().next() {
+            let value = node.leaf.kind.decode(value).map_err(wrong)?;
+            return self.put_at(&whole, value);
         }
         let (Some(Wire::JsonIetfVal(bytes)) | Some(Wire::JsonVal(bytes))) = &value.value else {
-            return Err(invalid(
-                "a value for more than one leaf must be JSON or JSON_IETF".to_owned(),
-            ));
+            let text = "a value for more than one leaf must be JSON or JSON_IETF";
+            return Err(wrong(text.to_owned()));
         };
-        let tree = serde_json::from_slice(bytes).map_err(|e| invalid(format!("not JSON: {e}")))?;
-        for (path, node, json) in json::leaves(&whole, &tree).map_err(Status::invalid_argument)? {
-            let value = node.kind.read_json(&json);
-            let value =
-                value.map_err(|e| Status::invalid_argument(format!("{}: {e}", format(&path))))?;
-            self.put(&path, value)?;
-        }
-        Ok(())
+        let tree = serde_json::from_slice(bytes).map_err(|e| wrong(format!("not JSON: {e}")))?;
+        json::leaves(&whole, &tree, &mut |path, node, json| {
+            let value = node.leaf.kind.read_json(json);
+            let value = value.map_err(|e| invalid(format!("{}: {e}", format(path))))?;
+            self.put_at(path, value)
+        })
     }
 
-    fn put(&mut self, path: &Path, value: Value) -> Result<(), Status> {
-        let pattern = Pattern::parse(None, path)?;
-        name_one(&pattern, None, path)?;
+    fn put_at(&mut self, path: &Path, value: Value) -> Result<(), Status> {
+        let pattern = exact(None, path)?;
         let text = pattern.text().to_owned();
         let selection = Selection::new(pattern, |node| node.steps.len() == path.elem.len());
-        let Some((node, place)) = self.places(&selection)?.pop() else {
-            crate::get::check_there(&selection, self.view)?;
-            return Err(Status::not_found(format!("{text}: there is no such place")));
-        };
-        let Some(candidate) = self.after.get_mut(place.port) else {
-            return Err(Status::invalid_argument(format!("{text}: it is read-only")));
-        };
-        candidate
-            .assign(&nodes()[node], self.view, place, Some(value))
-            .and_then(|()| candidate.check(&self.view.ports[place.port]))
-            .map_err(|e| Status::invalid_argument(format!("{text}: {e}")))?;
-        self.name(node, place, &text);
-        Ok(())
+        let at = self.instances(&selection)?.pop();
+        let at = at.ok_or_else(|| Status::not_found(format!("{text}: there is no such place")))?;
+        self.put(at, Some(value), &text, true)
     }
 }
 
+fn invalid(text: String) -> Status {
+    Status::invalid_argument(text)
+}
+
 /// # Errors
-/// INVALID_ARGUMENT for a path that could name several places: by wildcards, or as a list's key is left out.
-fn name_one(pattern: &Pattern, prefix: Option<&Path>, path: &Path) -> Result<(), Status> {
+/// INVALID_ARGUMENT for a path that could name several instances: by wildcards, or as a list's key is left out.
+fn exact(prefix: Option<&Path>, path: &Path) -> Result<Pattern, Status> {
+    let pattern = Pattern::parse(prefix, path)?;
     if pattern.is_exact() {
-        return Ok(());
+        return Ok(pattern);
     }
     let mut elems = prefix.into_iter().chain([path]).flat_map(|part| &part.elem);
     let wild = elems.any(|elem| {
@@ -286,40 +267,50 @@ fn name_one(pattern: &Pattern, prefix: Option<&Path>, path: &Path) -> Result<(),
         true => "wildcards",
         false => "list without its key",
     };
-    Err(Status::invalid_argument(format!(
-        "{}: a Set takes no {what}",
-        pattern.text()
-    )))
+    let text = pattern.text();
+    Err(invalid(format!("{text}: a Set takes no {what}")))
 }
 
-/// Links first, as the kernel may refuse; what it did is taken back when something after it fails.
-async fn apply(viewer: &Viewer, view: &View, after: Vec<Candidate>) -> Result<(), Status> {
-    let mut changed_links: Vec<(String, bool)> = Vec::new();
-    let mut changes = Vec::new();
-    let mut failed = None;
-    for (port, new) in view.ports.iter().zip(after) {
-        let old = Candidate::new(port);
-        if old == new {
-            continue;
-        }
-        if old.enabled != new.enabled {
-            let name = port.interface.name.clone();
-            if let Err(error) = set_link(viewer, &name, new.enabled).await {
-                failed = Some(refused_link(&name, new.enabled, &error));
-                break;
-            }
-            changed_links.push((name, old.enabled));
-        }
-        let link = (old.enabled != new.enabled).then_some(new.enabled);
-        changes.push((port.interface.port, old.config, new, link));
+/// What a Set changes of a port.
+struct Change {
+    port: u32,
+    name: String,
+    old: Candidate,
+    new: Candidate,
+}
+
+impl Change {
+    fn link(&self) -> Option<bool> {
+        (self.old.enabled != self.new.enabled).then_some(self.new.enabled)
     }
-    let result = match failed {
-        Some(status) => Err(status),
-        None => configure(viewer, changes).await,
-    };
+}
+
+/// Links first, as the kernel may refuse; what it did is undone when something after it fails.
+async fn apply(viewer: &Viewer, view: &View, after: Vec<Candidate>) -> Result<(), Status> {
+    let changes = view.ports.iter().zip(after).map(|(port, new)| Change {
+        port: port.interface.port,
+        name: port.interface.name.clone(),
+        old: Candidate::new(port),
+        new,
+    });
+    let changes: Vec<Change> = changes.filter(|c| c.old != c.new).collect();
+    let mut result = Ok(());
+    let mut set = Vec::new();
+    for change in &changes {
+        let Some(up) = change.link() else { continue };
+        let name = &change.name;
+        if let Err(error) = set_link(viewer, name, up).await {
+            result = Err(refused_link(name, up, &error));
+            break;
+        }
+        set.push((name, !up));
+    }
+    if result.is_ok() {
+        result = configure(viewer, &changes).await;
+    }
     if result.is_err() {
-        for (name, up) in changed_links.into_iter().rev() {
-            if let Err(error) = set_link(viewer, &name, up).await {
+        for (name, up) in set.into_iter().rev() {
+            if let Err(error) = set_link(viewer, name, up).await {
                 tracing::error!("{name} could not be put back as it was: {error}");
             }
         }
@@ -344,31 +335,27 @@ fn refused_link(name: &str, up: bool, error: &io::Error) -> Status {
     }
 }
 
-type Change = (u32, PortConfig, Candidate, Option<bool>);
-
 /// All ports, in short calls of the device; what others changed since the picture was taken is an ABORTED, and what was
 /// changed before that was found is put back (but for queues that were added, which stay).
-async fn configure(viewer: &Viewer, changes: Vec<Change>) -> Result<(), Status> {
+async fn configure(viewer: &Viewer, changes: &[Change]) -> Result<(), Status> {
     let gone = |e: device::DeviceGone| Status::unavailable(e.to_string());
-    let seen: Vec<(u32, PortConfig)> = changes
+    let seen = changes
         .iter()
-        .map(|(port, old, ..)| (*port, *old))
-        .collect();
+        .map(|change| (change.port, change.old.config));
+    let seen: Vec<(u32, PortConfig)> = seen.collect();
     let check = move |device: &mut Device, _| {
-        seen.iter()
-            .try_for_each(|(p, old)| unchanged(device, *p, old))
+        let mut seen = seen.iter();
+        seen.try_for_each(|(port, old)| unchanged(device, *port, old))
     };
     let mut result = viewer.handle().call(check).await.map_err(gone)?;
     let mut done = 0;
-    for change in &changes {
-        if result.is_err() {
-            break;
-        }
-        result = configure_port(viewer, change).await.map_err(gone)?;
+    while result.is_ok() && done < changes.len() {
+        result = configure_port(viewer, &changes[done]).await.map_err(gone)?;
         done += usize::from(result.is_ok());
     }
     if result.is_err() {
-        for (port, old, ..) in changes.into_iter().take(done).rev() {
+        for change in changes[..done].iter().rev() {
+            let (port, old) = (change.port, change.old.config);
             let undo = move |device: &mut Device, now| {
                 let queues = device.port(port).map_or(0, |config| config.queues);
                 device.set_port(now, port, PortConfig { queues, ..old })
@@ -386,7 +373,7 @@ async fn configure_port(
     viewer: &Viewer,
     change: &Change,
 ) -> Result<Result<(), String>, device::DeviceGone> {
-    let (port, old, new, link) = (change.0, change.1, &change.2, change.3);
+    let (port, old, new) = (change.port, change.old.config, &change.new);
     let config = new.config;
     let (mut before, mut grown) = (old, old);
     while before != config {
@@ -418,7 +405,7 @@ async fn configure_port(
             return Ok(Err(error));
         }
     }
-    if let Some(up) = link {
+    if let Some(up) = change.link() {
         viewer
             .handle()
             .call(move |device, _| device.set_port_up(port, up))

@@ -7,10 +7,8 @@
 
 use crate::budget::{Budget, Load, Share};
 use crate::get::{self, check_encoding, check_models, leaf_update, target_of};
-use crate::leaf::{key_at, Place};
-use crate::path::{path_of, Pattern};
-use crate::schema::nodes;
-use crate::select::{Found, Selection};
+use crate::path::Pattern;
+use crate::select::{Found, Instance, Selection};
 use crate::value::Value;
 use crate::view::{View, Viewer, Wants};
 use p4rt::proto::gnmi::subscribe_request::Request as Asked;
@@ -18,10 +16,10 @@ use p4rt::proto::gnmi::subscribe_response::Response;
 use p4rt::proto::gnmi::subscription_list::Mode;
 use p4rt::proto::gnmi::{
     Encoding, Notification, Path, SubscribeRequest, SubscribeResponse, Subscription,
-    SubscriptionList, SubscriptionMode, Update,
+    SubscriptionList, SubscriptionMode,
 };
 use p4rt::short;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -47,6 +45,11 @@ const SUBSCRIPTIONS_MAX: usize = 1_000;
 const LEAVES_MAX: usize = 250;
 
 type Item = Result<SubscribeResponse, Status>;
+
+/// What the client sends.
+pub trait Incoming: Stream<Item = Result<SubscribeRequest, Status>> + Unpin {}
+
+impl<S: Stream<Item = Result<SubscribeRequest, Status>> + Unpin> Incoming for S {}
 
 /// One client.
 pub struct Subscriber {
@@ -76,7 +79,7 @@ struct Watched {
     next: Option<Instant>,
     heartbeat: Option<(Duration, Instant)>,
     /// What the client has; empty where nothing follows from it.
-    sent: HashMap<(usize, Place), Value>,
+    sent: HashMap<Instance, Value>,
     /// Leaves that it had last.
     leaves: usize,
 }
@@ -101,10 +104,7 @@ impl From<Status> for End {
 
 impl Subscriber {
     /// Serves until the client ends or is cut off.
-    pub async fn serve(
-        mut self,
-        mut incoming: impl Stream<Item = Result<SubscribeRequest, Status>> + Unpin,
-    ) {
+    pub async fn serve(mut self, mut incoming: impl Incoming) {
         let out = self.out.clone();
         if let Err(End(Some(status))) = self.run(&mut incoming).await {
             // No room means that the client does not read: the end of the stream tells it.
@@ -112,10 +112,7 @@ impl Subscriber {
         }
     }
 
-    async fn run(
-        &mut self,
-        incoming: &mut (impl Stream<Item = Result<SubscribeRequest, Status>> + Unpin),
-    ) -> Result<(), End> {
+    async fn run(&mut self, incoming: &mut impl Incoming) -> Result<(), End> {
         let first = timeout(FIRST, incoming.next()).await.map_err(|_| {
             Status::deadline_exceeded("no subscription came in the stream's first 30 s")
         })?;
@@ -144,7 +141,7 @@ impl Subscriber {
         &mut self,
         plan: &mut Plan,
         share: &mut Share,
-        incoming: &mut (impl Stream<Item = Result<SubscribeRequest, Status>> + Unpin),
+        incoming: &mut impl Incoming,
     ) -> Result<(), End> {
         while let Some(message) = incoming.next().await {
             match message?.request {
@@ -164,7 +161,7 @@ impl Subscriber {
         &mut self,
         plan: &mut Plan,
         share: &mut Share,
-        incoming: &mut (impl Stream<Item = Result<SubscribeRequest, Status>> + Unpin),
+        incoming: &mut impl Incoming,
     ) -> Result<(), End> {
         let on_change = |w: &Watched| matches!(w.rhythm, Rhythm::OnChange);
         let listens = plan.watched.iter().any(on_change);
@@ -191,24 +188,23 @@ impl Subscriber {
             let now = Instant::now();
             let due =
                 |w: &Watched| (changed && on_change(w)) || w.due().is_some_and(|due| due <= now);
-            let wants = plan.watched.iter().filter(|w| due(w));
-            let wants = wants.map(|w| w.selection.wants());
-            let wants = wants.fold(Wants::default(), Wants::or);
             if !plan.watched.iter().any(due) {
                 continue;
             }
+            let wants = plan.wants(due);
             let view = match changed {
                 true => self.viewer.view(wants).await?,
                 false => self.viewer.sample(wants).await?,
             };
             for index in 0..plan.watched.len() {
-                if !due(&plan.watched[index]) {
+                let watched = &mut plan.watched[index];
+                if !due(watched) {
                     continue;
                 }
-                let (found, gone) = plan.watched[index].news(&view, now)?;
+                let all = watched.is_all_due(now);
+                let (found, gone) = watched.news(&view, now, all, get::LEAVES_MAX)?;
                 share.set(plan.load())?;
-                let (encoding, prefix) = (plan.encoding, plan.prefix.clone());
-                self.send(&view, found, gone, encoding, prefix).await?;
+                self.send(&view, plan, found, gone).await?;
             }
         }
     }
@@ -220,20 +216,19 @@ impl Subscriber {
         share: &mut Share,
         send: bool,
     ) -> Result<(), End> {
-        let wants = plan.watched.iter().map(|w| w.selection.wants());
-        let wants = wants.fold(Wants::default(), Wants::or);
+        let wants = plan.wants(|_| true);
         // What changes from here on is reported later.
         self.changes.mark_unchanged();
         let view = self.viewer.view(wants).await?;
         let now = Instant::now();
         let mut leaves = 0;
         for index in 0..plan.watched.len() {
-            let found = plan.watched[index].all(&view, now, get::LEAVES_MAX - leaves)?;
+            let max = get::LEAVES_MAX - leaves;
+            let (found, gone) = plan.watched[index].news(&view, now, true, max)?;
             leaves += found.len();
             share.set(plan.load())?;
             if send {
-                self.send(&view, found, Vec::new(), plan.encoding, plan.prefix.clone())
-                    .await?;
+                self.send(&view, plan, found, gone).await?;
             }
         }
         self.put(Response::SyncResponse(true)).await
@@ -242,24 +237,22 @@ impl Subscriber {
     async fn send(
         &self,
         view: &View,
+        plan: &Plan,
         found: Vec<Found>,
         gone: Vec<Path>,
-        encoding: Encoding,
-        prefix: Option<Path>,
     ) -> Result<(), End> {
         let mut gone = Some(gone).filter(|gone| !gone.is_empty());
         let mut rest = found.as_slice();
         while !rest.is_empty() || gone.is_some() {
             let (some, others) = rest.split_at(rest.len().min(LEAVES_MAX));
             rest = others;
-            let update: Vec<Update> = some
+            let update = some
                 .iter()
-                .map(|leaf| leaf_update(leaf, view, encoding))
-                .collect();
+                .map(|leaf| leaf_update(leaf, view, plan.encoding));
             self.put(Response::Update(Notification {
                 timestamp: view.timestamp_ns,
-                prefix: prefix.clone(),
-                update,
+                prefix: plan.prefix.clone(),
+                update: update.collect(),
                 delete: gone.take().unwrap_or_default(),
                 atomic: false,
             }))
@@ -297,45 +290,42 @@ impl Watched {
         self.next.into_iter().chain(heartbeat).min()
     }
 
-    /// All leaves, for the beginning and for polls; they count as sent.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED when these are more than `most`.
-    fn all(&mut self, view: &View, now: Instant, most: usize) -> Result<Vec<Found>, Status> {
-        let found = self.selection.read(view, most).ok_or_else(too_many)?;
-        self.remember(&found);
-        self.turn(now);
-        Ok(found)
+    /// Whether what has not changed is to be sent too.
+    fn is_all_due(&self, now: Instant) -> bool {
+        let redundant = matches!(
+            self.rhythm,
+            Rhythm::Sample {
+                redundant: true,
+                ..
+            }
+        );
+        redundant || self.heartbeat.is_some_and(|(_, at)| at <= now)
     }
 
-    /// What is to be sent now: the leaves, and the paths of those that have no value any more.
+    /// What is to be sent now, all leaves or those that have changed, and the paths of those that have no value any more.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED when these are more than a subscription may name.
-    fn news(&mut self, view: &View, now: Instant) -> Result<(Vec<Found>, Vec<Path>), Status> {
-        let found = self.selection.read(view, get::LEAVES_MAX);
-        let found = found.ok_or_else(too_many)?;
-        let beats = self.heartbeat.is_some_and(|(_, at)| at <= now);
-        let all = match self.rhythm {
-            Rhythm::Sample { redundant, .. } => redundant || beats,
-            Rhythm::OnChange | Rhythm::Asked => beats,
-        };
-        self.turn(now);
-        let there: std::collections::HashSet<_> = found.iter().map(|f| (f.node, f.place)).collect();
+    /// RESOURCE_EXHAUSTED when it names more than `max` leaves.
+    fn news(
+        &mut self,
+        view: &View,
+        now: Instant,
+        all: bool,
+        max: usize,
+    ) -> Result<(Vec<Found>, Vec<Path>), Status> {
+        let found = self.selection.read(view, max).ok_or_else(|| {
+            Status::resource_exhausted(format!(
+                "the subscriptions name more than {} leaves; ask for fewer",
+                get::LEAVES_MAX
+            ))
+        })?;
+        let there: HashSet<_> = found.iter().map(|f| f.at).collect();
         let gone = self.sent.keys().filter(|at| !there.contains(at));
-        let gone = gone.map(|(index, place)| {
-            let node = &nodes()[*index];
-            path_of(node, node.steps.len(), &|key| key_at(view, *place, key))
-        });
-        let gone: Vec<Path> = gone.collect();
-        let news = match all {
-            true => found.clone(),
-            false => {
-                let other = |f: &&Found| self.sent.get(&(f.node, f.place)) != Some(&f.value);
-                found.iter().filter(other).cloned().collect()
-            }
-        };
+        let gone: Vec<Path> = gone.map(|at| at.path(view, usize::MAX)).collect();
+        let is_news = |f: &&Found| all || self.sent.get(&f.at) != Some(&f.value);
+        let news = found.iter().filter(is_news).cloned().collect();
         self.remember(&found);
+        self.turn(now);
         Ok((news, gone))
     }
 
@@ -354,43 +344,33 @@ impl Watched {
             return;
         }
         self.sent.clear();
-        let values = found.iter().map(|f| ((f.node, f.place), f.value.clone()));
+        let values = found.iter().map(|f| (f.at, f.value.clone()));
         self.sent.extend(values);
     }
 
     /// Sets the next instants; those that were missed are not made up for.
     fn turn(&mut self, now: Instant) {
-        let after = |at: Instant, every: Duration| {
-            let next = at + every;
-            if next > now {
-                next
-            } else {
-                now + every
-            }
+        let after = |at: Instant, every: Duration| match at {
+            at if at > now => at,
+            at if at + every > now => at + every,
+            _ => now + every,
         };
         if let Rhythm::Sample { every, .. } = self.rhythm {
-            self.next = Some(match self.next {
-                Some(at) if at <= now => after(at, every),
-                Some(at) => at,
-                None => now + every,
-            });
+            self.next = Some(after(self.next.unwrap_or(now), every));
         }
         if let Some((every, at)) = &mut self.heartbeat {
-            if *at <= now {
-                *at = after(*at, *every);
-            }
+            *at = after(*at, *every);
         }
     }
 }
 
-fn too_many() -> Status {
-    Status::resource_exhausted(format!(
-        "the subscriptions name more than {} leaves; ask for fewer",
-        get::LEAVES_MAX
-    ))
-}
-
 impl Plan {
+    /// What must be read for those that are `due`.
+    fn wants(&self, due: impl Fn(&Watched) -> bool) -> Wants {
+        let due = self.watched.iter().filter(|w| due(w));
+        due.fold(Wants::default(), |all, w| all.or(w.selection.wants()))
+    }
+
     /// What it asks for, as far as it was read.
     fn load(&self) -> Load {
         let mut load = Load::default();
@@ -504,7 +484,7 @@ fn plan_stream(
                 let names: Vec<&str> = node.steps.iter().map(|step| step.name).collect();
                 return Err(Status::invalid_argument(format!(
                     "{}: /{} changes with every packet and is not told ON_CHANGE; use SAMPLE, or TARGET_DEFINED",
-                    selection.pattern().text(),
+                    selection.pattern.text(),
                     names.join("/")
                 )));
             }
@@ -531,8 +511,8 @@ fn plan_stream(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{bench, Bench, Told, WAIT};
     use crate::path::parse;
+    use crate::tests::{bench, Bench, Told, WAIT};
 
     /// A stream's answers, up to the sync: how many leaves.
     async fn begin(

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One leaf's value: its types, and the encodings in which it travels.
 
+use device::{LinkLayer, SchedulerKind};
 use p4rt::proto::gnmi::typed_value::Value as Wire;
 use p4rt::proto::gnmi::{Encoding, TypedValue};
 use serde_json::Value as Json;
+use std::str::FromStr;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +14,43 @@ pub enum Value {
     Bool(bool),
     U32(u32),
     U64(u64),
+}
+
+/// What a leaf's value is made of.
+pub trait Scalar {
+    const TYPE: Type;
+
+    fn into_value(self) -> Option<Value>;
+}
+
+macro_rules! scalars {
+    ($($from:ty: $type:expr, $value:expr;)*) => {$(
+        impl Scalar for $from {
+            const TYPE: Type = $type;
+
+            fn into_value(self) -> Option<Value> {
+                Some($value(self))
+            }
+        }
+    )*};
+}
+
+scalars! {
+    String: Type::Text, Value::Text;
+    &'static str: Type::Text, |text: &str| Value::Text(text.to_owned());
+    bool: Type::Bool, Value::Bool;
+    u32: Type::U32, Value::U32;
+    u64: Type::U64, Value::U64;
+    LinkLayer: Type::Word(LinkLayer::NAMES), |layer: LinkLayer| Value::Text(layer.to_string());
+    SchedulerKind: Type::Word(SchedulerKind::NAMES), |kind: SchedulerKind| Value::Text(kind.to_string());
+}
+
+impl<T: Scalar> Scalar for Option<T> {
+    const TYPE: Type = T::TYPE;
+
+    fn into_value(self) -> Option<Value> {
+        self?.into_value()
+    }
 }
 
 /// What a leaf takes.
@@ -78,11 +117,10 @@ impl Type {
         match (self, json) {
             (Type::Text | Type::Word(_), Json::String(text)) => self.read_text(text),
             (Type::Bool, Json::Bool(flag)) => Ok(Value::Bool(*flag)),
-            (Type::U32, Json::Number(number)) => number
-                .as_u64()
-                .and_then(|n| u32::try_from(n).ok())
-                .map(Value::U32)
-                .ok_or_else(wrong),
+            (Type::U32, Json::Number(number)) => {
+                let number = number.as_u64().and_then(|n| u32::try_from(n).ok());
+                number.map(Value::U32).ok_or_else(wrong)
+            }
             (Type::U64, Json::Number(number)) => number.as_u64().map(Value::U64).ok_or_else(wrong),
             (Type::U64, Json::String(text)) => text.parse().map(Value::U64).map_err(|_| wrong()),
             _ => Err(wrong()),
@@ -94,14 +132,30 @@ impl Value {
     /// In an encoding of [`supported`].
     pub fn encode(&self, encoding: Encoding) -> TypedValue {
         let value = match (encoding, self) {
-            (Encoding::Json, _) => Wire::JsonVal(self.json(false).to_string().into_bytes()),
-            (Encoding::JsonIetf, _) => Wire::JsonIetfVal(self.json(true).to_string().into_bytes()),
+            (Encoding::Json, _) => return json_value(&self.json(false), false),
+            (Encoding::JsonIetf, _) => return json_value(&self.json(true), true),
             (_, Value::Text(text)) => Wire::StringVal(text.clone()),
             (_, Value::Bool(flag)) => Wire::BoolVal(*flag),
             (_, Value::U32(number)) => Wire::UintVal(u64::from(*number)),
             (_, Value::U64(number)) => Wire::UintVal(*number),
         };
         TypedValue { value: Some(value) }
+    }
+
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Value::U32(number) => Some(u64::from(*number)),
+            Value::U64(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// One of the words of an option.
+    pub fn word<T: FromStr>(&self) -> Option<T> {
+        match self {
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        }
     }
 
     /// As JSON; with `ietf` 64-bit numbers are strings (RFC 7951 §6.1).
@@ -114,6 +168,15 @@ impl Value {
             Value::U64(number) => Json::from(*number),
         }
     }
+}
+
+pub fn json_value(json: &Json, ietf: bool) -> TypedValue {
+    let bytes = json.to_string().into_bytes();
+    let value = match ietf {
+        true => Wire::JsonIetfVal(bytes),
+        false => Wire::JsonVal(bytes),
+    };
+    TypedValue { value: Some(value) }
 }
 
 /// The encodings that are served.

@@ -80,8 +80,9 @@ impl Simulation {
     /// Changes settings of a link from now on: the JSON object of `set` in the configuration's changes.
     fn set_link(&self, link: &str, direction: &str, changes: &str) -> PyResult<()> {
         let direction = direction_of(direction)?;
-        let settings: LinkSettings = serde_json::from_str(changes)
-            .map_err(|e| bad_value(format!("link \"{link}\": changes: {e}")))?;
+        let wrong = |e: String| bad_value(format!("link \"{link}\": changes: {e}"));
+        let changes = serde_json::from_str(changes).map_err(|e| wrong(e.to_string()))?;
+        let settings = LinkSettings::read(&changes).map_err(|e| wrong(e.to_string()))?;
         self.change(|network| network.set_link(link, direction, &settings))
     }
 

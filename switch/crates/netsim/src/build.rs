@@ -33,7 +33,8 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         let mut add = |direction: &str, settings: &LinkSettings, to: &End| {
             let streams = LinkStreams::new(config.seed, &format!("{}/{direction}", link.name));
             let options = settings.applied_to(&LinkOptions::default());
-            let wire = Link::new(options, streams, WIRE_FRAMES).map_err(|error| {
+            let wire = options.and_then(|options| Link::new(options, streams, WIRE_FRAMES));
+            let wire = wire.map_err(|error| {
                 ConfigError::new(format!("link \"{}\"", link.name), error.to_string())
             })?;
             Ok(fabric.add_wire(wire, sink(config, to)))

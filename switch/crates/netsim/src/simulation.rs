@@ -13,7 +13,7 @@ use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchRepor
 use crate::series::Sampler;
 use crate::switch::Switch;
 use device::{Device, Nanos, PortChange};
-use traffic::link::{Link, SpikeBlocks};
+use traffic::link::{Link, LinkOptionError, SpikeBlocks};
 
 /// A network in virtual time.
 pub struct Simulation {
@@ -271,20 +271,16 @@ impl Simulation {
         settings: &LinkSettings,
     ) -> Result<(), RequestError> {
         let wires = self.wires(link, direction)?;
-        let options = |this: &Simulation, wire: u32| {
-            settings.applied_to(this.fabric.wires[wire as usize].link.options())
-        };
-        for &wire in &wires {
-            options(self, wire)
-                .check()
-                .map_err(|e| RequestError::Invalid(format!("link \"{link}\": {e}")))?;
-        }
-        for wire in wires {
-            let options = options(self, wire);
-            self.fabric.wires[wire as usize]
-                .link
-                .set(self.now, options)
-                .map_err(|e| RequestError::Invalid(format!("link \"{link}\": {e}")))?;
+        let invalid = |e| RequestError::Invalid(format!("link \"{link}\": {e}"));
+        let changed = wires.into_iter().map(|wire| {
+            let before = self.fabric.wires[wire as usize].link.options();
+            Ok((wire, settings.applied_to(before)?))
+        });
+        // All directions are checked before one is changed.
+        let changed: Result<Vec<_>, LinkOptionError> = changed.collect();
+        for (wire, options) in changed.map_err(invalid)? {
+            let link = &mut self.fabric.wires[wire as usize].link;
+            link.set(self.now, options).map_err(invalid)?;
             self.fabric.refresh_wire(wire);
         }
         Ok(())

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the control socket tells of ports: options, counts, drops by reason, what waits and where.
 
-use device::{
-    Accounts, Device, DropReason, LinkLayer, PortConfig, SchedulerKind, Usage, PORT_REFUSALS,
-    UNLIMITED,
-};
+use device::{Accounts, Device, DropReason, PortChange, Usage, PORT_REFUSALS};
 use serde::Serialize;
 
 /// Packets by the reason why they were dropped; reasons without a packet are left out.
@@ -14,8 +11,9 @@ type Drops = serde_json::Map<String, serde_json::Value>;
 #[derive(Debug, Serialize)]
 pub struct PortReport {
     port: u32,
+    /// With null where there is no limit.
     #[serde(flatten)]
-    options: Options,
+    options: PortChange,
     rx_packets: u64,
     rx_bytes: u64,
     rx_lost: u64,
@@ -27,21 +25,6 @@ pub struct PortReport {
     drops: Vec<(DropReason, u64)>,
     waiting: Waiting,
     queues_waiting: Vec<QueueReport>,
-}
-
-/// Options, with null where there is no limit.
-#[derive(Debug, Serialize)]
-struct Options {
-    rate_bps: u64,
-    link_layer: LinkLayer,
-    scheduler: SchedulerKind,
-    queues: usize,
-    queue_packets: Option<u64>,
-    queue_bytes: Option<u64>,
-    queue_cells: Option<u64>,
-    port_packets: Option<u64>,
-    port_bytes: Option<u64>,
-    port_cells: Option<u64>,
 }
 
 /// What waits.
@@ -76,25 +59,6 @@ fn by_name<S: serde::Serializer>(drops: &[(DropReason, u64)], to: S) -> Result<S
     named.collect::<Drops>().serialize(to)
 }
 
-impl Options {
-    fn from_config(config: &PortConfig) -> Options {
-        let limit = |value: u64| (value != UNLIMITED).then_some(value);
-        let (queue, port) = (&config.queue_limits, &config.port_limits);
-        Options {
-            rate_bps: config.rate_bps,
-            link_layer: config.link_layer,
-            scheduler: config.scheduler,
-            queues: config.queues,
-            queue_packets: limit(queue.packets),
-            queue_bytes: limit(queue.bytes),
-            queue_cells: limit(queue.cells),
-            port_packets: limit(port.packets),
-            port_bytes: limit(port.bytes),
-            port_cells: limit(port.cells),
-        }
-    }
-}
-
 impl From<Usage> for Waiting {
     fn from(usage: Usage) -> Waiting {
         Waiting {
@@ -124,7 +88,7 @@ impl PortReport {
         };
         Some(PortReport {
             port,
-            options: Options::from_config(config),
+            options: config.into(),
             rx_packets: stats.rx_packets,
             rx_bytes: stats.rx_bytes,
             rx_lost: stats.rx_lost,

@@ -27,6 +27,9 @@ macro_rules! named {
             /// All of them.
             pub const ALL: &'static [$type] = &[$($type::$name,)*];
 
+            /// Their names.
+            pub const NAMES: &'static [&'static str] = &[$($text,)*];
+
             /// Its name in options.
             pub fn name(self) -> &'static str {
                 match self { $($type::$name => $text,)* }
@@ -47,7 +50,7 @@ macro_rules! named {
                 found.copied().ok_or_else(|| $crate::UnknownName {
                     option: $option,
                     given: given.to_owned(),
-                    allowed: [$($text,)*].join(", "),
+                    allowed: $type::NAMES.join(", "),
                 })
             }
         }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `links.json`: which links there are, between which interfaces, with which settings.
 
-use crate::settings::{self, SettingError};
 use crate::traces;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
-use traffic::link::LinkOptions;
+use traffic::link::{LinkOptionError, LinkOptions, LinkSettings, Unit};
 
 /// One emulated link.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,79 +40,59 @@ pub fn read(path: &Path) -> Result<Vec<LinkConfig>, ConfigError> {
 pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
     let root: Value =
         serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))?;
-    let root = object(&root, "", &["links", "traces"])?;
-    read_traces(root.get("traces"))?;
-    let links = member(root, "", "links")?
-        .as_array()
-        .ok_or_else(|| fault("/links", "must be a list of links"))?;
-    if links.is_empty() {
-        return Err(fault("/links", "is empty; at least one link is needed"));
+    let root = At {
+        value: &root,
+        pointer: String::new(),
+    };
+    root.object(&["links", "traces"])?;
+    // Those that do not act from the start too, so that a later change to one of them takes no time.
+    if let Some(files) = root.get("traces") {
+        for file in files.list("files")? {
+            let read = traces::trace(&file.text()?);
+            read.map_err(|message| file.fault(message))?;
+        }
     }
-    let mut parsed: Vec<LinkConfig> = Vec::with_capacity(links.len());
+    let links = root.need("links")?;
+    let mut parsed: Vec<LinkConfig> = Vec::new();
     let mut used: HashMap<String, String> = HashMap::new();
-    for (i, link) in links.iter().enumerate() {
-        let here = format!("/links/{i}");
-        let link = parse_link(link, &here)?;
+    for at in links.list("links")? {
+        let link = parse_link(&at)?;
         if parsed.iter().any(|other| other.name == link.name) {
-            return Err(fault(
-                &format!("{here}/name"),
-                &format!("\"{}\" is the name of two links", link.name),
-            ));
+            let message = format!("\"{}\" is the name of two links", link.name);
+            return Err(at.below("name", at.value).fault(message));
         }
         for (end, interface) in ["a", "b"].iter().zip(&link.interfaces) {
-            let place = format!("{here}/{end}/interface");
-            if let Some(other) = used.insert(interface.clone(), place.clone()) {
-                return Err(fault(
-                    &place,
-                    &format!("\"{interface}\" is used already, at {other}"),
-                ));
+            let here = at.below(&format!("{end}/interface"), at.value);
+            if let Some(other) = used.insert(interface.clone(), here.pointer.clone()) {
+                return Err(here.fault(format!("\"{interface}\" is used already, at {other}")));
             }
         }
         parsed.push(link);
     }
-    Ok(parsed)
-}
-
-/// Reads the traces that are not in force from the start, so that a later change to one of them takes no time.
-fn read_traces(names: Option<&Value>) -> Result<(), ConfigError> {
-    let Some(names) = names else {
-        return Ok(());
-    };
-    let names = names
-        .as_array()
-        .ok_or_else(|| fault("/traces", "must be a list of files"))?;
-    for (i, name) in names.iter().enumerate() {
-        let here = format!("/traces/{i}");
-        traces::trace(&text(name, &here)?).map_err(|message| fault(&here, &message))?;
+    match parsed.is_empty() {
+        true => Err(links.fault("is empty; at least one link is needed")),
+        false => Ok(parsed),
     }
-    Ok(())
 }
 
-fn parse_link(value: &Value, here: &str) -> Result<LinkConfig, ConfigError> {
-    let link = object(value, here, &["name", "a", "b", "a_to_b", "b_to_a"])?;
-    let name = text(member(link, here, "name")?, &format!("{here}/name"))?;
-    let interface = |end: &str| {
-        let here = format!("{here}/{end}");
-        let end = object(
-            member(link, here.trim_end_matches(&format!("/{end}")), end)?,
-            &here,
-            &["interface"],
-        )?;
-        text(
-            member(end, &here, "interface")?,
-            &format!("{here}/interface"),
-        )
+fn parse_link(at: &At) -> Result<LinkConfig, ConfigError> {
+    at.object(&["name", "a", "b", "a_to_b", "b_to_a"])?;
+    let name = at.need("name")?.text()?;
+    let interface = |end| {
+        let end = at.need(end)?;
+        end.object(&["interface"])?;
+        end.need("interface")?.text()
     };
-    let options = |direction: &str| {
-        let here = format!("{here}/{direction}");
-        let Some(value) = link.get(direction) else {
-            return Ok(LinkOptions::default());
+    let options = |direction| {
+        let perfect = LinkOptions::default();
+        let Some(at) = at.get(direction) else {
+            return Ok(perfect);
         };
-        let settings = value
-            .as_object()
-            .ok_or_else(|| fault(&here, "must be an object of settings"))?;
-        settings::changed(&LinkOptions::default(), settings)
-            .map_err(|SettingError { key, message }| fault(&format!("{here}/{key}"), &message))
+        let settings = at.value.as_object();
+        let settings = settings.ok_or_else(|| at.fault("must be an object of settings"))?;
+        read_settings(settings)
+            .and_then(|settings| settings.applied_to(&perfect, Unit::Us))
+            .map_err(|e| at.below(&e.key, at.value).fault(e.message))
     };
     Ok(LinkConfig {
         name,
@@ -122,54 +101,89 @@ fn parse_link(value: &Value, here: &str) -> Result<LinkConfig, ConfigError> {
     })
 }
 
-fn fault(place: &str, message: &str) -> ConfigError {
-    match place {
-        "" => ConfigError(message.to_owned()),
-        _ => ConfigError(format!("{place}: {message}")),
-    }
-}
-
-fn object<'a>(
-    value: &'a Value,
-    here: &str,
-    keys: &[&str],
-) -> Result<&'a Map<String, Value>, ConfigError> {
-    let keys_text = keys.join(", ");
-    let object = value
-        .as_object()
-        .ok_or_else(|| fault(here, &format!("must be an object with: {keys_text}")))?;
-    match object.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(fault(
-            &format!("{here}/{key}"),
-            &format!("unknown key; allowed: {keys_text}"),
+/// Settings as `links.json` and the control socket have them.
+///
+/// # Errors
+/// The first key that cannot be taken.
+pub fn read_settings(object: &Map<String, Value>) -> Result<LinkSettings, LinkOptionError> {
+    LinkSettings::read(object, Unit::Us, |file| match file {
+        Value::Null => Ok(None),
+        Value::String(path) if !path.is_empty() => traces::trace(path).map(Some),
+        other => Err(format!(
+            "{other} is not a file; allowed: a path, or null for none"
         )),
-        None => Ok(object),
+    })
+}
+
+/// A value of the file, and where it is.
+struct At<'v> {
+    value: &'v Value,
+    /// JSON pointer (RFC 6901).
+    pointer: String,
+}
+
+impl<'v> At<'v> {
+    fn fault(&self, message: impl std::fmt::Display) -> ConfigError {
+        match &*self.pointer {
+            "" => ConfigError(message.to_string()),
+            pointer => ConfigError(format!("{pointer}: {message}")),
+        }
     }
-}
 
-fn member<'a>(
-    object: &'a Map<String, Value>,
-    here: &str,
-    key: &str,
-) -> Result<&'a Value, ConfigError> {
-    object
-        .get(key)
-        .ok_or_else(|| fault(here, &format!("the key \"{key}\" is missing")))
-}
+    fn below(&self, key: &str, value: &'v Value) -> At<'v> {
+        At {
+            value,
+            pointer: format!("{}/{key}", self.pointer),
+        }
+    }
 
-fn text(value: &Value, here: &str) -> Result<String, ConfigError> {
-    match value.as_str() {
-        Some(text) if !text.is_empty() => Ok(text.to_owned()),
-        _ => Err(fault(
-            here,
-            &format!("{value} is not a name; allowed: a text that is not empty"),
-        )),
+    /// An object of these keys.
+    fn object(&self, keys: &[&str]) -> Result<(), ConfigError> {
+        let allowed = keys.join(", ");
+        let object = self.value.as_object();
+        let object =
+            object.ok_or_else(|| self.fault(format!("must be an object with: {allowed}")))?;
+        match object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
+            Some((key, value)) => {
+                let message = format!("unknown key; allowed: {allowed}");
+                Err(self.below(key, value).fault(message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<At<'v>> {
+        Some(self.below(key, self.value.get(key)?))
+    }
+
+    fn need(&self, key: &str) -> Result<At<'v>, ConfigError> {
+        let found = self.get(key);
+        found.ok_or_else(|| self.fault(format!("the key \"{key}\" is missing")))
+    }
+
+    fn list(&self, of: &str) -> Result<impl Iterator<Item = At<'v>> + '_, ConfigError> {
+        let list = self.value.as_array();
+        let list = list.ok_or_else(|| self.fault(format!("must be a list of {of}")))?;
+        let at = |(i, value): (usize, &'v Value)| self.below(&i.to_string(), value);
+        Ok(list.iter().enumerate().map(at))
+    }
+
+    fn text(&self) -> Result<String, ConfigError> {
+        match self.value.as_str() {
+            Some(text) if !text.is_empty() => Ok(text.to_owned()),
+            _ => Err(self.fault(format!(
+                "{} is not a name; allowed: a text that is not empty",
+                self.value
+            ))),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+    use traffic::link::{ErrorsIn, JitterDistribution};
 
     fn error(text: &str) -> String {
         parse(text).unwrap_err().to_string()
@@ -236,6 +250,137 @@ mod tests {
         assert_eq!(
             error(r#"{"links": [{"name": "x", "speed": 1}]}"#),
             "/links/0/speed: unknown key; allowed: name, a, b, a_to_b, b_to_a"
+        );
+    }
+
+    fn setting_error(object: Value) -> String {
+        let error = changed(&LinkOptions::default(), object.as_object().unwrap());
+        error.unwrap_err().to_string()
+    }
+
+    fn changed(
+        base: &LinkOptions,
+        object: &Map<String, Value>,
+    ) -> Result<LinkOptions, LinkOptionError> {
+        read_settings(object)?.applied_to(base, Unit::Us)
+    }
+
+    #[test]
+    fn shown_settings_read_back_as_they_were() {
+        let options = LinkOptions {
+            delay_ns: 5_000_500,
+            jitter_ns: 1_000,
+            jitter_distribution: JitterDistribution::Normal,
+            reorder: true,
+            rate_bps: 2_000_000,
+            loss: 0.25,
+            ber: 1e-6,
+            errors_in: ErrorsIn::Payload,
+            spare_retransmissions: true,
+            queue_packets: 50,
+            ge_enter: 0.01,
+            ge_leave: 0.25,
+            ge_loss: 0.5,
+            ge_ber: 1e-3,
+            trace: None,
+        };
+        assert_eq!(
+            changed(&LinkOptions::default(), &options.show(Unit::Us)),
+            Ok(options)
+        );
+    }
+
+    #[test]
+    fn a_trace_is_read_from_its_file_and_taken_away_by_null() {
+        let path = std::env::temp_dir().join(format!("wire-settings-{}.trace", std::process::id()));
+        std::fs::write(&path, "1\n5\n").unwrap();
+        let change = json!({"trace": path.to_str().unwrap()});
+        let options = changed(&LinkOptions::default(), change.as_object().unwrap());
+        std::fs::write(&path, "1\n00\n").unwrap(); // of another length: its time may be the same
+        let bad = setting_error(change.clone());
+        std::fs::remove_file(&path).unwrap();
+        let gone = setting_error(change);
+        let options = options.unwrap();
+        assert_eq!(options.trace.as_ref().unwrap().opportunities(), 2);
+        assert_eq!(
+            json!(options.show(Unit::Us))["trace"],
+            path.to_str().unwrap()
+        );
+        assert!(
+            bad.ends_with("line 2: 0 ms is before 1 ms; the times of a trace never go back"),
+            "{bad}"
+        );
+        assert!(gone.contains("cannot be read: No such file"), "{gone}");
+        let none = json!({"trace": null});
+        let plain = changed(&options, none.as_object().unwrap()).unwrap();
+        assert_eq!(plain, LinkOptions::default());
+        let rate = json!({"rate_bps": 2000});
+        let both = changed(&options, rate.as_object().unwrap())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            both.ends_with(
+                " stands beside rate_bps (2000); allowed: one of them, the other 0 or null"
+            ),
+            "{both}"
+        );
+    }
+
+    #[test]
+    fn bad_settings_name_key_value_and_range() {
+        assert_eq!(
+            setting_error(json!({"delay_us": -5})),
+            "delay_us: -5 is out of range; allowed: 0 to 60000000 µs"
+        );
+        assert_eq!(
+            setting_error(json!({"delay_us": "5ms"})),
+            "delay_us: \"5ms\" is not a number; allowed: 0 to 60000000 µs"
+        );
+        assert_eq!(
+            setting_error(json!({"delay_us": 10, "jitter_us": 20})),
+            "jitter_us: 20 exceeds delay_us (10); allowed: 0 to 10 µs"
+        );
+        assert_eq!(
+            setting_error(json!({"rate_bps": 10})),
+            "rate_bps: 10 is out of range; allowed: 1000 to 400000000000 bit/s, or 0 (unlimited)"
+        );
+        assert_eq!(
+            setting_error(json!({"rate_bps": -1})),
+            "rate_bps: -1 is not a whole number in range; allowed: 1000 to 400000000000 bit/s, or 0 (unlimited)"
+        );
+        assert_eq!(
+            setting_error(json!({"loss": 1.01})),
+            "loss: 1.01 is out of range; allowed: 0 to 1"
+        );
+        assert_eq!(
+            setting_error(json!({"queue_packets": 0})),
+            "queue_packets: 0 is out of range; allowed: 1 to 1000000 packets"
+        );
+        assert_eq!(
+            setting_error(json!({"jitter_distribution": "pareto"})),
+            "jitter_distribution: \"pareto\" is not known; allowed: \"uniform\", \"normal\""
+        );
+        assert_eq!(
+            setting_error(json!({"errors_in": "header"})),
+            "errors_in: \"header\" is not known; allowed: \"frame\", \"payload\""
+        );
+        assert_eq!(
+            setting_error(json!({"reorder": 1})),
+            "reorder: 1 is not known; allowed: true, false"
+        );
+        assert_eq!(
+            setting_error(json!({"latency": 1})),
+            "latency: unknown key; allowed: delay_us, jitter_us, jitter_distribution, reorder, rate_bps, loss, ber, errors_in, \
+             spare_retransmissions, queue_packets, \
+             ge_enter, ge_leave, ge_loss, ge_ber, trace"
+        );
+        assert_eq!(
+            setting_error(json!({"ge_leave": 0})),
+            "ge_leave: 0 is out of range; allowed: 0.000001 to 1"
+        );
+        assert_eq!(
+            setting_error(json!({"trace": 5})),
+            "trace: 5 is not a file; allowed: a path, or null for none"
         );
     }
 }

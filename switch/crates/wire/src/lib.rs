@@ -7,7 +7,7 @@
 //!               packet rings ── port                 port ── sendmmsg
 //! ```
 //!
-//! - [`config`]: `links.json`; [`settings`]: the keys that it and the control socket share; [`traces`]: the files of traces.
+//! - [`config`]: `links.json`, with settings as the control socket has them; [`traces`]: the files of traces.
 //! - [`emulator`]: all links and the frames on them; [`pool`] where these lie; [`lateness`] how late they left.
 //! - [`request`]: what the control socket understands; [`control`]: the socket itself.
 //! - [`port`]: an interface that may go and come back; [`run`]: the loop; [`realtime`]: scheduling; [`wakeup`]: timers in time.
@@ -21,6 +21,5 @@ pub mod port;
 pub mod realtime;
 pub mod request;
 pub mod run;
-pub mod settings;
 pub mod traces;
 pub mod wakeup;

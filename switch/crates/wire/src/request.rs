@@ -2,27 +2,37 @@
 //! What the control socket understands: one JSON object in, one JSON object out. A request that is refused has
 //! changed nothing.
 
+use crate::config::read_settings;
 use crate::emulator::{Emulator, DIRECTIONS};
-use crate::settings::{self, microseconds, SettingError};
 use netio::own_socket::refusal;
+use serde::Serialize;
 use serde_json::{json, Map, Value};
-use traffic::link::SpikeBlocks;
+use traffic::link::{keys, LinkOptionError, Range, SpikeBlocks, Unit};
 use traffic::Nanos;
 
 const OPERATIONS: [&str; 5] = ["set", "spike", "outage", "get", "stats"];
-/// Longest spike or outage, µs.
-const DURATION_US_MAX: f64 = 600e6;
+/// Of a spike or outage.
+const DURATION_US: Range = Range {
+    min: 1.0,
+    max: 600e6,
+    unit: " µs",
+    whole: false,
+    zero: None,
+};
 
 /// What is known of an end's interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PortReport {
     pub interface: String,
     pub present: bool,
     /// How often the interface went down or away.
     pub down_events: u64,
     /// Frames lost before they reached the link, by reason.
+    #[serde(rename = "dropped_ring_full")]
     pub ring_full: u64,
+    #[serde(rename = "dropped_truncated")]
     pub truncated: u64,
+    #[serde(rename = "dropped_unsegmented")]
     pub unsegmented: u64,
 }
 
@@ -54,146 +64,86 @@ fn answer(
     let Value::Object(mut request) = request else {
         return Err("a request is a JSON object with the key \"op\"".to_owned());
     };
-    let op = match request.shift_remove("op") {
-        Some(Value::String(op)) if OPERATIONS.contains(&op.as_str()) => op,
-        Some(other) => {
-            return Err(format!(
-                "op: {other} is not known; allowed: {}",
-                OPERATIONS.join(", ")
-            ))
-        }
-        None => {
-            return Err(format!(
-                "the key \"op\" is missing; allowed: {}",
-                OPERATIONS.join(", ")
-            ))
-        }
-    };
-    let link = take_link(&mut request, emulator)?;
-    match op.as_str() {
-        "set" => set(now, emulator, need_link(link)?, request),
-        "spike" | "outage" => {
-            let link = need_link(link)?;
-            let directions = take_directions(&mut request)?;
-            let duration = take_duration(&mut request)?;
-            let blocks = match op.as_str() {
-                "spike" => take_blocks(&mut request)?,
-                _ => SpikeBlocks::default(),
-            };
-            let more = if op == "spike" { ", blocks" } else { "" };
-            nothing_left(&request, &format!("op, link, direction, duration_us{more}"))?;
-            for direction in directions {
-                let direction = 2 * link + direction;
-                match op.as_str() {
-                    "spike" => emulator.spike(now, direction, duration, blocks),
-                    _ => emulator.outage(now, direction, duration),
-                }
-            }
-            Ok(Map::new())
-        }
-        "get" => {
-            nothing_left(&request, "op, link")?;
-            Ok(list(emulator, link, |emulator, i| {
-                link_report(now, emulator, i, ports)
-            }))
-        }
-        _ => {
-            nothing_left(&request, "op, link")?;
-            let mut fields = list(emulator, link, |emulator, i| stats(emulator, i, ports));
+    let op = take_word(&mut request, "op", &OPERATIONS)?;
+    let op = op.ok_or_else(|| missing("op") + "; allowed: " + &OPERATIONS.join(", "))?;
+    let link = take_word(&mut request, "link", emulator.names())?;
+    let mut fields = Fields::new();
+    if let op @ ("get" | "stats") = OPERATIONS[op] {
+        nothing_left(&request, "op, link")?;
+        let links = link.map_or(0..emulator.names().len(), |link| link..link + 1);
+        let report = |link| report(now, emulator, link, ports, op == "stats");
+        fields.insert("links".to_owned(), links.map(report).collect());
+        if op == "stats" {
             let pool = emulator.pool();
-            let frames =
-                json!({"capacity": pool.capacity(), "in_use": pool.capacity() - pool.free()});
+            let in_use = pool.capacity() - pool.free();
+            let frames = json!({"capacity": pool.capacity(), "in_use": in_use});
             fields.insert("frames".to_owned(), frames);
             fields.insert("now_ns".to_owned(), json!(now));
-            Ok(fields)
         }
+        return Ok(fields);
     }
-}
-
-fn set(
-    now: Nanos,
-    emulator: &mut Emulator,
-    link: usize,
-    mut request: Fields,
-) -> Result<Fields, String> {
-    let directions = take_directions(&mut request)?;
-    if request.is_empty() {
-        return Err(format!(
-            "nothing to set; allowed: {}",
-            settings::KEYS.join(", ")
-        ));
+    let link = link.ok_or_else(|| missing("link"))?;
+    let directions = match take_word(&mut request, "direction", &["a_to_b", "b_to_a", "both"])? {
+        Some(direction @ 0..2) => direction..direction + 1,
+        _ => 0..2,
+    };
+    let directions = directions.map(|direction| 2 * link + direction);
+    if OPERATIONS[op] == "set" {
+        if request.is_empty() {
+            let allowed = keys(Unit::Us).join(", ");
+            return Err(format!("nothing to set; allowed: {allowed}"));
+        }
+        let settings = read_settings(&request).map_err(|e| e.to_string())?;
+        // All directions are checked before one is changed.
+        let changed = directions.map(|direction| {
+            let before = emulator.direction(direction).link.options();
+            Ok((direction, settings.applied_to(before, Unit::Us)?))
+        });
+        let changed: Result<Vec<_>, _> = changed.collect();
+        for (direction, options) in changed.map_err(|e: LinkOptionError| e.to_string())? {
+            let shown = Value::Object(options.show(Unit::Us));
+            let set = emulator.set(now, direction, options);
+            set.map_err(|e| e.to_string())?;
+            fields.insert(DIRECTIONS[direction % 2].to_owned(), shown);
+        }
+        return Ok(fields);
     }
-    // All directions are checked before one is changed.
-    let mut changed = Vec::with_capacity(2);
-    for direction in directions {
-        let direction = 2 * link + direction;
-        let options = settings::changed(emulator.direction(direction).link.options(), &request)
-            .map_err(|SettingError { key, message }| format!("{key}: {message}"))?;
-        changed.push((direction, options));
-    }
-    let mut fields = Map::new();
-    for (direction, options) in changed {
-        let shown = Value::Object(settings::to_json(&options));
-        emulator
-            .set(now, direction, options)
-            .map_err(|e| e.to_string())?;
-        fields.insert(DIRECTIONS[direction % 2].to_owned(), shown);
+    let duration = request.shift_remove("duration_us");
+    let duration = duration.ok_or_else(|| missing("duration_us"))?;
+    let us = DURATION_US.read(&duration);
+    let duration = (us.map_err(|e| format!("duration_us: {e}"))? * 1e3).round() as Nanos;
+    if OPERATIONS[op] == "spike" {
+        let blocks = match take_word(&mut request, "blocks", &["delivery", "line"])? {
+            Some(1) => SpikeBlocks::Line,
+            _ => SpikeBlocks::Delivery,
+        };
+        nothing_left(&request, "op, link, direction, duration_us, blocks")?;
+        directions.for_each(|direction| emulator.spike(now, direction, duration, blocks));
+    } else {
+        nothing_left(&request, "op, link, direction, duration_us")?;
+        directions.for_each(|direction| emulator.outage(now, direction, duration));
     }
     Ok(fields)
 }
 
-/// The index of the link that the request names, if it names one.
-fn take_link(request: &mut Fields, emulator: &Emulator) -> Result<Option<usize>, String> {
-    let Some(name) = request.shift_remove("link") else {
+fn missing(key: &str) -> String {
+    format!("the key \"{key}\" is missing")
+}
+
+/// The index in `names` of what a key names, if it is there.
+fn take_word<T: AsRef<str>>(
+    request: &mut Fields,
+    key: &str,
+    names: &[T],
+) -> Result<Option<usize>, String> {
+    let Some(value) = request.shift_remove(key) else {
         return Ok(None);
     };
-    let found = name
-        .as_str()
-        .and_then(|name| emulator.names().iter().position(|other| other == name));
-    match found {
-        Some(index) => Ok(Some(index)),
-        None => Err(format!(
-            "link: {name} is not known; allowed: {}",
-            emulator.names().join(", ")
-        )),
-    }
-}
-
-fn need_link(link: Option<usize>) -> Result<usize, String> {
-    link.ok_or_else(|| "the key \"link\" is missing".to_owned())
-}
-
-/// Directions that the request means: both, unless it says which.
-fn take_directions(request: &mut Fields) -> Result<std::ops::Range<usize>, String> {
-    let Some(value) = request.shift_remove("direction") else {
-        return Ok(0..2);
-    };
-    match value.as_str() {
-        Some("a_to_b") => Ok(0..1),
-        Some("b_to_a") => Ok(1..2),
-        Some("both") => Ok(0..2),
-        _ => Err(format!(
-            "direction: {value} is not known; allowed: a_to_b, b_to_a, both"
-        )),
-    }
-}
-
-fn take_duration(request: &mut Fields) -> Result<Nanos, String> {
-    let Some(value) = request.shift_remove("duration_us") else {
-        return Err("the key \"duration_us\" is missing".to_owned());
-    };
-    let us = settings::number("duration_us", &value, 1.0, DURATION_US_MAX, " µs")
-        .map_err(|e| e.to_string())?;
-    Ok((us * 1e3).round() as Nanos)
-}
-
-/// What a spike blocks: deliveries, unless it says the line.
-fn take_blocks(request: &mut Fields) -> Result<SpikeBlocks, String> {
-    match request.shift_remove("blocks") {
-        None => Ok(SpikeBlocks::default()),
-        Some(value) => serde_json::from_value(value.clone())
-            .map_err(|_| format!("blocks: {value} is not known; allowed: delivery, line")),
-    }
+    let found = names.iter().position(|name| value == name.as_ref());
+    found.map(Some).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        format!("{key}: {value} is not known; allowed: {}", names.join(", "))
+    })
 }
 
 fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
@@ -203,83 +153,48 @@ fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
     }
 }
 
-/// `{"links": [...]}` with one link, or with all.
-fn list(
+/// What was counted at a link; or its settings in the form of `links.json`, and what is under way.
+fn report(
+    now: Nanos,
     emulator: &Emulator,
-    link: Option<usize>,
-    mut one: impl FnMut(&Emulator, usize) -> Fields,
-) -> Fields {
-    let range = match link {
-        Some(i) => i..i + 1,
-        None => 0..emulator.names().len(),
-    };
-    let links: Vec<Value> = range
-        .map(|i| {
-            let mut fields = one(emulator, i);
-            fields.shift_insert(0, "name".to_owned(), json!(emulator.names()[i]));
-            Value::Object(fields)
-        })
-        .collect();
-    Map::from_iter([("links".to_owned(), Value::Array(links))])
-}
-
-/// A link's settings, in the form of `links.json`, and what is under way.
-fn link_report(now: Nanos, emulator: &Emulator, link: usize, ports: &mut dyn Ports) -> Fields {
-    let mut fields = Map::new();
+    link: usize,
+    ports: &mut dyn Ports,
+    counts: bool,
+) -> Value {
+    let mut fields = Fields::new();
+    fields.insert("name".to_owned(), json!(emulator.names()[link]));
     for (i, end) in ["a", "b"].into_iter().enumerate() {
         let report = ports.report(2 * link + i);
-        fields.insert(end.to_owned(), json!({"interface": report.interface}));
-    }
-    for (i, name) in DIRECTIONS.into_iter().enumerate() {
-        let direction = &emulator.direction(2 * link + i).link;
-        fields.insert(
-            name.to_owned(),
-            Value::Object(settings::to_json(direction.options())),
-        );
-        let rest = |until: Option<Nanos>| microseconds(until.map_or(0, |until| until - now));
-        fields.insert(
-            format!("{name}_state"),
-            json!({
-                "spike_left_us": rest(direction.spike_until(now)),
-                "outage_left_us": rest(direction.outage_until(now)),
-            }),
-        );
-    }
-    fields
-}
-
-fn stats(emulator: &Emulator, link: usize, ports: &mut dyn Ports) -> Fields {
-    let mut fields = Map::new();
-    for (i, end) in ["a", "b"].into_iter().enumerate() {
-        let report = ports.report(2 * link + i);
-        fields.insert(
-            end.to_owned(),
-            json!({
-                "interface": report.interface,
-                "present": report.present,
-                "down_events": report.down_events,
-                "dropped_ring_full": report.ring_full,
-                "dropped_truncated": report.truncated,
-                "dropped_unsegmented": report.unsegmented,
-            }),
-        );
+        let shown = match counts {
+            true => json!(report),
+            false => json!({"interface": report.interface}),
+        };
+        fields.insert(end.to_owned(), shown);
     }
     for (i, name) in DIRECTIONS.into_iter().enumerate() {
         let state = emulator.direction(2 * link + i);
-        let mut counts = json!(state.link.stats());
-        let more = json!({
-            "dropped_no_memory": state.dropped_no_memory,
-            "dropped_unsent": state.dropped_unsent,
-            "queued_packets": state.link.queued(),
-            "in_flight_packets": state.link.in_flight(),
-            "late_us_p50": microseconds(state.lateness.quantile(0.5)),
-            "late_us_p99": microseconds(state.lateness.quantile(0.99)),
-            "late_us_max": microseconds(state.lateness.max()),
-        });
-        if let (Value::Object(counts), Value::Object(more)) = (&mut counts, more) {
-            counts.extend(more);
+        let direction = &state.link;
+        let us = |ns| Unit::Us.show(ns);
+        if !counts {
+            let options = Value::Object(direction.options().show(Unit::Us));
+            fields.insert(name.to_owned(), options);
+            let left = |until: Option<Nanos>| us(until.map_or(0, |until| until - now));
+            let under_way = json!({
+                "spike_left_us": left(direction.spike_until(now)),
+                "outage_left_us": left(direction.outage_until(now)),
+            });
+            fields.insert(format!("{name}_state"), under_way);
+            continue;
         }
+        let mut counts = json!(direction.stats());
+        counts["dropped_no_memory"] = json!(state.dropped_no_memory);
+        counts["dropped_unsent"] = json!(state.dropped_unsent);
+        counts["queued_packets"] = json!(direction.queued());
+        counts["in_flight_packets"] = json!(direction.in_flight());
+        counts["late_us_p50"] = us(state.lateness.quantile(0.5));
+        counts["late_us_p99"] = us(state.lateness.quantile(0.99));
+        counts["late_us_max"] = us(state.lateness.max());
         fields.insert(name.to_owned(), counts);
     }
-    fields
+    Value::Object(fields)
 }

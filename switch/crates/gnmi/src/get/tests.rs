@@ -2,8 +2,8 @@
 //! Gets on ports in memory: limits, who is meant by a wildcard, what the kernel reports of the interfaces.
 
 use super::*;
-use crate::bench::{bench, Bench, Told};
 use crate::path::parse;
+use crate::tests::{bench, Bench, Told};
 use device::{Device, DropReason};
 use netio::Ethernet;
 use p4rt::proto::gnmi::typed_value::Value as Wire;
@@ -66,7 +66,7 @@ fn the_cpu_port_is_there_for_those_who_give_its_name() {
         assert_eq!(paths(&bench, wild), [of("a"), of("b")], "{wild}");
     }
     for named in [of("cpu"), ".../interface[name=cpu]/.../ifindex".to_owned()] {
-        let value = Wire::UintVal(crate::bench::CPU_PORT.into());
+        let value = Wire::UintVal(crate::tests::CPU_PORT.into());
         assert_eq!(get(&bench, &named).unwrap(), [(of("cpu"), value)]);
     }
     for all in ["/", "...", "/interfaces", "/qos"] {

@@ -2,10 +2,11 @@
 //! Sets on a device in memory: whole or not at all, in the order of the specification, refused with their path.
 
 use super::*;
-use crate::bench::{bench, Bench, Gate, Told, WAIT};
 use crate::links::LinkStatus;
 use crate::path::parse;
+use crate::tests::{bench, Bench, Gate, Told, WAIT};
 use device::PortConfig;
+use p4rt::proto::gnmi::Update;
 use std::sync::atomic::Ordering;
 use std::sync::{mpsc, Mutex as StdMutex};
 use std::time::Duration;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The checks that need more than one key: names that refer to each other, ranges, ends that are used once.
 
-use super::{App, Change, Config, Distribution, End, LinkConfig, LinkSettings, LinuxFlow, Sample};
+use super::{App, Change, Config, Distribution, End, LinkConfig, LinuxFlow, Sample};
 use crate::error::{listed, ConfigError};
+use device::{PortChange, PortConfig};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::Ipv4Addr;
-use traffic::link::LinkOptions;
+use std::ops::RangeInclusive;
+use traffic::link::{LinkOptionError, LinkOptions};
 
 type Checked = Result<(), ConfigError>;
 
@@ -13,6 +16,7 @@ type Checked = Result<(), ConfigError>;
 const SAMPLE_PERIOD_NS_MIN: u64 = 1_000;
 /// Largest payload of UDP in IPv4.
 const UDP_PAYLOAD_MAX: u64 = 65_535 - 28;
+const RATES_BPS: RangeInclusive<u64> = 1..=400_000_000_000;
 /// Arrivals of one web source: its 45,000 ports are not used again within 60 s.
 const ARRIVALS_PER_S_MAX: f64 = 700.0;
 
@@ -49,24 +53,17 @@ impl Config {
                     return Err(unknown(format!("{here}.program"), program, known));
                 }
             }
-            if let Some(port) = switch.cpu_port.filter(|port| *port > PORT_MAX) {
-                return Err(ConfigError::value(
-                    format!("{here}.cpu_port"),
-                    port,
-                    format!("0 to {PORT_MAX}, or null"),
-                ));
+            if let Some(port) = switch.cpu_port {
+                let allowed = format!("0 to {PORT_MAX}, or null");
+                allow(port <= PORT_MAX, format!("{here}.cpu_port"), port, allowed)?;
             }
             let mut ports = BTreeMap::new();
             for (j, settings) in switch.ports.iter().enumerate() {
                 let here = format!("{here}.ports[{j}]");
                 let port = settings.port;
-                if port > PORT_MAX || Some(port) == switch.cpu_port {
-                    return Err(ConfigError::value(
-                        format!("{here}.port"),
-                        port,
-                        format!("0 to {PORT_MAX}, not the CPU port"),
-                    ));
-                }
+                let is_allowed = port <= PORT_MAX && Some(port) != switch.cpu_port;
+                let allowed = format!("0 to {PORT_MAX}, not the CPU port");
+                allow(is_allowed, format!("{here}.port"), port, allowed)?;
                 settings
                     .to_device()
                     .check(port)
@@ -107,7 +104,8 @@ impl Config {
                 plug(&format!("{here}.{name}"), end, &link.name, nodes)?;
             }
             for (name, settings) in [("a_to_b", &link.a_to_b), ("b_to_a", &link.b_to_a)] {
-                check_settings(&format!("{here}.{name}"), settings)?;
+                let options = settings.applied_to(&LinkOptions::default());
+                options.map_err(|error| option_error(&format!("{here}.{name}"), error))?;
             }
         }
         for (i, host) in self.hosts.iter().enumerate() {
@@ -136,18 +134,18 @@ impl Config {
                 let message = format!("\"{}\" is the sender too", flow.to);
                 return Err(ConfigError::new(format!("{here}.to"), message));
             }
-            if let Some(stop) = flow.stop_ns.filter(|stop| *stop <= flow.start_ns) {
+            if let Some(stop) = flow.stop_ns {
                 let allowed = format!("after start_ns ({}), or null", flow.start_ns);
-                return Err(ConfigError::value(format!("{here}.stop_ns"), stop, allowed));
+                allow(
+                    stop > flow.start_ns,
+                    format!("{here}.stop_ns"),
+                    stop,
+                    allowed,
+                )?;
             }
             let from_port = flow.first_port(i);
-            if from_port == 0 || flow.to_port == 0 {
-                let key = if flow.to_port == 0 {
-                    "to_port"
-                } else {
-                    "from_port"
-                };
-                return Err(ConfigError::value(format!("{here}.{key}"), 0, "1 to 65535"));
+            for (key, port) in [("to_port", flow.to_port), ("from_port", from_port)] {
+                allow(port > 0, format!("{here}.{key}"), 0, "1 to 65535")?;
             }
             let pair = (&flow.from, &flow.to, from_port, flow.to_port);
             if let Some(other) = used.insert(pair, &flow.name) {
@@ -203,10 +201,10 @@ impl Config {
 
     /// In the order in which they happen: a setting must fit those that are in force by then.
     fn check_changes(&self, nodes: &BTreeMap<&str, Node<'_>>) -> Checked {
-        let perfect = LinkOptions::default();
         let at_first = |link: &LinkConfig| {
-            let options = [&link.a_to_b, &link.b_to_a].map(|s| s.applied_to(&perfect));
-            (link.name.clone(), options)
+            let settings = [&link.a_to_b, &link.b_to_a];
+            let options = settings.map(|s| s.applied_to(&LinkOptions::default()));
+            (link.name.clone(), options.map(Result::unwrap_or_default))
         };
         let mut in_force: BTreeMap<String, _> = self.links.iter().map(at_first).collect();
         let mut order: Vec<_> = self.changes.iter().enumerate().collect();
@@ -217,10 +215,8 @@ impl Config {
             let options = change.link.as_ref().and_then(|link| in_force.get_mut(link));
             if let (Some(options), Some(settings)) = (options, &change.set) {
                 for options in &mut options[change.direction.unwrap_or_default().indices()] {
-                    *options = settings.applied_to(options);
-                    options
-                        .check()
-                        .map_err(|error| option_error(&format!("{here}.set"), &error))?;
+                    let changed = settings.applied_to(options);
+                    *options = changed.map_err(|e| option_error(&format!("{here}.set"), e))?;
                 }
             }
         }
@@ -276,9 +272,11 @@ impl Config {
                 }
                 check_port(here, switch, change.port, nodes)?;
                 let port = change.port.unwrap_or_default();
-                let mut settings = super::PortSettings::plain(port);
-                settings.rate_bps = change.rate_bps.unwrap_or(settings.rate_bps);
-                settings.queue_packets = change.queue_packets.unwrap_or(settings.queue_packets);
+                let options = PortChange {
+                    rate_bps: change.rate_bps,
+                    queue_packets: change.queue_packets,
+                    ..PortChange::default()
+                };
                 if change.rate_bps.is_none()
                     && change.queue_packets.is_none()
                     && change.spike_ns.is_none()
@@ -286,8 +284,8 @@ impl Config {
                     let message = "changes nothing; allowed: rate_bps, queue_packets, spike_ns";
                     return Err(ConfigError::new(here, message));
                 }
-                settings
-                    .to_device()
+                options
+                    .applied_to(&PortConfig::default())
                     .check(port)
                     .map_err(|error| ConfigError::new(here, error.message))
             }
@@ -310,31 +308,31 @@ fn twice(path: String, given: &str) -> ConfigError {
 }
 
 fn plug<'a>(here: &str, end: &End, link: &'a str, nodes: &mut BTreeMap<&str, Node<'a>>) -> Checked {
-    let names = listed(nodes.keys().copied());
-    let socket = match (nodes.get_mut(end.node.as_str()), end.port) {
-        (None, _) => return Err(unknown(format!("{here}.node"), &end.node, names)),
-        (Some(Node::Host(socket)), None) => socket,
+    let (node, key) = (&*end.node, format!("{here}.port"));
+    let socket = match (nodes.get(node), end.port) {
         (Some(Node::Host(_)), Some(port)) => {
-            let message = format!(
-                "{port} is given, but \"{}\" is a host: it has one interface",
-                end.node
-            );
-            return Err(ConfigError::new(format!("{here}.port"), message));
+            let message =
+                format!("{port} is given, but \"{node}\" is a host: it has one interface");
+            return Err(ConfigError::new(key, message));
         }
         (Some(Node::Switch(_)), None) => {
-            let message = format!("is missing: which port of switch \"{}\"", end.node);
-            return Err(ConfigError::new(format!("{here}.port"), message));
+            let message = format!("is missing: which port of switch \"{node}\"");
+            return Err(ConfigError::new(key, message));
         }
-        (Some(Node::Switch(ports)), Some(port)) => {
-            let known: Vec<String> = ports.keys().map(u32::to_string).collect();
-            match ports.get_mut(&port) {
-                Some(socket) => socket,
-                None => {
-                    let allowed = format!("a port of \"{}\": {}", end.node, known.join(", "));
-                    return Err(ConfigError::value(format!("{here}.port"), port, allowed));
-                }
-            }
+        (Some(Node::Switch(_)), port) => {
+            check_port(here, node, port, nodes)?;
+            port
         }
+        (Some(Node::Host(_)), None) => None,
+        (None, _) => {
+            let names = listed(nodes.keys().copied());
+            return Err(unknown(format!("{here}.node"), node, names));
+        }
+    };
+    let socket = match (nodes.get_mut(node), socket) {
+        (Some(Node::Switch(ports)), Some(port)) => ports.entry(port).or_default(),
+        (Some(Node::Host(socket)), _) => socket,
+        _ => return Ok(()),
     };
     match socket.replace(link) {
         None => Ok(()),
@@ -345,40 +343,34 @@ fn plug<'a>(here: &str, end: &End, link: &'a str, nodes: &mut BTreeMap<&str, Nod
     }
 }
 
-fn check_settings(here: &str, settings: &LinkSettings) -> Checked {
-    let options = settings.applied_to(&LinkOptions::default());
-    options.check().map_err(|error| option_error(here, &error))
+fn option_error(here: &str, error: LinkOptionError) -> ConfigError {
+    ConfigError::new(format!("{here}.{}", error.key), error.message)
 }
 
-fn option_error(here: &str, error: &traffic::link::LinkOptionError) -> ConfigError {
-    ConfigError::value(
-        format!("{here}.{}", error.key),
-        &error.value,
-        &error.allowed,
-    )
+/// # Errors
+/// The value is not allowed, unless `is_allowed`.
+fn allow(is_allowed: bool, path: String, given: impl Display, allowed: impl Display) -> Checked {
+    match is_allowed {
+        true => Ok(()),
+        false => Err(ConfigError::value(path, given, allowed)),
+    }
 }
 
 fn check_app(here: &str, app: &App) -> Checked {
-    let positive = |key: &str, value: u64| match value {
-        0 => Err(ConfigError::value(format!("{here}.{key}"), 0, "1 or more")),
-        _ => Ok(()),
-    };
+    let key = |key: &str| format!("{here}.{key}");
+    let positive = |name: &str, value: u64| allow(value > 0, key(name), 0, "1 or more");
     let shape = |distribution: Distribution, shape: f64| {
-        if distribution == Distribution::Pareto && !(shape > 1.0 && shape <= 100.0) {
-            let allowed = "above 1 (below, a Pareto distribution has no mean), at most 100";
-            return Err(ConfigError::value(format!("{here}.shape"), shape, allowed));
-        }
-        Ok(())
+        let has_mean = shape > 1.0 && shape <= 100.0;
+        let allowed = "above 1 (below, a Pareto distribution has no mean), at most 100";
+        let is_allowed = distribution != Distribution::Pareto || has_mean;
+        allow(is_allowed, key("shape"), shape, allowed)
     };
     match app {
         App::Greedy => Ok(()),
-        App::Command(app) => match app.sender.first() {
-            Some(_) => Ok(()),
-            None => {
-                let allowed = "the file of a static program, then its arguments";
-                Err(ConfigError::value(format!("{here}.sender"), "[]", allowed))
-            }
-        },
+        App::Command(app) => {
+            let allowed = "the file of a static program, then its arguments";
+            allow(!app.sender.is_empty(), key("sender"), "[]", allowed)
+        }
         App::Bytes(app) => {
             positive("bytes", app.bytes)?;
             positive("times", app.times)?;
@@ -393,13 +385,11 @@ fn check_app(here: &str, app: &App) -> Checked {
             shape(app.distribution, app.shape)
         }
         App::Web(app) => {
-            if !(app.arrivals_per_s > 0.0 && app.arrivals_per_s <= ARRIVALS_PER_S_MAX) {
-                return Err(ConfigError::value(
-                    format!("{here}.arrivals_per_s"),
-                    app.arrivals_per_s,
-                    format!("above 0, at most {ARRIVALS_PER_S_MAX} (a flow's ports rest for 60 s)"),
-                ));
-            }
+            let rate = app.arrivals_per_s;
+            let allowed =
+                format!("above 0, at most {ARRIVALS_PER_S_MAX} (a flow's ports rest for 60 s)");
+            let is_allowed = rate > 0.0 && rate <= ARRIVALS_PER_S_MAX;
+            allow(is_allowed, key("arrivals_per_s"), rate, allowed)?;
             positive("mean_bytes", app.mean_bytes)?;
             shape(app.distribution, app.shape)
         }
@@ -409,67 +399,44 @@ fn check_app(here: &str, app: &App) -> Checked {
         }
         App::Video(app) => {
             let rates = &app.bitrates_bps;
-            let rises = rates.windows(2).all(|pair| pair[0] < pair[1]);
-            let is_in_range = |rate: &u64| (1..=400_000_000_000).contains(rate);
-            if rates.len() < 2 || !rises || !rates.iter().all(is_in_range) {
-                return Err(ConfigError::value(
-                    format!("{here}.bitrates_bps"),
-                    format_args!("{rates:?}"),
-                    "two or more rates of 1 to 400000000000 bit/s, each above the one before",
-                ));
-            }
+            let rise = rates.len() >= 2 && rates.windows(2).all(|pair| pair[0] < pair[1]);
+            allow(
+                rise && rates.iter().all(|rate| RATES_BPS.contains(rate)),
+                key("bitrates_bps"),
+                format_args!("{rates:?}"),
+                "two or more rates of 1 to 400000000000 bit/s, each above the one before",
+            )?;
             positive("segment_ns", app.segment_ns)?;
             positive("cushion_ns", app.cushion_ns)?;
-            if u128::from(rates[0]) * u128::from(app.segment_ns) < 8_000_000_000 {
-                let allowed = "at least a byte at the lowest rate";
-                return Err(ConfigError::value(
-                    format!("{here}.segment_ns"),
-                    app.segment_ns,
-                    allowed,
-                ));
-            }
-            let needs = app
-                .reservoir_ns
-                .checked_add(app.cushion_ns)
-                .and_then(|full| full.checked_add(app.segment_ns));
-            match needs {
-                Some(needs) if needs <= app.buffer_ns => Ok(()),
-                _ => Err(ConfigError::value(
-                    format!("{here}.buffer_ns"),
-                    app.buffer_ns,
-                    "at least reservoir_ns + cushion_ns + segment_ns: it asks when a segment has room",
-                )),
-            }
+            allow(
+                u128::from(rates[0]) * u128::from(app.segment_ns) >= 8_000_000_000,
+                key("segment_ns"),
+                app.segment_ns,
+                "at least a byte at the lowest rate",
+            )?;
+            let times = [app.reservoir_ns, app.cushion_ns, app.segment_ns];
+            allow(
+                times.map(u128::from).iter().sum::<u128>() <= app.buffer_ns.into(),
+                key("buffer_ns"),
+                app.buffer_ns,
+                "at least reservoir_ns + cushion_ns + segment_ns: it asks when a segment has room",
+            )
         }
         App::CbrUdp(app) => {
-            if app.rate_bps == 0 || app.rate_bps > 400_000_000_000 {
-                let allowed = "1 to 400000000000 bit/s";
-                return Err(ConfigError::value(
-                    format!("{here}.rate_bps"),
-                    app.rate_bps,
-                    allowed,
-                ));
-            }
-            if app.payload_bytes == 0 || app.payload_bytes > UDP_PAYLOAD_MAX {
-                return Err(ConfigError::value(
-                    format!("{here}.payload_bytes"),
-                    app.payload_bytes,
-                    format!("1 to {UDP_PAYLOAD_MAX}"),
-                ));
-            }
-            Ok(())
+            let (rate, bytes) = (app.rate_bps, app.payload_bytes);
+            let is_rate = RATES_BPS.contains(&rate);
+            allow(is_rate, key("rate_bps"), rate, "1 to 400000000000 bit/s")?;
+            let is_payload = (1..=UDP_PAYLOAD_MAX).contains(&bytes);
+            let allowed = format!("1 to {UDP_PAYLOAD_MAX}");
+            allow(is_payload, key("payload_bytes"), bytes, allowed)
         }
     }
 }
 
 fn check_sample(sample: &Sample, nodes: &BTreeMap<&str, Node<'_>>) -> Checked {
-    if sample.period_ns < SAMPLE_PERIOD_NS_MIN {
-        return Err(ConfigError::value(
-            "sample.period_ns",
-            sample.period_ns,
-            format!("{SAMPLE_PERIOD_NS_MIN} or more"),
-        ));
-    }
+    let (period, allowed) = (sample.period_ns, format!("{SAMPLE_PERIOD_NS_MIN} or more"));
+    let is_allowed = period >= SAMPLE_PERIOD_NS_MIN;
+    allow(is_allowed, "sample.period_ns".to_owned(), period, allowed)?;
     for (i, port) in sample.ports.iter().enumerate() {
         let here = format!("sample.ports[{i}]");
         check_port(&here, &port.switch, Some(port.port), nodes)?;
@@ -504,16 +471,13 @@ fn check_port(
 ) -> Checked {
     let ports = switch_ports(&format!("{here}.switch"), switch, nodes)?;
     let known: Vec<String> = ports.keys().map(u32::to_string).collect();
-    match port {
-        Some(port) if ports.contains_key(&port) => Ok(()),
-        Some(port) => Err(ConfigError::value(
-            format!("{here}.port"),
-            port,
-            format!("a port of \"{switch}\": {}", known.join(", ")),
-        )),
-        None => Err(ConfigError::new(
-            format!("{here}.port"),
-            format!("is missing; allowed: {}", known.join(", ")),
-        )),
-    }
+    let (known, key) = (known.join(", "), format!("{here}.port"));
+    let Some(port) = port else {
+        return Err(ConfigError::new(
+            key,
+            format!("is missing; allowed: {known}"),
+        ));
+    };
+    let allowed = format!("a port of \"{switch}\": {known}");
+    allow(ports.contains_key(&port), key, port, allowed)
 }

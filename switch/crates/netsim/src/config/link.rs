@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Links: two ends, and the settings of each direction.
 
-use device::Nanos;
-use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use traffic::link::{ErrorsIn, JitterDistribution, LinkOptions, Trace};
+use traffic::link::{LinkOptionError, LinkOptions, Trace, Unit};
 
 /// A link between two nodes.
 #[derive(Clone, Debug, Deserialize)]
@@ -62,80 +61,51 @@ impl Direction {
     }
 }
 
-/// Settings of one direction; what is not given stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinkSettings {
-    pub delay_ns: Option<Nanos>,
-    pub jitter_ns: Option<Nanos>,
-    pub jitter_distribution: Option<JitterDistribution>,
-    pub reorder: Option<bool>,
-    /// 0: unlimited.
-    pub rate_bps: Option<u64>,
-    pub loss: Option<f64>,
-    pub ber: Option<f64>,
-    pub errors_in: Option<ErrorsIn>,
-    pub spare_retransmissions: Option<bool>,
-    /// Waiting for the line; without meaning while the rate is unlimited and there is no trace.
-    pub queue_packets: Option<usize>,
-    pub ge_enter: Option<f64>,
-    pub ge_leave: Option<f64>,
-    pub ge_loss: Option<f64>,
-    pub ge_ber: Option<f64>,
-    /// In the JSON a file in Mahimahi's format, read with it, or the times themselves in ms; null: no trace any more.
-    #[serde(default, deserialize_with = "trace")]
-    pub trace: Option<Option<Arc<Trace>>>,
-}
+/// Settings of one direction, times in ns; what is not given stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkSettings(traffic::link::LinkSettings);
 
-/// Where the times of a trace are.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum TraceSource {
-    File(String),
-    Times(Vec<u32>),
-}
-
-fn trace<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<Arc<Trace>>>, D::Error> {
-    let trace = match Option::<TraceSource>::deserialize(input)
-        .map_err(|_| D::Error::custom("must be a file, a list of times in ms, or null"))?
-    {
-        None => return Ok(Some(None)),
-        Some(TraceSource::Times(at_ms)) => {
-            Trace::new(format!("{} times", at_ms.len()), at_ms).map_err(D::Error::custom)?
-        }
-        Some(TraceSource::File(path)) => {
-            let text = std::fs::read_to_string(&path)
-                .map_err(|e| D::Error::custom(format!("{path}: cannot be read: {e}")))?;
-            Trace::parse(path.as_str(), &text)
-                .map_err(|e| D::Error::custom(format!("{path}: {e}")))?
-        }
-    };
-    Ok(Some(Some(Arc::new(trace))))
+impl<'de> Deserialize<'de> for LinkSettings {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<LinkSettings, D::Error> {
+        let object = Map::deserialize(reader)?;
+        let settings = LinkSettings::read(&object);
+        settings.map_err(|e| apps::within(&e.key, e.message))
+    }
 }
 
 impl LinkSettings {
-    /// `options` with these settings.
-    pub fn applied_to(&self, options: &LinkOptions) -> LinkOptions {
-        LinkOptions {
-            delay_ns: self.delay_ns.unwrap_or(options.delay_ns),
-            jitter_ns: self.jitter_ns.unwrap_or(options.jitter_ns),
-            jitter_distribution: self
-                .jitter_distribution
-                .unwrap_or(options.jitter_distribution),
-            reorder: self.reorder.unwrap_or(options.reorder),
-            rate_bps: self.rate_bps.unwrap_or(options.rate_bps),
-            loss: self.loss.unwrap_or(options.loss),
-            ber: self.ber.unwrap_or(options.ber),
-            errors_in: self.errors_in.unwrap_or(options.errors_in),
-            spare_retransmissions: self
-                .spare_retransmissions
-                .unwrap_or(options.spare_retransmissions),
-            queue_packets: self.queue_packets.unwrap_or(options.queue_packets),
-            ge_enter: self.ge_enter.unwrap_or(options.ge_enter),
-            ge_leave: self.ge_leave.unwrap_or(options.ge_leave),
-            ge_loss: self.ge_loss.unwrap_or(options.ge_loss),
-            ge_ber: self.ge_ber.unwrap_or(options.ge_ber),
-            trace: self.trace.clone().unwrap_or_else(|| options.trace.clone()),
-        }
+    /// Reads the members of a JSON object.
+    ///
+    /// # Errors
+    /// The first setting that cannot be taken.
+    pub fn read(object: &Map<String, Value>) -> Result<LinkSettings, LinkOptionError> {
+        let settings = traffic::link::LinkSettings::read(object, Unit::Ns, read_trace);
+        settings.map(LinkSettings)
     }
+
+    /// `options` with these settings.
+    ///
+    /// # Errors
+    /// Settings that do not fit each other.
+    pub fn applied_to(&self, options: &LinkOptions) -> Result<LinkOptions, LinkOptionError> {
+        self.0.applied_to(options, Unit::Ns)
+    }
+}
+
+/// A file in Mahimahi's format, or the times themselves in ms.
+fn read_trace(value: &Value) -> Result<Option<Arc<Trace>>, String> {
+    let trace = match value {
+        Value::Null => return Ok(None),
+        Value::String(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| format!("{path}: cannot be read: {e}"))?;
+            Trace::parse(path.as_str(), &text).map_err(|e| format!("{path}: {e}"))?
+        }
+        times => {
+            let at_ms = Vec::<u32>::deserialize(times)
+                .map_err(|_| "must be a file, a list of times in ms, or null")?;
+            Trace::new(format!("{} times", at_ms.len()), at_ms).map_err(|e| e.to_string())?
+        }
+    };
+    Ok(Some(Arc::new(trace)))
 }

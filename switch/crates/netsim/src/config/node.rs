@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs, switches with their ports, and hosts.
 
-use device::{LinkLayer, Nanos, PortConfig, QueueLimits, SchedulerKind, UNLIMITED};
+use device::{Nanos, PortChange, PortConfig};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
@@ -33,80 +34,29 @@ fn default_cpu_port() -> Option<u32> {
     device::DeviceConfig::default().cpu_port
 }
 
-/// A switch port.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A switch port: its number, and what differs from the default options (a limit of null is the default's).
+#[derive(Clone, Debug)]
 pub struct PortSettings {
     pub port: u32,
-    /// Bit/s on the line, see `link_layer`; 0: unlimited.
-    #[serde(default)]
-    pub rate_bps: u64,
-    /// `none`: a frame takes its bytes (no preamble, no FCS); `ethernet`, `atm`.
-    #[serde(default)]
-    pub link_layer: LinkLayer,
-    /// `strict` (larger queue first), `wrr`, `drr`, `calendar`.
-    #[serde(default)]
-    pub scheduler: SchedulerKind,
-    /// Packets that may wait in each queue, the one on the line not counted.
-    #[serde(default = "default_queue_packets")]
-    pub queue_packets: u64,
-    /// Bytes that may wait in each queue; null: no limit.
-    pub queue_bytes: Option<u64>,
-    /// Cells that may wait in each queue; null: no limit.
-    pub queue_cells: Option<u64>,
-    /// Packets, bytes and cells that may wait in all queues together; null: no limit.
-    pub port_packets: Option<u64>,
-    pub port_bytes: Option<u64>,
-    pub port_cells: Option<u64>,
-    #[serde(default = "default_queues")]
-    pub queues: usize,
+    pub options: PortChange,
 }
 
-fn default_queue_packets() -> u64 {
-    PortConfig::default().queue_limits.packets
-}
-
-fn default_queues() -> usize {
-    PortConfig::default().queues
+impl<'de> Deserialize<'de> for PortSettings {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<PortSettings, D::Error> {
+        let mut object = Map::<String, Value>::deserialize(reader)?;
+        let port = object.shift_remove("port");
+        let port = port.ok_or_else(|| D::Error::missing_field("port"))?;
+        Ok(PortSettings {
+            port: u32::deserialize(port).map_err(|e| apps::within("port", e))?,
+            options: apps::settings_of(object)?,
+        })
+    }
 }
 
 impl PortSettings {
-    /// A port with the default settings.
-    pub(super) fn plain(port: u32) -> PortSettings {
-        PortSettings {
-            port,
-            rate_bps: 0,
-            link_layer: LinkLayer::default(),
-            scheduler: SchedulerKind::default(),
-            queue_packets: default_queue_packets(),
-            queue_bytes: None,
-            queue_cells: None,
-            port_packets: None,
-            port_bytes: None,
-            port_cells: None,
-            queues: default_queues(),
-        }
-    }
-
     /// The same in the device's terms.
     pub fn to_device(&self) -> PortConfig {
-        let or_none = |limit: Option<u64>| limit.unwrap_or(UNLIMITED);
-        PortConfig {
-            rate_bps: self.rate_bps,
-            link_layer: self.link_layer,
-            scheduler: self.scheduler,
-            queues: self.queues,
-            queue_limits: QueueLimits {
-                packets: self.queue_packets,
-                bytes: or_none(self.queue_bytes),
-                cells: or_none(self.queue_cells),
-            },
-            port_limits: QueueLimits {
-                packets: or_none(self.port_packets),
-                bytes: or_none(self.port_bytes),
-                cells: or_none(self.port_cells),
-            },
-        }
+        self.options.applied_to(&PortConfig::default())
     }
 }
 

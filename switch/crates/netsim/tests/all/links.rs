@@ -159,10 +159,7 @@ fn a_change_of_the_script_that_cannot_be_made_is_told() {
     let mut sim = network(&json!([
         {"at_ns": S, "link": "s1-s2", "direction": "a_to_b", "set": {"jitter_ns": 9_000_000}},
         {"at_ns": 2 * S, "link": "s1-s2", "direction": "a_to_b", "set": {"loss": 0.5}}]));
-    let short = LinkSettings {
-        delay_ns: Some(1_000_000),
-        ..LinkSettings::default()
-    };
+    let short: LinkSettings = serde_json::from_value(json!({"delay_ns": 1_000_000})).unwrap();
     sim.set_link("s1-s2", Direction::AToB, &short).unwrap();
     sim.run_until(S - 1);
     assert_eq!(sim.take_refused_change(), None);

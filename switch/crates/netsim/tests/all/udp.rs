@@ -185,15 +185,12 @@ fn an_outage_loses_and_a_spike_holds() {
 #[test]
 fn a_bad_request_changes_nothing() {
     let mut sim = routed(&dumbbell(2_000_000, 50, 10 * MS, cbr(1_000_000)));
-    let settings = LinkSettings {
-        loss: Some(1.5),
-        ..LinkSettings::default()
-    };
+    let settings: LinkSettings = serde_json::from_value(json!({"jitter_ns": 11 * MS})).unwrap();
     assert_eq!(
         sim.set_link("s1-s2", Direction::Both, &settings)
             .unwrap_err()
             .to_string(),
-        "link \"s1-s2\": loss: 1.5 is out of range; allowed: 0 to 1"
+        "link \"s1-s2\": jitter_ns: 11000000 exceeds delay_ns (10000000); allowed: 0 to 10000000 ns"
     );
     assert_eq!(
         sim.spike("s1-s3", Direction::Both, 1, SpikeBlocks::Line).unwrap_err().to_string(),

@@ -6,7 +6,7 @@
 //!               finite    one frame, spike       a lost frame has used the line                order kept, unless `reorder`
 //! ```
 //!
-//! - [`LinkOptions`]: what can be set, with units and ranges; changeable while frames are on their way.
+//! - [`LinkOptions`]: what can be set; changeable while frames are on their way. [`LinkSettings`]: some of them, read from JSON.
 //! - [`Link`]: a direction with the frames that are on it.
 //! - [`LinkStreams`]: its chance; each impairment draws from a sub-stream of its own, so that a change of one
 //!   setting leaves the fate that all others deal to the k-th frame as it was.
@@ -23,6 +23,7 @@ mod loss;
 mod options;
 mod segments;
 mod service;
+mod settings;
 mod stats;
 mod streams;
 mod trace;
@@ -32,7 +33,8 @@ pub use direction::{Exit, Link, Refused};
 pub use gilbert::GilbertElliott;
 pub use jitter::JitterDistribution;
 pub use loss::LossModel;
-pub use options::{LinkOptionError, LinkOptions, SpikeBlocks};
+pub use options::{LinkOptions, SpikeBlocks};
+pub use settings::{keys, LinkOptionError, LinkSettings, Range, Unit};
 pub use stats::{DropReason, LinkStats};
 pub use streams::LinkStreams;
 pub use trace::{Trace, TraceError, OPPORTUNITIES_MAX, OPPORTUNITY_BYTES};

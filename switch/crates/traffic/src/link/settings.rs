@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The settings of a direction as JSON, one row each: name and what it may be. All that reads, shows or checks settings does
+//! so by these rows.
+
+use super::{ErrorsIn, JitterDistribution, LinkOptions, Nanos, Trace};
+use serde_json::{json, Map, Value};
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// The unit of times in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Ns,
+    Us,
+}
+
+impl Unit {
+    fn parts(self) -> (f64, &'static str, &'static str) {
+        match self {
+            Unit::Ns => (1.0, "_ns", " ns"),
+            Unit::Us => (1e3, "_us", " µs"),
+        }
+    }
+
+    /// A time as JSON: a whole number where it is one.
+    pub fn show(self, ns: Nanos) -> Value {
+        match (self, ns % 1_000) {
+            (Unit::Ns, _) => json!(ns),
+            (Unit::Us, 0) => json!(ns / 1_000),
+            (Unit::Us, _) => json!(ns as f64 / 1e3),
+        }
+    }
+}
+
+/// Numbers from `min` to `max`.
+#[derive(Debug, Clone, Copy)]
+pub struct Range {
+    pub min: f64,
+    pub max: f64,
+    pub unit: &'static str,
+    /// Whole numbers.
+    pub whole: bool,
+    /// 0 is allowed too, and means this.
+    pub zero: Option<&'static str>,
+}
+
+impl Range {
+    /// # Errors
+    /// A sentence with what was given and the range (NaN is out of every range).
+    fn check(&self, x: f64, shown: impl Display) -> Result<f64, String> {
+        let wrong = match x {
+            0.0 if self.zero.is_some() => return Ok(x),
+            x if self.whole && (x < 0.0 || x.fract() != 0.0) => "not a whole number in range",
+            x if !(self.min..=self.max).contains(&x) => "out of range",
+            x => return Ok(x),
+        };
+        Err(format!("{shown} is {wrong}; allowed: {self}"))
+    }
+
+    /// # Errors
+    /// A sentence with what was given and the range.
+    pub fn read(&self, value: &Value) -> Result<f64, String> {
+        let kind = ["a number", "a whole number"][usize::from(self.whole)];
+        let number = value.as_f64();
+        let number = number.ok_or_else(|| format!("{value} is not {kind}; allowed: {self}"))?;
+        self.check(number, value)
+    }
+}
+
+impl Display for Range {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} to {}{}", self.min, self.max, self.unit)?;
+        match self.zero {
+            Some(zero) => write!(f, ", or 0 ({zero})"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Its name is followed by the unit.
+    Time,
+    Number(Range),
+    Flag,
+    Word(&'static [&'static str]),
+    Trace,
+}
+
+const CHANCE: Kind = number(0.0, 1.0, "", false);
+
+const fn number(min: f64, max: f64, unit: &'static str, whole: bool) -> Kind {
+    Kind::Number(Range {
+        min,
+        max,
+        unit,
+        whole,
+        zero: None,
+    })
+}
+
+/// In the order in which they are shown.
+const ROWS: [(&str, Kind); 15] = [
+    ("delay", Kind::Time),
+    ("jitter", Kind::Time),
+    ("jitter_distribution", Kind::Word(JitterDistribution::NAMES)),
+    ("reorder", Kind::Flag),
+    (
+        "rate_bps",
+        Kind::Number(Range {
+            min: 1e3,
+            max: 400e9,
+            unit: " bit/s",
+            whole: true,
+            zero: Some("unlimited"),
+        }),
+    ),
+    ("loss", CHANCE),
+    ("ber", CHANCE),
+    ("errors_in", Kind::Word(ErrorsIn::NAMES)),
+    ("spare_retransmissions", Kind::Flag),
+    ("queue_packets", number(1.0, 1e6, " packets", true)),
+    ("ge_enter", CHANCE),
+    // A stay of a million frames on average is the longest: from 0 there is no way back.
+    ("ge_leave", number(1e-6, 1.0, "", false)),
+    ("ge_loss", CHANCE),
+    ("ge_ber", CHANCE),
+    ("trace", Kind::Trace),
+];
+
+fn key((name, kind): (&str, Kind), unit: Unit) -> String {
+    match kind {
+        Kind::Time => format!("{name}{}", unit.parts().1),
+        _ => name.to_owned(),
+    }
+}
+
+/// The keys of a document.
+pub fn keys(unit: Unit) -> Vec<String> {
+    ROWS.map(|row| key(row, unit)).into()
+}
+
+impl Kind {
+    fn range(self, unit: Unit) -> Option<Range> {
+        let (ns, _, unit) = unit.parts();
+        match self {
+            Kind::Number(range) => Some(range),
+            Kind::Time => number(0.0, 60e9 / ns, unit, false).range(Unit::Ns),
+            _ => None,
+        }
+    }
+
+    /// Checks a value; times become those in ns.
+    fn read(self, value: &Value, unit: Unit) -> Result<Value, String> {
+        let known = |known: bool, allowed: String| match known {
+            true => Ok(value.clone()),
+            false => Err(format!("{value} is not known; allowed: {allowed}")),
+        };
+        if let Some(range) = self.range(unit) {
+            let number = range.read(value)?;
+            return Ok(match self {
+                Kind::Time => json!((number * unit.parts().0).round() as Nanos),
+                _ if range.whole => json!(number as u64),
+                _ => json!(number),
+            });
+        }
+        match self {
+            Kind::Flag => known(value.is_boolean(), "true, false".to_owned()),
+            Kind::Word(names) => {
+                let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+                known(names.iter().any(|name| value == name), quoted.join(", "))
+            }
+            _ => Ok(value.clone()),
+        }
+    }
+}
+
+/// A setting that cannot be taken; `message` has the value and what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct LinkOptionError {
+    pub key: String,
+    pub message: String,
+}
+
+impl LinkOptionError {
+    pub fn new(key: impl Into<String>, message: impl Into<String>) -> LinkOptionError {
+        LinkOptionError {
+            key: key.into(),
+            message: message.into(),
+        }
+    }
+}
+
+/// Some settings with their values; what is not named stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkSettings {
+    /// With times in ns.
+    values: Map<String, Value>,
+    trace: Option<Option<Arc<Trace>>>,
+}
+
+impl LinkSettings {
+    /// Reads the members of a JSON object; `trace` reads the value of that name.
+    ///
+    /// # Errors
+    /// The first key that is unknown, or whose value is of another type or out of its range.
+    pub fn read(
+        object: &Map<String, Value>,
+        unit: Unit,
+        trace: impl Fn(&Value) -> Result<Option<Arc<Trace>>, String>,
+    ) -> Result<LinkSettings, LinkOptionError> {
+        let mut settings = LinkSettings::default();
+        for (name, value) in object {
+            let wrong = |message: String| LinkOptionError::new(name, message);
+            let row = ROWS.iter().find(|row| key(**row, unit) == *name);
+            let row = *row
+                .ok_or_else(|| wrong(format!("unknown key; allowed: {}", keys(unit).join(", "))))?;
+            if let Kind::Trace = row.1 {
+                settings.trace = Some(trace(value).map_err(wrong)?);
+            } else {
+                let value = row.1.read(value, unit).map_err(wrong)?;
+                settings.values.insert(key(row, Unit::Ns), value);
+            }
+        }
+        Ok(settings)
+    }
+
+    /// `options` with these settings.
+    ///
+    /// # Errors
+    /// Settings that do not fit each other, in the unit of the document.
+    pub fn applied_to(
+        &self,
+        options: &LinkOptions,
+        unit: Unit,
+    ) -> Result<LinkOptions, LinkOptionError> {
+        let mut values = options.show(Unit::Ns);
+        values.extend(self.values.clone());
+        let read = serde_json::from_value::<LinkOptions>(Value::Object(values));
+        let mut changed = read.map_err(|e| LinkOptionError::new("settings", e.to_string()))?;
+        changed.trace = self.trace.clone().unwrap_or_else(|| options.trace.clone());
+        changed.check_in(unit)?;
+        Ok(changed)
+    }
+}
+
+impl LinkOptions {
+    /// As JSON, in the form that [`LinkSettings::read`] reads.
+    pub fn show(&self, unit: Unit) -> Map<String, Value> {
+        let values = json!(self);
+        let show = |row: (&str, Kind)| {
+            let value = &values[key(row, Unit::Ns)];
+            match row.1 {
+                Kind::Time => unit.show(value.as_u64().unwrap_or_default()),
+                Kind::Trace => json!(self.trace.as_ref().map(|trace| trace.source())),
+                _ => value.clone(),
+            }
+        };
+        ROWS.map(|row| (key(row, unit), show(row)))
+            .into_iter()
+            .collect()
+    }
+
+    /// Checks all ranges, that the jitter does not exceed the delay, and that there is no trace beside a rate.
+    ///
+    /// # Errors
+    /// The first setting that is out of range.
+    pub fn check(&self) -> Result<(), LinkOptionError> {
+        self.check_in(Unit::Ns)
+    }
+
+    fn check_in(&self, unit: Unit) -> Result<(), LinkOptionError> {
+        let values = json!(self);
+        for row in ROWS {
+            if let Some(range) = row.1.range(Unit::Ns) {
+                // JSON has no NaN.
+                let x = values[key(row, Unit::Ns)].as_f64().unwrap_or(f64::NAN);
+                let checked = range.check(x, x);
+                checked.map_err(|message| LinkOptionError::new(key(row, unit), message))?;
+            }
+        }
+        if self.jitter_ns > self.delay_ns {
+            let (jitter, max) = (unit.show(self.jitter_ns), unit.show(self.delay_ns));
+            let (_, suffix, unit) = unit.parts();
+            let message =
+                format!("{jitter} exceeds delay{suffix} ({max}); allowed: 0 to {max}{unit}");
+            return Err(LinkOptionError::new(format!("jitter{suffix}"), message));
+        }
+        match &self.trace {
+            Some(trace) if self.rate_bps != 0 => {
+                let (trace, rate) = (trace.source(), self.rate_bps);
+                let message = format!(
+                    "{trace} stands beside rate_bps ({rate}); allowed: one of them, the other 0 or null"
+                );
+                Err(LinkOptionError::new("trace", message))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_range_is_checked() {
+        let bad = |change: fn(&mut LinkOptions)| {
+            let mut options = LinkOptions::default();
+            change(&mut options);
+            options.check().unwrap_err().to_string()
+        };
+        assert_eq!(
+            bad(|o| o.delay_ns = 60_000_000_001),
+            "delay_ns: 60000000001 is out of range; allowed: 0 to 60000000000 ns"
+        );
+        assert_eq!(
+            bad(|o| o.jitter_ns = 1),
+            "jitter_ns: 1 exceeds delay_ns (0); allowed: 0 to 0 ns"
+        );
+        assert_eq!(
+            bad(|o| o.rate_bps = 999),
+            "rate_bps: 999 is out of range; allowed: 1000 to 400000000000 bit/s, or 0 (unlimited)"
+        );
+        assert_eq!(
+            bad(|o| o.loss = 1.5),
+            "loss: 1.5 is out of range; allowed: 0 to 1"
+        );
+        assert_eq!(
+            bad(|o| o.loss = f64::NAN),
+            "loss: NaN is out of range; allowed: 0 to 1"
+        );
+        assert_eq!(
+            bad(|o| o.ber = -0.1),
+            "ber: -0.1 is out of range; allowed: 0 to 1"
+        );
+        assert_eq!(
+            bad(|o| o.ge_enter = 2.0),
+            "ge_enter: 2 is out of range; allowed: 0 to 1"
+        );
+        assert_eq!(
+            bad(|o| o.ge_leave = 0.0),
+            "ge_leave: 0 is out of range; allowed: 0.000001 to 1"
+        );
+        assert_eq!(
+            bad(|o| {
+                o.rate_bps = 2_000_000;
+                o.trace = Some(Arc::new(Trace::new("lte.trace", vec![1]).unwrap()));
+            }),
+            "trace: lte.trace stands beside rate_bps (2000000); allowed: one of them, the other 0 or null"
+        );
+        assert_eq!(
+            bad(|o| o.queue_packets = 0),
+            "queue_packets: 0 is out of range; allowed: 1 to 1000000 packets"
+        );
+    }
+}
