@@ -181,6 +181,29 @@ pub fn nodes() -> &'static [Node] {
 mod tests {
     use super::*;
 
+    /// The documentation lists the leaves by this file.
+    #[test]
+    fn the_list_of_leaves_is_that_of_the_rows() {
+        let mut lines = Vec::new();
+        for (row, path, leaves) in crate::leaf::rows() {
+            let (containers, on_change) = match row {
+                Row::ListKey => ("list key", "yes"),
+                Row::Both => ("config, state", "yes"),
+                Row::Configured => ("config", "yes"),
+                Row::Applied | Row::Watched => ("state", "yes"),
+                Row::Sampled => ("state", ""),
+            };
+            for (name, leaf) in leaves {
+                let set = if leaf.write.is_some() { "yes" } else { "" };
+                lines.push(format!(
+                    "/{path}/{name}\t{containers}\t{set}\t{on_change}\n"
+                ));
+            }
+        }
+        let (now, file) = (lines.concat(), include_str!("../leaves.tsv"));
+        assert_eq!(now, file, "write this into crates/gnmi/leaves.tsv:\n{now}");
+    }
+
     #[test]
     fn modules_follow_the_path() {
         let is_it = |node: &&Node| node.steps.last().unwrap().name == "queue-cells";
