@@ -53,7 +53,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 _MAY: Mapping[str, tuple[str, ...]] = {
     "bytes": ("times", "interval_s", "nodelay"),
     "on_off": ("distribution", "shape"),
-    "web": ("distribution", "shape", "max_bytes"),
+    "web": ("max_bytes", "distribution", "shape"),
     "video": ("segment_s", "reservoir_s"),
     "command": ("receiver_command",),
 }
@@ -117,6 +117,16 @@ class App:
         if self.kind == "video":
             self._check_video()
         return self
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What its kind has, by name; of a file, what goes beyond one plain file only where it is given."""
+        may = [
+            name
+            for name in _MAY.get(self.kind, ())
+            if self.kind != "bytes" or getattr(self, name) != getattr(App, name)
+        ]
+        return {name: getattr(self, name) for name in (*_NEEDS[self.kind], *may)}
 
     def _check_video(self) -> None:
         rates = self.bitrates_bps
@@ -383,10 +393,8 @@ def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
     return [name for flow in flows_of(scenario, vc) for name in names_of(flow)]
 
 
-VIDEO_TIMES = ("segment", "buffer", "reservoir", "cushion")
-"""The times of a `video`: `segment_s`, …"""
 _LATER: Mapping[str, Any] = {
-    **{name: getattr(App, name) for name in ("bitrates_bps", *(f"{time}_s" for time in VIDEO_TIMES))},
+    **{name: getattr(App, name) for name in ("bitrates_bps", "segment_s", "buffer_s", "reservoir_s", "cushion_s")},
     **{name: getattr(TcpOptions, name) for name in ("ecn", "error_naming", "delayed_ack_s", "backoff", "tick_s")},
     **{name: getattr(Change, name) for name in ("errors_in", "spare_retransmissions")},
     "wrr_weights": "w",

@@ -145,8 +145,8 @@ def test_what_cannot_be_run_is_said(fields: dict[str, Any], message: str) -> Non
 
 
 def test_a_bad_value_is_named_by_the_simulator() -> None:
-    flow = replace(FAST, app=replace(FAST.app, payload_bytes=0))
-    with pytest.raises(RunError, match=r"the simulator refuses the configuration: flows\[0\]\.app.*payload_bytes"):
+    flow = replace(FAST, app=replace(FAST.app, rate_bps=2**64))
+    with pytest.raises(RunError, match=r"the simulator refuses the configuration: flows\[0\]\.app.*rate_bps"):
         run(scenario(flow))
 
 
