@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from fairlane_lab.run_result import RunError
+from fairlane_lab.topology_scripts import LinkChange
 
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"]
 Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
@@ -53,7 +54,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 _MAY: Mapping[str, tuple[str, ...]] = {
     "bytes": ("times", "interval_s", "nodelay"),
     "on_off": ("distribution", "shape"),
-    "web": ("distribution", "shape", "max_bytes"),
+    "web": ("max_bytes", "distribution", "shape"),
     "video": ("segment_s", "reservoir_s"),
     "command": ("receiver_command",),
 }
@@ -117,6 +118,16 @@ class App:
         if self.kind == "video":
             self._check_video()
         return self
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What its kind has, by name; of a file, what goes beyond one plain file only where it is given."""
+        may = [
+            name
+            for name in _MAY.get(self.kind, ())
+            if self.kind != "bytes" or getattr(self, name) != getattr(App, name)
+        ]
+        return {name: getattr(self, name) for name in (*_NEEDS[self.kind], *may)}
 
     def _check_video(self) -> None:
         rates = self.bitrates_bps
@@ -254,38 +265,6 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Change:
-    """Something that changes while it runs: a link's settings or a switch port's rate (mininet/fl_link_spec.py, `LinkChange`)."""
-
-    at_s: float
-    link: str = ""
-    """Name as in the topology file's naming law, `s1-s2`; its bottleneck port's rate follows `rate_bps`."""
-    direction: Literal["a_to_b", "b_to_a", "both"] = "both"
-    delay_ms: float | None = None
-    rate_bps: int | None = None
-    """Of the switch ports at the link's ends (the queue belongs to the switch)."""
-    loss: float | None = None
-    ber: float | None = None
-    errors_in: Literal["frame", "payload"] | None = None
-    spare_retransmissions: bool | None = None
-    spike_s: float | None = None
-    spike_blocks: Literal["delivery", "line"] | None = None
-    outage_s: float | None = None
-    every_s: float | None = None
-    """It happens again and again, so long apart."""
-    preset: str | None = None
-    jitter_ms: float | None = None
-    jitter_distribution: Literal["uniform", "normal"] | None = None
-    reorder: bool | None = None
-    queue_packets: int | None = None
-    ge_enter: float | None = None
-    ge_leave: float | None = None
-    ge_loss: float | None = None
-    ge_ber: float | None = None
-    trace: str | None = None
-
-
-@dataclass(frozen=True)
 class Scenario:
     """One run. Times in seconds from the instant at which the first flow may start."""
 
@@ -303,7 +282,8 @@ class Scenario:
     program: str = DEFAULT_PROGRAM
     tcp: TcpOptions = USUAL_TCP
     control: Control = Control()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[LinkChange, ...] = ()
+    """What happens to links while it runs, beside what the topology says."""
     vcs: tuple[Vc, ...] = ()
     """Where the program has VCs: every flow is in one of them."""
     repeat: int = 0
@@ -383,12 +363,11 @@ def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
     return [name for flow in flows_of(scenario, vc) for name in names_of(flow)]
 
 
-VIDEO_TIMES = ("segment", "buffer", "reservoir", "cushion")
-"""The times of a `video`: `segment_s`, …"""
 _LATER: Mapping[str, Any] = {
-    **{name: getattr(App, name) for name in ("bitrates_bps", *(f"{time}_s" for time in VIDEO_TIMES))},
+    **{name: getattr(App, name) for name in ("bitrates_bps", "segment_s", "buffer_s", "reservoir_s", "cushion_s")},
     **{name: getattr(TcpOptions, name) for name in ("ecn", "error_naming", "delayed_ack_s", "backoff", "tick_s")},
-    **{name: getattr(Change, name) for name in ("errors_in", "spare_retransmissions")},
+    "errors_in": None,
+    "spare_retransmissions": None,
     "wrr_weights": "w",
     "classes": [],
 }

@@ -11,7 +11,8 @@ from fairlane_controller.programs.gfr.lab.results import vc_metrics
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
-from fairlane_lab.scenario import App, Change, Flow, Scenario
+from fairlane_lab.scenario import App, Flow, Scenario
+from fairlane_lab.topology_scripts import LinkChange
 from sim_scenarios import exact
 
 NAMES = [f"vc{index}" for index in range(1, 6)]
@@ -90,7 +91,7 @@ def test_the_loop_measures_the_line_its_link_and_the_vcs_and_tells_of_a_capacity
     None
 ):
     base = scenario("proposed+ WRR", flows=udp([30] * 5))
-    change = Change(2.0, "s1-s2", "a_to_b", rate_bps=30_000_000)
+    change = LinkChange(at_s=2.0, link="s1-s2", direction="a_to_b", rate_bps=30_000_000)
     control = replace(base.control, probes=True)
     result = run(replace(base, control=control, changes=(change,)))
     told = {event["event"]: event for event in result.events}

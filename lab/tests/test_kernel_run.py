@@ -26,8 +26,9 @@ from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import kernel, sim
-from fairlane_lab.scenario import App, Change, Flow, TcpOptions
+from fairlane_lab.scenario import App, Flow, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
+from fairlane_lab.topology_scripts import LinkChange
 from sim_scenarios import RENO, VEGAS, cbr, scenario
 
 built = pytest.mark.skipif(not (BUILT / "linux").exists(), reason="no kernel is built: make kernel")
@@ -309,9 +310,9 @@ def test_a_container_s_shared_memory_is_enough(tmp_path: Path) -> None:
 @built
 def test_host_programs_are_the_kernel_s() -> None:
     """E-RTO answers a delay spike with new data; ENA names segments that a link corrupts."""
-    spike = scenario(replace(RENO, variant="erto"), changes=(Change(at_s=10.0, link="s1-s2", spike_s=2.0),))
+    spike = scenario(replace(RENO, variant="erto"), changes=(LinkChange(at_s=10.0, link="s1-s2", spike_s=2.0),))
     assert kernel.run(spike).flows[0].counters["erto_probes"] > 0
-    noise = scenario(replace(RENO, variant="ena-reno"), changes=(Change(at_s=1.0, link="s1-s2", ber=1e-6),))
+    noise = scenario(replace(RENO, variant="ena-reno"), changes=(LinkChange(at_s=1.0, link="s1-s2", ber=1e-6),))
     counters = kernel.run(noise).flows[0].counters
     assert counters["ena_corrupted"] > 5
     assert counters["ena_notified"] > 0
@@ -322,8 +323,8 @@ def test_bcr_s_estimate_at_the_undo_is_the_new_rate() -> None:
     """2 Mbit/s before the spike, 1 Mbit/s behind it; a sender that does not estimate has no such number."""
 
     def after_spike(variant: str) -> float | None:
-        spike = Change(8, "s1-s2", "a_to_b", spike_s=3.0, spike_blocks="line")
-        changes = (spike, Change(8, "s1-s2", rate_bps=1_000_000))
+        spike = LinkChange(at_s=8, link="s1-s2", direction="a_to_b", spike_s=3.0, spike_blocks="line")
+        changes = (spike, LinkChange(at_s=8, link="s1-s2", rate_bps=1_000_000))
         tcp = TcpOptions(rto_min_s=1.0)
         (flow,) = kernel.run(scenario(replace(RENO, variant=variant), tcp=tcp, changes=changes)).flows
         return flow.bw_est_ratio

@@ -13,9 +13,10 @@ from fairlane_lab.definition import ExperimentError, expand
 from fairlane_lab.definition.loading import load_text
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
-from fairlane_lab.scenario import Change, Scenario
+from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import rate_steps, resolve
 from fairlane_lab.testbed.grouping import groups_of
+from fairlane_lab.topology_scripts import LinkChange
 from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
 
 FILE = """
@@ -141,7 +142,7 @@ def test_the_wire_is_there_for_a_link_that_only_changes() -> None:
 def test_a_topologys_own_changes_run_in_both_runners() -> None:
     document = json.loads(json.dumps(DUMBBELL))
     document["changes"] = [{"at_s": 8, "every_s": 6, "link": "s1-s2", "ge_enter": 0.1}]
-    both = scenario(RENO, topology=document, changes=(Change(9, "s1-s2", ge_enter=0.0),))
+    both = scenario(RENO, topology=document, changes=(LinkChange(at_s=9, link="s1-s2", ge_enter=0.0),))
     assert [change["at_ns"] / 1e9 for change in changes_of(both)] == [8, 9, 14]
     failed: list[RunError] = []
     (group,) = groups_of([both], lambda _, error: failed.append(error))
@@ -174,10 +175,14 @@ def goodput_bps(done: RunResult) -> float:
 
 def test_bursts_outages_and_spikes_reach_the_senders() -> None:
     clean = run(scenario(RENO, VEGAS))
-    bursts = run(scenario(RENO, VEGAS, changes=(Change(5, "s1-s2", "a_to_b", ge_enter=0.005, ge_leave=0.25),)))
+    bursts = run(
+        scenario(
+            RENO, VEGAS, changes=(LinkChange(at_s=5, link="s1-s2", direction="a_to_b", ge_enter=0.005, ge_leave=0.25),)
+        )
+    )
     assert sum(flow.retransmits for flow in bursts.flows) > sum(flow.retransmits for flow in clean.flows) + 20
-    cut = run(scenario(RENO, VEGAS, changes=(Change(8, "s1-s2", outage_s=3.0),)))
-    held = run(scenario(RENO, VEGAS, changes=(Change(8, "s1-s2", spike_s=3.0),)))
+    cut = run(scenario(RENO, VEGAS, changes=(LinkChange(at_s=8, link="s1-s2", outage_s=3.0),)))
+    held = run(scenario(RENO, VEGAS, changes=(LinkChange(at_s=8, link="s1-s2", spike_s=3.0),)))
     for stopped in (cut, held):
         assert sum(flow.timeouts or 0 for flow in stopped.flows) >= 2
         assert goodput_bps(stopped) < 0.85 * goodput_bps(clean)
@@ -187,8 +192,12 @@ def test_bcr_measures_the_new_rate_behind_a_blocked_line() -> None:
     """2 Mbit/s before the spike, 1 Mbit/s behind it; a sender that does not estimate has no such number."""
 
     def held(variant: str, blocks: Literal["delivery", "line"]) -> RunResult:
-        spike = Change(8, "s1-s2", "a_to_b", spike_s=3.0, spike_blocks=blocks)
-        return run(scenario(replace(RENO, variant=variant), changes=(spike, Change(8, "s1-s2", rate_bps=1_000_000))))
+        spike = LinkChange(at_s=8, link="s1-s2", direction="a_to_b", spike_s=3.0, spike_blocks=blocks)
+        return run(
+            scenario(
+                replace(RENO, variant=variant), changes=(spike, LinkChange(at_s=8, link="s1-s2", rate_bps=1_000_000))
+            )
+        )
 
     (flow,) = held("bcr", "line").flows
     assert flow.bw_est_bps is not None

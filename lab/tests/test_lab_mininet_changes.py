@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import GIVEN_UP_AFTER, MininetOptions, _Active, _Batch, run_many
-from fairlane_lab.scenario import Change, Flow, Scenario
+from fairlane_lab.scenario import Flow, Scenario
 from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.collect import VoidError
 from fairlane_lab.testbed.grouping import Group, Job
@@ -58,12 +58,12 @@ class FakeBed:
         self.abandoned = True
 
 
-def scenario(*changes: Change, duration_s: float = 60.0) -> Scenario:
+def scenario(*changes: LinkChange, duration_s: float = 60.0) -> Scenario:
     flow = Flow(name="file", group="file", sender="h1", receiver="h2")
     return Scenario("x", "p", {}, TOPOLOGY, (flow,), duration_s, 0.0, changes=changes)
 
 
-def changes_of(bed: FakeBed, *changes: Change, since_s: float) -> Changes:
+def changes_of(bed: FakeBed, *changes: LinkChange, since_s: float) -> Changes:
     """Those of a run that began so long ago."""
     return Changes(cast("Any", bed), scenario(*changes), time.monotonic_ns() - round(since_s * 1e9))
 
@@ -81,8 +81,8 @@ def finish(bed: FakeBed, changes: Changes, problem: RunError | None, folder: Pat
 
 def test_what_is_due_is_done_in_order_and_an_outage_is_known_to_last() -> None:
     bed = FakeBed()
-    later, outage = Change(5.0, "s1-s2", delay_ms=7), Change(1.0, "s1-s2", outage_s=100)
-    changes = changes_of(bed, later, Change(2.0, "s1-s2", delay_ms=3), outage, since_s=3)
+    later, outage = LinkChange(at_s=5.0, link="s1-s2", delay_ms=7), LinkChange(at_s=1.0, link="s1-s2", outage_s=100)
+    changes = changes_of(bed, later, LinkChange(at_s=2.0, link="s1-s2", delay_ms=3), outage, since_s=3)
     changes.apply_due()
     assert bed.changed == [None, 3]
     assert changes.due_s is not None
@@ -95,7 +95,7 @@ def test_what_is_due_is_done_in_order_and_an_outage_is_known_to_last() -> None:
 @pytest.mark.parametrize("given_up", [False, True])
 def test_links_are_put_back_after_a_run_that_failed(given_up: bool, tmp_path: Path) -> None:
     bed = FakeBed(broken=True)
-    changes = changes_of(bed, Change(1.0, "s1-s2", delay_ms=3), since_s=2)
+    changes = changes_of(bed, LinkChange(at_s=1.0, link="s1-s2", delay_ms=3), since_s=2)
     changes.apply_due()
     (result,) = finish(bed, changes, RunError("at 1 s: no") if given_up else None, tmp_path)
     assert isinstance(result, RunError)
@@ -108,7 +108,7 @@ def test_a_change_that_is_refused_ends_its_own_run_alone(tmp_path: Path) -> None
     refusing, other = FakeBed(refuses=True), FakeBed()
     runs: list[_Active] = []
     for bed in (refusing, other):
-        changes = changes_of(bed, Change(0.5, "s1-s2", delay_ms=3), since_s=1)
+        changes = changes_of(bed, LinkChange(at_s=0.5, link="s1-s2", delay_ms=3), since_s=1)
         job = Job(scenario(duration_s=1.0), 0)
         running = SimpleNamespace(zero_ns=time.monotonic_ns() - 1_000_000_000, scenario=job.scenario, done_ns=None)
         runs.append(_Active(job, cast("Any", bed), cast("Any", running), changes, cast("Any", None), 0.0))

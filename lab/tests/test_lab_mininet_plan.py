@@ -12,9 +12,10 @@ import pytest
 from fairlane_controller.programs.qthresh.lab.testbed import weight_rules
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import App, Change, Control, Flow, Scenario, TcpOptions
+from fairlane_lab.scenario import App, Control, Flow, Scenario, TcpOptions
 from fairlane_lab.testbed.grouping import groups_of, next_batch
 from fairlane_lab.testbed.plan import Plan, make_plan
+from fairlane_lab.topology_scripts import LinkChange
 from fairlane_lab.wishes import wishes
 
 ADDRESSES = {"h1": "10.0.1.1", "h2": "10.0.2.2", "h3": "10.0.3.3"}
@@ -83,7 +84,7 @@ def test_slow_links_run_side_by_side_and_a_fast_one_alone() -> None:
         (scenario(replace(RENO, start_s=11.0)), "x: flow reno: start_s 11 is not between 0 and its end 10"),
         (scenario(replace(RENO, tcp={"mss": 1})), "x: flow reno: tcp has no option 'mss'; allowed: mss_bytes"),
         (replace(scenario(), warmup_s=10.0), "x: warmup_s 10 is not between 0 and duration_s 10"),
-        (scenario(changes=(Change(1.0, "s2-s1"),)), "x: there is no link 's2-s1' to change; there are h1-s1, h2-s1"),
+        (scenario(changes=(LinkChange(at_s=1.0, link="s2-s1", delay_ms=1),)), "x: there is no link 's2-s1' to change; there are h1-s1, h2-s1"),
         (scenario(RENO, replace(VEGAS, sender="h1", variant="cubic-linux")), "reno and vegas want different settings .sysctls. of h1"),
         (scenario(topology={"hosts": {}, "switches": {}, "links": 1}), "x: topology: /links: "),
     ],

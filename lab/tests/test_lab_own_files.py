@@ -11,6 +11,7 @@ import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.definition import ExperimentError, Selection, expand, load
 from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.runners.sim import run
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor
 from typer.testing import CliRunner
@@ -140,6 +141,22 @@ def test_the_law_of_a_program_in_a_folder_runs_in_virtual_time(tmp_path: Path) -
     limits = {int(point["params"]["rate_bps"]): point["metrics"]["limit_packets"] for point in done.summary["points"]}
     assert limits[1_000_000] <= 3
     assert 20 <= limits[10_000_000] <= 26
+
+
+def test_what_a_program_in_a_folder_learns_by_digests_it_learns_in_virtual_time(tmp_path: Path) -> None:
+    """The lab runs the program's own loop: pairs of hosts that send get their entries."""
+    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
+    text = (REPOSITORY / "docs" / "examples" / "shortwait" / "experiment.toml").read_text()
+    text = text.partition("[[expect]]")[0].replace('program = "./"', f'program = "{REPOSITORY}/docs/examples/talkers"')
+    (tmp_path / "learns.toml").write_text(
+        text.replace('"short-wait"', '"learns"')
+        .replace('"limit_packets", "queue_packets", ', "")
+        .replace(', "refused"', "")
+    )
+    values = {"duration_s": (4,), "warmup_s": (1,), "rate_bps": (4_000_000,)}
+    result = run(expand(load(str(tmp_path / "learns.toml")), Selection(repeats=1, values=values))[0])
+    learnt = {event["flow"] for event in result.events if event["event"] == "flow"}
+    assert {"10.0.1.1 > 10.0.3.3", "10.0.2.2 > 10.0.3.3"} <= learnt
 
 
 def test_dctcp_keeps_the_queue_of_a_port_that_marks_near_the_threshold(tmp_path: Path) -> None:

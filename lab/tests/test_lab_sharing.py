@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fairlane_lab.scenario import Change
 from fairlane_lab.sim.columns import Columns, Values
 from fairlane_lab.sim.config import SimConfig, resolve
 from fairlane_lab.sim.sharing import sharing
+from fairlane_lab.topology_scripts import LinkChange
 from sim_scenarios import RATE_BPS, RENO, VEGAS, fixed, scenario
 
 END_S = 20.0
@@ -48,7 +48,7 @@ def test_the_time_from_a_change_to_a_fair_second() -> None:
     seen = columns(
         **{"flow/reno/received_bytes": flow_bytes(1e5 + 0 * T_S), "flow/vegas/received_bytes": flow_bytes(second)}
     )
-    changes = (Change(8.0, "s1-s2", delay_ms=20.0),)
+    changes = (LinkChange(at_s=8.0, link="s1-s2", delay_ms=20.0),)
     # from 12.6 s to 13.6 s the second flow has 64 % of the first one's: Jain's index 0.954
     assert sharing(config(changes=changes), seen, 5.0, END_S)["fair_after_s"] == pytest.approx(5.6, abs=0.15)
     never = columns(
@@ -58,7 +58,7 @@ def test_the_time_from_a_change_to_a_fair_second() -> None:
 
 
 def test_the_worst_five_seconds_of_a_line_whose_rate_changes() -> None:
-    changes = (Change(10.0, "s1-s2", rate_bps=1_000_000),)
+    changes = (LinkChange(at_s=10.0, link="s1-s2", rate_bps=1_000_000),)
     rate = np.where(T_S < 10, RATE_BPS, 1_000_000)
     idle = np.where((T_S > 14) & (T_S <= 16.5), 0.0, rate / 8)
     used = sharing(config(changes=changes), columns(**{"port/s1/3/tx_bytes": flow_bytes(idle)}), 5.0, END_S)

@@ -23,8 +23,7 @@ from fairlane_lab.inputs import build_hashes
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
-from fairlane_lab.sweep.runners import SIM, Outcome, find_runner, local_executor
-from fairlane_lab.sweep.testbed import mininet_testbed
+from fairlane_lab.sweep.runners import SIM, Outcome, find_runner, local_executor, mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
 from typer.testing import CliRunner

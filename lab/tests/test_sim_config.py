@@ -13,9 +13,10 @@ from fairlane_hosts.variants import VARIANTS
 from fairlane_lab.definition.names import part_of
 from fairlane_lab.inputs import configuration
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import App, Change, Flow, Scenario, TcpOptions
+from fairlane_lab.scenario import App, Flow, Scenario, TcpOptions
 from fairlane_lab.sim.config import START_SPREAD_S, rate_steps, resolve
 from fairlane_lab.sim.senders import tcp_object
+from fairlane_lab.topology_scripts import LinkChange
 from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
 
 PERIOD_NS = 20_000_000
@@ -121,7 +122,7 @@ def test_what_is_not_asked_for_is_not_in_the_hash() -> None:
 
 
 def test_a_change_of_rate_is_one_of_the_ports_at_the_link_s_ends() -> None:
-    change = Change(at_s=8, link="s1-s2", direction="a_to_b", rate_bps=1_000_000, delay_ms=100.0)
+    change = LinkChange(at_s=8, link="s1-s2", direction="a_to_b", rate_bps=1_000_000, delay_ms=100.0)
     run = scenario(RENO, changes=(change,))
     assert document(run)["changes"] == [
         {"at_ns": 8_000_000_000, "link": "s1-s2", "direction": "a_to_b", "set": {"delay_ns": 100_000_000}},
@@ -131,7 +132,7 @@ def test_a_change_of_rate_is_one_of_the_ports_at_the_link_s_ends() -> None:
 
 
 def test_a_change_of_rate_at_a_host_is_one_of_the_wire() -> None:
-    change = Change(at_s=1, link="h1-s1", direction="a_to_b", rate_bps=5_000_000, outage_s=0.5)
+    change = LinkChange(at_s=1, link="h1-s1", direction="a_to_b", rate_bps=5_000_000, outage_s=0.5)
     assert document(scenario(RENO, changes=(change,)))["changes"] == [
         {"at_ns": 1_000_000_000, "link": "h1-s1", "direction": "a_to_b", "set": {"rate_bps": 5_000_000}},
         {"at_ns": 1_000_000_000, "link": "h1-s1", "direction": "a_to_b", "outage_ns": 500_000_000},
@@ -177,7 +178,7 @@ def broken(change: dict[str, Any]) -> dict[str, Any]:
         (scenario(RENO, RENO), r"two flows are called 'reno'"),
         (scenario(RENO, warmup_s=20.0), r"warmup_s 20 must be 0 or more and below duration_s 20"),
         (scenario(RENO, program="gfrx"), r"unknown program 'gfrx'; did you mean 'gfr'"),
-        (scenario(RENO, changes=(Change(1, link="s1-s9"),)), r"the change at 1 s names no link 's1-s9'; there are h1-s1, h2-s1, s1-s2, h3-s2"),
+        (scenario(RENO, changes=(LinkChange(at_s=1, link="s1-s9", delay_ms=1),)), r"the change at 1 s names no link 's1-s9'; there are h1-s1, h2-s1, s1-s2, h3-s2"),
         (scenario(RENO, topology=broken({"links": [["h1", "s1"]]})), r"topology: /links/0/b: a switch endpoint names its port: s1-p1"),
     ],
 )  # fmt: skip

@@ -17,8 +17,9 @@ from fairlane_controller.programs.qthresh.model import DEFAULT_K, plan
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
-from fairlane_lab.scenario import Change, Control
+from fairlane_lab.scenario import Control
 from fairlane_lab.sim.client import SimSwitch
+from fairlane_lab.topology_scripts import LinkChange
 from finsy import P4TableEntry
 from sim_scenarios import DUMBBELL, cbr, exact, scenario
 
@@ -105,7 +106,7 @@ def test_every_decision_says_why_with_its_measured_inputs() -> None:
 
 def test_a_link_without_tcp_has_its_threshold_of_the_probes() -> None:
     topology = copy.deepcopy(DUMBBELL)
-    change = Change(10.0, "s1-s2", delay_ms=50)
+    change = LinkChange(at_s=10.0, link="s1-s2", delay_ms=50)
     flows = (cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000))
     control = Control("qthresh", "model", probes=True)
     result = run(scenario(*flows, topology=topology, control=control, changes=(change,), duration_s=15.0))
@@ -137,7 +138,7 @@ def test_a_dry_run_decides_under_traffic_and_writes_nothing(monkeypatch: pytest.
     monkeypatch.setattr("fairlane_lab.programs.part.SwitchAgent", partial(SwitchAgent, dry_run=True))
     monkeypatch.setattr(SimSwitch, "write", record)
     flows = (cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000))
-    change = Change(6.0, "s1-s2", delay_ms=50)
+    change = LinkChange(at_s=6.0, link="s1-s2", delay_ms=50)
     result = run(scenario(*flows, control=Control("qthresh", "model", probes=True), changes=(change,), duration_s=12.0))
     wanted = [event["qthresh_packets"] for event in events(result, "threshold")]
     assert wanted[0] < 6 < wanted[-1], "it decides, and goes on as if it had been written"

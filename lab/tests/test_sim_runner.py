@@ -16,7 +16,8 @@ from fairlane_controller.programs.qthresh.lab import Control as QthreshControl
 from fairlane_controller.programs.qthresh.settings import ClassConfig
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
-from fairlane_lab.scenario import App, Change, Control, Flow
+from fairlane_lab.scenario import App, Control, Flow
+from fairlane_lab.topology_scripts import LinkChange
 from sim_scenarios import DUMBBELL, RATE_BPS, RENO, VEGAS, cbr, fixed, scenario
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")
@@ -91,7 +92,7 @@ def test_the_loop_measures_the_link_without_deciding() -> None:
 
 
 def test_a_change_of_rate_is_in_the_result_and_the_loop_follows() -> None:
-    change = Change(at_s=10.0, link="s1-s2", direction="a_to_b", rate_bps=1_000_000)
+    change = LinkChange(at_s=10.0, link="s1-s2", direction="a_to_b", rate_bps=1_000_000)
     control = Control("drop_tail", measure=True)
     result = run(scenario(FAST, SLOW, control=control, changes=(change,), duration_s=15.0, series=True))
     (port,) = result.ports
@@ -145,8 +146,8 @@ def test_what_cannot_be_run_is_said(fields: dict[str, Any], message: str) -> Non
 
 
 def test_a_bad_value_is_named_by_the_simulator() -> None:
-    flow = replace(FAST, app=replace(FAST.app, payload_bytes=0))
-    with pytest.raises(RunError, match=r"the simulator refuses the configuration: flows\[0\]\.app.*payload_bytes"):
+    flow = replace(FAST, app=replace(FAST.app, rate_bps=2**64))
+    with pytest.raises(RunError, match=r"the simulator refuses the configuration: flows\[0\]\.app.*rate_bps"):
         run(scenario(flow))
 
 

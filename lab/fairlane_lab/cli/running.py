@@ -37,8 +37,7 @@ from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, CampaignError, CampaignResult, run_campaign, set_aside
-from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, Outcome, local_executor
-from fairlane_lab.sweep.testbed import mininet_testbed
+from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, Outcome, local_executor, mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
 RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +21,8 @@ from fairlane_lab.definition.judging import PaperNumbers
 from fairlane_lab.definition.strict import Between, Condition, matches
 from fairlane_lab.estimates import kernel_s, mininet_s, sim_s
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
-from fairlane_lab.scenario import Change, Scenario, connections_of
+from fairlane_lab.scenario import Scenario, connections_of
+from fairlane_lab.topology_scripts import LinkChange
 
 
 def estimate_s(definition: Definition, runtime: str, scenarios: list[Scenario]) -> float:
@@ -129,9 +129,9 @@ def _show_setting(scenario: Scenario) -> None:
     console.print(table)
 
 
-def _change(change: Change) -> str:
+def _change(change: LinkChange) -> str:
     values = {
-        name: value for name, value in asdict(change).items() if name not in ("at_s", "link") and value is not None
+        name: value for name, value in change.model_dump().items() if name not in ("at_s", "link") and value is not None
     }
     if values["direction"] == "both":
         del values["direction"]

@@ -30,11 +30,11 @@ from fairlane_lab.definition.topology import Resolved, change_problems, resolve_
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
-from fairlane_lab.scenario import Change, Control, Flow, Scenario, TcpOptions
+from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_lab.topology_scripts import LinkChange, fl_topology
 
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 
@@ -311,7 +311,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         program=resolution.program,
         tcp=body.tcp,
         control=resolution.control,
-        changes=tuple(Change(**change) for change in drawn.changes(body.changes)),
+        changes=tuple(LinkChange(**change) for change in drawn.changes(body.changes)),
         vcs=body.vcs,
         repeat=repeat,
         seed=fixed_hash(base_seed, repeat),

@@ -116,9 +116,6 @@ class LabPart:
     """Parameters that say what the switch does, beside those of `Control`: a run's seed does not depend on them."""
     has_vcs: ClassVar[bool] = False
     """Whether an experiment has `[[vcs]]`."""
-    has_loop: bool = False
-    """Whether a control loop belongs to its switches; so it is where the program has a law (`Program.decided`)."""
-
     loop_values: ClassVar[Mapping[str, tuple[str, float]]] = {}
     """What its loop measures, as values of a port: name → name in `Program.measured`, and the factor between."""
     loop_series: ClassVar[Sequence[str]] = ()
@@ -134,7 +131,8 @@ class LabPart:
         columns = program.columns if self.shows_columns else ()
         self.measured: Sequence[Column] = [each for each in columns if each.is_total or each.unit]
         "Numbers that it shows of a port, as metrics of a run: what totals grew by, what else was read last; summed over ports."
-        self.has_loop = self.has_loop or bool(program.decided)
+        self.has_loop = program.topology_control() is not None
+        "Whether a control loop belongs to its switches."
 
     @property
     def name(self) -> str:
@@ -327,10 +325,11 @@ class SimPart(RunPart):
         return make_program_plan(self.part.program, self.world.run_state, config.scenario, config.managed)
 
     def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
-        """What runs beside the simulation, until it is cancelled: the loop of a program with a law (`Program.decided`)."""
+        """What runs beside the simulation, until it is cancelled: the program's own loop (`Program.topology_control`)."""
         control = self.part.program.topology_control()
-        if not self.part.program.decided or control is None:
+        if control is None:
             return ()
+        self.world.loop.stop_on_messages = bool(self.part.program.control)  # it waits for digests
         states = {state.name: state for state in self.world.run_state.switches}
         return self.run_agents(control(self.world.run_state), log, states)
 
@@ -381,7 +380,7 @@ class MininetPart(RunPart):
 
     async def _apply(self, scenario: Scenario) -> None:
         """Where a loop runs it writes; it decides on from there."""
-        program, decides = self.part.program, bool(self.part.program.decided)
+        program, decides = self.part.program, self.part.has_loop
         run = read_run_state(self.bed.state)
         plan = make_program_plan(program, run, scenario, self.managed)
         for state in run.switches:

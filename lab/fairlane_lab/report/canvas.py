@@ -158,6 +158,13 @@ def _legend_columns(labels: list[str]) -> int:
     return 1
 
 
+def without_data(problem: str, title: str) -> Figure:
+    """A picture that says why there is nothing in it."""
+    figure, ((axis,),) = grid(1, 1, 3.3)
+    empty(axis, problem)
+    return finish(figure, Legend(), title)
+
+
 def empty(axis: Axes, text: str) -> None:
     """Say in a panel why there is nothing in it."""
     axis.text(0.5, 0.5, text, ha="center", va="center", transform=axis.transAxes, color=MUTED, fontsize=9)

@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fairlane_lab.definition.plots import Bars, Heat, Lines
 from fairlane_lab.report import labels
-from fairlane_lab.report.canvas import PLAIN, Legend, empty, finish, grid, level, panels, set_log_x
+from fairlane_lab.report.canvas import PLAIN, Legend, finish, level, panels, set_log_x, without_data
 from fairlane_lab.report.run_folder import Point, RunFolder, Spread, ordered
 from fairlane_lab.report.splitting import split
 from fairlane_lab.report.style import INK, MARKERS, PALETTE, Mark, colours, mark
@@ -52,9 +52,7 @@ def draw_bars(plot: Bars, runs: Sequence[RunFolder], title: str) -> Figure:
     parts = split(list(chosen.values()), (plot.x, plot.by), plot.panel)
     problem = parts.problem if points and bys else "no point of the run matches this plot"
     if problem:
-        figure, axes = grid(1, 1, 3.3)
-        empty(axes[0][0], problem)
-        return finish(figure, Legend(), title)
+        return without_data(problem, title)
     columns = min(2, len(parts.values))
     figure, flat = panels(len(parts.values), columns, 3.3 if columns == 1 else 2.7)
     relative = plot.metric.endswith("_bps") and len({point.params.get("rate_bps") for point in points}) > 1
@@ -164,9 +162,7 @@ def draw_lines(plot: Lines, runs: Sequence[RunFolder], title: str) -> Figure:
     legend = Legend()
     problem = parts.problem if everything else "no point of the run matches this plot"
     if problem:
-        figure, axes = panels(1, 1, 3.4)
-        empty(axes[0], problem)
-        return finish(figure, legend, title)
+        return without_data(problem, title)
     cells, columns = _layout(parts.values, sets)
     several = len(cells) > columns
     figure, axes = panels(len(cells), columns, 2.35 if several else 3.4, sharex="col" if several else "none")
@@ -341,9 +337,7 @@ def draw_heat(plot: Heat, runs: Sequence[RunFolder], title: str) -> Figure:
     legend = Legend()
     problem = parts.problem if points else "no point of the run matches this plot"
     if problem:
-        figure, axes = grid(1, 1, 2.0)
-        empty(axes[0][0], problem)
-        return finish(figure, legend, title)
+        return without_data(problem, title)
     xs, ys = _sorted([p.params.get(plot.x) for p in points]), ordered(p.params.get(plot.y) for p in points)
     name = labels.name_of(plot.metric)
     values = [spread.value * name.scale for point in points if (spread := point.get(plot.metric))]

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from fairlane_lab.definition.names import LIMIT_SERIES, TRANSFER_METRICS, Name
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.report import labels
-from fairlane_lab.report.canvas import Legend, empty, finish, grid, level, panels, set_log_x
+from fairlane_lab.report.canvas import Legend, empty, finish, grid, level, panels, set_log_x, without_data
 from fairlane_lab.report.run_folder import Point, RunFolder, ordered
 from fairlane_lab.report.splitting import PANELS_MAX, Panels, split
 from fairlane_lab.report.style import INK, MUTED, PALE, PALETTE, colours, mark
@@ -47,19 +47,18 @@ def draw_series(plot: Series, runs: Sequence[RunFolder], title: str) -> Figure:
     """Draw a `series` plot: repeat `plot.repeat` of each chosen point."""
     metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
     rows = _rows(plot, metrics, runs)
+    if not rows:
+        return without_data("the run has no series for this plot", title)
     columns = [run for run in runs if not run.series.empty] or list(runs[:1])
     single = len(columns) == 1 and len(rows) == 1
     figure, axes = grid(
-        max(1, len(rows)),
+        len(rows),
         len(columns),
         3.2 if single else 1.75 if len(rows) > 3 else 2.1,
         sharex=True,
         sharey="row",
     )
     legend = Legend()
-    if not rows:
-        empty(axes[0][0], "the run has no series for this plot")
-        return finish(figure, legend, title)
     flow_groups = _flow_groups(runs)
     names = {metric: _scaled(metric, rows, columns, plot) for metric in metrics}
     ports = [] if all(run.series.empty for run in runs) else _ports_in(runs, flow_groups)
@@ -278,10 +277,8 @@ def draw_cdf(plot: Cdf, runs: Sequence[RunFolder], title: str) -> Figure:
     row_in = 2.5 if len(values_of_panel) > columns else 3.3
     legend = Legend()
     if not 0 < len(values_of_panel) <= PANELS_MAX:
-        figure, axes = panels(1, 1, row_in)
         few = "no finished transfer, or no run, matches this plot"
-        empty(axes[0], f"{len(values_of_panel)} panels are too many" if values_of_panel else few)
-        return finish(figure, legend, title)
+        return without_data(f"{len(values_of_panel)} panels are too many" if values_of_panel else few, title)
     figure, axes = panels(len(values_of_panel), columns, row_in, sharex=True, sharey=True)
     bys = ordered(everything["by"])
     chosen = colours(map(str, bys))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -282,23 +283,8 @@ def _transfer(transfer: Transfer) -> Row:
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key in which `vegas-10` comes after `vegas-9`."""
-    parts: list[tuple[int, int, str]] = []
-    word = ""
-    for part in _pieces(text):
-        parts.append((0, int(part), "") if part.isdigit() else (1, 0, part))
-        word += part
-    return tuple(parts)
-
-
-def _pieces(text: str) -> Iterable[str]:
-    piece = ""
-    for character in text:
-        if piece and character.isdigit() != piece[-1].isdigit():
-            yield piece
-            piece = ""
-        piece += character
-    if piece:
-        yield piece
+    parts = filter(None, re.split(r"([0-9]+)", text))
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
 def merged_about(abouts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

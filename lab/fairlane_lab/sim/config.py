@@ -14,7 +14,7 @@ from fairlane_lab.compiled import Program, find_program
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import VIDEO_TIMES, App, Flow, Scenario
+from fairlane_lab.scenario import App, Flow, Scenario
 from fairlane_lab.sim.kernel import KernelHosts, Machine
 from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology, managed_ports
@@ -230,31 +230,12 @@ def _filled(word: str, words: Mapping[str, Any]) -> str:
 
 
 def _app(app: App) -> dict[str, Any]:
-    """The simulator's `app` object: the fields that the kind uses."""
-    random_size = {"distribution": app.distribution, "shape": app.shape}
-    own: dict[str, Any] = {}
-    match app.kind:
-        case "greedy" | "command":  # a command's fields need the addresses: SimConfig
-            pass
-        case "bytes":
-            own = {"bytes": app.bytes}
-            if app.times > 1:
-                own |= {"times": app.times, "interval_ns": _ns(app.interval_s)}
-            if app.nodelay:
-                own["nodelay"] = True
-        case "on_off":
-            own = {"on_mean_ns": _ns(app.on_mean_s), "off_mean_ns": _ns(app.off_mean_s), **random_size}
-        case "web":
-            own = {"arrivals_per_s": app.arrivals_per_s, "mean_bytes": app.mean_bytes, "max_bytes": app.max_bytes}
-            own |= random_size
-        case "interactive":
-            own = {"bytes": app.bytes, "interval_ns": _ns(app.interval_s)}
-        case "video":
-            own = {"bitrates_bps": list(app.bitrates_bps)}
-            own |= {f"{name}_ns": _ns(getattr(app, f"{name}_s")) for name in VIDEO_TIMES}
-        case "cbr_udp":
-            own = {"rate_bps": app.rate_bps, "payload_bytes": app.payload_bytes}
-    return {"kind": app.kind, **own}
+    """The simulator's `app` object: the fields that the kind uses, times in ns."""
+    found: dict[str, Any] = {"kind": app.kind}
+    for name, value in app.settings.items():
+        is_time = name.endswith("_s") and not name.endswith("_per_s")
+        found |= {f"{name[:-2]}_ns": _ns(value)} if is_time else {name: value}
+    return found
 
 
 def _traffic_manager(spec: fl_topology.PortSpec) -> dict[str, Any]:

@@ -76,3 +76,24 @@ def local_executor(runner: str, progress: Callable[[Scenario, float], None] | No
             on_outcome(run_one(runner, scenario, partial(progress, scenario) if progress else None))
 
     return execute
+
+
+def mininet_testbed(
+    target: str, parallel: int, tell: Callable[[str, float], None] | None = None, runner: str = MININET
+) -> Executor:
+    """Runs on Mininet with at most `parallel` topologies side by side; `tell` hears what happens and the seconds so far.
+
+    Its runner takes all scenarios at once, because topologies run side by side and are used again.
+    """
+
+    def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
+        def on_result(scenario: Scenario, result: RunResult | RunError) -> None:
+            if isinstance(result, RunError):
+                on_outcome(Outcome(scenario, None, Failure(scenario.point, scenario.repeat, str(result))))
+            else:
+                on_outcome(Outcome(scenario, result))
+
+        options = find_runner(f"{runner.partition(':')[0]}:MininetOptions")(target=target, parallel=parallel)
+        find_runner(runner)(scenarios, options, on_result, *([tell] if tell else []))
+
+    return execute

@@ -7,7 +7,8 @@ import json
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -79,17 +80,22 @@ class Window:
 
 @dataclass
 class _Connection:
-    """One connection's samples at its sender; times are CLOCK_MONOTONIC seconds."""
+    """One connection's samples at its sender."""
 
     local: str
     error: str
     cc: str
-    cwnd: Points = field(default_factory=list[tuple[float, float]])
-    ssthresh: Points = field(default_factory=list[tuple[float, float]])
-    srtt_ms: Points = field(default_factory=list[tuple[float, float]])
-    retransmits: Points = field(default_factory=list[tuple[float, float]])
-    timeouts: Points = field(default_factory=list[tuple[float, float]])
-    segments: Points = field(default_factory=list[tuple[float, float]])
+    samples: list[dict[str, Any]]
+
+    def points(self, name: str, scale: float = 1.0) -> Points:
+        """(s, value) of what was sampled of a name, where it was."""
+        found = ((record["t_ns"] / 1e9, record.get(name)) for record in self.samples)
+        return [(t, value * scale) for t, value in found if value is not None]
+
+    @cached_property
+    def ssthresh(self) -> Points:
+        """Packets, once there is one."""
+        return [(t, value) for t, value in self.points("ssthresh") if value < 1 << 30]
 
 
 @dataclass
@@ -227,12 +233,12 @@ def _add_flows(
                 variant=flow.variant,
                 weight=flow.weight,
                 goodput_bps=window_rate_bps(series, window.start_s, window.end_s),
-                retransmits=_grown(connection.retransmits, window),
-                timeouts=_grown(connection.timeouts, window) if connection.timeouts else None,
-                cwnd_packets=_mean(connection.cwnd, window),
-                srtt_ms=_mean(connection.srtt_ms, window),
+                retransmits=_grown(connection.points("retrans"), window),
+                timeouts=_known(connection.points("timeouts"), window),
+                cwnd_packets=_mean(connection.points("cwnd"), window),
+                srtt_ms=_mean(connection.points("srtt_us", 1e-3), window),
                 greedy=flow.app.kind == "greedy",
-                segments_sent=_grown(connection.segments, window) if connection.segments else None,
+                segments_sent=_known(connection.points("segments"), window),
                 window_reductions=_reductions(connection, window),
                 counters=counters_of(flow, running.scenario.flows, running.counters),
                 **_after_spike(running, port_rate_bps, flow, series, connection, window),
@@ -243,9 +249,9 @@ def _add_flows(
         queue = samples.flows.get((host, int(port or 0), sender.sink.port), [])
         for metric, points in (
             ("goodput_bps", rates),
-            ("cwnd_packets", connection.cwnd),
+            ("cwnd_packets", connection.points("cwnd")),
             ("ssthresh_packets", connection.ssthresh),
-            ("srtt_ms", connection.srtt_ms),
+            ("srtt_ms", connection.points("srtt_us", 1e-3)),
             ("queue_packets", queue),
         ):
             result.series += [SeriesPoint(t, name, metric, value) for t, value in window.series(points)]
@@ -264,7 +270,7 @@ def _after_spike(
     return {
         "after_spike_bytes": counter_at(series, later_s) - counter_at(series, end_s),
         "after_spike_retransmits": round(
-            _last(connection.retransmits, later_s) - _last(connection.retransmits, start_s)
+            _last(connection.points("retrans"), later_s) - _last(connection.points("retrans"), start_s)
         ),
         "recovery_s": recovery_s(series, end_s, carried_bps(port_rate_bps, mss)),
     }
@@ -274,7 +280,7 @@ def _reductions(connection: _Connection, window: Window) -> int:
     """How often ssthresh fell below the largest window since it last changed, as the samples show it."""
     reductions, before, largest = 0, math.inf, 0.0
     thresholds_at = dict(connection.ssthresh)
-    for t, cwnd in connection.cwnd:
+    for t, cwnd in connection.points("cwnd"):
         ssthresh = thresholds_at.get(t, math.inf)
         if ssthresh != before:
             if ssthresh < largest and window.start_s <= t <= window.end_s:
@@ -333,27 +339,9 @@ def _read_sender(path: Path) -> _SenderFile:
             samples.setdefault(record["flow"], []).append(record)
     if summary is None:
         raise RunError(f"{path.name}: the sender wrote no summary")
-    connections: list[_Connection] = []
-    for row in summary["flows"]:
-        mine = samples.get(row["flow"], [])
-        times = [record["t_ns"] / 1e9 for record in mine]
-        connections.append(
-            _Connection(
-                row["local"],
-                row["error"],
-                row["cc"],
-                cwnd=[(t, float(record["cwnd"])) for t, record in zip(times, mine, strict=True)],
-                ssthresh=[
-                    (t, float(r["ssthresh"])) for t, r in zip(times, mine, strict=True) if r["ssthresh"] < 1 << 30
-                ],
-                srtt_ms=[(t, record["srtt_us"] / 1e3) for t, record in zip(times, mine, strict=True)],
-                retransmits=[(t, float(record["retrans"])) for t, record in zip(times, mine, strict=True)],
-                timeouts=[
-                    (t, float(r["timeouts"])) for t, r in zip(times, mine, strict=True) if r.get("timeouts") is not None
-                ],
-                segments=[(t, float(r["segments"])) for t, r in zip(times, mine, strict=True) if "segments" in r],
-            )
-        )
+    connections = [
+        _Connection(row["local"], row["error"], row["cc"], samples.get(row["flow"], [])) for row in summary["flows"]
+    ]
     return _SenderFile(connections, transfers, summary)
 
 
@@ -408,6 +396,11 @@ def _records(path: Path) -> list[dict[str, Any]]:
 def _grown(points: Points, window: Window) -> int:
     """How much a counter grew in the window."""
     return round(_last(points, window.end_s) - _last(points, window.start_s))
+
+
+def _known(points: Points, window: Window) -> int | None:
+    """As `_grown`; None of a counter that the kernel does not have."""
+    return _grown(points, window) if points else None
 
 
 def _last(points: Points, time_s: float) -> float:

@@ -5,15 +5,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fairlane_hosts.errors import HostsError
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.run_result import RunError
-from fairlane_lab.scenario import UDP_KINDS, VIDEO_TIMES, Flow, Scenario, TcpOptions, names_of, tcp_of
+from fairlane_lab.scenario import UDP_KINDS, App, Flow, Scenario, TcpOptions, names_of, tcp_of
 
 FIRST_SINK_PORT = 5001
+COMMANDS = {
+    "greedy": "send",
+    "bytes": "transfer",
+    "on_off": "onoff",
+    "web": "web",
+    "interactive": "interactive",
+    "video": "video",
+}
+"""Kind of an application over TCP → the command of `fairlane-traffic`."""
+OPTIONS = {"on_mean_s": "on-s", "off_mean_s": "off-s", "payload_bytes": "payload"}
+"""Settings of an application whose options have other names."""
 
 
 @dataclass(frozen=True)
@@ -100,29 +110,16 @@ class Sender:
         words += ["--seconds", f"{self.stop_s(scenario.duration_s) - flow.start_s:.6f}", "--start-at", str(start_ns)]
         words += ["--sample-ms", str(sample_ms(scenario)), "--out", str(self.out)]
         if self.is_udp:
-            return ["udp", *words, "--rate-bps", str(app.rate_bps), "--payload", str(app.payload_bytes)]
+            return ["udp", *words, *_settings(app)]
         words += ["--cc", flow.variant, "--mss", str(self.tcp.mss_bytes)]
         if self.tcp.timestamps or self.tcp.sack is not None or self.tcp.ecn:
             words.append("--no-sysctl-check")
-        match app.kind:
-            case "greedy":
-                return ["send", *words]
-            case "bytes":
-                return ["transfer", *words, "--bytes", str(app.bytes), *_files(self)]
-            case "on_off":
-                words += ["--on-s", str(app.on_mean_s), "--off-s", str(app.off_mean_s), *_chance(self)]
-                return ["onoff", *words]
-            case "web":
-                words += ["--arrivals-per-s", str(app.arrivals_per_s), "--mean-bytes", str(app.mean_bytes)]
-                return ["web", *words, "--max-bytes", str(app.max_bytes), *_chance(self)]
-            case "interactive":
-                return ["interactive", *words, "--bytes", str(app.bytes), "--interval-s", str(app.interval_s)]
-            case "video":
-                words += ["--bitrates-bps", ",".join(map(str, app.bitrates_bps))]
-                words += [word for name in VIDEO_TIMES for word in (f"--{name}-s", str(getattr(app, f"{name}_s")))]
-                return ["video", *words]
-            case other:
-                raise RunError(f"flow {flow.name}: Mininet has no application {other!r}")
+        if app.kind not in COMMANDS:
+            raise RunError(f"flow {flow.name}: Mininet has no application {app.kind!r}")
+        words += _settings(app)
+        if "distribution" in app.settings:
+            words += ["--seed", str(self.seed), "--names", ",".join(self.results())]
+        return [COMMANDS[app.kind], *words]
 
     def results(self) -> list[str]:
         """Names of the flows that this process is reported as, in the order of its connections."""
@@ -190,16 +187,14 @@ def _check(scenario: Scenario, addresses: dict[str, str]) -> None:
                 raise RunError(f"flow {flow.name}: {error}") from None
 
 
-def _chance(sender: Sender) -> list[str]:
-    app: Any = sender.flow.app
-    words = ["--distribution", app.distribution, "--shape", str(app.shape)]
-    return [*words, "--seed", str(sender.seed), "--names", ",".join(sender.results())]
-
-
-def _files(sender: Sender) -> list[str]:
-    app = sender.flow.app
-    words = ["--times", str(app.times), "--interval-s", str(app.interval_s)] if app.times > 1 else []
-    return [*words, "--nodelay"] if app.nodelay else words
+def _settings(app: App) -> list[str]:
+    """An application's settings as options of `fairlane-traffic`."""
+    words: list[str] = []
+    for name, value in app.settings.items():
+        words.append(f"--{OPTIONS.get(name, name.replace('_', '-'))}")
+        if value is not True:
+            words.append(",".join(map(str, value)) if isinstance(value, tuple) else str(value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return words
 
 
 def _file_name(flow: str) -> str:

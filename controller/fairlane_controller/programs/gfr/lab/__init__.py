@@ -70,7 +70,6 @@ class Part(LabPart):
     """Program `gfr`."""
 
     Control = Control
-    has_loop = True
     shows_columns = False
     parameters: ClassVar[Mapping[str, Name]] = {
         "scheduler": Name("scheduler", kind=str),

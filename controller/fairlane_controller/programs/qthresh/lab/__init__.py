@@ -78,7 +78,6 @@ class Part(LabPart):
     """Program `qthresh`."""
 
     Control = Control
-    has_loop = True
     shows_columns = False
     parameters: ClassVar[Mapping[str, Name]] = {
         "threshold": Name("Qthresh", "packets", kind=str),
