@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use v1model::Bits;
 
-use crate::error::Refusal;
+use crate::error::{refuse, Refusal};
 
 /// Reads an unsigned value; leading zero bytes are accepted.
 ///
@@ -12,16 +12,18 @@ use crate::error::Refusal;
 /// OUT_OF_RANGE for an empty string and for a value that needs more than `width` bits.
 pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
     if value.is_empty() {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "the value is an empty byte string; a bit<{width}> takes at least 1 byte"
-        )));
+        );
     }
     let needed = bits_needed(value);
     if needed > width {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "the value 0x{} needs {needed} bits, but the field is bit<{width}>",
             hex(canonical(value))
-        )));
+        );
     }
     Ok(Bits::from_be_bytes(width, canonical(value))?)
 }
@@ -32,9 +34,10 @@ pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
 /// OUT_OF_RANGE for an empty string and for a value that does not fit in `int<width>`.
 pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
     let Some(&first) = value.first() else {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "the value is an empty byte string; an int<{width}> takes at least 1 byte"
-        )));
+        );
     };
     let negative = first & 0x80 != 0;
     let sign = if negative { 0xff } else { 0 };
@@ -44,10 +47,11 @@ pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
     let run = same as u32 * 8 + value.get(same).map_or(0, |b| (b ^ sign).leading_zeros());
     let needed = (total - run.min(total)) + 1;
     if needed > width {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "the value 0x{} needs {needed} bits, but the field is int<{width}>",
             hex(value)
-        )));
+        );
     }
     let bytes = width.div_ceil(8) as usize;
     let mut wide = vec![sign; bytes.saturating_sub(value.len())];
@@ -100,10 +104,11 @@ pub fn encode_signed(value: &Bits, width: u32) -> Bytes {
 /// OUT_OF_RANGE for an empty string and for more than 32 bits.
 pub fn decode_port(value: &[u8]) -> Result<u32, Refusal> {
     if value.is_empty() || bits_needed(value) > 32 {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "port 0x{} is no number of 1 to 32 bits",
             hex(value)
-        )));
+        );
     }
     Ok(canonical(value)
         .iter()

@@ -12,7 +12,7 @@ use super::{
     absent, data, left_out, named, number, preamble, table, unique, width, ById, DataShape,
     FieldBinding, TableBinding,
 };
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
 use crate::proto::p4info::{
     meter_spec, ActionProfile, Counter, Digest, Meter, P4Info, P4NamedType, Preamble, Register,
@@ -138,7 +138,7 @@ fn bind<'a, O, B: super::Named>(
         let place = places.get(preamble.name.as_str());
         let place = *place.ok_or_else(|| absent(kind, &preamble.name, own))?;
         let item = make(object, preamble, place);
-        items.push(item.map_err(|e| e.with_place(&format!("{kind} {}", preamble.name)))?);
+        items.push(item.at(format_args!("{kind} {}", preamble.name))?);
     }
     ById::new(kind, items, left_out)
 }
@@ -152,9 +152,10 @@ pub(super) fn bind_profiles(
     let make = |profile: &ActionProfile, preamble: &Preamble, place: usize| {
         let schema = &pipeline.schema().profiles[place];
         if schema.selector != profile.with_selector {
-            return Err(Refusal::invalid(
-                "P4Info and the device config differ about a selector",
-            ));
+            refuse!(
+                invalid,
+                "P4Info and the device config differ about a selector"
+            );
         }
         number("size", profile.size, schema.max_size)?;
         let max_group_size = number("max_group_size", profile.max_group_size.into(), MAX)?;
@@ -210,9 +211,10 @@ fn check_size(size: i64, own: u32) -> Result<(), Refusal> {
     if size == i64::from(own) {
         return Ok(());
     }
-    Err(Refusal::invalid(format!(
+    Err(refusal!(
+        invalid,
         "{size} cells in P4Info, {own} in the device config"
-    )))
+    ))
 }
 
 pub(super) fn bind_counters(
@@ -356,10 +358,11 @@ pub(super) fn bind_value_sets(
         }
         let width: u64 = fields.iter().map(|f| u64::from(f.width)).sum();
         if width != u64::from(schema.width) {
-            return Err(Refusal::invalid(format!(
+            refuse!(
+                invalid,
                 "{width} bits in P4Info, {} bits in the device config",
                 schema.width
-            )));
+            );
         }
         Ok(ValueSetBinding {
             id: preamble.id,

@@ -5,7 +5,7 @@ use v1model::ActionCall;
 
 use crate::binding::{list_known, TableBinding};
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, Refusal};
 use crate::proto::p4info::action_ref::Scope;
 use crate::proto::p4rt::action::Param;
 use crate::proto::p4rt::Action;
@@ -24,29 +24,32 @@ pub fn decode(table: &TableBinding, action: &Action, place: Place) -> Result<Act
     let bound = table.action(action.action_id)?;
     match (bound.scope, place) {
         (Scope::TableOnly, Place::Default) => {
-            return Err(Refusal::denied(format!(
+            refuse!(
+                denied,
                 "action {} is @tableonly: it cannot be the default action",
                 bound.name
-            )))
+            )
         }
         (Scope::DefaultOnly, Place::Entry) => {
-            return Err(Refusal::denied(format!(
+            refuse!(
+                denied,
                 "action {} is @defaultonly: no entry can call it",
                 bound.name
-            )))
+            )
         }
         _ => {}
     }
-    let at =
-        |e: Refusal, name: &str| e.with_place(&format!("action {}: parameter {name}", bound.name));
+    let at = |e: Refusal, name: &str| e.at(format_args!("action {}: parameter {name}", bound.name));
     let mut args = vec![None; bound.params.len()];
     for param in &action.params {
         let Some(index) = bound.params.iter().position(|p| p.id == param.param_id) else {
             let known = list_known(bound.params.iter().map(|p| (p.id, p.name.as_str())));
-            return Err(Refusal::invalid(format!(
+            refuse!(
+                invalid,
                 "action {}: parameter id {} is unknown; {known}",
-                bound.name, param.param_id
-            )));
+                bound.name,
+                param.param_id
+            );
         };
         let own = &bound.params[index];
         if args[index].is_some() {
@@ -57,10 +60,13 @@ pub fn decode(table: &TableBinding, action: &Action, place: Place) -> Result<Act
     }
     let missing = |i: usize| {
         let own = &bound.params[i];
-        Refusal::invalid(format!(
+        refusal!(
+            invalid,
             "action {}: parameter {} (id {}) is missing",
-            bound.name, own.name, own.id
-        ))
+            bound.name,
+            own.name,
+            own.id
+        )
     };
     let args = args
         .into_iter()

@@ -5,9 +5,21 @@ use v1model::{Bits, EntryKey, KeyMatch, MatchKind};
 
 use crate::binding::{list_known, FieldBinding, TableBinding};
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4rt::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
-use crate::proto::p4rt::FieldMatch;
+use crate::proto::p4rt::{FieldMatch, TableEntry};
+
+/// # Errors
+/// INVALID_ARGUMENT for a default entry with a key.
+pub fn no_key(entry: &TableEntry) -> Result<(), Refusal> {
+    if !entry.r#match.is_empty() || entry.priority != 0 {
+        refuse!(
+            invalid,
+            "the default entry takes neither match fields nor a priority"
+        );
+    }
+    Ok(())
+}
 
 /// The key of a table entry; fields that are left out match anything.
 ///
@@ -21,14 +33,10 @@ pub fn decode_key(
 ) -> Result<EntryKey, Refusal> {
     let matches = decode_fields(&table.fields, matches)?;
     if table.needs_priority && priority <= 0 {
-        return Err(Refusal::invalid(format!(
-            "priority {priority} is not allowed: a table with a ternary, range or optional field needs 1 or more"
-        )));
+        refuse!(invalid, "priority {priority} is not allowed: a table with a ternary, range or optional field needs 1 or more");
     }
     if !table.needs_priority && priority != 0 {
-        return Err(Refusal::invalid(format!(
-            "priority {priority} is not allowed: without a ternary, range or optional field it must be 0"
-        )));
+        refuse!(invalid, "priority {priority} is not allowed: without a ternary, range or optional field it must be 0");
     }
     Ok(EntryKey { matches, priority })
 }
@@ -50,21 +58,15 @@ pub fn decode_fields(
         };
         let Some(position) = position else {
             let known = list_known(fields.iter().map(|f| (f.id, f.name.as_str())));
-            return Err(Refusal::invalid(format!(
-                "match field id {} is unknown; {known}",
-                m.field_id
-            )));
+            refuse!(invalid, "match field id {} is unknown; {known}", m.field_id);
         };
         let field = &fields[position];
         if given[position].is_some() {
-            return Err(Refusal::invalid(format!(
-                "match field {} is given twice",
-                field.name
-            )));
+            refuse!(invalid, "match field {} is given twice", field.name);
         }
         given[position] = Some(
             decode(field, m.field_match_type.as_ref())
-                .map_err(|e| e.with_place(&format!("match field {}", field.name)))?,
+                .at(format_args!("match field {}", field.name))?,
         );
     }
     given
@@ -85,19 +87,22 @@ fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMat
             let value = bytestring::decode(&m.value, width)?;
             let prefix_len = m.prefix_len;
             if prefix_len == 0 {
-                return Err(Refusal::invalid(
-                    "prefix length 0 is a don't-care: leave the field out",
-                ));
+                refuse!(
+                    invalid,
+                    "prefix length 0 is a don't-care: leave the field out"
+                );
             }
             if prefix_len < 0 || prefix_len as u32 > width {
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "prefix length {prefix_len} is not within 1 to {width}"
-                )));
+                );
             }
             if trailing_zeros(&value) < width - prefix_len as u32 {
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "the value {value} has bits set behind its prefix of {prefix_len} bits"
-                )));
+                );
             }
             Ok(KeyMatch::Lpm {
                 value,
@@ -108,9 +113,7 @@ fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMat
             let value = bytestring::decode(&m.value, width)?;
             let mask = bytestring::decode(&m.mask, width)?;
             if mask.is_zero() {
-                return Err(Refusal::invalid(
-                    "a mask of 0 is a don't-care: leave the field out",
-                ));
+                refuse!(invalid, "a mask of 0 is a don't-care: leave the field out");
             }
             if value
                 .as_be_bytes()
@@ -118,9 +121,10 @@ fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMat
                 .zip(mask.as_be_bytes())
                 .any(|(v, m)| v & !m != 0)
             {
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "the value {value} has bits set where the mask {mask} has none"
-                )));
+                );
             }
             Ok(KeyMatch::Ternary { value, mask })
         }
@@ -128,14 +132,16 @@ fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMat
             let low = bytestring::decode(&m.low, width)?;
             let high = bytestring::decode(&m.high, width)?;
             if low > high {
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "the low bound {low} is above the high bound {high}"
-                )));
+                );
             }
             if low.is_zero() && high == Bits::ones(width) {
-                return Err(Refusal::invalid(
-                    "the range of all values is a don't-care: leave the field out",
-                ));
+                refuse!(
+                    invalid,
+                    "the range of all values is a don't-care: leave the field out"
+                );
             }
             Ok(KeyMatch::Range { low, high })
         }
@@ -149,21 +155,24 @@ fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMat
                 false => KeyMatch::Optional(Some(value)),
             })
         }
-        (kind, Some(other)) => Err(Refusal::invalid(format!(
+        (kind, Some(other)) => Err(refusal!(
+            invalid,
             "it is matched as {}, not as {}",
             kind.name(),
             given_name(other)
-        ))),
+        )),
     }
 }
 
 fn any(field: &FieldBinding) -> Result<KeyMatch, Refusal> {
     let width = field.width;
     match field.kind {
-        MatchKind::Exact => Err(Refusal::invalid(format!(
+        MatchKind::Exact => Err(refusal!(
+            invalid,
             "match field {} (id {}) is missing: an exact field has no don't-care",
-            field.name, field.id
-        ))),
+            field.name,
+            field.id
+        )),
         MatchKind::Lpm => Ok(KeyMatch::Lpm {
             value: Bits::zero(width),
             prefix_len: 0,

@@ -6,7 +6,7 @@ use v1model::{Bits, ControlError, MeterConfig, Pipeline};
 use super::{Reader, Stop};
 use crate::binding::{ById, CounterBinding, MeterBinding, Named, RegisterBinding};
 use crate::entity::array;
-use crate::error::Refusal;
+use crate::error::{At, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::{CounterData, CounterEntry, Index, MeterEntry, RegisterEntry};
 
@@ -105,8 +105,7 @@ impl Reader {
     {
         for array in arrays.wanted(id)? {
             let index = index.filter(|_| id != 0);
-            let cells =
-                array::cells(index, size(array)).map_err(|e| e.with_place(&arrays.place(array)))?;
+            let cells = array::cells(index, size(array)).at(arrays.place(array))?;
             for cells in pieces(cells) {
                 let (first, read) = (cells.start, read(array));
                 let values = self

@@ -8,7 +8,7 @@ use super::{Reader, Stop};
 use crate::binding::{Binding, TableBinding};
 use crate::entity::table_read::TableFilter;
 use crate::entity::{direct, matches};
-use crate::error::Refusal;
+use crate::error::{refusal, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::TableEntry;
 
@@ -69,7 +69,7 @@ impl Reader {
         request: &TableEntry,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let place = |e: Refusal| e.with_place(&format!("table {}", table.name));
+        let place = |e: Refusal| e.at(format_args!("table {}", table.name));
         let filter = TableFilter::new(request).map_err(place)?;
         if request.is_default_action {
             return self.default_entry(table, &filter, wanted).await;
@@ -120,10 +120,11 @@ impl Reader {
         let (Some((entry, stats)), now) = found else {
             return match wanted {
                 Wanted::Entry => Ok(()),
-                _ => Err(Refusal::not_found(format!(
+                _ => Err(refusal!(
+                    not_found,
                     "table {}: no entry has this match and priority",
                     table.name
-                ))
+                )
                 .into()),
             };
         };
