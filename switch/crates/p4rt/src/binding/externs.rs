@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use v1model::{
-    CounterId, DigestId, DigestSchema, MeterId, Pipeline, ProfileId, RegisterId, ValueSetId,
-    ValueSetSchema,
+    CounterId, DigestId, DigestSchema, KeySchema, MeterId, Pipeline, ProfileId, RegisterId,
+    ValueSetId,
 };
 
 use super::{
@@ -91,7 +91,8 @@ pub struct ValueSetBinding {
     /// Most members.
     pub size: u32,
     pub fields: Vec<FieldBinding>,
-    pub schema: ValueSetSchema,
+    /// One for each field.
+    pub keys: Vec<KeySchema>,
 }
 
 named!(
@@ -345,18 +346,18 @@ pub(super) fn bind_value_sets(
     let make = |set: &ValueSet, preamble: &Preamble, place: usize| {
         let schema = &pipeline.schema().value_sets[place];
         unique(set.r#match.iter().map(|f| f.id))?;
-        let mut fields = Vec::new();
+        let (mut fields, mut keys) = (Vec::new(), Vec::new());
         for field in &set.r#match {
             check_index(info, field.type_name.as_ref())?;
-            fields.push(FieldBinding {
-                id: field.id,
+            let (id, kind) = (field.id, table::field_kind(field)?);
+            fields.push(FieldBinding { id, kind });
+            keys.push(KeySchema {
                 name: field.name.clone(),
-                kind: table::field_kind(field)?,
-                optional_as_ternary: false,
+                kind,
                 width: width(field.bitwidth)?,
             });
         }
-        let width: u64 = fields.iter().map(|f| u64::from(f.width)).sum();
+        let width: u64 = keys.iter().map(|key| u64::from(key.width)).sum();
         if width != u64::from(schema.width) {
             refuse!(
                 invalid,
@@ -370,7 +371,7 @@ pub(super) fn bind_value_sets(
             value_set: schema.id,
             size: number("size", set.size.into(), schema.max_size)?.min(VALUES_MAX),
             fields,
-            schema: schema.clone(),
+            keys,
         })
     };
     bind("value set", &info.value_sets, |s| &s.preamble, &own, make)

@@ -12,16 +12,12 @@ use crate::proto::p4info::match_field::{Match, MatchType};
 use crate::proto::p4info::{meter_spec, p4_new_type_spec, p4_new_type_translation};
 use crate::proto::p4info::{Action, DirectMeter, MatchField, P4Info, P4NamedType, Preamble, Table};
 
-/// A match field.
+/// What P4Info says of a match field, beside its key schema, which has P4Info's name.
 #[derive(Debug, Clone)]
 pub struct FieldBinding {
     pub id: u32,
-    pub name: String,
+    /// The pipeline may match an optional field as ternary: p4c has no other form for it.
     pub kind: MatchKind,
-    /// `kind` is optional, but the pipeline matches it as ternary: p4c has no other form for it.
-    pub optional_as_ternary: bool,
-    /// Width in bits in the pipeline.
-    pub width: u32,
 }
 
 /// A parameter of an action.
@@ -50,6 +46,8 @@ pub struct TableBinding {
     pub name: String,
     pub table: TableId,
     pub fields: Vec<FieldBinding>,
+    /// One for each field.
+    pub keys: Vec<KeySchema>,
     pub actions: Vec<ActionBinding>,
     pub profile: Option<ProfileId>,
     pub direct_counter: bool,
@@ -152,7 +150,7 @@ fn bind_table(
     };
     let size = number("size", table.size, most).at(&place)?;
     unique(table.action_refs.iter().map(|a| a.id)).at(format_args!("{place}: actions"))?;
-    let fields = bind_fields(info, &table.match_fields, &schema.keys).at(&place)?;
+    let (fields, keys) = bind_fields(info, &table.match_fields, &schema.keys).at(&place)?;
     let mut bound = Vec::with_capacity(table.action_refs.len());
     for reference in &table.action_refs {
         let action = actions.get(&reference.id).ok_or_else(|| {
@@ -191,6 +189,7 @@ fn bind_table(
         table: id,
         needs_priority: fields.iter().any(|f| f.kind.has_priority()),
         fields,
+        keys,
         actions: bound,
         profile: schema.profile,
         direct_counter: counter.is_some(),
@@ -211,7 +210,7 @@ fn bind_fields(
     info: &P4Info,
     fields: &[MatchField],
     keys: &[KeySchema],
-) -> Result<Vec<FieldBinding>, Refusal> {
+) -> Result<(Vec<FieldBinding>, Vec<KeySchema>), Refusal> {
     if fields.len() != keys.len() {
         refuse!(
             invalid,
@@ -221,7 +220,10 @@ fn bind_fields(
         );
     }
     unique(fields.iter().map(|f| f.id)).at("match fields")?;
-    let mut bound: Vec<FieldBinding> = Vec::with_capacity(fields.len());
+    let (mut bound, mut own) = (
+        Vec::with_capacity(fields.len()),
+        Vec::with_capacity(keys.len()),
+    );
     for (field, key) in fields.iter().zip(keys) {
         let kind = field_kind(field).at(format_args!("match field {}", field.name))?;
         let optional_as_ternary = kind == MatchKind::Optional && key.kind == MatchKind::Ternary;
@@ -235,15 +237,13 @@ fn bind_fields(
         }
         check_width(info, field.bitwidth, field.type_name.as_ref(), key.width)
             .at(format_args!("match field {}", field.name))?;
-        bound.push(FieldBinding {
-            id: field.id,
+        bound.push(FieldBinding { id: field.id, kind });
+        own.push(KeySchema {
             name: field.name.clone(),
-            kind,
-            optional_as_ternary,
-            width: key.width,
+            ..key.clone()
         });
     }
-    Ok(bound)
+    Ok((bound, own))
 }
 
 pub(super) fn field_kind(field: &MatchField) -> Result<MatchKind, Refusal> {

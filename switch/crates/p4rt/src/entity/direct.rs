@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Direct counters and meters as entities of their own (P4Runtime 1.5 §9.3.1, §9.4.1).
 
-use v1model::{EntryKey, EntryStats};
+use v1model::{EntryStats, Key};
 
 use super::{array, matches, modify_only, table_read, Op, Verb};
 use crate::binding::{Binding, TableBinding};
@@ -33,7 +33,7 @@ pub fn table_of<'a>(
 }
 
 /// None for the default entry.
-fn key(table: &TableBinding, entry: &TableEntry) -> Result<Option<EntryKey>, Refusal> {
+fn key(table: &TableBinding, entry: &TableEntry) -> Result<Option<Key>, Refusal> {
     match entry.is_default_action {
         true => matches::no_key(entry).map(|()| None),
         false => matches::decode_key(table, &entry.r#match, entry.priority).map(Some),
@@ -58,9 +58,11 @@ pub fn plan_counter(
         let pipeline = target.pipeline()?;
         match (key, data) {
             (Some(key), Some((packets, bytes))) => {
-                pipeline.direct_counter_set(id, &key, packets, bytes)?;
+                pipeline.table_mut(id).set_count(&key, packets, bytes)?;
             }
-            (None, Some((packets, bytes))) => pipeline.table_set_default_stats(id, packets, bytes),
+            (None, Some((packets, bytes))) => {
+                pipeline.table_mut(id).set_default_count(packets, bytes)
+            }
             (Some(key), None) if pipeline.table_get(id, &key).is_none() => {
                 return Err(refusal!(not_found, "{place}: {NO_ENTRY}"))
             }
@@ -92,7 +94,10 @@ pub fn plan_meter(binding: &Binding, verb: Verb, entry: &DirectMeterEntry) -> Re
     let config = entry.config.as_ref().map(|c| array::meter_config(c, kind));
     let (config, id) = (config.transpose().at(place)?, table.table);
     Ok(Op::new(1, move |target: &mut Target| {
-        Ok(target.pipeline()?.direct_meter_set(id, &key, config)?)
+        Ok(target
+            .pipeline()?
+            .table_mut(id)
+            .set_meter(&key, config.as_ref())?)
     }))
 }
 

@@ -132,19 +132,23 @@ impl OneShotPlan {
         let mut watched = self.members;
         let mut install = || {
             for (call, (member, _)) in self.calls.iter().zip(&mut watched) {
-                let used = |id| pipeline.profile_member_get(profile, id).is_some();
+                let used = |id| pipeline.profile(profile).get_member(id).is_some();
                 member.member = hidden_id(soft, used);
-                pipeline.profile_member_insert(profile, member.member, call)?;
+                pipeline
+                    .profile_mut(profile)
+                    .insert_member(member.member, call)?;
                 members.push(member.member);
             }
-            let group_id = hidden_id(soft, |id| pipeline.profile_group_get(profile, id).is_some());
+            let group_id = hidden_id(soft, |id| pipeline.profile(profile).get_group(id).is_some());
             let watched = WatchedGroup {
                 profile,
                 group_id,
                 members: std::mem::take(&mut watched),
             };
             let live = watched.live(&soft.ports_down);
-            pipeline.profile_group_insert(profile, group_id, &live, 0)?;
+            pipeline
+                .profile_mut(profile)
+                .insert_group(group_id, &live, 0)?;
             Ok(watched)
         };
         match install() {
@@ -160,7 +164,7 @@ impl OneShotPlan {
             }
             Err(refusal) => {
                 for id in members {
-                    pipeline.profile_member_delete(profile, id)?;
+                    pipeline.profile_mut(profile).delete_member(id)?;
                 }
                 Err(refusal)
             }
@@ -182,11 +186,11 @@ impl OneShot {
     /// Takes the hidden group and its members away; no entry may point to the group any more.
     pub fn remove(&self, pipeline: &mut Pipeline, soft: &mut Soft) {
         let profile = self.watched.profile;
-        let group = pipeline.profile_group_delete(profile, self.group_id);
+        let group = pipeline.profile_mut(profile).delete_group(self.group_id);
         let members = self
             .members
             .iter()
-            .map(|id| pipeline.profile_member_delete(profile, *id));
+            .map(|id| pipeline.profile_mut(profile).delete_member(*id));
         for error in std::iter::once(group)
             .chain(members)
             .filter_map(Result::err)

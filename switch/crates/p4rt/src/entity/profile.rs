@@ -93,7 +93,7 @@ pub fn live_groups(soft: &Soft, wanted: impl Fn(&WatchedGroup) -> bool) -> Vec<L
 /// Puts them into the pipeline.
 pub fn follow(pipeline: &mut Pipeline, groups: Vec<Live>) {
     for (profile, group, live) in groups {
-        if let Err(error) = pipeline.profile_group_modify(profile, group, &live) {
+        if let Err(error) = pipeline.profile_mut(profile).modify_group(group, &live) {
             tracing::warn!(%error, group, "a group could not follow its watched ports");
         }
     }
@@ -127,12 +127,12 @@ pub fn plan_member(
             Some(call) if verb == Verb::Insert => {
                 let one_shots = soft.one_shots.get(&id);
                 refuse_mixing(one_shots, "one-shot entries", "a member").at(place)?;
-                pipeline.profile_member_insert(profile, member, &call)?;
+                pipeline.profile_mut(profile).insert_member(member, &call)?;
                 *count += 1;
             }
-            Some(call) => pipeline.profile_member_modify(profile, member, &call)?,
+            Some(call) => pipeline.profile_mut(profile).modify_member(member, &call)?,
             None => {
-                pipeline.profile_member_delete(profile, member)?;
+                pipeline.profile_mut(profile).delete_member(member)?;
                 *count = count.saturating_sub(1);
             }
         }
@@ -179,7 +179,11 @@ pub fn plan_group(
             Verb::Insert => {
                 let one_shots = soft.one_shots.get(&key.0);
                 refuse_mixing(one_shots, "one-shot entries", "a group").at(place)?;
-                pipeline.profile_group_insert(profile, group_id, &all, message.max_size as u32)?;
+                pipeline.profile_mut(profile).insert_group(
+                    group_id,
+                    &all,
+                    message.max_size as u32,
+                )?;
             }
             Verb::Modify => {
                 let old = soft.groups.get(&key).map(|group| group.message.max_size);
@@ -190,17 +194,19 @@ pub fn plan_group(
                         "{place}: group {group_id}: max_size {new} differs from the {old} it was made with"
                     );
                 }
-                pipeline.profile_group_modify(profile, group_id, &all)?;
+                pipeline.profile_mut(profile).modify_group(group_id, &all)?;
             }
             Verb::Delete => {
-                pipeline.profile_group_delete(profile, group_id)?;
+                pipeline.profile_mut(profile).delete_group(group_id)?;
                 soft.groups.remove(&key);
                 return Ok(());
             }
         }
         let live = watched.live(&soft.ports_down);
         if live.len() != all.len() {
-            pipeline.profile_group_modify(profile, group_id, &live)?;
+            pipeline
+                .profile_mut(profile)
+                .modify_group(group_id, &live)?;
         }
         soft.groups.insert(key, Group { message, watched });
         Ok(())

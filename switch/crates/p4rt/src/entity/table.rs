@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Updates of table entries, default entries and the direct resources that travel with them (P4Runtime 1.5 §9.1).
 
-use v1model::{ActionCall, Entry, EntryAction, EntryKey, MeterConfig, Nanos, Pipeline, TableId};
+use v1model::{ActionCall, Entry, EntryAction, Key, MeterConfig, Nanos, Pipeline, TableId};
 
 use super::action::{self, Place};
 use super::direct::NO_ENTRY;
@@ -198,7 +198,7 @@ fn check_default(table: &TableBinding, verb: Verb, entry: &TableEntry) -> Result
     Ok(())
 }
 
-fn entry_key(table: &TableBinding, verb: Verb, entry: &TableEntry) -> Result<EntryKey, Refusal> {
+fn entry_key(table: &TableBinding, verb: Verb, entry: &TableEntry) -> Result<Key, Refusal> {
     if table.fields.is_empty() {
         refuse!(
             invalid,
@@ -316,10 +316,12 @@ impl Content {
         };
         let is_reset = call.is_none();
         let (pipeline, soft) = target.parts()?;
-        pipeline.table_set_default(self.table, call)?;
+        pipeline.table_mut(self.table).set_default(call.as_ref())?;
         let counter = self.counter.or(is_reset.then_some((0, 0)));
         if let Some((packets, bytes)) = counter {
-            pipeline.table_set_default_stats(self.table, packets, bytes);
+            pipeline
+                .table_mut(self.table)
+                .set_default_count(packets, bytes);
         }
         if is_reset || self.extra.is_empty() {
             soft.defaults.remove(&id);
@@ -329,7 +331,7 @@ impl Content {
         Ok(())
     }
 
-    fn insert(self, key: EntryKey, target: &mut Target) -> Result<(), Refusal> {
+    fn insert(self, key: Key, target: &mut Target) -> Result<(), Refusal> {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
         let Content {
@@ -372,7 +374,7 @@ impl Content {
         done
     }
 
-    fn modify(self, key: EntryKey, target: &mut Target) -> Result<(), Refusal> {
+    fn modify(self, key: Key, target: &mut Target) -> Result<(), Refusal> {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
         let Content {
@@ -430,7 +432,7 @@ impl Content {
     }
 }
 
-fn delete(table: TableId, key: &EntryKey, target: &mut Target) -> Result<(), Refusal> {
+fn delete(table: TableId, key: &Key, target: &mut Target) -> Result<(), Refusal> {
     let (pipeline, soft) = target.parts()?;
     let entry = soft.has_extras().then(|| pipeline.table_get(table, key));
     pipeline.table_delete(table, key)?;
@@ -443,15 +445,15 @@ fn delete(table: TableId, key: &EntryKey, target: &mut Target) -> Result<(), Ref
 fn set_direct(
     pipeline: &mut Pipeline,
     table: TableId,
-    key: &EntryKey,
+    key: &Key,
     counter: Option<(u64, u64)>,
     meter: Option<Option<MeterConfig>>,
 ) -> Result<(), Refusal> {
     if let Some(config) = meter {
-        pipeline.direct_meter_set(table, key, config)?;
+        pipeline.table_mut(table).set_meter(key, config.as_ref())?;
     }
     if let Some((packets, bytes)) = counter {
-        pipeline.direct_counter_set(table, key, packets, bytes)?;
+        pipeline.table_mut(table).set_count(key, packets, bytes)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use v1model::{KeyMatch, ValueSet};
+use v1model::ValueSet;
 
 use super::{matches, Op, Verb};
 use crate::binding::Binding;
@@ -26,18 +26,17 @@ pub fn plan(binding: &Binding, verb: Verb, entry: &ValueSetEntry) -> Result<Op, 
             set.size
         );
     }
-    let mut seen: HashSet<Vec<KeyMatch>> = HashSet::with_capacity(count);
-    let mut members: Vec<Vec<KeyMatch>> = Vec::with_capacity(count);
+    let mut seen = HashSet::with_capacity(count);
+    let mut members = Vec::with_capacity(count);
     for (index, member) in entry.members.iter().enumerate() {
-        let fields = matches::decode_fields(&set.fields, &member.r#match)
+        let key = matches::decode_fields(&set.fields, &set.keys, &member.r#match)
             .at(format_args!("{place}: member {index}"))?;
-        if !seen.insert(fields.clone()) {
+        if !seen.insert(key.clone()) {
             refuse!(exists, "{place}: member {index} is given twice");
         }
-        members.push(fields);
+        members.push(key);
     }
-    let members = ValueSet::from_members(&set.schema, members);
-    let members = members.map_err(Refusal::from).at(place)?;
+    let members = ValueSet::new(&set.keys, &members);
     let (id, value_set, messages) = (set.id, set.value_set, entry.members.clone());
     Ok(Op::new(1, move |target: &mut Target| {
         let (pipeline, soft) = target.parts()?;

@@ -300,10 +300,12 @@ impl Reader {
                     .read(self.context()?, move |p, _| {
                         let mut members = Vec::new();
                         let next = match wanted {
-                            0 => p.profile_member_scan(id, from, SLICE_MEMBERS, &mut members),
+                            0 => p
+                                .profile(id)
+                                .scan_members(from, SLICE_MEMBERS, &mut members),
                             _ => {
                                 members
-                                    .extend(p.profile_member_get(id, wanted).map(|m| (wanted, m)));
+                                    .extend(p.profile(id).get_member(wanted).map(|m| (wanted, m)));
                                 None
                             }
                         };

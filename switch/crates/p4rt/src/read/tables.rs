@@ -2,7 +2,7 @@
 //! Reads of table entries and of their direct counters and meters: one entry, a scan in slices, the default entry.
 
 use tonic::Status;
-use v1model::{Entry, EntryKey, EntryStats, KeyMatch};
+use v1model::{Entry, EntryStats, Key, KeyMatch};
 
 use super::{Reader, Stop};
 use crate::binding::{Binding, TableBinding};
@@ -78,8 +78,10 @@ impl Reader {
             return self.scan(table, &filter, None, wanted).await;
         }
         if table.needs_priority && request.priority == 0 {
-            let fields = matches::decode_fields(&table.fields, &request.r#match).map_err(place)?;
-            return self.scan(table, &filter, Some(fields), wanted).await;
+            let key = matches::decode_fields(&table.fields, &table.keys, &request.r#match)
+                .map_err(place)?;
+            let matches = key.describe(&table.keys).matches;
+            return self.scan(table, &filter, Some(matches), wanted).await;
         }
         let key = matches::decode_key(table, &request.r#match, request.priority).map_err(place)?;
         self.read_entry(table, &filter, key, wanted).await
@@ -95,7 +97,7 @@ impl Reader {
         let (call, stats) = self
             .shared
             .read(context, move |p, _| {
-                (p.table_default(id), p.table_default_stats(id))
+                (p.table(id).default_call(), p.table(id).default_stats())
             })
             .await?;
         let entry = filter.encode_default(table, &context.soft, call.as_ref(), &stats);
@@ -109,7 +111,7 @@ impl Reader {
         &mut self,
         table: &TableBinding,
         filter: &TableFilter,
-        key: EntryKey,
+        key: Key,
         wanted: Wanted,
     ) -> Result<(), Stop> {
         let id = table.table;

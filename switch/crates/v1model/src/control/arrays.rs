@@ -3,7 +3,7 @@
 
 use super::ControlResult;
 use crate::bits::Bits;
-use crate::entry::{KeyMatch, MeterConfig};
+use crate::entry::MeterConfig;
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
 use crate::pipeline::Pipeline;
@@ -97,18 +97,6 @@ impl Pipeline {
         } else {
             Err(out_of_range("register", &schema.name, index, schema.size))
         }
-    }
-
-    /// Members of a value set.
-    pub fn value_set_get(&self, set: ValueSetId) -> Vec<Vec<KeyMatch>> {
-        self.state.value_sets[set.index()].members().to_vec()
-    }
-
-    /// Replaces the members of a value set: each is one match over the whole width, or one for each field.
-    pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<KeyMatch>>) -> ControlResult {
-        let schema = &self.schema.value_sets[set.index()];
-        self.state.value_sets[set.index()] = ValueSet::from_members(schema, members)?;
-        Ok(())
     }
 
     /// Puts a set that was made for this schema in the place of the one that is there, which comes back: so that neither

@@ -113,7 +113,7 @@ impl Bench {
             .params
             .iter()
             .zip(args)
-            .map(|(p, &v)| bits(p.width, v))
+            .flat_map(|(p, &v)| bits(p.width, v).to_limbs())
             .collect();
         ActionCall { action, args }
     }
