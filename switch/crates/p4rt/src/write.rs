@@ -120,23 +120,8 @@ pub async fn write(
         Some(message) => Updates::Wire(message),
         None => Updates::Decoded(std::mem::take(&mut request.updates).into_iter()),
     };
-    // A task of its own: a client that hangs up does not leave half a batch behind.
-    tokio::spawn(apply_batch(shared, request, updates, metadata))
-        .await
-        .map_err(|e| Status::internal(format!("the write failed: {e}")))?
-}
-
-/// As `write`, without a task of its own: for a caller that waits for the end.
-///
-/// # Errors
-/// As `write`.
-pub async fn write_here(
-    shared: Arc<Shared>,
-    mut request: WriteRequest,
-) -> Result<WriteResponse, Status> {
-    check(&shared, &request)?;
-    let updates = Updates::Decoded(std::mem::take(&mut request.updates).into_iter());
-    apply_batch(shared, request, updates, MetadataRoom::max()).await
+    let batch = apply_batch(shared.clone(), request, updates, metadata);
+    shared.finish("the write", batch).await
 }
 
 fn check(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
@@ -177,15 +162,12 @@ async fn apply_batch(
         if piece.updates.is_empty() {
             break;
         }
-        let checked = loaded.clone();
+        let (checked, piece_bytes) = (loaded.clone(), piece.bytes);
         let plan = move || batch.plan(&checked.binding, piece.updates);
         // A long update keeps no thread that serves others.
-        let long = piece.bytes > PIECE_BYTES && tokio::runtime::Handle::try_current().is_ok();
         let ops;
-        (batch, ops) = match long {
-            true => tokio::task::spawn_blocking(plan)
-                .await
-                .map_err(|e| Status::internal(format!("the write failed: {e}")))?,
+        (batch, ops) = match piece_bytes > PIECE_BYTES {
+            true => shared.aside("the write", plan).await?,
             false => plan(),
         };
         (state, batch) = apply(&shared, state, batch, ops).await?;

@@ -45,8 +45,6 @@ impl Pipeline {
         find_register, registers, RegisterId;
         /// An action profile or selector by its full P4 name.
         find_action_profile, profiles, ProfileId;
-        /// A digest by its name.
-        find_digest, digests, DigestId;
         /// A parser value set by its full P4 name.
         find_value_set, value_sets, ValueSetId;
     }

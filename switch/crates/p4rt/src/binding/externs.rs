@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use v1model::{
-    CounterId, DigestId, DigestSchema, KeySchema, MeterId, Pipeline, ProfileId, RegisterId,
-    ValueSetId,
+    CounterSchema, DigestId, DigestSchema, KeySchema, MeterSchema, Pipeline, ProfileId,
+    RegisterSchema, ValueSetId,
 };
 
 use super::{
@@ -40,35 +40,45 @@ pub struct ProfileBinding {
     pub weights_disallowed: bool,
 }
 
+/// An object whose shape is the pipeline's, and what P4Info says beside.
+#[derive(Debug)]
+pub struct Bound<S, M = ()> {
+    pub id: u32,
+    pub name: String,
+    pub own: S,
+    pub more: M,
+}
+
+impl<S, M> Bound<S, M> {
+    fn new(preamble: &Preamble, own: &S, more: M) -> Self
+    where
+        S: Clone,
+    {
+        Self {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            own: own.clone(),
+            more,
+        }
+    }
+}
+
+impl<S, M> super::Named for Bound<S, M> {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// An indexed counter.
-#[derive(Debug)]
-pub struct CounterBinding {
-    pub id: u32,
-    pub name: String,
-    pub counter: CounterId,
-    pub size: u32,
-}
-
-/// An indexed meter.
-#[derive(Debug)]
-pub struct MeterBinding {
-    pub id: u32,
-    pub name: String,
-    pub meter: MeterId,
-    pub size: u32,
-    pub kind: meter_spec::Type,
-}
-
-/// A register.
-#[derive(Debug)]
-pub struct RegisterBinding {
-    pub id: u32,
-    pub name: String,
-    pub register: RegisterId,
-    pub size: u32,
-    pub width: u32,
-    pub shape: DataShape,
-}
+pub type CounterBinding = Bound<CounterSchema>;
+/// An indexed meter and its type.
+pub type MeterBinding = Bound<MeterSchema, meter_spec::Type>;
+/// A register and the shape of its cells.
+pub type RegisterBinding = Bound<RegisterSchema, DataShape>;
 
 /// A digest.
 #[derive(Debug)]
@@ -95,14 +105,7 @@ pub struct ValueSetBinding {
     pub keys: Vec<KeySchema>,
 }
 
-named!(
-    ProfileBinding,
-    CounterBinding,
-    MeterBinding,
-    RegisterBinding,
-    DigestBinding,
-    ValueSetBinding
-);
+named!(ProfileBinding, DigestBinding, ValueSetBinding);
 
 /// Most that P4Info's 32-bit numbers say.
 const MAX: u32 = i32::MAX as u32;
@@ -227,12 +230,7 @@ pub(super) fn bind_counters(
         let schema = &pipeline.schema().counters[place];
         check_size(counter.size, schema.size)?;
         check_index(info, counter.index_type_name.as_ref())?;
-        Ok(CounterBinding {
-            id: preamble.id,
-            name: preamble.name.clone(),
-            counter: schema.id,
-            size: schema.size,
-        })
+        Ok(Bound::new(preamble, schema, ()))
     };
     bind("counter", &info.counters, |c| &c.preamble, &own, make)
 }
@@ -246,13 +244,8 @@ pub(super) fn bind_meters(
         let schema = &pipeline.schema().meters[place];
         check_size(meter.size, schema.size)?;
         check_index(info, meter.index_type_name.as_ref())?;
-        Ok(MeterBinding {
-            id: preamble.id,
-            name: preamble.name.clone(),
-            meter: schema.id,
-            size: schema.size,
-            kind: meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default(),
-        })
+        let kind = meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default();
+        Ok(Bound::new(preamble, schema, kind))
     };
     bind("meter", &info.meters, |m| &m.preamble, &own, make)
 }
@@ -269,14 +262,7 @@ pub(super) fn bind_registers(
         check_index(info, register.index_type_name.as_ref())?;
         let shape = types.shape(register.type_spec.as_ref())?;
         shape.check_leaves(&[schema.width])?;
-        Ok(RegisterBinding {
-            id: preamble.id,
-            name: preamble.name.clone(),
-            register: schema.id,
-            size: schema.size,
-            width: schema.width,
-            shape,
-        })
+        Ok(Bound::new(preamble, schema, shape))
     };
     bind("register", &info.registers, |r| &r.preamble, &own, make)
 }

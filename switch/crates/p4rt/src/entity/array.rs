@@ -136,10 +136,10 @@ pub fn plan_counter(
     modify_only(verb, "counter cell")?;
     let counter = binding.counters.get(entry.counter_id)?;
     let place = format_args!("counter {}", counter.name);
-    let cells = cells(entry.index.as_ref(), counter.size).at(place)?;
+    let cells = cells(entry.index.as_ref(), counter.own.size).at(place)?;
     if let Some(data) = &entry.data {
         let (packets, bytes) = counter_data(data).at(place)?;
-        let id = counter.counter;
+        let id = counter.own.id;
         change_each(cells, ops, move |p, i| p.counter_set(id, i, packets, bytes));
     }
     Ok(())
@@ -159,9 +159,9 @@ pub fn plan_meter(
     if entry.counter_data.is_some() {
         return Err(no_meter_counters("counter_data").at(place));
     }
-    let cells = cells(entry.index.as_ref(), meter.size).at(place)?;
-    let config = entry.config.as_ref().map(|c| meter_config(c, meter.kind));
-    let (config, id) = (config.transpose().at(place)?, meter.meter);
+    let cells = cells(entry.index.as_ref(), meter.own.size).at(place)?;
+    let config = entry.config.as_ref().map(|c| meter_config(c, meter.more));
+    let (config, id) = (config.transpose().at(place)?, meter.own.id);
     change_each(cells, ops, move |p, i| p.meter_set(id, i, config));
     Ok(())
 }
@@ -177,12 +177,12 @@ pub fn plan_register(
     modify_only(verb, "register cell")?;
     let register = binding.registers.get(entry.register_id)?;
     let place = format_args!("register {}", register.name);
-    let cells = cells(entry.index.as_ref(), register.size).at(place)?;
+    let cells = cells(entry.index.as_ref(), register.own.size).at(place)?;
     let Some(data) = &entry.data else {
         refuse!(invalid, "{place}: the data is unset");
     };
-    let value = register.shape.decode(data, register.width).at(place)?;
-    let id = register.register;
+    let value = register.more.decode(data, register.own.width).at(place)?;
+    let id = register.own.id;
     change_each(cells, ops, move |p, i| p.register_set(id, i, &value));
     Ok(())
 }

@@ -11,9 +11,6 @@ use crate::entry::{ActionCall, Entry, EntryAction, EntryStats};
 use crate::pipeline::Pipeline;
 use crate::schema::{ActionId, ProfileId, ProfileSchema, Schema, TableId, TableSchema};
 
-/// Entries and members that are read at once where nobody waits.
-const CHUNK: usize = 1024;
-
 /// Old actions by the new ones of the same name and parameters.
 type Actions = HashMap<ActionId, ActionId>;
 
@@ -126,34 +123,11 @@ impl Takeover {
 }
 
 impl Pipeline {
-    /// Carries over from `old` the entries, members, groups, default actions, counters, meters, registers and
-    /// value sets of every object whose name and shape are equal (P4Runtime RECONCILE_AND_COMMIT). A table keeps its
-    /// entries if its keys, actions and direct resources are the same and they fit; const tables have the new program's.
-    pub fn clone_state_from(&mut self, old: &Pipeline) -> ControlResult {
-        let mut takeover = self.takeover(&old.schema);
-        self.begin(&mut takeover, old);
-        while let Some(piece) = takeover.read(old, CHUNK) {
-            self.take(piece)?;
-        }
-        let [counters, meters, registers, value_sets] = takeover.arrays;
-        let (new, old) = (&mut self.state, &old.state);
-        counters
-            .iter()
-            .for_each(|(n, o)| new.counters[*n].clone_from(&old.counters[*o]));
-        meters
-            .iter()
-            .for_each(|(n, o)| new.meters[*n].clone_from(&old.meters[*o]));
-        registers
-            .iter()
-            .for_each(|(n, o)| new.registers[*n].clone_from(&old.registers[*o]));
-        value_sets
-            .iter()
-            .for_each(|(n, o)| new.value_sets[*n].clone_from(&old.value_sets[*o]));
-        Ok(())
-    }
-
-    /// What can be taken over from a program of this schema: the same as `clone_state_from`, in pieces. Then call
-    /// `begin` and `Takeover::read` where the old program is, `take` with each piece, and `take_arrays` at the end.
+    /// What can be carried over from a program of this schema: the entries, members, groups, default actions, counters,
+    /// meters, registers and value sets of every object whose name and shape are equal (P4Runtime RECONCILE_AND_COMMIT).
+    /// A table keeps its entries if its keys, actions and direct resources are the same and they fit; const tables have
+    /// the new program's. Then call `begin` and `Takeover::read` where the old program is, `take` with each piece, and
+    /// `take_arrays` at the end.
     pub fn takeover(&self, old: &Schema) -> Takeover {
         let mut jobs = VecDeque::new();
         let by_name = |names: Vec<&'_ str>| -> HashMap<String, usize> {

@@ -110,10 +110,6 @@ impl<T> Places<T> {
     fn by_id_mut(&mut self, id: u32) -> Option<&mut T> {
         self.get_mut(self.place(id)?)
     }
-
-    fn ids(&self) -> Vec<u32> {
-        self.by_id.keys().copied().collect()
-    }
 }
 
 /// The members and groups of one action profile.
@@ -223,11 +219,6 @@ impl Profile {
         self.members.by_id(id).map(Member::call)
     }
 
-    /// Ids of all members, from the smallest up.
-    pub fn member_ids(&self) -> Vec<u32> {
-        self.members.ids()
-    }
-
     /// Number of members.
     pub fn members(&self) -> usize {
         self.members.by_id.len()
@@ -329,11 +320,6 @@ impl Profile {
         self.groups
             .by_id(id)
             .map(|g| (g.members.clone(), g.max_size))
-    }
-
-    /// Ids of all groups, from the smallest up.
-    pub fn group_ids(&self) -> Vec<u32> {
-        self.groups.ids()
     }
 
     /// The word of an entry that points to a member.

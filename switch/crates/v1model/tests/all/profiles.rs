@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Action profiles and selectors in a running program (p4/profiles.p4).
 
-use crate::common::{bits, Bench, Probe};
+use crate::common::{bits, take_over, Bench, Probe};
 use v1model::{
     Entry, EntryAction, EntryKey, ErrorKind, GroupMember, KeyMatch, Pipeline, ProfileId, TableId,
 };
@@ -458,10 +458,7 @@ fn a_new_pipeline_takes_members_groups_and_entries_over() {
     p.table_insert(old.spread, &exact(1, EntryAction::Group(7)), 0)
         .unwrap();
     let mut new = setup();
-    new.bench
-        .pipeline
-        .clone_state_from(&old.bench.pipeline)
-        .unwrap();
+    take_over(&mut new.bench.pipeline, &mut old.bench.pipeline);
     for hit in [0, 1] {
         let probe = Probe {
             key: 1,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counters by value, digests, random numbers, registers, time-outs and reconciliation (p4/state.p4).
 
-use crate::common::{bits, Bench, Probe};
+use crate::common::{bits, take_over, Bench, Probe};
 use v1model::{Bits, Entry, EntryAction, EntryKey, ErrorKind, KeyMatch, TableId};
 
 const S: u64 = 1_000_000_000;
@@ -228,7 +228,7 @@ fn a_new_pipeline_takes_the_state_over() {
     );
 
     let mut new = Bench::load("state");
-    new.pipeline.clone_state_from(&old.pipeline).unwrap();
+    take_over(&mut new.pipeline, &mut old.pipeline);
     assert_eq!(
         new.pipeline.table_get(t, &aged.key),
         old.pipeline.table_get(t, &aged.key)
@@ -252,6 +252,6 @@ fn a_new_pipeline_takes_the_state_over() {
 
     // Another program keeps its own.
     let mut other = Bench::load("profiles");
-    other.pipeline.clone_state_from(&old.pipeline).unwrap();
+    take_over(&mut other.pipeline, &mut old.pipeline);
     assert_eq!(other.probe(Probe::default(), 0, 0), Probe::default());
 }

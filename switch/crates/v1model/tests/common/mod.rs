@@ -122,3 +122,13 @@ impl Bench {
 pub fn bits(width: u32, value: u64) -> Bits {
     Bits::from_u64(width, value).unwrap()
 }
+
+/// A new program takes over the state of the old one, as RECONCILE_AND_COMMIT does it.
+pub fn take_over(new: &mut Pipeline, old: &mut Pipeline) {
+    let mut takeover = new.takeover(old.schema());
+    new.begin(&mut takeover, old);
+    while let Some(piece) = takeover.read(old, 3) {
+        new.take(piece).unwrap();
+    }
+    new.take_arrays(&takeover, old);
+}

@@ -146,8 +146,13 @@ impl Walk {
                 // As P4Runtime's RECONCILE_AND_COMMIT.
                 self.device.flush(self.now);
                 let mut next = pipeline(self.counted);
-                next.clone_state_from(self.device.pipeline().unwrap())
-                    .unwrap();
+                let old = self.device.pipeline_mut().unwrap();
+                let mut takeover = next.takeover(old.schema());
+                next.begin(&mut takeover, old);
+                while let Some(piece) = takeover.read(old, 128) {
+                    next.take(piece).unwrap();
+                }
+                next.take_arrays(&takeover, old);
                 self.device.load(self.now, next);
             }
             Step::Reload => {
