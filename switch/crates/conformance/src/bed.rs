@@ -81,8 +81,8 @@ impl Bed {
     pub fn allow_changes(&mut self) -> Result<(), String> {
         let pipeline = self.pipeline_mut();
         for table in (0..pipeline.schema().tables.len() as u32).map(TableId) {
-            if pipeline.table_is_const(table) {
-                let size = pipeline.table_size(table).saturating_add(ADDED);
+            if pipeline.table(table).is_const() {
+                let size = pipeline.table(table).max_size().saturating_add(ADDED);
                 let done = pipeline.table_allow_changes(table, size);
                 done.map_err(|e| e.to_string())?;
             }
@@ -165,13 +165,13 @@ impl Bed {
                 let pipeline = self.pipeline_mut();
                 let table = tables::table(pipeline, table)?;
                 let call = tables::call(pipeline, table, call)?;
-                let done = pipeline.table_set_default(table, Some(call));
+                let done = pipeline.table_mut(table).set_default(Some(&call));
                 done.map_err(|e| e.to_string())
             }
             Command::RemoveAll => {
                 let pipeline = self.pipeline_mut();
                 for table in pipeline.schema().tables.clone() {
-                    if pipeline.table_is_const(table.id) {
+                    if pipeline.table(table.id).is_const() {
                         continue;
                     }
                     pipeline.table_clear(table.id).map_err(|e| e.to_string())?;
@@ -195,7 +195,8 @@ impl Bed {
         let member = *next;
         *next += 1;
         self.pipeline_mut()
-            .profile_member_insert(profile, member, call)
+            .profile_mut(profile)
+            .insert_member(member, call)
             .map_err(|e| e.to_string())?;
         Ok(member)
     }
@@ -215,9 +216,7 @@ impl Bed {
                     direct.map_or("no direct counter".to_string(), |d| format!("`{d}`"))
                 ));
             }
-            return pipeline
-                .direct_counter_get(*table, key)
-                .map_err(|e| e.to_string());
+            return pipeline.table(*table).count(key).map_err(|e| e.to_string());
         }
         let counter = tables::counter(pipeline, name)?;
         let index = index

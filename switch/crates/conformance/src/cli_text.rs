@@ -94,8 +94,10 @@ fn word(name: &str) -> Result<&str, String> {
 }
 
 fn call_text<'a>(pipeline: &'a Pipeline, call: &ActionCall) -> Result<(&'a str, String), String> {
-    let args = call.args.iter().map(|a| format!(" {}", hex(a))).collect();
-    Ok((word(&pipeline.action_schema(call.action).name)?, args))
+    let action = pipeline.action_schema(call.action);
+    let args = action.values(&call.args);
+    let args = args.map(|a| format!(" {}", hex(&a))).collect();
+    Ok((word(&action.name)?, args))
 }
 
 fn keys_text(key: &EntryKey) -> String {

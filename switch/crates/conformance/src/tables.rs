@@ -60,7 +60,7 @@ pub fn call(pipeline: &Pipeline, table: TableId, call: &Call) -> Result<ActionCa
                 param.name, call.name
             ));
         };
-        args.push(bits(param.width, value)?);
+        bits(param.width, value)?.push_limbs(&mut args);
     }
     if let Some((name, _)) = call
         .args

@@ -2,28 +2,39 @@
 //! P4Runtime bytestrings: values of `bit<W>` and `int<W>` in the fewest big-endian bytes (P4Runtime 1.5 §8.4).
 
 use bytes::Bytes;
+use v1model::bits::push_number;
 use v1model::Bits;
 
-use crate::error::Refusal;
+use crate::error::{refuse, Refusal};
 
 /// Reads an unsigned value; leading zero bytes are accepted.
 ///
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for a value that needs more than `width` bits.
 pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
+    Ok(Bits::from_be_bytes(width, number(value, width)?)?)
+}
+
+/// Appends the limbs of an unsigned value, as `decode` reads it.
+///
+/// # Errors
+/// As `decode`.
+pub fn push(value: &[u8], width: u32, limbs: &mut Vec<u64>) -> Result<(), Refusal> {
+    Ok(push_number(width, number(value, width)?, limbs)?)
+}
+
+/// Sees that a string is there, as a number takes at least one byte.
+///
+/// # Errors
+/// OUT_OF_RANGE for an empty string.
+pub fn number(value: &[u8], width: u32) -> Result<&[u8], Refusal> {
     if value.is_empty() {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "the value is an empty byte string; a bit<{width}> takes at least 1 byte"
-        )));
+        );
     }
-    let needed = bits_needed(value);
-    if needed > width {
-        return Err(Refusal::out_of_range(format!(
-            "the value 0x{} needs {needed} bits, but the field is bit<{width}>",
-            hex(canonical(value))
-        )));
-    }
-    Ok(Bits::from_be_bytes(width, canonical(value))?)
+    Ok(value)
 }
 
 /// Reads a two's complement value; bytes of sign extension are accepted.
@@ -32,9 +43,10 @@ pub fn decode(value: &[u8], width: u32) -> Result<Bits, Refusal> {
 /// OUT_OF_RANGE for an empty string and for a value that does not fit in `int<width>`.
 pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
     let Some(&first) = value.first() else {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "the value is an empty byte string; an int<{width}> takes at least 1 byte"
-        )));
+        );
     };
     let negative = first & 0x80 != 0;
     let sign = if negative { 0xff } else { 0 };
@@ -44,10 +56,11 @@ pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
     let run = same as u32 * 8 + value.get(same).map_or(0, |b| (b ^ sign).leading_zeros());
     let needed = (total - run.min(total)) + 1;
     if needed > width {
-        return Err(Refusal::out_of_range(format!(
+        refuse!(
+            out_of_range,
             "the value 0x{} needs {needed} bits, but the field is int<{width}>",
             hex(value)
-        )));
+        );
     }
     let bytes = width.div_ceil(8) as usize;
     let mut wide = vec![sign; bytes.saturating_sub(value.len())];
@@ -60,7 +73,18 @@ pub fn decode_signed(value: &[u8], width: u32) -> Result<Bits, Refusal> {
 
 /// The shortest string of an unsigned value; 0 is one zero byte.
 pub fn encode(value: &Bits) -> Bytes {
-    encode_be(&value.to_be_bytes())
+    encode_be(value.as_be_bytes())
+}
+
+/// The shortest string of an unsigned value that is given in limbs, least significant first.
+pub fn encode_limbs(limbs: &[u64]) -> Bytes {
+    match limbs {
+        [limb] => encode_be(&limb.to_be_bytes()),
+        _ => {
+            let bytes = limbs.iter().rev().flat_map(|limb| limb.to_be_bytes());
+            encode_be(&bytes.collect::<Vec<u8>>())
+        }
+    }
 }
 
 /// The shortest string of an unsigned value that is given in big-endian bytes.
@@ -99,13 +123,15 @@ pub fn encode_signed(value: &Bits, width: u32) -> Bytes {
 /// # Errors
 /// OUT_OF_RANGE for an empty string and for more than 32 bits.
 pub fn decode_port(value: &[u8]) -> Result<u32, Refusal> {
-    if value.is_empty() || bits_needed(value) > 32 {
-        return Err(Refusal::out_of_range(format!(
+    let port = canonical(value);
+    if port.is_empty() || port.len() > 4 {
+        refuse!(
+            out_of_range,
             "port 0x{} is no number of 1 to 32 bits",
             hex(value)
-        )));
+        );
     }
-    Ok(canonical(value)
+    Ok(port
         .iter()
         .fold(0, |port, byte| port << 8 | u32::from(*byte)))
 }
@@ -114,14 +140,6 @@ pub fn decode_port(value: &[u8]) -> Result<u32, Refusal> {
 fn canonical(value: &[u8]) -> &[u8] {
     let zeros = value.iter().take_while(|b| **b == 0).count();
     &value[zeros.min(value.len().saturating_sub(1))..]
-}
-
-fn bits_needed(value: &[u8]) -> u32 {
-    let value = canonical(value);
-    match value.first() {
-        None | Some(0) => 1,
-        Some(first) => value.len() as u32 * 8 - first.leading_zeros(),
-    }
 }
 
 /// Hexadecimal digits of bytes, for error texts.

@@ -18,7 +18,7 @@ pub struct Loaded {
     pub config: ForwardingPipelineConfig,
     pub binding: Binding,
     /// The program's objects, for what can be said of them without it.
-    pub schema: Schema,
+    pub schema: Arc<Schema>,
 }
 
 /// A config with the state that clients wrote into it.
@@ -113,7 +113,7 @@ fn load_here(
     let binding =
         Binding::new(info, &pipeline, cpu_port).map_err(|e| Status::new(e.code, e.message))?;
     for table in binding.tables.items.iter().filter(|t| !t.is_const) {
-        if pipeline.table_is_const(table.table) {
+        if pipeline.table(table.table).is_const() {
             pipeline
                 .table_allow_changes(table.table, table.size)
                 .map_err(|e| Status::invalid_argument(format!("P4Info: {e}")))?;

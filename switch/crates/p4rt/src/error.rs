@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of single updates and of whole calls, and how they travel in a gRPC status (P4Runtime 1.5 §10, §12.3).
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use prost::Message;
 use tonic::{Code, Status};
@@ -91,11 +93,43 @@ impl Refusal {
         Self::new(Code::Unimplemented, message)
     }
 
+    pub fn exhausted(message: impl Into<String>) -> Self {
+        Self::new(Code::ResourceExhausted, message)
+    }
+
+    pub fn no_pipeline() -> Self {
+        Self::new(Code::FailedPrecondition, NO_PIPELINE)
+    }
+
     /// The same refusal with the place in front: `table I.t: …`.
     #[must_use]
-    pub fn with_place(mut self, place: &str) -> Self {
+    pub fn at(mut self, place: impl Display) -> Self {
         self.message = format!("{place}: {}", self.message);
         self
+    }
+}
+
+/// A refusal with this code and text: `refusal!(invalid, "index {index} is negative")`.
+macro_rules! refusal {
+    ($code:ident, $($text:tt)+) => { $crate::error::Refusal::$code(format!($($text)+)) };
+}
+
+/// Returns with this refusal.
+macro_rules! refuse {
+    ($code:ident, $($text:tt)+) => { return Err($crate::error::refusal!($code, $($text)+).into()) };
+}
+
+pub(crate) use {refusal, refuse};
+
+/// [`Refusal::at`] of what may be refused.
+pub trait At {
+    #[must_use]
+    fn at(self, place: impl Display) -> Self;
+}
+
+impl<T> At for Result<T, Refusal> {
+    fn at(self, place: impl Display) -> Self {
+        self.map_err(|refusal| refusal.at(place))
     }
 }
 

@@ -17,6 +17,7 @@ use v1model::Nanos;
 use crate::arbitration::{from_u128, StreamId};
 use crate::clients::Outgoing;
 use crate::clock::Clock;
+use crate::error::MetadataRoom;
 use crate::proto::p4rt::stream_message_request::Update;
 use crate::proto::p4rt::{
     GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse,
@@ -87,7 +88,7 @@ impl Local {
         request.role = String::new();
         request.role_id = 0;
         request.election_id = election_id();
-        let call = pipeline::set_here(self.shared.clone(), request);
+        let call = pipeline::set(self.shared.clone(), request);
         self.run(device, now, call)?.map(drop)
     }
 
@@ -123,7 +124,7 @@ impl Local {
         request.role = String::new();
         request.role_id = 0;
         request.election_id = election_id();
-        let call = write::write_here(self.shared.clone(), request);
+        let call = write::write(self.shared.clone(), request, None, MetadataRoom::max());
         self.run(device, now, call)?.map(drop)
     }
 

@@ -41,35 +41,16 @@ pub async fn set(
                 let _turn = turn;
                 config::load(config, cpu_port, bytes)
             };
-            let load = tokio::task::spawn_blocking(load).await;
-            Some(load.map_err(|e| Status::internal(format!("loading the config failed: {e}")))??)
+            Some(shared.aside("loading the config", load).await??)
         }
     };
-    // A task of its own: a client that hangs up does not leave half a config behind.
-    let done = tokio::spawn(async move {
+    let owner = shared.clone();
+    let realized = async move {
         let state = shared.state.clone().write_owned().await;
         check_sender(&shared, &request)?;
         realize(&shared, state, action, loaded).await
-    });
-    done.await
-        .map_err(|e| Status::internal(format!("setting the config failed: {e}")))??;
-    Ok(SetForwardingPipelineConfigResponse {})
-}
-
-/// As `set`, without tasks of its own: for a caller that waits for the end.
-///
-/// # Errors
-/// As `set`.
-pub async fn set_here(
-    shared: Arc<Shared>,
-    mut request: SetForwardingPipelineConfigRequest,
-) -> Result<SetForwardingPipelineConfigResponse, Status> {
-    check_sender(&shared, &request)?;
-    let loaded = config_of(&mut request)?
-        .map(|config| config::load(config, shared.cpu_port, shared.program_bytes()))
-        .transpose()?;
-    let state = shared.state.clone().write_owned().await;
-    realize(&shared, state, request.action(), loaded).await?;
+    };
+    owner.finish("setting the config", realized).await?;
     Ok(SetForwardingPipelineConfigResponse {})
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all calls of the server share: the device, the configs, the clients, the digests.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use device::{DeviceGone, DeviceHandle};
 use tokio::sync::{watch, Semaphore};
+use tokio::task::JoinError;
 use tonic::Status;
 use v1model::{Nanos, Pipeline, BUDGET_BYTES};
 
@@ -94,6 +96,40 @@ impl Shared {
         *self.running.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
     }
 
+    /// Does a call to its end as a task of its own: a client that hangs up leaves nothing half done. In virtual time there
+    /// are no tasks, and the caller waits.
+    ///
+    /// # Errors
+    /// The call's; INTERNAL after a panic.
+    pub async fn finish<T: Send + 'static>(
+        &self,
+        what: &str,
+        call: impl Future<Output = Result<T, Status>> + Send + 'static,
+    ) -> Result<T, Status> {
+        match self.clock.is_virtual() {
+            true => call.await,
+            false => tokio::spawn(call).await.map_err(|e| failed(what, &e))?,
+        }
+    }
+
+    /// Does what takes long on a thread where it keeps nobody from being served.
+    ///
+    /// # Errors
+    /// INTERNAL after a panic.
+    pub async fn aside<T: Send + 'static>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        match self.clock.is_virtual() {
+            true => Ok(work()),
+            false => {
+                let done = tokio::task::spawn_blocking(work).await;
+                done.map_err(|e| failed(what, &e))
+            }
+        }
+    }
+
     /// Reads from the pipeline of a config, on the switch's thread when it runs there.
     ///
     /// # Errors
@@ -117,6 +153,10 @@ impl Shared {
             .map_err(gone)?
             .ok_or_else(|| Status::failed_precondition(NO_PIPELINE))
     }
+}
+
+fn failed(what: &str, error: &JoinError) -> Status {
+    Status::internal(format!("{what} failed: {error}"))
 }
 
 /// Drops what takes long to drop on a thread where nobody waits for it; without a runtime here.

@@ -8,7 +8,7 @@ use tonic::{Code, Status, Streaming};
 
 use crate::access::Access;
 use crate::arbitration::{StreamId, OBSERVER_ROLE};
-use crate::error::{quote, short, Refusal, NO_PIPELINE};
+use crate::error::{quote, refusal, refuse, short, Refusal, NO_PIPELINE};
 use crate::proto::p4rt::stream_error::Details;
 use crate::proto::p4rt::stream_message_request::Update as Incoming;
 use crate::proto::p4rt::stream_message_response::Update as Outgoing;
@@ -114,10 +114,11 @@ pub async fn handle(
             Ok(())
         }
         Some(Incoming::Other(other)) => {
-            let refusal = Refusal::unimplemented(format!(
+            let refusal = refusal!(
+                unimplemented,
                 "messages of the type {} are not supported",
                 quote(&other.type_url)
-            ));
+            );
             report(
                 shared,
                 id,
@@ -155,10 +156,11 @@ fn check_primary(shared: &Shared, id: StreamId, what: &str) -> Result<(), Refusa
     let arbiter = &shared.clients().arbiter;
     match arbiter.is_primary(id) {
         true => Ok(()),
-        false => Err(Refusal::denied(format!(
+        false => Err(refusal!(
+            denied,
             "{} (only the primary may send {what})",
             arbiter.why_not_primary(id)
-        ))),
+        )),
     }
 }
 
@@ -173,16 +175,18 @@ async fn packet_out(shared: &Shared, id: StreamId, packet: &PacketOut) -> Result
             .map_err(|e| Refusal::invalid(e.message))?,
         None if packet.metadata.is_empty() => packet.payload.to_vec(),
         None => {
-            return Err(Refusal::invalid(
-                "metadata is given, but P4Info has no packet_out header",
-            ))
+            refuse!(
+                invalid,
+                "metadata is given, but P4Info has no packet_out header"
+            )
         }
     };
     if frame.len() > MAX_FRAME_BYTES {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "the packet has {} bytes; at most {MAX_FRAME_BYTES} are allowed",
             frame.len()
-        )));
+        );
     }
     let sent = shared
         .handle

@@ -5,57 +5,72 @@ use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
 use device::{Device, Replication};
-use v1model::{ControlError, Pipeline};
+use v1model::{ControlError, Nanos, Pipeline};
 
+use crate::binding::Binding;
 use crate::digests::Digests;
-use crate::error::{Refusal, NO_PIPELINE};
+use crate::error::Refusal;
 use crate::proto::p4rt::digest_entry::Config;
+use crate::soft::Soft;
 
-/// The place of an update.
-pub enum Target<'a> {
+/// A config with its pipeline, at an instant.
+pub struct Target<'a> {
+    pub binding: &'a Binding,
+    pub soft: &'a mut Soft,
+    pub state: Forwarding<'a>,
+    pub now: Nanos,
+}
+
+/// Where the pipeline is.
+pub enum Forwarding<'a> {
     Running {
         device: &'a mut Device,
         digests: &'a Mutex<Digests>,
         /// What is no longer needed, to be dropped where no packets wait.
         old: &'a mut Vec<Box<dyn Any + Send>>,
     },
-    Saved {
-        pipeline: &'a mut Pipeline,
-    },
+    Saved(&'a mut Pipeline),
 }
 
 impl Target<'_> {
+    /// The pipeline, and what the server remembers beside it.
+    ///
     /// # Errors
     /// FAILED_PRECONDITION when the device has no pipeline.
+    pub fn parts(&mut self) -> Result<(&mut Pipeline, &mut Soft), Refusal> {
+        let pipeline = match &mut self.state {
+            Forwarding::Running { device, .. } => {
+                device.pipeline_mut().ok_or_else(Refusal::no_pipeline)?
+            }
+            Forwarding::Saved(pipeline) => pipeline,
+        };
+        Ok((pipeline, self.soft))
+    }
+
+    /// # Errors
+    /// As `parts`.
     pub fn pipeline(&mut self) -> Result<&mut Pipeline, Refusal> {
-        match self {
-            Self::Running { device, .. } => device
-                .pipeline_mut()
-                .ok_or_else(|| Refusal::new(tonic::Code::FailedPrecondition, NO_PIPELINE)),
-            Self::Saved { pipeline } => Ok(pipeline),
-        }
+        Ok(self.parts()?.0)
     }
 
     /// Takes what is no longer needed.
     pub fn discard(&mut self, what: impl Send + 'static) {
-        if let Self::Running { old, .. } = self {
+        if let Forwarding::Running { old, .. } = &mut self.state {
             old.push(Box::new(what));
         }
     }
 
     pub fn has_port(&self, port: u32) -> bool {
-        match self {
-            Self::Running { device, .. } => device.port(port).is_some(),
-            Self::Saved { .. } => true,
+        match &self.state {
+            Forwarding::Running { device, .. } => device.port(port).is_some(),
+            Forwarding::Saved(_) => true,
         }
     }
 
     pub fn set_digest(&mut self, digest_id: u32, config: Option<&Config>) {
-        if let Self::Running { digests, .. } = self {
-            digests
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .set(digest_id, config);
+        if let Forwarding::Running { digests, .. } = &self.state {
+            let mut digests = digests.lock().unwrap_or_else(PoisonError::into_inner);
+            digests.set(digest_id, config);
         }
     }
 
@@ -67,9 +82,9 @@ impl Target<'_> {
         &mut self,
         change: impl FnOnce(&mut Replication) -> Result<(), ControlError>,
     ) -> Result<(), Refusal> {
-        match self {
-            Self::Running { device, .. } => Ok(change(device.replication_mut())?),
-            Self::Saved { .. } => Ok(()),
+        match &mut self.state {
+            Forwarding::Running { device, .. } => Ok(change(device.replication_mut())?),
+            Forwarding::Saved(_) => Ok(()),
         }
     }
 }

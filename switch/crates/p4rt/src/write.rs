@@ -13,11 +13,11 @@ use tonic::Status;
 use crate::binding::Binding;
 use crate::config::State;
 use crate::entity::{self, Op};
-use crate::error::{batch_status, MetadataRoom, Refusal};
+use crate::error::{batch_status, refusal, MetadataRoom, Refusal};
 use crate::proto::p4rt::write_request::Atomicity;
 use crate::proto::p4rt::{Update, WriteRequest, WriteResponse};
 use crate::shared::{gone, Shared};
-use crate::target::Target;
+use crate::target::{Forwarding, Target};
 
 /// What is applied between two packets, as [`Op::work`] counts it: less than 100 µs. A single update may take a bit more
 /// than this, and has then a slice of its own.
@@ -25,8 +25,6 @@ const SLICE: usize = 96;
 /// Updates that are checked at a time, and what they may take on the wire where others are served as well.
 const PIECE: usize = 1_000;
 const PIECE_BYTES: usize = 256 << 10;
-/// Cells of an array that one update changes at most; the rest of it is another one.
-const SLICE_CELLS: u32 = 2048;
 
 /// The number of `updates` in a WriteRequest.
 pub const UPDATES: u32 = 4;
@@ -101,7 +99,7 @@ impl One {
             One::Decoded(update) => Ok(*update),
             // Out of a slice, so that its texts are copies: else an entry would keep all of the request.
             One::Wire(bytes) => Update::decode(&bytes[..])
-                .map_err(|e| Refusal::invalid(format!("the update is malformed: {e}"))),
+                .map_err(|e| refusal!(invalid, "the update is malformed: {e}")),
         }
     }
 }
@@ -122,23 +120,8 @@ pub async fn write(
         Some(message) => Updates::Wire(message),
         None => Updates::Decoded(std::mem::take(&mut request.updates).into_iter()),
     };
-    // A task of its own: a client that hangs up does not leave half a batch behind.
-    tokio::spawn(apply_batch(shared, request, updates, metadata))
-        .await
-        .map_err(|e| Status::internal(format!("the write failed: {e}")))?
-}
-
-/// As `write`, without a task of its own: for a caller that waits for the end.
-///
-/// # Errors
-/// As `write`.
-pub async fn write_here(
-    shared: Arc<Shared>,
-    mut request: WriteRequest,
-) -> Result<WriteResponse, Status> {
-    check(&shared, &request)?;
-    let updates = Updates::Decoded(std::mem::take(&mut request.updates).into_iter());
-    apply_batch(shared, request, updates, MetadataRoom::max()).await
+    let batch = apply_batch(shared.clone(), request, updates, metadata);
+    shared.finish("the write", batch).await
 }
 
 fn check(shared: &Shared, request: &WriteRequest) -> Result<(), Status> {
@@ -179,15 +162,12 @@ async fn apply_batch(
         if piece.updates.is_empty() {
             break;
         }
-        let checked = loaded.clone();
+        let (checked, piece_bytes) = (loaded.clone(), piece.bytes);
         let plan = move || batch.plan(&checked.binding, piece.updates);
         // A long update keeps no thread that serves others.
-        let long = piece.bytes > PIECE_BYTES && tokio::runtime::Handle::try_current().is_ok();
         let ops;
-        (batch, ops) = match long {
-            true => tokio::task::spawn_blocking(plan)
-                .await
-                .map_err(|e| Status::internal(format!("the write failed: {e}")))?,
+        (batch, ops) = match piece_bytes > PIECE_BYTES {
+            true => shared.aside("the write", plan).await?,
             false => plan(),
         };
         (state, batch) = apply(&shared, state, batch, ops).await?;
@@ -233,19 +213,18 @@ impl Batch {
         for update in updates {
             let index = self.results.len();
             self.results.push(Ok(()));
-            match update
-                .decode()
-                .and_then(|update| entity::plan(binding, &update))
-            {
-                Ok(Op::Array(op)) => {
-                    let pieces = op.split(SLICE_CELLS).into_iter();
-                    ops.extend(pieces.map(|op| (index, Op::Array(op))));
-                }
-                Ok(op) => ops.push((index, op)),
-                Err(refusal) => self.note(index, Err(refusal)),
-            }
+            let mut add = |op| ops.push((index, op));
+            let decoded = update.decode();
+            let planned = decoded.and_then(|update| entity::plan(binding, &update, &mut add));
+            self.note(index, planned);
         }
         (self, ops)
+    }
+
+    fn apply(&mut self, ops: Ops, mut target: Target) {
+        for (index, op) in ops {
+            self.note(index, (op.apply)(&mut target));
+        }
     }
 
     /// An update in several pieces reports its first error.
@@ -272,10 +251,17 @@ async fn apply(
     if let Some(saved) = &mut state.saved {
         if let Some(pipeline) = &mut saved.pipeline {
             let pipeline = pipeline.get_mut().unwrap_or_else(PoisonError::into_inner);
-            for (index, op) in ops {
-                let mut target = Target::Saved { pipeline };
-                batch.note(index, entity::apply(op, &mut target, &mut saved.soft, 0));
-            }
+            let binding = &saved.loaded.binding;
+            let (soft, state) = (&mut saved.soft, Forwarding::Saved(pipeline));
+            batch.apply(
+                ops,
+                Target {
+                    binding,
+                    soft,
+                    state,
+                    now: 0,
+                },
+            );
         }
         return Ok((state, batch));
     }
@@ -289,17 +275,22 @@ async fn apply(
         let call = shared.handle.call(move |device, now| {
             let mut old = Vec::new();
             if let Some(running) = &mut state.running {
-                for (index, op) in slice {
-                    let mut target = Target::Running {
-                        device,
-                        digests: &digests,
-                        old: &mut old,
-                    };
-                    batch.note(
-                        index,
-                        entity::apply(op, &mut target, &mut running.soft, now),
-                    );
-                }
+                let (digests, old) = (&digests, &mut old);
+                let (binding, soft) = (&running.loaded.binding, &mut running.soft);
+                let state = Forwarding::Running {
+                    device,
+                    digests,
+                    old,
+                };
+                batch.apply(
+                    slice,
+                    Target {
+                        binding,
+                        soft,
+                        state,
+                        now,
+                    },
+                );
             }
             (state, batch, old)
         });
@@ -312,7 +303,7 @@ async fn apply(
 fn next_slice(ops: &mut Peekable<impl Iterator<Item = (usize, Op)>>) -> Ops {
     let (mut slice, mut work) = (Vec::new(), 0);
     while let Some((_, op)) = ops.peek() {
-        work += op.work();
+        work += op.work;
         if work > SLICE && !slice.is_empty() {
             break;
         }
@@ -324,11 +315,10 @@ fn next_slice(ops: &mut Peekable<impl Iterator<Item = (usize, Op)>>) -> Ops {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entity::array::ArrayOp;
 
     #[test]
     fn a_slice_holds_what_fits_between_two_packets() {
-        let array = |cells| Op::Array(ArrayOp::nothing(cells));
+        let array = |cells: u32| Op::new(1 + cells as usize / 32, |_: &mut Target| Ok(()));
         let works: Vec<u32> = vec![1, 1, 64, 5_000, 1, 3_000, 2_048, 32, 32, 32];
         let ops = works.iter().map(|cells| (0, array(*cells)));
         let mut ops = ops.peekable();
@@ -338,7 +328,7 @@ mod tests {
             if slice.is_empty() {
                 break;
             }
-            let work: usize = slice.iter().map(|(_, op)| op.work()).sum();
+            let work: usize = slice.iter().map(|(_, op)| op.work).sum();
             assert!(work <= SLICE || slice.len() == 1, "{work}");
             slices.push(slice.len());
         }

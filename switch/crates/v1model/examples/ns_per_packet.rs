@@ -129,7 +129,7 @@ fn insert(pipeline: &mut Pipeline, table: &str, matches: &[u64], action: &str, a
     let args = params
         .iter()
         .zip(args)
-        .map(|(p, &v)| Bits::from_u64(p.width, v).expect("fits"))
+        .flat_map(|(p, &v)| Bits::from_u64(p.width, v).expect("fits").to_limbs())
         .collect();
     let entry = Entry {
         key: EntryKey {

@@ -12,33 +12,53 @@ pub struct Bits {
 
 /// Why bytes do not make a value of the asked width.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("value 0x{value} does not fit in {width} bits")]
+#[error("the value 0x{value} needs {needed} bits, but the field is bit<{width}>")]
 pub struct BitsError {
     /// The value offered, in hexadecimal.
     pub value: String,
+    /// The width that it needs.
+    pub needed: u32,
     /// The width that it should have had.
     pub width: u32,
+}
+
+/// A big-endian number without its leading zeros, when it fits in `width` bits.
+fn fitting(width: u32, bytes: &[u8]) -> Result<&[u8], BitsError> {
+    let zeros = bytes.iter().take_while(|b| **b == 0).count();
+    let value = &bytes[zeros..];
+    let unused = value.first().map_or(0, |first| first.leading_zeros());
+    let needed = value.len() as u32 * 8 - unused;
+    if needed <= width {
+        return Ok(value);
+    }
+    let value = hex(value);
+    Err(BitsError {
+        value,
+        needed,
+        width,
+    })
+}
+
+/// Appends the limbs of a big-endian number of at most `width` bits, least significant first.
+///
+/// # Errors
+/// When it needs more bits.
+pub fn push_number(width: u32, bytes: &[u8], out: &mut Vec<u64>) -> Result<(), BitsError> {
+    let value = fitting(width, bytes)?;
+    let end = out.len() + limbs_for(width);
+    let limb = |bytes: &[u8]| bytes.iter().fold(0, |limb, b| limb << 8 | u64::from(*b));
+    out.extend(value.rchunks(8).map(limb));
+    out.resize(end, 0);
+    Ok(())
 }
 
 impl Bits {
     /// The value of `bytes` (big-endian, leading zeros allowed, empty is 0) at `width` bits.
     pub fn from_be_bytes(width: u32, bytes: &[u8]) -> Result<Bits, BitsError> {
-        let len = width.div_ceil(8) as usize;
-        let first = bytes.iter().position(|&b| b != 0).unwrap_or(bytes.len());
-        let significant = &bytes[first..];
-        let error = || BitsError {
-            value: hex(significant),
-            width,
-        };
-        if significant.len() > len {
-            return Err(error());
-        }
-        let mut out = vec![0u8; len];
-        out[len - significant.len()..].copy_from_slice(significant);
-        let spare = len as u32 * 8 - width;
-        if spare > 0 && out[0] >> (8 - spare) != 0 {
-            return Err(error());
-        }
+        let value = fitting(width, bytes)?;
+        let mut out = vec![0u8; width.div_ceil(8) as usize];
+        let first = out.len() - value.len();
+        out[first..].copy_from_slice(value);
         Ok(Bits {
             width,
             bytes: out.into(),
@@ -169,11 +189,15 @@ pub const fn low_mask(width: u32) -> u64 {
     }
 }
 
+/// The digits of a number, the first 32 bytes of it.
 fn hex(bytes: &[u8]) -> String {
     use fmt::Write;
-    let mut out = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
+    let mut out = String::with_capacity(bytes.len().min(33) * 2);
+    for byte in bytes.iter().take(32) {
         let _ = write!(out, "{byte:02x}");
+    }
+    if bytes.len() > 32 {
+        out.push('…');
     }
     out
 }
@@ -189,7 +213,10 @@ mod tests {
             Some(511)
         );
         let error = Bits::from_be_bytes(9, &[2, 0]).unwrap_err();
-        assert_eq!(error.to_string(), "value 0x0200 does not fit in 9 bits");
+        assert_eq!(
+            error.to_string(),
+            "the value 0x0200 needs 10 bits, but the field is bit<9>"
+        );
         assert!(Bits::from_be_bytes(0, &[]).unwrap().is_zero());
     }
 

@@ -2,16 +2,15 @@
 //! The control-plane API of a pipeline: names resolve to dense ids once; every request is checked whole before it is applied.
 
 mod arrays;
-mod profiles;
 mod reconcile;
 
 pub use reconcile::{Piece, Takeover};
 
-use crate::entry::{ActionCall, Entry, EntryAction, EntryKey, EntryStats, MeterConfig, Nanos};
+use crate::entry::{ActionCall, Entry, EntryAction, EntryStats, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::pipeline::Pipeline;
 use crate::schema::*;
-use crate::table::{pack_call, unpack_call, ActionWord, Callee, StoredEntry, Table};
+use crate::table::{check_call, ActionWord, AsKey, Callee, Profile, StoredEntry, Table};
 
 /// Result of a control-plane request.
 pub type ControlResult<T = ()> = Result<T, ControlError>;
@@ -46,8 +45,6 @@ impl Pipeline {
         find_register, registers, RegisterId;
         /// An action profile or selector by its full P4 name.
         find_action_profile, profiles, ProfileId;
-        /// A digest by its name.
-        find_digest, digests, DigestId;
         /// A parser value set by its full P4 name.
         find_value_set, value_sets, ValueSetId;
     }
@@ -61,9 +58,24 @@ impl Pipeline {
             .find(|&a| self.action_schema(a).name == name)
     }
 
-    /// True when the control plane may not change the entries of a table, as they are the program's.
-    pub fn table_is_const(&self, table: TableId) -> bool {
-        self.state.tables[table.index()].is_const()
+    /// A table, with what may be read of it.
+    pub fn table(&self, table: TableId) -> &Table {
+        &self.state.tables[table.index()]
+    }
+
+    /// A table, with what may be changed of it whatever else there is.
+    pub fn table_mut(&mut self, table: TableId) -> &mut Table {
+        &mut self.state.tables[table.index()]
+    }
+
+    /// An action profile or selector.
+    pub fn profile(&self, profile: ProfileId) -> &Profile {
+        &self.state.profiles[profile.index()]
+    }
+
+    /// An action profile or selector, with its members and groups.
+    pub fn profile_mut(&mut self, profile: ProfileId) -> &mut Profile {
+        &mut self.state.profiles[profile.index()]
     }
 
     /// Lets the control plane change the entries that the program put into a table, and add further ones up to `size`
@@ -83,13 +95,8 @@ impl Pipeline {
                 format!("table {} of {size} entries {refused}", schema.name),
             ));
         }
-        self.state.tables[table.index()].allow_changes(larger.max_size);
+        self.table_mut(table).allow_changes(larger.max_size);
         Ok(())
-    }
-
-    /// Most entries of a table.
-    pub fn table_size(&self, table: TableId) -> u32 {
-        self.state.tables[table.index()].max_size()
     }
 
     /// The shape of a table.
@@ -103,35 +110,42 @@ impl Pipeline {
     }
 
     /// Inserts an entry.
-    pub fn table_insert(&mut self, table: TableId, entry: &Entry, now: Nanos) -> ControlResult {
-        let (word, args) = self.pack_action(table, &entry.action)?;
-        let schema = &self.schema.tables[table.index()];
-        self.state.tables[table.index()].insert(schema, entry, word, &args, now)?;
+    pub fn table_insert<K: AsKey>(
+        &mut self,
+        table: TableId,
+        entry: &Entry<K>,
+        now: Nanos,
+    ) -> ControlResult {
+        let (word, args) = self.check_action(table, &entry.action)?;
+        self.table_mut(table).insert(entry, word, args, now)?;
         self.use_word(table, word, 1);
         Ok(())
     }
 
     /// Replaces action, time-out and cookie of an entry; its counters and meter stay, its time-out starts anew.
-    pub fn table_modify(&mut self, table: TableId, entry: &Entry, now: Nanos) -> ControlResult {
-        let (word, args) = self.pack_action(table, &entry.action)?;
-        let schema = &self.schema.tables[table.index()];
-        let before = self.state.tables[table.index()].modify(schema, entry, word, &args, now)?;
+    pub fn table_modify<K: AsKey>(
+        &mut self,
+        table: TableId,
+        entry: &Entry<K>,
+        now: Nanos,
+    ) -> ControlResult {
+        let (word, args) = self.check_action(table, &entry.action)?;
+        let before = self.table_mut(table).modify(entry, word, args, now)?;
         self.use_word(table, word, 1);
         self.use_word(table, before, -1);
         Ok(())
     }
 
     /// Deletes an entry.
-    pub fn table_delete(&mut self, table: TableId, key: &EntryKey) -> ControlResult {
-        let schema = &self.schema.tables[table.index()];
-        let before = self.state.tables[table.index()].delete(schema, key)?;
+    pub fn table_delete(&mut self, table: TableId, key: &impl AsKey) -> ControlResult {
+        let before = self.table_mut(table).delete(key)?;
         self.use_word(table, before, -1);
         Ok(())
     }
 
     /// Reads an entry.
-    pub fn table_get(&self, table: TableId, key: &EntryKey) -> Option<(Entry, EntryStats)> {
-        let stored = self.state.tables[table.index()].get(self.table_schema(table), key)?;
+    pub fn table_get(&self, table: TableId, key: &impl AsKey) -> Option<(Entry, EntryStats)> {
+        let stored = self.table(table).get(key)?;
         Some(self.unpack_entry(table, stored))
     }
 
@@ -144,88 +158,19 @@ impl Pipeline {
         max: usize,
         out: &mut Vec<(Entry, EntryStats)>,
     ) -> Option<u32> {
-        self.state.tables[table.index()].scan(self.table_schema(table), cursor, max, |stored| {
+        self.table(table).scan(cursor, max, |stored| {
             out.push(self.unpack_entry(table, stored));
         })
     }
 
-    /// Number of entries.
-    pub fn table_len(&self, table: TableId) -> usize {
-        self.state.tables[table.index()].len()
-    }
-
     /// Deletes all entries of a table that is not const.
     pub fn table_clear(&mut self, table: TableId) -> ControlResult {
-        let schema = &self.schema.tables[table.index()];
         let mut words = Vec::new();
-        self.state.tables[table.index()].clear(schema, |word| words.push(word))?;
+        self.table_mut(table).clear(|word| words.push(word))?;
         for word in words {
             self.use_word(table, word, -1);
         }
         Ok(())
-    }
-
-    /// The default action in force.
-    pub fn table_default(&self, table: TableId) -> Option<ActionCall> {
-        self.state.tables[table.index()].default_call(&self.schema.actions)
-    }
-
-    /// Sets the default action; None: back to the program's own.
-    pub fn table_set_default(&mut self, table: TableId, call: Option<ActionCall>) -> ControlResult {
-        let schema = &self.schema.tables[table.index()];
-        self.state.tables[table.index()].set_default(schema, &self.schema.actions, call.as_ref())
-    }
-
-    /// Statistics of the default entry (packets, bytes of the misses).
-    pub fn table_default_stats(&self, table: TableId) -> EntryStats {
-        let (packets, bytes) = self.state.tables[table.index()].default_count();
-        EntryStats {
-            packets,
-            bytes,
-            ..EntryStats::default()
-        }
-    }
-
-    /// Sets the (packets, bytes) of the misses.
-    pub fn table_set_default_stats(&mut self, table: TableId, packets: u64, bytes: u64) {
-        self.state.tables[table.index()].set_default_count(packets, bytes);
-    }
-
-    /// (packets, bytes) of an entry.
-    pub fn direct_counter_get(&self, table: TableId, key: &EntryKey) -> ControlResult<(u64, u64)> {
-        self.state.tables[table.index()].count(self.table_schema(table), key)
-    }
-
-    /// Sets (packets, bytes) of an entry.
-    pub fn direct_counter_set(
-        &mut self,
-        table: TableId,
-        key: &EntryKey,
-        packets: u64,
-        bytes: u64,
-    ) -> ControlResult {
-        let schema = &self.schema.tables[table.index()];
-        self.state.tables[table.index()].set_count(schema, key, packets, bytes)
-    }
-
-    /// Rates of an entry's direct meter.
-    pub fn direct_meter_get(
-        &self,
-        table: TableId,
-        key: &EntryKey,
-    ) -> ControlResult<Option<MeterConfig>> {
-        self.state.tables[table.index()].meter(self.table_schema(table), key)
-    }
-
-    /// Sets the rates of an entry's direct meter; None: every packet is green.
-    pub fn direct_meter_set(
-        &mut self,
-        table: TableId,
-        key: &EntryKey,
-        config: Option<MeterConfig>,
-    ) -> ControlResult {
-        let schema = &self.schema.tables[table.index()];
-        self.state.tables[table.index()].set_meter(schema, key, config.as_ref())
     }
 
     /// Entries whose idle time-out has passed, each told again after a further time-out without a hit (P4Runtime 1.5
@@ -234,10 +179,10 @@ impl Pipeline {
         let mut indices = Vec::new();
         for i in 0..self.state.tables.len() {
             self.state.tables[i].expired(now, |at| indices.push(at));
-            let schema = &self.schema.tables[i];
+            let id = TableId(i as u32);
             for at in indices.drain(..) {
-                if let Some(stored) = self.state.tables[i].get_at(schema, at) {
-                    out.push((schema.id, self.unpack_entry(schema.id, stored).0));
+                if let Some(stored) = self.table(id).get_at(at) {
+                    out.push((id, self.unpack_entry(id, stored).0));
                 }
             }
         }
@@ -252,56 +197,45 @@ impl Pipeline {
             .min()
     }
 
-    /// Checks what an entry does, and packs it.
-    fn pack_action(
+    /// Checks what an entry does: the word for it, and the limbs of its arguments.
+    fn check_action<'a>(
         &self,
         table: TableId,
-        action: &EntryAction,
-    ) -> ControlResult<(ActionWord, Vec<u64>)> {
+        action: &'a EntryAction,
+    ) -> ControlResult<(ActionWord, &'a [u64])> {
         let schema = self.table_schema(table);
-        let invalid = |text: &str| {
-            ControlError::new(
-                ErrorKind::InvalidArgument,
-                format!("table {}: {text}", schema.name),
-            )
-        };
-        let Some(id) = schema.profile else {
-            return match action {
-                EntryAction::Direct(call) => {
-                    pack_call(&schema.actions, &self.schema.actions, call, || {
-                        format!("table {}", schema.name)
-                    })
-                }
-                _ => Err(invalid(
-                    "it has no action profile; an entry must call an action itself",
-                )),
-            };
-        };
-        let (profile, profile_schema) = (&self.state.profiles[id.index()], self.profile_schema(id));
-        let word = match action {
-            EntryAction::Direct(_) => {
-                return Err(invalid(&format!(
-                    "its entries must name a member or group of action profile {}",
-                    profile_schema.name
-                )))
+        let place = format_args!("table {}", schema.name);
+        let profile = schema.profile.map(|id| self.profile(id));
+        let word = match (profile, action) {
+            (None, EntryAction::Direct(call)) => {
+                let word = check_call(&schema.actions, &self.schema.actions, call, place)?;
+                return Ok((word, &call.args));
             }
-            EntryAction::Member(member) => profile.member_word(profile_schema, *member)?,
-            EntryAction::Group(group) => profile.group_word(profile_schema, *group)?,
+            (None, _) => {
+                let text = "it has no action profile; an entry must call an action itself";
+                return Err(ControlError::invalid(text).at(place));
+            }
+            (Some(profile), EntryAction::Direct(_)) => {
+                let name = &profile.schema().name;
+                let text =
+                    format!("its entries must name a member or group of action profile {name}");
+                return Err(ControlError::invalid(text).at(place));
+            }
+            (Some(profile), EntryAction::Member(member)) => profile.member_word(*member)?,
+            (Some(profile), EntryAction::Group(group)) => profile.group_word(*group)?,
         };
-        Ok((word, Vec::new()))
+        Ok((word, &[]))
     }
 
     /// An entry as the client knows it.
     fn unpack_entry(&self, table: TableId, stored: StoredEntry) -> (Entry, EntryStats) {
         let action = match stored.word.callee() {
-            Callee::Action(action) => {
-                EntryAction::Direct(unpack_call(&self.schema.actions, action, &stored.args))
-            }
+            Callee::Action(action) => EntryAction::Direct(ActionCall {
+                action,
+                args: stored.args[..self.action_schema(action).arg_limbs()].to_vec(),
+            }),
             place => {
-                let profile = self
-                    .table_schema(table)
-                    .profile
-                    .map(|p| &self.state.profiles[p.index()]);
+                let profile = self.table_schema(table).profile.map(|p| self.profile(p));
                 match profile.and_then(|p| p.id_of(place)) {
                     Some(Ok(member)) => EntryAction::Member(member),
                     Some(Err(group)) => EntryAction::Group(group),
@@ -320,11 +254,7 @@ impl Pipeline {
 
     fn use_word(&mut self, table: TableId, word: ActionWord, change: i32) {
         if let Some(profile) = self.table_schema(table).profile {
-            self.state.profiles[profile.index()].use_word(word, change);
+            self.profile_mut(profile).use_word(word, change);
         }
-    }
-
-    fn profile_schema(&self, profile: ProfileId) -> &ProfileSchema {
-        &self.schema.profiles[profile.index()]
     }
 }

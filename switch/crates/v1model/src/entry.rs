@@ -2,42 +2,77 @@
 //! Values that the control plane passes in and out: match keys, action calls, table entries, statistics, meter rates.
 
 use crate::bits::Bits;
-use crate::schema::ActionId;
+use crate::schema::{ActionId, MatchKind};
 
 /// Time in nanoseconds of CLOCK_MONOTONIC, or of a simulation.
 pub type Nanos = u64;
 
 /// What one key field of an entry matches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum KeyMatch {
+pub enum KeyMatch<V = Bits> {
     /// This value.
-    Exact(Bits),
+    Exact(V),
     /// The high `prefix_len` bits of `value`; the others must be 0.
     Lpm {
         /// Value.
-        value: Bits,
+        value: V,
         /// Bits that matter, from the most significant.
         prefix_len: u32,
     },
     /// The bits of `value` where `mask` is 1; `value` must be 0 elsewhere.
     Ternary {
         /// Value.
-        value: Bits,
+        value: V,
         /// Mask.
-        mask: Bits,
+        mask: V,
     },
     /// Both bounds included.
     Range {
         /// Lowest value.
-        low: Bits,
+        low: V,
         /// Highest value.
-        high: Bits,
+        high: V,
     },
     /// This value, or any.
-    Optional(Option<Bits>),
+    Optional(Option<V>),
 }
 
-/// The whole key of an entry.
+impl<V> KeyMatch<V> {
+    /// How it matches.
+    pub fn kind(&self) -> MatchKind {
+        match self {
+            KeyMatch::Exact(_) => MatchKind::Exact,
+            KeyMatch::Lpm { .. } => MatchKind::Lpm,
+            KeyMatch::Ternary { .. } => MatchKind::Ternary,
+            KeyMatch::Range { .. } => MatchKind::Range,
+            KeyMatch::Optional(_) => MatchKind::Optional,
+        }
+    }
+}
+
+impl KeyMatch {
+    /// The same, with its numbers in big-endian bytes.
+    pub fn as_bytes(&self) -> KeyMatch<&[u8]> {
+        match self {
+            KeyMatch::Exact(value) => KeyMatch::Exact(value.as_be_bytes()),
+            KeyMatch::Lpm { value, prefix_len } => KeyMatch::Lpm {
+                value: value.as_be_bytes(),
+                prefix_len: *prefix_len,
+            },
+            KeyMatch::Ternary { value, mask } => KeyMatch::Ternary {
+                value: value.as_be_bytes(),
+                mask: mask.as_be_bytes(),
+            },
+            KeyMatch::Range { low, high } => KeyMatch::Range {
+                low: low.as_be_bytes(),
+                high: high.as_be_bytes(),
+            },
+            KeyMatch::Optional(value) => KeyMatch::Optional(value.as_ref().map(Bits::as_be_bytes)),
+        }
+    }
+}
+
+/// The whole key of an entry, as people see it; a table has it as a [`crate::Key`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntryKey {
     /// One for each key field, in order.
@@ -51,8 +86,8 @@ pub struct EntryKey {
 pub struct ActionCall {
     /// The action.
     pub action: ActionId,
-    /// One for each parameter, of its width.
-    pub args: Vec<Bits>,
+    /// Limbs of the arguments, side by side; unused high bits are zero.
+    pub args: Vec<u64>,
 }
 
 /// What an entry does.
@@ -68,9 +103,9 @@ pub enum EntryAction {
 
 /// A table entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct Entry<K = EntryKey> {
     /// Its key, unique in the table.
-    pub key: EntryKey,
+    pub key: K,
     /// What it does.
     pub action: EntryAction,
     /// Told as expired when not hit for so long; 0 never.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The two errors of this crate: a program that cannot be loaded, and a control-plane request that is refused.
 
+use crate::bits::BitsError;
+
 /// A BMv2 JSON that cannot be loaded; `path` is the JSON pointer (RFC 6901) of the culprit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
@@ -76,5 +78,22 @@ impl ControlError {
             kind,
             message: message.into(),
         }
+    }
+
+    /// INVALID_ARGUMENT.
+    pub(crate) fn invalid(message: impl Into<String>) -> ControlError {
+        ControlError::new(ErrorKind::InvalidArgument, message)
+    }
+
+    /// The same error with the place in front: `table I.t: …`.
+    pub(crate) fn at(mut self, place: impl std::fmt::Display) -> ControlError {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+}
+
+impl From<BitsError> for ControlError {
+    fn from(error: BitsError) -> ControlError {
+        ControlError::new(ErrorKind::OutOfRange, error.to_string())
     }
 }

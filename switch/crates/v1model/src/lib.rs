@@ -50,4 +50,4 @@ pub use packet::{FrameBuffer, Packet, PacketAddresses};
 pub use pipeline::{FieldRef, Pipeline, Std, BUDGET_BYTES};
 pub use prefetch::prefetch_all;
 pub use schema::*;
-pub use table::ValueSet;
+pub use table::{AsKey, Key, Profile, Table, ValueSet};

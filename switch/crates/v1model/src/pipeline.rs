@@ -153,7 +153,7 @@ struct StdSlot {
 
 /// A program, compiled, and its state.
 pub struct Pipeline {
-    pub(crate) schema: Schema,
+    pub(crate) schema: Arc<Schema>,
     pub(crate) state: State,
     /// Memory that the program may take beyond what its JSON asks for.
     pub(crate) budget: Budget,
@@ -201,11 +201,12 @@ impl Pipeline {
             .iter()
             .map(|c| c.algorithm.as_str())
             .collect();
-        let state = State::new(&compiled.schema, &algorithms, SEED)?;
+        let schema = Arc::new(compiled.schema.clone());
+        let state = State::new(&schema, &algorithms, SEED)?;
         let scratch = Scratch::new(program, &state.hashes);
         Ok(Pipeline {
             budget: Budget::new(budget_bytes - compiled.bytes),
-            schema: compiled.schema.clone(),
+            schema,
             state,
             engine: match compiled.native {
                 Some(Ok(_)) => Engine::Native,
@@ -720,7 +721,7 @@ impl Pipeline {
     }
 
     /// Names and shapes of everything that the control plane can reach.
-    pub fn schema(&self) -> &Schema {
+    pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names and shapes of what the control plane can see: dense ids, tables, actions, profiles, externs, digests, value sets.
 
+use crate::bits::{limbs_for, Bits};
 use crate::entry::{ActionCall, Entry};
 
 macro_rules! ids {
@@ -109,10 +110,17 @@ pub struct ActionSchema {
 impl ActionSchema {
     /// Limbs that the args of one call take.
     pub fn arg_limbs(&self) -> usize {
-        self.params
-            .iter()
-            .map(|p| crate::bits::limbs_for(p.width))
-            .sum()
+        self.params.iter().map(|p| limbs_for(p.width)).sum()
+    }
+
+    /// The numbers that the args of a call are.
+    pub fn values<'a>(&'a self, args: &'a [u64]) -> impl Iterator<Item = Bits> + 'a {
+        let mut rest = args;
+        self.params.iter().map(move |param| {
+            let (own, tail) = rest.split_at(limbs_for(param.width).min(rest.len()));
+            rest = tail;
+            Bits::from_limbs(param.width, own)
+        })
     }
 }
 
@@ -171,10 +179,7 @@ impl TableSchema {
 
     /// Limbs of a lookup key.
     pub fn key_limbs(&self) -> usize {
-        self.keys
-            .iter()
-            .map(|k| crate::bits::limbs_for(k.width))
-            .sum()
+        self.keys.iter().map(|k| limbs_for(k.width)).sum()
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a program keeps between packets: tables, profiles, value sets, counters, meters, registers, hashes, random numbers.
 
+use std::sync::Arc;
+
 use crate::compile::code::Program;
 use crate::error::LoadError;
 use crate::externs::{Cells, Counters, Hash, Meters, Random, Registers};
@@ -22,10 +24,10 @@ pub(crate) struct State {
 
 impl State {
     /// The state in which a program starts; `algorithms` are those of its calculations.
-    pub fn new(schema: &Schema, algorithms: &[&str], seed: u64) -> Result<State, LoadError> {
+    pub fn new(schema: &Arc<Schema>, algorithms: &[&str], seed: u64) -> Result<State, LoadError> {
         let mut tables = Vec::new();
         for table in &schema.tables {
-            tables.push(Table::new(table, &schema.actions).map_err(|error| {
+            tables.push(Table::new(schema, table.id).map_err(|error| {
                 LoadError::new("/pipelines", format!("table {}: {error}", table.name))
             })?);
         }
@@ -34,8 +36,12 @@ impl State {
         let hashes = hashes(algorithms.iter().copied(), random);
         Ok(State {
             tables: tables.into_boxed_slice().into(),
-            profiles: schema.profiles.iter().map(Profile::new).collect(),
-            value_sets: schema.value_sets.iter().map(ValueSet::new).collect(),
+            profiles: schema
+                .profiles
+                .iter()
+                .map(|p| Profile::new(schema, p.id))
+                .collect(),
+            value_sets: vec![ValueSet::default(); schema.value_sets.len()],
             counters: schema
                 .counters
                 .iter()

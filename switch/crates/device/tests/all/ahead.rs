@@ -108,7 +108,7 @@ fn insert(pipeline: &mut Pipeline, table: &str, key: &[u64], action: &str, args:
         .collect();
     let action = pipeline.table_action(table, action).unwrap();
     let params = pipeline.action_schema(action).params.iter().zip(args);
-    let args = params.map(|(param, &value)| bits(param.width, value));
+    let args = params.flat_map(|(param, &value)| bits(param.width, value).to_limbs());
     let call = ActionCall {
         action,
         args: args.collect(),

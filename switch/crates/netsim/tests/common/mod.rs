@@ -86,7 +86,10 @@ fn insert(device: &mut Device, table: &str, matches: Vec<KeyMatch>, action: &str
             matches,
             priority: 0,
         },
-        action: EntryAction::Direct(ActionCall { action, args }),
+        action: EntryAction::Direct(ActionCall {
+            action,
+            args: args.iter().flat_map(Bits::to_limbs).collect(),
+        }),
         idle_timeout: 0,
         cookie: 0,
     };

@@ -7,7 +7,7 @@ use v1model::Bits;
 
 use super::width;
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, Refusal};
 use crate::proto::p4info::p4_bitstring_like_type_spec as bitstring;
 use crate::proto::p4info::p4_data_type_spec::TypeSpec;
 use crate::proto::p4info::p4_new_type_spec::Representation;
@@ -64,9 +64,10 @@ impl<'a> Types<'a> {
 
     fn take(&self, parts: usize) -> Result<(), Refusal> {
         let left = self.left.get().checked_sub(parts).ok_or_else(|| {
-            Refusal::invalid(format!(
+            refusal!(
+                invalid,
                 "the types of P4Info's digests and registers have more than {MAX_PARTS} parts"
-            ))
+            )
         })?;
         self.left.set(left);
         Ok(())
@@ -83,12 +84,10 @@ fn build(
         .and_then(|s| s.type_spec.as_ref())
         .ok_or_else(|| Refusal::invalid("P4Info gives no type"))?;
     if depth > MAX_DEPTH {
-        return Err(Refusal::invalid(format!(
-            "P4Info nests types more than {MAX_DEPTH} deep"
-        )));
+        refuse!(invalid, "P4Info nests types more than {MAX_DEPTH} deep");
     }
     all.take(1)?;
-    let unknown = |name: &str| Refusal::invalid(format!("P4Info does not define the type {name}"));
+    let unknown = |name: &str| refusal!(invalid, "P4Info does not define the type {name}");
     Ok(match spec {
         TypeSpec::Bitstring(b) => bits(b)?,
         TypeSpec::Bool(_) => DataShape::Bool,
@@ -155,19 +154,21 @@ fn build(
                 Some(Representation::TranslatedType(t)) => match &t.sdn_type {
                     Some(SdnType::SdnBitwidth(w)) => DataShape::Bit(width(*w)?),
                     _ => {
-                        return Err(Refusal::unimplemented(format!(
+                        refuse!(
+                            unimplemented,
                             "type {}: SDN strings are not supported",
                             name.name
-                        )))
+                        )
                     }
                 },
                 None => return Err(unknown(&name.name)),
             }
         }
         TypeSpec::HeaderUnion(_) | TypeSpec::HeaderStack(_) | TypeSpec::HeaderUnionStack(_) => {
-            return Err(Refusal::unimplemented(
-                "header unions and header stacks are not supported here",
-            ))
+            refuse!(
+                unimplemented,
+                "header unions and header stacks are not supported here"
+            )
         }
     })
 }
@@ -209,11 +210,12 @@ impl DataShape {
         if fits {
             return Ok(());
         }
-        Err(Refusal::invalid(format!(
+        Err(refusal!(
+            invalid,
             "P4Info gives values of [{}] bits, the device config of [{}] bits",
             list(&own),
             list(&widths.iter().map(|w| Some(*w)).collect::<Vec<_>>())
-        )))
+        ))
     }
 
     /// One value of this shape out of its leaves, which are taken from `values`.
@@ -272,10 +274,7 @@ impl DataShape {
                 m[0].decode(&s.members[0], width)
             }
             (_, None) => Err(Refusal::invalid("the data is unset")),
-            (shape, Some(_)) => Err(Refusal::invalid(format!(
-                "the data must be {}",
-                shape.describe()
-            ))),
+            (shape, Some(_)) => Err(refusal!(invalid, "the data must be {}", shape.describe())),
         }
     }
 

@@ -4,15 +4,15 @@
 use std::collections::{HashMap, HashSet};
 
 use v1model::{
-    CounterId, DigestId, DigestSchema, MeterId, Pipeline, ProfileId, RegisterId, ValueSetId,
-    ValueSetSchema,
+    CounterSchema, DigestId, DigestSchema, KeySchema, MeterSchema, Pipeline, ProfileId,
+    RegisterSchema, ValueSetId,
 };
 
 use super::{
     absent, data, left_out, named, number, preamble, table, unique, width, ById, DataShape,
     FieldBinding, TableBinding,
 };
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4info::action_profile::SelectorSizeSemantics;
 use crate::proto::p4info::{
     meter_spec, ActionProfile, Counter, Digest, Meter, P4Info, P4NamedType, Preamble, Register,
@@ -40,35 +40,45 @@ pub struct ProfileBinding {
     pub weights_disallowed: bool,
 }
 
+/// An object whose shape is the pipeline's, and what P4Info says beside.
+#[derive(Debug)]
+pub struct Bound<S, M = ()> {
+    pub id: u32,
+    pub name: String,
+    pub own: S,
+    pub more: M,
+}
+
+impl<S, M> Bound<S, M> {
+    fn new(preamble: &Preamble, own: &S, more: M) -> Self
+    where
+        S: Clone,
+    {
+        Self {
+            id: preamble.id,
+            name: preamble.name.clone(),
+            own: own.clone(),
+            more,
+        }
+    }
+}
+
+impl<S, M> super::Named for Bound<S, M> {
+    fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// An indexed counter.
-#[derive(Debug)]
-pub struct CounterBinding {
-    pub id: u32,
-    pub name: String,
-    pub counter: CounterId,
-    pub size: u32,
-}
-
-/// An indexed meter.
-#[derive(Debug)]
-pub struct MeterBinding {
-    pub id: u32,
-    pub name: String,
-    pub meter: MeterId,
-    pub size: u32,
-    pub kind: meter_spec::Type,
-}
-
-/// A register.
-#[derive(Debug)]
-pub struct RegisterBinding {
-    pub id: u32,
-    pub name: String,
-    pub register: RegisterId,
-    pub size: u32,
-    pub width: u32,
-    pub shape: DataShape,
-}
+pub type CounterBinding = Bound<CounterSchema>;
+/// An indexed meter and its type.
+pub type MeterBinding = Bound<MeterSchema, meter_spec::Type>;
+/// A register and the shape of its cells.
+pub type RegisterBinding = Bound<RegisterSchema, DataShape>;
 
 /// A digest.
 #[derive(Debug)]
@@ -91,17 +101,11 @@ pub struct ValueSetBinding {
     /// Most members.
     pub size: u32,
     pub fields: Vec<FieldBinding>,
-    pub schema: ValueSetSchema,
+    /// One for each field.
+    pub keys: Vec<KeySchema>,
 }
 
-named!(
-    ProfileBinding,
-    CounterBinding,
-    MeterBinding,
-    RegisterBinding,
-    DigestBinding,
-    ValueSetBinding
-);
+named!(ProfileBinding, DigestBinding, ValueSetBinding);
 
 /// Most that P4Info's 32-bit numbers say.
 const MAX: u32 = i32::MAX as u32;
@@ -138,7 +142,7 @@ fn bind<'a, O, B: super::Named>(
         let place = places.get(preamble.name.as_str());
         let place = *place.ok_or_else(|| absent(kind, &preamble.name, own))?;
         let item = make(object, preamble, place);
-        items.push(item.map_err(|e| e.with_place(&format!("{kind} {}", preamble.name)))?);
+        items.push(item.at(format_args!("{kind} {}", preamble.name))?);
     }
     ById::new(kind, items, left_out)
 }
@@ -152,9 +156,10 @@ pub(super) fn bind_profiles(
     let make = |profile: &ActionProfile, preamble: &Preamble, place: usize| {
         let schema = &pipeline.schema().profiles[place];
         if schema.selector != profile.with_selector {
-            return Err(Refusal::invalid(
-                "P4Info and the device config differ about a selector",
-            ));
+            refuse!(
+                invalid,
+                "P4Info and the device config differ about a selector"
+            );
         }
         number("size", profile.size, schema.max_size)?;
         let max_group_size = number("max_group_size", profile.max_group_size.into(), MAX)?;
@@ -210,9 +215,10 @@ fn check_size(size: i64, own: u32) -> Result<(), Refusal> {
     if size == i64::from(own) {
         return Ok(());
     }
-    Err(Refusal::invalid(format!(
+    Err(refusal!(
+        invalid,
         "{size} cells in P4Info, {own} in the device config"
-    )))
+    ))
 }
 
 pub(super) fn bind_counters(
@@ -224,12 +230,7 @@ pub(super) fn bind_counters(
         let schema = &pipeline.schema().counters[place];
         check_size(counter.size, schema.size)?;
         check_index(info, counter.index_type_name.as_ref())?;
-        Ok(CounterBinding {
-            id: preamble.id,
-            name: preamble.name.clone(),
-            counter: schema.id,
-            size: schema.size,
-        })
+        Ok(Bound::new(preamble, schema, ()))
     };
     bind("counter", &info.counters, |c| &c.preamble, &own, make)
 }
@@ -243,13 +244,8 @@ pub(super) fn bind_meters(
         let schema = &pipeline.schema().meters[place];
         check_size(meter.size, schema.size)?;
         check_index(info, meter.index_type_name.as_ref())?;
-        Ok(MeterBinding {
-            id: preamble.id,
-            name: preamble.name.clone(),
-            meter: schema.id,
-            size: schema.size,
-            kind: meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default(),
-        })
+        let kind = meter.spec.as_ref().map(|s| s.r#type()).unwrap_or_default();
+        Ok(Bound::new(preamble, schema, kind))
     };
     bind("meter", &info.meters, |m| &m.preamble, &own, make)
 }
@@ -266,14 +262,7 @@ pub(super) fn bind_registers(
         check_index(info, register.index_type_name.as_ref())?;
         let shape = types.shape(register.type_spec.as_ref())?;
         shape.check_leaves(&[schema.width])?;
-        Ok(RegisterBinding {
-            id: preamble.id,
-            name: preamble.name.clone(),
-            register: schema.id,
-            size: schema.size,
-            width: schema.width,
-            shape,
-        })
+        Ok(Bound::new(preamble, schema, shape))
     };
     bind("register", &info.registers, |r| &r.preamble, &own, make)
 }
@@ -343,23 +332,24 @@ pub(super) fn bind_value_sets(
     let make = |set: &ValueSet, preamble: &Preamble, place: usize| {
         let schema = &pipeline.schema().value_sets[place];
         unique(set.r#match.iter().map(|f| f.id))?;
-        let mut fields = Vec::new();
+        let (mut fields, mut keys) = (Vec::new(), Vec::new());
         for field in &set.r#match {
             check_index(info, field.type_name.as_ref())?;
-            fields.push(FieldBinding {
-                id: field.id,
+            let (id, kind) = (field.id, table::field_kind(field)?);
+            fields.push(FieldBinding { id, kind });
+            keys.push(KeySchema {
                 name: field.name.clone(),
-                kind: table::field_kind(field)?,
-                optional_as_ternary: false,
+                kind,
                 width: width(field.bitwidth)?,
             });
         }
-        let width: u64 = fields.iter().map(|f| u64::from(f.width)).sum();
+        let width: u64 = keys.iter().map(|key| u64::from(key.width)).sum();
         if width != u64::from(schema.width) {
-            return Err(Refusal::invalid(format!(
+            refuse!(
+                invalid,
                 "{width} bits in P4Info, {} bits in the device config",
                 schema.width
-            )));
+            );
         }
         Ok(ValueSetBinding {
             id: preamble.id,
@@ -367,7 +357,7 @@ pub(super) fn bind_value_sets(
             value_set: schema.id,
             size: number("size", set.size.into(), schema.max_size)?.min(VALUES_MAX),
             fields,
-            schema: schema.clone(),
+            keys,
         })
     };
     bind("value set", &info.value_sets, |s| &s.preamble, &own, make)

@@ -18,7 +18,7 @@ pub use externs::{
 pub use packet::PacketHeader;
 pub use table::{FieldBinding, TableBinding};
 
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4info::{Action, P4Info, Preamble};
 
 /// Everything that a P4Runtime message can name, by P4Info id.
@@ -107,25 +107,24 @@ impl<T: Named> ById<T> {
         let mut names = HashSet::with_capacity(items.len());
         for (i, item) in items.iter().enumerate() {
             if !names.insert(item.name()) {
-                return Err(Refusal::invalid(format!(
-                    "P4Info: there are two {kind}s {}",
-                    item.name()
-                )));
+                refuse!(invalid, "P4Info: there are two {kind}s {}", item.name());
             }
             if item.id() == 0 {
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "P4Info: {kind} {} has the id 0, which means none",
                     item.name()
-                )));
+                );
             }
             if let Some(other) = index.insert(item.id(), i) {
                 let other: &T = &items[other];
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "P4Info: {kind} {} and {kind} {} have the same id {:#010x}",
                     other.name(),
                     item.name(),
                     item.id()
-                )));
+                );
             }
         }
         Ok(Self {
@@ -168,10 +167,11 @@ impl<T: Named> ById<T> {
             return Ok(&self.items[*i]);
         }
         if let Some(name) = self.left_out.get(&id) {
-            return Err(Refusal::not_found(format!(
+            refuse!(
+                not_found,
                 "{} {name} was left out by the compiler: no packet can reach it",
                 self.kind
-            )));
+            );
         }
         let known: Vec<String> = self
             .items
@@ -208,19 +208,18 @@ fn actions_by_id(info: &P4Info) -> Result<HashMap<u32, &Action>, Refusal> {
     for action in &info.actions {
         let preamble = preamble("action", &action.preamble)?;
         if preamble.id == 0 || actions.insert(preamble.id, action).is_some() {
-            return Err(Refusal::invalid(format!(
+            refuse!(
+                invalid,
                 "P4Info: action {}: the id {:#010x} is 0 or used twice",
-                preamble.name, preamble.id
-            )));
+                preamble.name,
+                preamble.id
+            );
         }
         if !names.insert(&preamble.name) {
-            return Err(Refusal::invalid(format!(
-                "P4Info: there are two actions {}",
-                preamble.name
-            )));
+            refuse!(invalid, "P4Info: there are two actions {}", preamble.name);
         }
         unique(action.params.iter().map(|p| p.id))
-            .map_err(|e| e.with_place(&format!("action {}: parameters", preamble.name)))?;
+            .at(format_args!("action {}: parameters", preamble.name))?;
     }
     Ok(actions)
 }
@@ -233,7 +232,7 @@ fn unique(ids: impl Iterator<Item = u32>) -> Result<(), Refusal> {
     let mut seen = HashSet::new();
     let mut wrong = ids.filter(|&id| id == 0 || !seen.insert(id));
     match wrong.next() {
-        Some(id) => Err(Refusal::invalid(format!("id {id} is 0 or used twice"))),
+        Some(id) => Err(refusal!(invalid, "id {id} is 0 or used twice")),
         None => Ok(()),
     }
 }
@@ -245,9 +244,10 @@ fn unique(ids: impl Iterator<Item = u32>) -> Result<(), Refusal> {
 fn number(what: &str, given: i64, most: u32) -> Result<u32, Refusal> {
     match u32::try_from(given) {
         Ok(number) if number <= most => Ok(number),
-        _ => Err(Refusal::invalid(format!(
+        _ => Err(refusal!(
+            invalid,
             "{what}: {given} in P4Info; allowed: 0 to {most}"
-        ))),
+        )),
     }
 }
 
@@ -262,7 +262,7 @@ fn width(bits: i32) -> Result<u32, Refusal> {
 fn preamble<'a>(kind: &str, preamble: &'a Option<Preamble>) -> Result<&'a Preamble, Refusal> {
     preamble
         .as_ref()
-        .ok_or_else(|| Refusal::invalid(format!("P4Info: a {kind} has no preamble")))
+        .ok_or_else(|| refusal!(invalid, "P4Info: a {kind} has no preamble"))
 }
 
 /// What the compiler left out: P4Info has it, the device config does not. That is so only when P4Info has all that the
@@ -300,7 +300,8 @@ fn absent(kind: &str, name: &str, known: &[&str]) -> Refusal {
     } else if known.len() > 8 {
         list.push_str(", …");
     }
-    Refusal::invalid(format!(
+    refusal!(
+        invalid,
         "P4Info has the {kind} {name}, the device config does not (it has: {list})"
-    ))
+    )
 }

@@ -6,7 +6,7 @@ use v1model::Bits;
 
 use super::{list_known, preamble};
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4info::P4Info;
 use crate::proto::p4rt::PacketMetadata;
 
@@ -39,21 +39,23 @@ pub(super) fn bind(info: &P4Info) -> Result<(Option<PacketHeader>, Option<Packet
             .metadata
             .iter()
             .map(|m| (m.id, m.name.as_str(), m.bitwidth));
-        let header = PacketHeader::new(fields).map_err(|e| e.with_place(&preamble.name))?;
+        let header = PacketHeader::new(fields).at(&preamble.name)?;
         let place = match preamble.name.as_str() {
             "packet_in" => &mut packet_in,
             "packet_out" => &mut packet_out,
             other => {
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "controller packet metadata {other} is unknown; known: packet_in, packet_out"
-                )))
+                )
             }
         };
         if place.replace(header).is_some() {
-            return Err(Refusal::invalid(format!(
+            refuse!(
+                invalid,
                 "P4Info: there are two controller packet metadata {}",
                 preamble.name
-            )));
+            );
         }
     }
     Ok((packet_in, packet_out))
@@ -67,14 +69,13 @@ impl PacketHeader {
                 .ok()
                 .filter(|w| (1..=4096).contains(w))
                 .ok_or_else(|| {
-                    Refusal::unimplemented(format!(
+                    refusal!(
+                        unimplemented,
                         "metadata {name} has {bitwidth} bits; allowed: 1 to 4096"
-                    ))
+                    )
                 })?;
             if fields.iter().any(|f| f.id == id) {
-                return Err(Refusal::invalid(format!(
-                    "metadata {name}: id {id} is used twice"
-                )));
+                refuse!(invalid, "metadata {name}: id {id} is used twice");
             }
             fields.push(Field {
                 id,
@@ -84,9 +85,7 @@ impl PacketHeader {
             });
             offset += width;
             if offset > MAX_BITS {
-                return Err(Refusal::unimplemented(format!(
-                    "the header has more than {MAX_BITS} bits"
-                )));
+                refuse!(unimplemented, "the header has more than {MAX_BITS} bits");
             }
         }
         Ok(Self {
@@ -104,22 +103,20 @@ impl PacketHeader {
         for (i, given) in metadata.iter().enumerate() {
             let Some(field) = self.fields.iter().find(|f| f.id == given.metadata_id) else {
                 let known = list_known(self.fields.iter().map(|f| (f.id, f.name.as_str())));
-                return Err(Refusal::invalid(format!(
+                refuse!(
+                    invalid,
                     "metadata id {} is unknown; {known}",
                     given.metadata_id
-                )));
+                );
             };
             if metadata[..i]
                 .iter()
                 .any(|m| m.metadata_id == given.metadata_id)
             {
-                return Err(Refusal::invalid(format!(
-                    "metadata {} is given twice",
-                    field.name
-                )));
+                refuse!(invalid, "metadata {} is given twice", field.name);
             }
             let value = bytestring::decode(&given.value, field.width)
-                .map_err(|e| e.with_place(&format!("metadata {}", field.name)))?;
+                .at(format_args!("metadata {}", field.name))?;
             put_bits(&mut frame, field.offset, &value);
         }
         frame.extend_from_slice(payload);

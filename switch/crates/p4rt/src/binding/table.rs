@@ -6,22 +6,18 @@ use std::collections::{HashMap, HashSet};
 use v1model::{ActionId, KeySchema, MatchKind, Pipeline, ProfileId, TableId, TableSchema};
 
 use super::{absent, left_out, named, number, preamble, unique, ById};
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4info::action_ref::Scope;
 use crate::proto::p4info::match_field::{Match, MatchType};
 use crate::proto::p4info::{meter_spec, p4_new_type_spec, p4_new_type_translation};
 use crate::proto::p4info::{Action, DirectMeter, MatchField, P4Info, P4NamedType, Preamble, Table};
 
-/// A match field.
+/// What P4Info says of a match field, beside its key schema, which has P4Info's name.
 #[derive(Debug, Clone)]
 pub struct FieldBinding {
     pub id: u32,
-    pub name: String,
+    /// The pipeline may match an optional field as ternary: p4c has no other form for it.
     pub kind: MatchKind,
-    /// `kind` is optional, but the pipeline matches it as ternary: p4c has no other form for it.
-    pub optional_as_ternary: bool,
-    /// Width in bits in the pipeline.
-    pub width: u32,
 }
 
 /// A parameter of an action.
@@ -43,12 +39,6 @@ pub struct ActionBinding {
     pub params: Vec<ParamBinding>,
 }
 
-/// The direct meter of a table.
-#[derive(Debug, Clone)]
-pub struct DirectMeterBinding {
-    pub kind: meter_spec::Type,
-}
-
 /// A table.
 #[derive(Debug)]
 pub struct TableBinding {
@@ -56,10 +46,12 @@ pub struct TableBinding {
     pub name: String,
     pub table: TableId,
     pub fields: Vec<FieldBinding>,
+    /// One for each field.
+    pub keys: Vec<KeySchema>,
     pub actions: Vec<ActionBinding>,
     pub profile: Option<ProfileId>,
     pub direct_counter: bool,
-    pub direct_meter: Option<DirectMeterBinding>,
+    pub direct_meter: Option<meter_spec::Type>,
     pub idle_timeout: bool,
     pub needs_priority: bool,
     pub is_const: bool,
@@ -80,10 +72,11 @@ impl TableBinding {
                 .iter()
                 .map(|a| format!("{:#010x} {}", a.id, a.name))
                 .collect();
-            Refusal::invalid(format!(
+            refusal!(
+                invalid,
                 "action id {id:#010x} is none of this table's actions: {}",
                 known.join(", ")
-            ))
+            )
         })
     }
 
@@ -155,41 +148,40 @@ fn bind_table(
         Some(_) => u32::MAX,
         None => schema.max_size,
     };
-    let size = number("size", table.size, most).map_err(|e| e.with_place(&place))?;
-    unique(table.action_refs.iter().map(|a| a.id))
-        .map_err(|e| e.with_place(&format!("{place}: actions")))?;
-    let fields =
-        bind_fields(info, &table.match_fields, &schema.keys).map_err(|e| e.with_place(&place))?;
+    let size = number("size", table.size, most).at(&place)?;
+    unique(table.action_refs.iter().map(|a| a.id)).at(format_args!("{place}: actions"))?;
+    let (fields, keys) = bind_fields(info, &table.match_fields, &schema.keys).at(&place)?;
     let mut bound = Vec::with_capacity(table.action_refs.len());
     for reference in &table.action_refs {
         let action = actions.get(&reference.id).ok_or_else(|| {
-            Refusal::invalid(format!(
+            refusal!(
+                invalid,
                 "{place}: P4Info names the action id {:#010x}, but has no such action",
                 reference.id
-            ))
+            )
         })?;
-        bound.push(
-            bind_action(info, action, reference.scope(), id, pipeline)
-                .map_err(|e| e.with_place(&place))?,
-        );
+        bound.push(bind_action(info, action, reference.scope(), id, pipeline).at(&place)?);
     }
     let mut resources = table.direct_resource_ids.iter();
     let counter = resources.clone().find(|id| context.counters.contains(id));
     if counter.is_some() && schema.direct_counter.is_none() {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "{place}: P4Info has a direct counter, the device config has none"
-        )));
+        );
     }
     let meter = resources.find_map(|id| context.meters.get(id));
     if meter.is_some() && schema.direct_meter.is_none() {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "{place}: P4Info has a direct meter, the device config has none"
-        )));
+        );
     }
     if (table.implementation_id != 0) != schema.profile.is_some() {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "{place}: P4Info and the device config differ about an action profile"
-        )));
+        );
     }
     Ok(TableBinding {
         id: preamble.id,
@@ -197,15 +189,11 @@ fn bind_table(
         table: id,
         needs_priority: fields.iter().any(|f| f.kind.has_priority()),
         fields,
+        keys,
         actions: bound,
         profile: schema.profile,
         direct_counter: counter.is_some(),
-        direct_meter: meter.map(|m| DirectMeterBinding {
-            kind: m
-                .spec
-                .as_ref()
-                .map_or_else(Default::default, |s| s.r#type()),
-        }),
+        direct_meter: meter.map(|m| m.spec.as_ref().map(|s| s.r#type()).unwrap_or_default()),
         idle_timeout: idle_timeout(table, schema),
         is_const: table.is_const_table,
         size,
@@ -222,44 +210,48 @@ fn bind_fields(
     info: &P4Info,
     fields: &[MatchField],
     keys: &[KeySchema],
-) -> Result<Vec<FieldBinding>, Refusal> {
+) -> Result<(Vec<FieldBinding>, Vec<KeySchema>), Refusal> {
     if fields.len() != keys.len() {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "P4Info has {} match fields, the device config {}",
             fields.len(),
             keys.len()
-        )));
+        );
     }
-    unique(fields.iter().map(|f| f.id)).map_err(|e| e.with_place("match fields"))?;
-    let mut bound: Vec<FieldBinding> = Vec::with_capacity(fields.len());
+    unique(fields.iter().map(|f| f.id)).at("match fields")?;
+    let (mut bound, mut own) = (
+        Vec::with_capacity(fields.len()),
+        Vec::with_capacity(keys.len()),
+    );
     for (field, key) in fields.iter().zip(keys) {
-        let kind =
-            field_kind(field).map_err(|e| e.with_place(&format!("match field {}", field.name)))?;
+        let kind = field_kind(field).at(format_args!("match field {}", field.name))?;
         let optional_as_ternary = kind == MatchKind::Optional && key.kind == MatchKind::Ternary;
         if kind != key.kind && !optional_as_ternary {
-            return Err(Refusal::invalid(format!(
+            refuse!(
+                invalid,
                 "match field {}: {kind:?} in P4Info, {:?} in the device config",
-                field.name, key.kind
-            )));
+                field.name,
+                key.kind
+            );
         }
         check_width(info, field.bitwidth, field.type_name.as_ref(), key.width)
-            .map_err(|e| e.with_place(&format!("match field {}", field.name)))?;
-        bound.push(FieldBinding {
-            id: field.id,
+            .at(format_args!("match field {}", field.name))?;
+        bound.push(FieldBinding { id: field.id, kind });
+        own.push(KeySchema {
             name: field.name.clone(),
-            kind,
-            optional_as_ternary,
-            width: key.width,
+            ..key.clone()
         });
     }
-    Ok(bound)
+    Ok((bound, own))
 }
 
 pub(super) fn field_kind(field: &MatchField) -> Result<MatchKind, Refusal> {
     let Some(Match::MatchType(kind)) = field.r#match else {
-        return Err(Refusal::invalid(
-            "its match kind is unknown; known: exact, lpm, ternary, range, optional",
-        ));
+        refuse!(
+            invalid,
+            "its match kind is unknown; known: exact, lpm, ternary, range, optional"
+        );
     };
     Ok(match MatchType::try_from(kind) {
         Ok(MatchType::Exact) => MatchKind::Exact,
@@ -268,9 +260,7 @@ pub(super) fn field_kind(field: &MatchField) -> Result<MatchKind, Refusal> {
         Ok(MatchType::Range) => MatchKind::Range,
         Ok(MatchType::Optional) => MatchKind::Optional,
         _ => {
-            return Err(Refusal::invalid(format!(
-                "match type {kind} is unknown; known: 2 to 6"
-            )))
+            refuse!(invalid, "match type {kind} is unknown; known: 2 to 6")
         }
     })
 }
@@ -295,17 +285,17 @@ fn bind_action(
     let schema = pipeline.action_schema(id);
     let place = format!("action {}", preamble.name);
     if action.params.len() != schema.params.len() {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "{place}: P4Info has {} parameters, the device config {}",
             action.params.len(),
             schema.params.len()
-        )));
+        );
     }
     let mut params = Vec::with_capacity(action.params.len());
     for (param, own) in action.params.iter().zip(&schema.params) {
         let place = format!("{place}: parameter {}", param.name);
-        check_width(info, param.bitwidth, param.type_name.as_ref(), own.width)
-            .map_err(|e| e.with_place(&place))?;
+        check_width(info, param.bitwidth, param.type_name.as_ref(), own.width).at(&place)?;
         params.push(ParamBinding {
             id: param.id,
             name: param.name.clone(),
@@ -336,7 +326,7 @@ pub(super) fn check_width(
         Some(p4_new_type_translation::SdnType::SdnBitwidth(_)) => Ok(()),
         // 0 is unset: P4Info gives no width for values of the types `error` and `enum`.
         None if bitwidth == 0 || u32::try_from(bitwidth) == Ok(width) => Ok(()),
-        None => Err(Refusal::invalid(format!("{bitwidth} bits in P4Info, {width} bits in the device config"))),
+        None => Err(refusal!(invalid, "{bitwidth} bits in P4Info, {width} bits in the device config")),
     }
 }
 

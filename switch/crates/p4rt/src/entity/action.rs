@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Actions with their parameters: `Action` messages to the pipeline's calls and back (P4Runtime 1.5 §9.1.2).
 
+use v1model::bits::limbs_for;
 use v1model::ActionCall;
 
 use crate::binding::{list_known, TableBinding};
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refuse, At, Refusal};
 use crate::proto::p4info::action_ref::Scope;
 use crate::proto::p4rt::action::Param;
 use crate::proto::p4rt::Action;
@@ -24,49 +25,61 @@ pub fn decode(table: &TableBinding, action: &Action, place: Place) -> Result<Act
     let bound = table.action(action.action_id)?;
     match (bound.scope, place) {
         (Scope::TableOnly, Place::Default) => {
-            return Err(Refusal::denied(format!(
+            refuse!(
+                denied,
                 "action {} is @tableonly: it cannot be the default action",
                 bound.name
-            )))
+            )
         }
         (Scope::DefaultOnly, Place::Entry) => {
-            return Err(Refusal::denied(format!(
+            refuse!(
+                denied,
                 "action {} is @defaultonly: no entry can call it",
                 bound.name
-            )))
+            )
         }
         _ => {}
     }
-    let at =
-        |e: Refusal, name: &str| e.with_place(&format!("action {}: parameter {name}", bound.name));
-    let mut args = vec![None; bound.params.len()];
-    for param in &action.params {
-        let Some(index) = bound.params.iter().position(|p| p.id == param.param_id) else {
-            let known = list_known(bound.params.iter().map(|p| (p.id, p.name.as_str())));
-            return Err(Refusal::invalid(format!(
+    let params = &bound.params;
+    for (i, param) in action.params.iter().enumerate() {
+        let Some(own) = params.iter().find(|p| p.id == param.param_id) else {
+            let known = list_known(params.iter().map(|p| (p.id, p.name.as_str())));
+            refuse!(
+                invalid,
                 "action {}: parameter id {} is unknown; {known}",
-                bound.name, param.param_id
-            )));
+                bound.name,
+                param.param_id
+            );
         };
-        let own = &bound.params[index];
-        if args[index].is_some() {
-            return Err(at(Refusal::invalid("it is given twice"), &own.name));
+        let before = &action.params[..i];
+        if before.iter().any(|p| p.param_id == param.param_id) {
+            refuse!(
+                invalid,
+                "action {}: parameter {}: it is given twice",
+                bound.name,
+                own.name
+            );
         }
-        args[index] =
-            Some(bytestring::decode(&param.value, own.width).map_err(|e| at(e, &own.name))?);
     }
-    let missing = |i: usize| {
-        let own = &bound.params[i];
-        Refusal::invalid(format!(
-            "action {}: parameter {} (id {}) is missing",
-            bound.name, own.name, own.id
-        ))
-    };
-    let args = args
-        .into_iter()
-        .enumerate()
-        .map(|(i, a)| a.ok_or_else(|| missing(i)))
-        .collect::<Result<_, _>>()?;
+    let mut args = Vec::with_capacity(params.len());
+    for (i, own) in params.iter().enumerate() {
+        // Clients mostly send them in order: look there first.
+        let given = action.params.get(i).filter(|p| p.param_id == own.id);
+        let given = given.or_else(|| action.params.iter().find(|p| p.param_id == own.id));
+        let Some(given) = given else {
+            refuse!(
+                invalid,
+                "action {}: parameter {} (id {}) is missing",
+                bound.name,
+                own.name,
+                own.id
+            );
+        };
+        bytestring::push(&given.value, own.width, &mut args).at(format_args!(
+            "action {}: parameter {}",
+            bound.name, own.name
+        ))?;
+    }
     Ok(ActionCall {
         action: bound.action,
         args,
@@ -76,15 +89,17 @@ pub fn decode(table: &TableBinding, action: &Action, place: Place) -> Result<Act
 /// None for an action that P4Info does not show.
 pub fn encode(table: &TableBinding, call: &ActionCall) -> Option<Action> {
     let bound = table.action_of(call.action)?;
-    let pairs = bound.params.iter().zip(&call.args);
-    let params = pairs
-        .map(|(p, value)| Param {
+    let mut args = &call.args[..];
+    let params = bound.params.iter().map(|p| {
+        let (own, rest) = args.split_at(limbs_for(p.width).min(args.len()));
+        args = rest;
+        Param {
             param_id: p.id,
-            value: bytestring::encode(value),
-        })
-        .collect();
+            value: bytestring::encode_limbs(own),
+        }
+    });
     Some(Action {
         action_id: bound.id,
-        params,
+        params: params.collect(),
     })
 }

@@ -3,29 +3,17 @@
 
 use std::ops::Range;
 
-use v1model::{Bits, CounterId, MeterConfig, MeterId, RegisterId};
+use v1model::{ControlResult, MeterConfig, Pipeline};
 
-use super::{modify_only, Verb};
+use super::{modify_only, Op, Verb};
 use crate::binding::Binding;
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4info::meter_spec::Type as MeterType;
 use crate::proto::p4rt::{self, CounterData, CounterEntry, Index, MeterEntry, RegisterEntry};
 use crate::target::Target;
 
-/// A checked update of some cells of an array.
-#[derive(Clone)]
-pub struct ArrayOp {
-    cells: Range<u32>,
-    change: Change,
-}
-
-#[derive(Clone)]
-enum Change {
-    Nothing,
-    Counter(CounterId, u64, u64),
-    Meter(MeterId, Option<MeterConfig>),
-    Register(RegisterId, Bits),
-}
+/// Cells of an array that are changed at once at most, so that none holds up packets for long.
+const SLICE_CELLS: u32 = 2048;
 
 /// The cells that an index means; None is all of them.
 ///
@@ -36,20 +24,44 @@ pub fn cells(index: Option<&Index>, size: u32) -> Result<Range<u32>, Refusal> {
         return Ok(0..size);
     };
     if index < 0 {
-        return Err(Refusal::invalid(format!("index {index} is negative")));
+        refuse!(invalid, "index {index} is negative");
     }
     match u32::try_from(index) {
         Ok(i) if i < size => Ok(i..i + 1),
-        _ => Err(Refusal::out_of_range(format!(
-            "index {index} is not below the size, {size}"
-        ))),
+        _ => refuse!(out_of_range, "index {index} is not below the size, {size}"),
+    }
+}
+
+/// Cells in pieces of at most `max`.
+pub fn pieces(cells: Range<u32>, max: u32) -> impl Iterator<Item = Range<u32>> {
+    let end = cells.end;
+    let starts = cells.step_by(max as usize);
+    starts.map(move |start| start..start.saturating_add(max).min(end))
+}
+
+/// Makes ops of a change of each of the cells.
+fn change_each(
+    cells: Range<u32>,
+    ops: &mut impl FnMut(Op),
+    change: impl Fn(&mut Pipeline, u32) -> ControlResult + Clone + Send + 'static,
+) {
+    for piece in pieces(cells, SLICE_CELLS) {
+        let (change, work) = (change.clone(), 1 + piece.len() / 32);
+        let apply = move |target: &mut Target| {
+            let pipeline = target.pipeline()?;
+            for index in piece.clone() {
+                change(pipeline, index)?;
+            }
+            Ok(())
+        };
+        ops(Op::new(work, apply));
     }
 }
 
 /// # Errors
 /// INVALID_ARGUMENT for a negative number.
 pub(super) fn number(name: &str, value: i64) -> Result<u64, Refusal> {
-    u64::try_from(value).map_err(|_| Refusal::invalid(format!("{name} {value} is negative")))
+    u64::try_from(value).map_err(|_| refusal!(invalid, "{name} {value} is negative"))
 }
 
 /// (packets, bytes)
@@ -73,33 +85,34 @@ pub fn meter_config(config: &p4rt::MeterConfig, kind: MeterType) -> Result<Meter
         pir: number("pir", config.pir)?,
         pburst: number("pburst", config.pburst)?,
     };
-    match kind {
-        MeterType::TwoRateThreeColor | MeterType::SingleRateTwoColor if config.eburst != 0 => {
-            return Err(Refusal::invalid(format!(
+    if config.eburst != 0 {
+        match kind {
+            MeterType::TwoRateThreeColor | MeterType::SingleRateTwoColor => refuse!(
+                invalid,
                 "eburst {} must be unset for this type of meter",
                 config.eburst
-            )))
+            ),
+            MeterType::SingleRateThreeColor => refuse!(
+                unimplemented,
+                "single-rate meters with an excess burst (RFC 2697) are not supported"
+            ),
         }
-        MeterType::SingleRateThreeColor if config.eburst != 0 => {
-            return Err(Refusal::unimplemented(
-                "single-rate meters with an excess burst (RFC 2697) are not supported",
-            ))
-        }
-        _ => {}
     }
     if kind != MeterType::TwoRateThreeColor && (own.pir != own.cir || own.pburst != own.cburst) {
-        return Err(Refusal::invalid(
-            "a single-rate meter needs pir = cir and pburst = cburst",
-        ));
+        refuse!(
+            invalid,
+            "a single-rate meter needs pir = cir and pburst = cburst"
+        );
     }
     Ok(own)
 }
 
 /// The refusal of counters per colour in this field.
 pub fn no_meter_counters(field: &str) -> Refusal {
-    Refusal::unimplemented(format!(
+    refusal!(
+        unimplemented,
         "meters keep no counters per colour: {field} must be unset"
-    ))
+    )
 }
 
 pub fn encode_meter(config: &MeterConfig) -> p4rt::MeterConfig {
@@ -118,41 +131,39 @@ pub fn plan_counter(
     binding: &Binding,
     verb: Verb,
     entry: &CounterEntry,
-) -> Result<ArrayOp, Refusal> {
+    ops: &mut impl FnMut(Op),
+) -> Result<(), Refusal> {
     modify_only(verb, "counter cell")?;
     let counter = binding.counters.get(entry.counter_id)?;
-    let place = format!("counter {}", counter.name);
-    let cells = cells(entry.index.as_ref(), counter.size).map_err(|e| e.with_place(&place))?;
-    let change = match &entry.data {
-        None => Change::Nothing,
-        Some(data) => {
-            let (packets, bytes) = counter_data(data).map_err(|e| e.with_place(&place))?;
-            Change::Counter(counter.counter, packets, bytes)
-        }
-    };
-    Ok(ArrayOp { cells, change })
+    let place = format_args!("counter {}", counter.name);
+    let cells = cells(entry.index.as_ref(), counter.own.size).at(place)?;
+    if let Some(data) = &entry.data {
+        let (packets, bytes) = counter_data(data).at(place)?;
+        let id = counter.own.id;
+        change_each(cells, ops, move |p, i| p.counter_set(id, i, packets, bytes));
+    }
+    Ok(())
 }
 
 /// # Errors
 /// INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE or UNIMPLEMENTED, naming the meter.
-pub fn plan_meter(binding: &Binding, verb: Verb, entry: &MeterEntry) -> Result<ArrayOp, Refusal> {
+pub fn plan_meter(
+    binding: &Binding,
+    verb: Verb,
+    entry: &MeterEntry,
+    ops: &mut impl FnMut(Op),
+) -> Result<(), Refusal> {
     modify_only(verb, "meter cell")?;
     let meter = binding.meters.get(entry.meter_id)?;
-    let place = format!("meter {}", meter.name);
+    let place = format_args!("meter {}", meter.name);
     if entry.counter_data.is_some() {
-        return Err(no_meter_counters("counter_data").with_place(&place));
+        return Err(no_meter_counters("counter_data").at(place));
     }
-    let cells = cells(entry.index.as_ref(), meter.size).map_err(|e| e.with_place(&place))?;
-    let config = entry
-        .config
-        .as_ref()
-        .map(|c| meter_config(c, meter.kind))
-        .transpose()
-        .map_err(|e| e.with_place(&place))?;
-    Ok(ArrayOp {
-        cells,
-        change: Change::Meter(meter.meter, config),
-    })
+    let cells = cells(entry.index.as_ref(), meter.own.size).at(place)?;
+    let config = entry.config.as_ref().map(|c| meter_config(c, meter.more));
+    let (config, id) = (config.transpose().at(place)?, meter.own.id);
+    change_each(cells, ops, move |p, i| p.meter_set(id, i, config));
+    Ok(())
 }
 
 /// # Errors
@@ -161,68 +172,17 @@ pub fn plan_register(
     binding: &Binding,
     verb: Verb,
     entry: &RegisterEntry,
-) -> Result<ArrayOp, Refusal> {
+    ops: &mut impl FnMut(Op),
+) -> Result<(), Refusal> {
     modify_only(verb, "register cell")?;
     let register = binding.registers.get(entry.register_id)?;
-    let place = format!("register {}", register.name);
-    let cells = cells(entry.index.as_ref(), register.size).map_err(|e| e.with_place(&place))?;
-    let data = entry
-        .data
-        .as_ref()
-        .ok_or_else(|| Refusal::invalid(format!("{place}: the data is unset")))?;
-    let value = register
-        .shape
-        .decode(data, register.width)
-        .map_err(|e| e.with_place(&place))?;
-    Ok(ArrayOp {
-        cells,
-        change: Change::Register(register.register, value),
-    })
-}
-
-impl ArrayOp {
-    /// Changes nothing of so many cells.
-    #[cfg(test)]
-    pub fn nothing(cells: u32) -> ArrayOp {
-        ArrayOp {
-            cells: 0..cells,
-            change: Change::Nothing,
-        }
-    }
-
-    pub fn work(&self) -> usize {
-        1 + (self.cells.end - self.cells.start) as usize / 32
-    }
-
-    /// The same change in pieces of at most `max` cells, so that none holds up packets for long.
-    pub fn split(self, max: u32) -> Vec<ArrayOp> {
-        let Range { start, end } = self.cells;
-        if end - start <= max {
-            return vec![self];
-        }
-        let starts = (start..end).step_by(max as usize);
-        starts
-            .map(|s| ArrayOp {
-                cells: s..s.saturating_add(max).min(end),
-                change: self.change.clone(),
-            })
-            .collect()
-    }
-
-    /// # Errors
-    /// The pipeline's refusal.
-    pub fn apply(self, target: &mut Target) -> Result<(), Refusal> {
-        let pipeline = target.pipeline()?;
-        for index in self.cells {
-            match &self.change {
-                Change::Nothing => return Ok(()),
-                Change::Counter(id, packets, bytes) => {
-                    pipeline.counter_set(*id, index, *packets, *bytes)?
-                }
-                Change::Meter(id, config) => pipeline.meter_set(*id, index, *config)?,
-                Change::Register(id, value) => pipeline.register_set(*id, index, value)?,
-            }
-        }
-        Ok(())
-    }
+    let place = format_args!("register {}", register.name);
+    let cells = cells(entry.index.as_ref(), register.own.size).at(place)?;
+    let Some(data) = &entry.data else {
+        refuse!(invalid, "{place}: the data is unset");
+    };
+    let value = register.more.decode(data, register.own.width).at(place)?;
+    let id = register.own.id;
+    change_each(cells, ops, move |p, i| p.register_set(id, i, &value));
+    Ok(())
 }

@@ -2,81 +2,59 @@
 //! Switching digests on and off (P4Runtime 1.5 §9.8); the lists themselves are made in `digests`.
 
 use super::array::number;
-use super::Verb;
+use super::{Op, Verb};
 use crate::binding::Binding;
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, At, Refusal};
 use crate::proto::p4rt::digest_entry::Config;
 use crate::proto::p4rt::DigestEntry;
-use crate::soft::Soft;
 use crate::target::Target;
 
-/// A checked update of a digest's configuration.
-pub struct DigestOp {
-    verb: Verb,
-    id: u32,
-    name: String,
-    config: Config,
-}
-
 /// # Errors
-/// NOT_FOUND for an unknown digest, INVALID_ARGUMENT for a missing or negative configuration.
-pub fn plan(binding: &Binding, verb: Verb, entry: &DigestEntry) -> Result<DigestOp, Refusal> {
+/// NOT_FOUND for an unknown digest, INVALID_ARGUMENT for a missing or negative configuration; when it is applied
+/// ALREADY_EXISTS and NOT_FOUND.
+pub fn plan(binding: &Binding, verb: Verb, entry: &DigestEntry) -> Result<Op, Refusal> {
     let digest = binding.digests.get(entry.digest_id)?;
-    let name = digest.name.clone();
-    if verb == Verb::Delete {
-        return Ok(DigestOp {
-            verb,
-            id: digest.id,
-            name,
-            config: Config::default(),
-        });
-    }
-    let place = format!("digest {name}");
-    let config = entry
-        .config
-        .ok_or_else(|| Refusal::invalid(format!("{place}: the config is unset")))?;
+    let place = format!("digest {}", digest.name);
+    let config = match (verb, entry.config) {
+        (Verb::Delete, _) => None,
+        (_, Some(config)) => Some(config),
+        (_, None) => refuse!(invalid, "{place}: the config is unset"),
+    };
+    let Config {
+        max_timeout_ns,
+        max_list_size,
+        ack_timeout_ns,
+    } = config.unwrap_or_default();
     for (field, value) in [
-        ("max_timeout_ns", config.max_timeout_ns),
-        ("max_list_size", i64::from(config.max_list_size)),
-        ("ack_timeout_ns", config.ack_timeout_ns),
+        ("max_timeout_ns", max_timeout_ns),
+        ("max_list_size", i64::from(max_list_size)),
+        ("ack_timeout_ns", ack_timeout_ns),
     ] {
-        number(field, value).map_err(|e| e.with_place(&place))?;
+        number(field, value).at(&place)?;
     }
-    Ok(DigestOp {
-        verb,
-        id: digest.id,
-        name,
-        config,
-    })
-}
-
-impl DigestOp {
-    /// # Errors
-    /// ALREADY_EXISTS and NOT_FOUND.
-    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let on = soft.digests.contains_key(&self.id);
-        match (self.verb, on) {
+    let id = digest.id;
+    Ok(Op::new(1, move |target: &mut Target| {
+        let is_on = target.soft.digests.contains_key(&id);
+        match (verb, is_on) {
             (Verb::Insert, true) => {
-                return Err(Refusal::exists(format!(
-                    "digest {} is switched on already; use MODIFY",
-                    self.name
-                )))
+                return Err(refusal!(
+                    exists,
+                    "{place} is switched on already; use MODIFY"
+                ))
             }
             (Verb::Modify | Verb::Delete, false) => {
-                return Err(Refusal::not_found(format!(
-                    "digest {} is not switched on; use INSERT",
-                    self.name
-                )))
+                return Err(refusal!(
+                    not_found,
+                    "{place} is not switched on; use INSERT"
+                ))
             }
-            (Verb::Delete, true) => {
-                soft.digests.remove(&self.id);
-                target.set_digest(self.id, None);
-            }
-            (Verb::Insert | Verb::Modify, _) => {
-                target.set_digest(self.id, Some(&self.config));
-                soft.digests.insert(self.id, self.config);
-            }
+            _ => {}
         }
+        match config {
+            Some(config) => target.soft.digests.insert(id, config),
+            None => target.soft.digests.remove(&id),
+        };
+        target.set_digest(id, config.as_ref());
         Ok(())
-    }
+    }))
 }

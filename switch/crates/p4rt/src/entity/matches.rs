@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Match keys: `FieldMatch` messages to the pipeline's key and back (P4Runtime 1.5 §9.1.1).
 
-use v1model::{Bits, EntryKey, KeyMatch, MatchKind};
+use v1model::{Bits, EntryKey, Key, KeyMatch, KeySchema, MatchKind};
 
 use crate::binding::{list_known, FieldBinding, TableBinding};
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refuse, At, Refusal};
 use crate::proto::p4rt::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
-use crate::proto::p4rt::FieldMatch;
+use crate::proto::p4rt::{FieldMatch, TableEntry};
+
+/// # Errors
+/// INVALID_ARGUMENT for a default entry with a key.
+pub fn no_key(entry: &TableEntry) -> Result<(), Refusal> {
+    if !entry.r#match.is_empty() || entry.priority != 0 {
+        refuse!(
+            invalid,
+            "the default entry takes neither match fields nor a priority"
+        );
+    }
+    Ok(())
+}
 
 /// The key of a table entry; fields that are left out match anything.
 ///
@@ -18,229 +30,151 @@ pub fn decode_key(
     table: &TableBinding,
     matches: &[FieldMatch],
     priority: i32,
-) -> Result<EntryKey, Refusal> {
-    let matches = decode_fields(&table.fields, matches)?;
-    if table.needs_priority && priority <= 0 {
-        return Err(Refusal::invalid(format!(
-            "priority {priority} is not allowed: a table with a ternary, range or optional field needs 1 or more"
-        )));
-    }
-    if !table.needs_priority && priority != 0 {
-        return Err(Refusal::invalid(format!(
-            "priority {priority} is not allowed: without a ternary, range or optional field it must be 0"
-        )));
-    }
-    Ok(EntryKey { matches, priority })
+) -> Result<Key, Refusal> {
+    let key = decode_fields(&table.fields, &table.keys, matches)?;
+    Ok(key.with_priority(table.needs_priority, priority)?)
 }
 
-/// One match for each field, in the fields' order.
+/// A key without a priority.
 ///
 /// # Errors
 /// As [`decode_key`], but for the priority.
 pub fn decode_fields(
     fields: &[FieldBinding],
+    keys: &[KeySchema],
     matches: &[FieldMatch],
-) -> Result<Vec<KeyMatch>, Refusal> {
-    let mut given: Vec<Option<KeyMatch>> = vec![None; fields.len()];
+) -> Result<Key, Refusal> {
     for (i, m) in matches.iter().enumerate() {
-        // Clients mostly send the fields in order: look there first.
-        let position = match fields.get(i) {
-            Some(f) if f.id == m.field_id => Some(i),
-            _ => fields.iter().position(|f| f.id == m.field_id),
+        let Some(at) = fields.iter().position(|f| f.id == m.field_id) else {
+            let ids = fields.iter().map(|f| f.id);
+            let known = list_known(ids.zip(keys.iter().map(|key| key.name.as_str())));
+            refuse!(invalid, "match field id {} is unknown; {known}", m.field_id);
         };
-        let Some(position) = position else {
-            let known = list_known(fields.iter().map(|f| (f.id, f.name.as_str())));
-            return Err(Refusal::invalid(format!(
-                "match field id {} is unknown; {known}",
-                m.field_id
-            )));
-        };
-        let field = &fields[position];
-        if given[position].is_some() {
-            return Err(Refusal::invalid(format!(
-                "match field {} is given twice",
-                field.name
-            )));
+        if matches[..i]
+            .iter()
+            .any(|other| other.field_id == m.field_id)
+        {
+            refuse!(invalid, "match field {} is given twice", keys[at].name);
         }
-        given[position] = Some(
-            decode(field, m.field_match_type.as_ref())
-                .map_err(|e| e.with_place(&format!("match field {}", field.name)))?,
+    }
+    let mut key = Key::new(keys);
+    for (i, (field, schema)) in fields.iter().zip(keys).enumerate() {
+        // Clients mostly send the fields in order: look there first.
+        let given = matches.get(i).filter(|m| m.field_id == field.id);
+        let given = given.or_else(|| matches.iter().find(|m| m.field_id == field.id));
+        match given {
+            Some(given) => push(&mut key, field, schema, given.field_match_type.as_ref())
+                .at(format_args!("match field {}", schema.name))?,
+            None if schema.kind == MatchKind::Exact => refuse!(
+                invalid,
+                "match field {} (id {}) is missing: an exact field has no don't-care",
+                schema.name,
+                field.id
+            ),
+            None => key.push_any(schema),
+        }
+    }
+    Ok(key)
+}
+
+fn push(
+    key: &mut Key,
+    field: &FieldBinding,
+    schema: &KeySchema,
+    given: Option<&FieldMatchType>,
+) -> Result<(), Refusal> {
+    let own = field.kind.name();
+    let number = |value| bytestring::number(value, schema.width);
+    let given = match given {
+        None => refuse!(invalid, "no value is set"),
+        Some(FieldMatchType::Other(_)) => refuse!(invalid, "it is matched as {own}, not as other"),
+        Some(FieldMatchType::Exact(m)) => KeyMatch::Exact(number(&m.value)?),
+        Some(FieldMatchType::Optional(m)) => KeyMatch::Optional(Some(number(&m.value)?)),
+        Some(FieldMatchType::Lpm(m)) => {
+            let (value, prefix_len) = (number(&m.value)?, m.prefix_len);
+            let Ok(prefix_len) = u32::try_from(prefix_len) else {
+                refuse!(
+                    invalid,
+                    "prefix length {prefix_len} is not within 1 to {}",
+                    schema.width
+                );
+            };
+            KeyMatch::Lpm { value, prefix_len }
+        }
+        Some(FieldMatchType::Ternary(m)) => {
+            let (value, mask) = (number(&m.value)?, number(&m.mask)?);
+            KeyMatch::Ternary { value, mask }
+        }
+        Some(FieldMatchType::Range(m)) => {
+            let (low, high) = (number(&m.low)?, number(&m.high)?);
+            KeyMatch::Range { low, high }
+        }
+    };
+    // An optional field may be ternary in the pipeline: p4c has no other form for it.
+    if given.kind() != field.kind {
+        refuse!(
+            invalid,
+            "it is matched as {own}, not as {}",
+            given.kind().name()
         );
     }
-    given
-        .into_iter()
-        .zip(fields)
-        .map(|(m, field)| m.map_or_else(|| any(field), Ok))
-        .collect()
-}
-
-fn decode(field: &FieldBinding, given: Option<&FieldMatchType>) -> Result<KeyMatch, Refusal> {
-    let width = field.width;
-    match (field.kind, given) {
-        (_, None) => Err(Refusal::invalid("no value is set")),
-        (MatchKind::Exact, Some(FieldMatchType::Exact(m))) => {
-            Ok(KeyMatch::Exact(bytestring::decode(&m.value, width)?))
+    let any = match given {
+        KeyMatch::Lpm { prefix_len: 0, .. } => "prefix length 0",
+        KeyMatch::Ternary { mask, .. } if mask.iter().all(|byte| *byte == 0) => "a mask of 0",
+        _ => {
+            key.push(schema, &given)?;
+            match schema.kind == MatchKind::Range && key.ends_with_full_range(schema) {
+                true => "the range of all values",
+                false => return Ok(()),
+            }
         }
-        (MatchKind::Lpm, Some(FieldMatchType::Lpm(m))) => {
-            let value = bytestring::decode(&m.value, width)?;
-            let prefix_len = m.prefix_len;
-            if prefix_len == 0 {
-                return Err(Refusal::invalid(
-                    "prefix length 0 is a don't-care: leave the field out",
-                ));
-            }
-            if prefix_len < 0 || prefix_len as u32 > width {
-                return Err(Refusal::invalid(format!(
-                    "prefix length {prefix_len} is not within 1 to {width}"
-                )));
-            }
-            if trailing_zeros(&value) < width - prefix_len as u32 {
-                return Err(Refusal::invalid(format!(
-                    "the value {value} has bits set behind its prefix of {prefix_len} bits"
-                )));
-            }
-            Ok(KeyMatch::Lpm {
-                value,
-                prefix_len: prefix_len as u32,
-            })
-        }
-        (MatchKind::Ternary, Some(FieldMatchType::Ternary(m))) => {
-            let value = bytestring::decode(&m.value, width)?;
-            let mask = bytestring::decode(&m.mask, width)?;
-            if mask.is_zero() {
-                return Err(Refusal::invalid(
-                    "a mask of 0 is a don't-care: leave the field out",
-                ));
-            }
-            if value
-                .as_be_bytes()
-                .iter()
-                .zip(mask.as_be_bytes())
-                .any(|(v, m)| v & !m != 0)
-            {
-                return Err(Refusal::invalid(format!(
-                    "the value {value} has bits set where the mask {mask} has none"
-                )));
-            }
-            Ok(KeyMatch::Ternary { value, mask })
-        }
-        (MatchKind::Range, Some(FieldMatchType::Range(m))) => {
-            let low = bytestring::decode(&m.low, width)?;
-            let high = bytestring::decode(&m.high, width)?;
-            if low > high {
-                return Err(Refusal::invalid(format!(
-                    "the low bound {low} is above the high bound {high}"
-                )));
-            }
-            if low.is_zero() && high == Bits::ones(width) {
-                return Err(Refusal::invalid(
-                    "the range of all values is a don't-care: leave the field out",
-                ));
-            }
-            Ok(KeyMatch::Range { low, high })
-        }
-        (MatchKind::Optional, Some(FieldMatchType::Optional(m))) => {
-            let value = bytestring::decode(&m.value, width)?;
-            Ok(match field.optional_as_ternary {
-                true => KeyMatch::Ternary {
-                    value,
-                    mask: Bits::ones(width),
-                },
-                false => KeyMatch::Optional(Some(value)),
-            })
-        }
-        (kind, Some(other)) => Err(Refusal::invalid(format!(
-            "it is matched as {}, not as {}",
-            kind.name(),
-            given_name(other)
-        ))),
-    }
-}
-
-fn any(field: &FieldBinding) -> Result<KeyMatch, Refusal> {
-    let width = field.width;
-    match field.kind {
-        MatchKind::Exact => Err(Refusal::invalid(format!(
-            "match field {} (id {}) is missing: an exact field has no don't-care",
-            field.name, field.id
-        ))),
-        MatchKind::Lpm => Ok(KeyMatch::Lpm {
-            value: Bits::zero(width),
-            prefix_len: 0,
-        }),
-        MatchKind::Optional if !field.optional_as_ternary => Ok(KeyMatch::Optional(None)),
-        MatchKind::Ternary | MatchKind::Optional => Ok(KeyMatch::Ternary {
-            value: Bits::zero(width),
-            mask: Bits::zero(width),
-        }),
-        MatchKind::Range => Ok(KeyMatch::Range {
-            low: Bits::zero(width),
-            high: Bits::ones(width),
-        }),
-    }
+    };
+    refuse!(invalid, "{any} is a don't-care: leave the field out")
 }
 
 /// The messages of a key, don't-cares left out.
 pub fn encode_key(table: &TableBinding, key: &EntryKey) -> Vec<FieldMatch> {
     let pairs = table.fields.iter().zip(&key.matches);
-    pairs
-        .filter_map(|(f, m)| {
-            Some(FieldMatch {
-                field_id: f.id,
-                field_match_type: Some(encode(f, m)?),
-            })
+    let message = |(field, given): (&FieldBinding, &KeyMatch)| {
+        let field_match_type = Some(encode(field, given)?);
+        let field_id = field.id;
+        Some(FieldMatch {
+            field_id,
+            field_match_type,
         })
-        .collect()
+    };
+    pairs.filter_map(message).collect()
 }
 
-fn encode(field: &FieldBinding, key: &KeyMatch) -> Option<FieldMatchType> {
-    match key {
-        KeyMatch::Exact(value) => Some(FieldMatchType::Exact(Exact {
-            value: bytestring::encode(value),
-        })),
-        KeyMatch::Lpm { prefix_len: 0, .. } | KeyMatch::Optional(None) => None,
-        KeyMatch::Lpm { value, prefix_len } => Some(FieldMatchType::Lpm(Lpm {
-            value: bytestring::encode(value),
-            prefix_len: *prefix_len as i32,
-        })),
-        KeyMatch::Ternary { mask, .. } if mask.is_zero() => None,
-        KeyMatch::Ternary { value, .. } if field.optional_as_ternary => {
-            Some(FieldMatchType::Optional(Optional {
-                value: bytestring::encode(value),
-            }))
+fn encode(field: &FieldBinding, given: &KeyMatch) -> Option<FieldMatchType> {
+    let number = bytestring::encode;
+    Some(match given {
+        KeyMatch::Lpm { prefix_len: 0, .. } | KeyMatch::Optional(None) => return None,
+        KeyMatch::Ternary { mask, .. } if mask.is_zero() => return None,
+        KeyMatch::Range { low, high } if low.is_zero() && *high == Bits::ones(high.width()) => {
+            return None
         }
-        KeyMatch::Ternary { value, mask } => Some(FieldMatchType::Ternary(Ternary {
-            value: bytestring::encode(value),
-            mask: bytestring::encode(mask),
-        })),
-        KeyMatch::Range { low, high } if low.is_zero() && *high == Bits::ones(high.width()) => None,
-        KeyMatch::Range { low, high } => Some(FieldMatchType::Range(Range {
-            low: bytestring::encode(low),
-            high: bytestring::encode(high),
-        })),
-        KeyMatch::Optional(Some(value)) => Some(FieldMatchType::Optional(Optional {
-            value: bytestring::encode(value),
-        })),
-    }
+        KeyMatch::Exact(value) => FieldMatchType::Exact(Exact {
+            value: number(value),
+        }),
+        KeyMatch::Lpm { value, prefix_len } => {
+            let (value, prefix_len) = (number(value), *prefix_len as i32);
+            FieldMatchType::Lpm(Lpm { value, prefix_len })
+        }
+        KeyMatch::Optional(Some(value)) => optional(value),
+        KeyMatch::Ternary { value, .. } if field.kind == MatchKind::Optional => optional(value),
+        KeyMatch::Ternary { value, mask } => {
+            let (value, mask) = (number(value), number(mask));
+            FieldMatchType::Ternary(Ternary { value, mask })
+        }
+        KeyMatch::Range { low, high } => {
+            let (low, high) = (number(low), number(high));
+            FieldMatchType::Range(Range { low, high })
+        }
+    })
 }
 
-/// Zero bits at the low end; the width for the value 0.
-fn trailing_zeros(value: &Bits) -> u32 {
-    let bytes = value.as_be_bytes();
-    let zeros = bytes.iter().rev().take_while(|b| **b == 0).count();
-    match bytes.iter().rev().nth(zeros) {
-        Some(byte) => zeros as u32 * 8 + byte.trailing_zeros(),
-        None => value.width(),
-    }
-}
-
-fn given_name(given: &FieldMatchType) -> &'static str {
-    match given {
-        FieldMatchType::Exact(_) => "exact",
-        FieldMatchType::Lpm(_) => "lpm",
-        FieldMatchType::Ternary(_) => "ternary",
-        FieldMatchType::Range(_) => "range",
-        FieldMatchType::Optional(_) => "optional",
-        FieldMatchType::Other(_) => "other",
-    }
+fn optional(value: &Bits) -> FieldMatchType {
+    let value = bytestring::encode(value);
+    FieldMatchType::Optional(Optional { value })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The P4Runtime entities, one file each: how a message is checked (`plan`), applied to the switch and read back.
 //!
-//! `plan` needs only the binding, so it runs on the caller's thread; what it returns is applied on the switch's thread.
+//! `plan` needs only the binding, so it runs on the caller's thread; what it makes is applied on the switch's thread.
 
 pub mod action;
 pub mod array;
@@ -15,15 +15,12 @@ pub mod table;
 pub mod table_read;
 pub mod value_set;
 
-use v1model::Nanos;
-
 use crate::binding::Binding;
-use crate::error::Refusal;
+use crate::error::{refusal, refuse, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use crate::proto::p4rt::update::Type;
-use crate::proto::p4rt::Update;
-use crate::soft::Soft;
+use crate::proto::p4rt::{ExternEntry, Update};
 use crate::target::Target;
 
 /// INSERT, MODIFY or DELETE.
@@ -34,106 +31,87 @@ pub enum Verb {
     Delete,
 }
 
-/// A checked update, ready to be applied.
-pub enum Op {
-    Table(Box<table::TableOp>),
-    Direct(Box<direct::DirectOp>),
-    Array(array::ArrayOp),
-    Member(profile::MemberOp),
-    Group(profile::GroupOp),
-    Replication(pre::ReplicationOp),
-    ValueSet(value_set::ValueSetOp),
-    Digest(digest::DigestOp),
+type Apply = dyn FnOnce(&mut Target) -> Result<(), Refusal> + Send;
+
+/// A checked update, or a part of one, ready to be applied.
+pub struct Op {
+    /// What applying it takes, in units of one table entry: some 0.8 µs.
+    pub work: usize,
+    /// On an error nothing of it is applied.
+    pub apply: Box<Apply>,
 }
 
 impl Op {
-    /// What applying it takes, in units of one table entry: some 0.8 µs.
-    pub fn work(&self) -> usize {
-        match self {
-            Op::Table(op) => op.work(),
-            Op::Array(op) => op.work(),
-            Op::Group(op) => op.work(),
-            Op::Replication(op) => op.work(),
-            Op::Direct(_) | Op::Member(_) | Op::ValueSet(_) | Op::Digest(_) => 1,
-        }
+    pub fn new(
+        work: usize,
+        apply: impl FnOnce(&mut Target) -> Result<(), Refusal> + Send + 'static,
+    ) -> Op {
+        let apply = Box::new(apply);
+        Op { work, apply }
     }
 }
 
-/// Checks an update against the program; the switch is not touched.
+/// Checks an update against the program; the switch is not touched. `ops` gets what is to be done, mostly one op.
 ///
 /// # Errors
 /// The refusal of this update.
-pub fn plan(binding: &Binding, update: &Update) -> Result<Op, Refusal> {
-    let kind = update
-        .entity
-        .as_ref()
-        .and_then(|e| e.entity.as_ref())
-        .ok_or_else(|| Refusal::invalid("the update has no entity"))?;
+pub fn plan(binding: &Binding, update: &Update, ops: &mut impl FnMut(Op)) -> Result<(), Refusal> {
+    let kind = update.entity.as_ref().and_then(|e| e.entity.as_ref());
+    let Some(kind) = kind else {
+        refuse!(invalid, "the update has no entity");
+    };
     let verb = match update.r#type() {
         Type::Insert => Verb::Insert,
         Type::Modify => Verb::Modify,
         Type::Delete => Verb::Delete,
         Type::Unspecified => {
-            return Err(Refusal::invalid(format!(
+            refuse!(
+                invalid,
                 "update type {} is none of INSERT, MODIFY, DELETE",
                 update.r#type
-            )))
+            )
         }
     };
-    match kind {
-        Kind::TableEntry(e) => table::plan(binding, verb, e).map(|op| Op::Table(Box::new(op))),
-        Kind::DirectCounterEntry(e) => direct::plan_counter(binding, verb, e).map(|op| Op::Direct(Box::new(op))),
-        Kind::DirectMeterEntry(e) => direct::plan_meter(binding, verb, e).map(|op| Op::Direct(Box::new(op))),
-        Kind::CounterEntry(e) => array::plan_counter(binding, verb, e).map(Op::Array),
-        Kind::MeterEntry(e) => array::plan_meter(binding, verb, e).map(Op::Array),
-        Kind::RegisterEntry(e) => array::plan_register(binding, verb, e).map(Op::Array),
-        Kind::ActionProfileMember(e) => profile::plan_member(binding, verb, e).map(Op::Member),
-        Kind::ActionProfileGroup(e) => profile::plan_group(binding, verb, e).map(Op::Group),
+    let op = match kind {
+        Kind::TableEntry(e) => table::plan(binding, verb, e),
+        Kind::DirectCounterEntry(e) => direct::plan_counter(binding, verb, e),
+        Kind::DirectMeterEntry(e) => direct::plan_meter(binding, verb, e),
+        Kind::CounterEntry(e) => return array::plan_counter(binding, verb, e, ops),
+        Kind::MeterEntry(e) => return array::plan_meter(binding, verb, e, ops),
+        Kind::RegisterEntry(e) => return array::plan_register(binding, verb, e, ops),
+        Kind::ActionProfileMember(e) => profile::plan_member(binding, verb, e),
+        Kind::ActionProfileGroup(e) => profile::plan_group(binding, verb, e),
         Kind::PacketReplicationEngineEntry(e) => match &e.r#type {
-            Some(PreType::MulticastGroupEntry(e)) => pre::plan_multicast(binding, verb, e).map(Op::Replication),
-            Some(PreType::CloneSessionEntry(e)) => pre::plan_clone(binding, verb, e).map(Op::Replication),
-            None => Err(Refusal::invalid("the packet replication entry has neither a multicast group nor a clone session")),
+            Some(PreType::MulticastGroupEntry(e)) => pre::plan_multicast(binding, verb, e),
+            Some(PreType::CloneSessionEntry(e)) => pre::plan_clone(binding, verb, e),
+            None => refuse!(
+                invalid,
+                "the packet replication entry has neither a multicast group nor a clone session"
+            ),
         },
-        Kind::ValueSetEntry(e) => value_set::plan(binding, verb, e).map(Op::ValueSet),
-        Kind::DigestEntry(e) => digest::plan(binding, verb, e).map(Op::Digest),
-        Kind::ExternEntry(e) => Err(Refusal::unimplemented(format!(
-            "extern entries (extern type id {:#010x}) are not supported: v1model has none beyond the other entities",
-            e.extern_type_id
-        ))),
-    }
+        Kind::ValueSetEntry(e) => value_set::plan(binding, verb, e),
+        Kind::DigestEntry(e) => digest::plan(binding, verb, e),
+        Kind::ExternEntry(e) => Err(no_externs(e)),
+    };
+    ops(op?);
+    Ok(())
 }
 
-/// Applies a checked update; on an error nothing of it is applied.
-///
-/// # Errors
-/// The refusal of this update.
-pub fn apply(op: Op, target: &mut Target, soft: &mut Soft, now: Nanos) -> Result<(), Refusal> {
-    match op {
-        Op::Table(op) => op.apply(target, soft, now),
-        Op::Direct(op) => op.apply(target),
-        Op::Array(op) => op.apply(target),
-        Op::Member(op) => op.apply(target, soft),
-        Op::Group(op) => op.apply(target, soft),
-        Op::Replication(op) => op.apply(target, soft),
-        Op::ValueSet(op) => op.apply(target, soft),
-        Op::Digest(op) => op.apply(target, soft),
-    }
+pub fn no_externs(entry: &ExternEntry) -> Refusal {
+    refusal!(unimplemented, "extern entries (extern type id {:#010x}) are not supported: v1model has none beyond the other entities",
+        entry.extern_type_id)
 }
 
 /// # Errors
 /// INVALID_ARGUMENT for INSERT and DELETE: the object always exists.
 fn modify_only(verb: Verb, what: &str) -> Result<(), Refusal> {
-    match verb {
-        Verb::Modify => Ok(()),
-        Verb::Insert | Verb::Delete => {
-            let verb = if verb == Verb::Insert {
-                "INSERT"
-            } else {
-                "DELETE"
-            };
-            Err(Refusal::invalid(format!(
-                "{verb} is not allowed for a {what}, which always exists; use MODIFY"
-            )))
-        }
-    }
+    let verb = match verb {
+        Verb::Modify => return Ok(()),
+        Verb::Insert => "INSERT",
+        Verb::Delete => "DELETE",
+    };
+    refuse!(
+        invalid,
+        "{verb} is not allowed for a {what}, which always exists; use MODIFY"
+    )
 }

@@ -9,10 +9,10 @@ use super::profile::{
     check_count, check_size, refuse_mixing, watch_number, watch_port, weight, WatchedGroup,
 };
 use crate::binding::{ProfileBinding, TableBinding};
-use crate::error::Refusal;
+use crate::error::{refuse, At, Refusal};
 use crate::proto::p4rt::action_profile_action::WatchKind;
 use crate::proto::p4rt::action_profile_action_set::{ActionSelectionMode, SizeSemantics};
-use crate::proto::p4rt::ActionProfileActionSet;
+use crate::proto::p4rt::{ActionProfileAction, ActionProfileActionSet};
 use crate::soft::Soft;
 
 /// Most actions of a set: all of them are installed in one piece.
@@ -33,77 +33,56 @@ pub struct OneShotPlan {
     message: ActionProfileActionSet,
     profile: ProfileId,
     profile_id: u32,
-    calls: Vec<(ActionCall, u32, Option<u32>)>,
+    calls: Vec<ActionCall>,
+    /// With the ports that they watch; their ids are still to be found.
+    members: Vec<(GroupMember, Option<u32>)>,
 }
 
 /// # Errors
 /// INVALID_ARGUMENT for bad actions, weights and sizes, UNIMPLEMENTED for modes that the selector has not.
-#[allow(deprecated)]
 pub fn plan(
     table: &TableBinding,
     profile: &ProfileBinding,
     set: &ActionProfileActionSet,
 ) -> Result<OneShotPlan, Refusal> {
     if !profile.selector {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "the action profile {} has no selector, so it takes no action sets",
             profile.name
-        )));
+        );
     }
     if set.action_selection_mode() == ActionSelectionMode::Random {
-        return Err(Refusal::unimplemented(
-            "the selection mode RANDOM is not supported; the selector hashes",
-        ));
+        refuse!(
+            unimplemented,
+            "the selection mode RANDOM is not supported; the selector hashes"
+        );
     }
-    let own = if profile.size_counts_members {
-        SizeSemantics::SumOfMembers
-    } else {
-        SizeSemantics::SumOfWeights
+    let own = match profile.size_counts_members {
+        true => SizeSemantics::SumOfMembers,
+        false => SizeSemantics::SumOfWeights,
     };
     let semantics = set.size_semantics();
     if semantics != SizeSemantics::DefaultSizeDeterminedByActionSelector && semantics != own {
-        return Err(Refusal::unimplemented(format!(
+        refuse!(
+            unimplemented,
             "the size semantics {} are not the selector's",
             semantics.as_str_name()
-        )));
+        );
     }
     let count = set.action_profile_actions.len();
     check_count("actions of an action set", count, ACTIONS_MAX)?;
     let mut calls = Vec::with_capacity(count);
+    let mut members = Vec::with_capacity(count);
     for (index, item) in set.action_profile_actions.iter().enumerate() {
-        let at = |e: Refusal| e.with_place(&format!("action set: action {index}"));
-        let action = item
-            .action
-            .as_ref()
-            .ok_or_else(|| at(Refusal::invalid("the action is unset")))?;
-        let port = match &item.watch_kind {
-            None => None,
-            Some(WatchKind::Watch(port)) => watch_number(*port).map_err(at)?,
-            Some(WatchKind::WatchPort(port)) => watch_port(port).map_err(at)?,
-        };
-        let call = action::decode(table, action, Place::Entry).map_err(at)?;
-        calls.push((call, weight(profile, item.weight).map_err(at)?, port));
+        let (call, weight, port) =
+            member(table, profile, item).at(format_args!("action set: action {index}"))?;
+        calls.push(call);
+        members.push((GroupMember { member: 0, weight }, port));
     }
-    let members = calls
-        .iter()
-        .map(|(_, weight, port)| {
-            (
-                GroupMember {
-                    member: 0,
-                    weight: *weight,
-                },
-                *port,
-            )
-        })
-        .collect();
-    let group = WatchedGroup {
-        profile: profile.profile,
-        group_id: 0,
-        members,
-    };
     check_size(
         profile,
-        &group,
+        &members,
         profile.max_group_size,
         Code::InvalidArgument,
     )?;
@@ -112,7 +91,27 @@ pub fn plan(
         profile: profile.profile,
         profile_id: profile.id,
         calls,
+        members,
     })
+}
+
+/// A member's call and weight, and the port that it watches.
+#[allow(deprecated)]
+fn member(
+    table: &TableBinding,
+    profile: &ProfileBinding,
+    item: &ActionProfileAction,
+) -> Result<(ActionCall, u32, Option<u32>), Refusal> {
+    let Some(action) = &item.action else {
+        refuse!(invalid, "the action is unset");
+    };
+    let port = match &item.watch_kind {
+        None => None,
+        Some(WatchKind::Watch(port)) => watch_number(*port)?,
+        Some(WatchKind::WatchPort(port)) => watch_port(port)?,
+    };
+    let call = action::decode(table, action, Place::Entry)?;
+    Ok((call, weight(profile, item.weight)?, port))
 }
 
 impl OneShotPlan {
@@ -128,53 +127,48 @@ impl OneShotPlan {
         let groups = soft.groups_of(self.profile_id);
         refuse_mixing(soft.members.get(&self.profile_id), "members", "a one-shot")?;
         refuse_mixing(Some(&groups), "groups", "a one-shot")?;
-        let mut members = Vec::with_capacity(self.calls.len());
-        let mut watched = Vec::with_capacity(self.calls.len());
         let profile = self.profile;
-        let mut done: Result<(), Refusal> = Ok(());
-        for (call, weight, port) in &self.calls {
-            let id = hidden_id(soft, |id| {
-                pipeline.profile_member_get(profile, id).is_some()
-            });
-            if let Err(error) = pipeline.profile_member_insert(profile, id, call) {
-                done = Err(error.into());
-                break;
+        let mut members = Vec::with_capacity(self.calls.len());
+        let mut watched = self.members;
+        let mut install = || {
+            for (call, (member, _)) in self.calls.iter().zip(&mut watched) {
+                let used = |id| pipeline.profile(profile).get_member(id).is_some();
+                member.member = hidden_id(soft, used);
+                pipeline
+                    .profile_mut(profile)
+                    .insert_member(member.member, call)?;
+                members.push(member.member);
             }
-            members.push(id);
-            watched.push((
-                GroupMember {
-                    member: id,
-                    weight: *weight,
-                },
-                *port,
-            ));
-        }
-        let group_id = hidden_id(soft, |id| pipeline.profile_group_get(profile, id).is_some());
-        let watched = WatchedGroup {
-            profile,
-            group_id,
-            members: watched,
-        };
-        if done.is_ok() {
+            let group_id = hidden_id(soft, |id| pipeline.profile(profile).get_group(id).is_some());
+            let watched = WatchedGroup {
+                profile,
+                group_id,
+                members: std::mem::take(&mut watched),
+            };
             let live = watched.live(&soft.ports_down);
-            done = pipeline
-                .profile_group_insert(profile, group_id, &live, 0)
-                .map_err(Refusal::from);
-        }
-        if let Err(error) = done {
-            for id in members {
-                pipeline.profile_member_delete(profile, id)?;
+            pipeline
+                .profile_mut(profile)
+                .insert_group(group_id, &live, 0)?;
+            Ok(watched)
+        };
+        match install() {
+            Ok(watched) => {
+                *soft.one_shots.entry(self.profile_id).or_default() += 1;
+                Ok(OneShot {
+                    message: self.message,
+                    group_id: watched.group_id,
+                    profile_id: self.profile_id,
+                    members,
+                    watched,
+                })
             }
-            return Err(error);
+            Err(refusal) => {
+                for id in members {
+                    pipeline.profile_mut(profile).delete_member(id)?;
+                }
+                Err(refusal)
+            }
         }
-        *soft.one_shots.entry(self.profile_id).or_default() += 1;
-        Ok(OneShot {
-            message: self.message,
-            group_id,
-            profile_id: self.profile_id,
-            members,
-            watched,
-        })
     }
 }
 
@@ -192,11 +186,11 @@ impl OneShot {
     /// Takes the hidden group and its members away; no entry may point to the group any more.
     pub fn remove(&self, pipeline: &mut Pipeline, soft: &mut Soft) {
         let profile = self.watched.profile;
-        let group = pipeline.profile_group_delete(profile, self.group_id);
+        let group = pipeline.profile_mut(profile).delete_group(self.group_id);
         let members = self
             .members
             .iter()
-            .map(|id| pipeline.profile_member_delete(profile, *id));
+            .map(|id| pipeline.profile_mut(profile).delete_member(*id));
         for error in std::iter::once(group)
             .chain(members)
             .filter_map(Result::err)

@@ -4,12 +4,11 @@
 use std::collections::HashSet;
 
 use device::{CloneSession, MulticastGroup, Replica, Replication, REPLICAS_MAX};
-use tonic::Code;
 
-use super::Verb;
+use super::{Op, Verb};
 use crate::binding::Binding;
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refuse, At, Refusal};
 use crate::proto::p4rt::replica::PortKind;
 use crate::proto::p4rt::{self, CloneSessionEntry, MulticastGroupEntry};
 use crate::soft::Soft;
@@ -22,37 +21,21 @@ const MAX_SESSION: u32 = 0x7fff;
 /// The port to the controller as P4Runtime names it (§18.1.1), beside its number in the data plane.
 const SDN_PORT_CPU: u32 = 0xffff_fffd;
 
-/// A checked update of a multicast group or clone session.
-pub struct ReplicationOp {
-    verb: Verb,
-    entry: Entry,
-}
-
-/// As written, and what it means for the device.
-enum Entry {
-    Group(MulticastGroupEntry, MulticastGroup),
-    Session(CloneSessionEntry, CloneSession),
-}
-
 #[allow(deprecated)]
 fn replicas(binding: &Binding, replicas: &[p4rt::Replica]) -> Result<Vec<Replica>, Refusal> {
-    if replicas.len() > REPLICAS_MAX {
-        return Err(Refusal::new(
-            Code::ResourceExhausted,
-            format!(
-                "{} replicas; at most {REPLICAS_MAX} are possible",
-                replicas.len()
-            ),
-        ));
+    let count = replicas.len();
+    if count > REPLICAS_MAX {
+        refuse!(
+            exhausted,
+            "{count} replicas; at most {REPLICAS_MAX} are possible"
+        );
     }
     let mut seen = HashSet::with_capacity(replicas.len());
     let mut copies = Vec::with_capacity(replicas.len());
     for (index, replica) in replicas.iter().enumerate() {
-        let place = format!("replica {index}");
+        let place = format_args!("replica {index}");
         let port = match &replica.port_kind {
-            Some(PortKind::Port(port)) => {
-                bytestring::decode_port(port).map_err(|e| e.with_place(&place))?
-            }
+            Some(PortKind::Port(port)) => bytestring::decode_port(port).at(place)?,
             Some(PortKind::EgressPort(port)) => *port,
             // Clients made from a p4runtime.proto before 1.4 send port 0 as nothing: it was no oneof yet.
             None => 0,
@@ -61,31 +44,28 @@ fn replicas(binding: &Binding, replicas: &[p4rt::Replica]) -> Result<Vec<Replica
             (SDN_PORT_CPU, Some(cpu)) => cpu,
             _ => port,
         };
+        let instance = replica.instance;
         if port > 0x1ff {
-            return Err(Refusal::invalid(format!(
-                "{place}: port {port} is not within 0 to 511"
-            )));
+            refuse!(invalid, "{place}: port {port} is not within 0 to 511");
         }
-        if replica.instance > MAX_ID {
-            return Err(Refusal::invalid(format!(
-                "{place}: instance {} is not within 0 to {MAX_ID}",
-                replica.instance
-            )));
+        if instance > MAX_ID {
+            refuse!(
+                invalid,
+                "{place}: instance {instance} is not within 0 to {MAX_ID}"
+            );
         }
         if !replica.backup_replicas.is_empty() {
-            return Err(Refusal::unimplemented(format!(
-                "{place}: backup replicas are not supported"
-            )));
+            refuse!(unimplemented, "{place}: backup replicas are not supported");
         }
         let copy = Replica {
             port,
-            instance: replica.instance as u16,
+            instance: instance as u16,
         };
         if !seen.insert(copy) {
-            return Err(Refusal::invalid(format!(
-                "{place}: port {port} with instance {} is given twice",
-                replica.instance
-            )));
+            refuse!(
+                invalid,
+                "{place}: port {port} with instance {instance} is given twice"
+            );
         }
         copies.push(copy);
     }
@@ -93,126 +73,122 @@ fn replicas(binding: &Binding, replicas: &[p4rt::Replica]) -> Result<Vec<Replica
 }
 
 /// # Errors
-/// INVALID_ARGUMENT and UNIMPLEMENTED, naming the group and the replica.
+/// INVALID_ARGUMENT and UNIMPLEMENTED, naming the group and the replica; when it is applied ALREADY_EXISTS, NOT_FOUND
+/// and the device's refusal.
 pub fn plan_multicast(
     binding: &Binding,
     verb: Verb,
     entry: &MulticastGroupEntry,
-) -> Result<ReplicationOp, Refusal> {
+) -> Result<Op, Refusal> {
     let id = entry.multicast_group_id;
     if !(1..=MAX_ID).contains(&id) {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "multicast group id {id} is not within 1 to {MAX_ID}"
-        )));
+        );
     }
-    let replicas = match verb {
-        Verb::Delete => Vec::new(),
-        _ => replicas(binding, &entry.replicas)
-            .map_err(|e| e.with_place(&format!("multicast group {id}")))?,
+    let place = format!("multicast group {id}");
+    let group = match verb {
+        Verb::Delete => None,
+        _ => Some(MulticastGroup {
+            id,
+            replicas: replicas(binding, &entry.replicas).at(&place)?,
+            metadata: Vec::new(),
+        }),
     };
-    let group = MulticastGroup {
-        id,
-        replicas,
-        metadata: Vec::new(),
-    };
-    let entry = Entry::Group(entry.clone(), group);
-    Ok(ReplicationOp { verb, entry })
+    let message = entry.clone();
+    Ok(Op::new(
+        work(&entry.replicas),
+        move |target: &mut Target| {
+            check(verb, target.soft.multicast.contains_key(&id), &place)?;
+            let before = match group {
+                None => {
+                    target.replicate(|all| all.delete_group(id))?;
+                    target.soft.multicast.remove(&id)
+                }
+                Some(group) => {
+                    target.replicate(|all| all.set_group(group.clone()))?;
+                    target.soft.multicast.insert(id, (message, group))
+                }
+            };
+            target.discard(before);
+            Ok(())
+        },
+    ))
 }
 
 /// # Errors
-/// INVALID_ARGUMENT and UNIMPLEMENTED, naming the session and the replica.
-pub fn plan_clone(
-    binding: &Binding,
-    verb: Verb,
-    entry: &CloneSessionEntry,
-) -> Result<ReplicationOp, Refusal> {
+/// INVALID_ARGUMENT and UNIMPLEMENTED, naming the session and the replica; when it is applied ALREADY_EXISTS, NOT_FOUND
+/// and the device's refusal.
+pub fn plan_clone(binding: &Binding, verb: Verb, entry: &CloneSessionEntry) -> Result<Op, Refusal> {
     let id = entry.session_id;
     if !(1..=MAX_SESSION).contains(&id) {
-        return Err(Refusal::invalid(format!(
+        refuse!(
+            invalid,
             "clone session id {id} is not within 1 to {MAX_SESSION}"
-        )));
+        );
     }
     let place = format!("clone session {id}");
-    let mut own = Vec::new();
-    if verb != Verb::Delete {
-        own = replicas(binding, &entry.replicas).map_err(|e| e.with_place(&place))?;
-        if entry.class_of_service > 7 {
-            return Err(Refusal::invalid(format!(
-                "{place}: class of service {} is not within 0 to 7",
-                entry.class_of_service
-            )));
-        }
-        if entry.packet_length_bytes < 0 {
-            return Err(Refusal::invalid(format!(
-                "{place}: packet_length_bytes {} is negative",
-                entry.packet_length_bytes
-            )));
-        }
-    }
-    let session = CloneSession {
-        id,
-        replicas: own,
-        class_of_service: entry.class_of_service,
-        packet_length_bytes: entry.packet_length_bytes as u32,
+    let session = match verb {
+        Verb::Delete => None,
+        _ => Some(session(binding, entry).at(&place)?),
     };
-    let entry = Entry::Session(entry.clone(), session);
-    Ok(ReplicationOp { verb, entry })
+    let message = entry.clone();
+    Ok(Op::new(
+        work(&entry.replicas),
+        move |target: &mut Target| {
+            check(verb, target.soft.clones.contains_key(&id), &place)?;
+            let before = match session {
+                None => {
+                    target.replicate(|all| all.delete_session(id))?;
+                    target.soft.clones.remove(&id)
+                }
+                Some(session) => {
+                    target.replicate(|all| all.set_session(session.clone()))?;
+                    target.soft.clones.insert(id, (message, session))
+                }
+            };
+            target.discard(before);
+            Ok(())
+        },
+    ))
+}
+
+fn session(binding: &Binding, entry: &CloneSessionEntry) -> Result<CloneSession, Refusal> {
+    let replicas = replicas(binding, &entry.replicas)?;
+    let class_of_service = entry.class_of_service;
+    if class_of_service > 7 {
+        refuse!(
+            invalid,
+            "class of service {class_of_service} is not within 0 to 7"
+        );
+    }
+    let Ok(packet_length_bytes) = u32::try_from(entry.packet_length_bytes) else {
+        refuse!(
+            invalid,
+            "packet_length_bytes {} is negative",
+            entry.packet_length_bytes
+        );
+    };
+    Ok(CloneSession {
+        id: entry.session_id,
+        replicas,
+        class_of_service,
+        packet_length_bytes,
+    })
+}
+
+fn work(replicas: &[p4rt::Replica]) -> usize {
+    1 + replicas.len() / 16
 }
 
 /// # Errors
 /// ALREADY_EXISTS and NOT_FOUND.
 fn check(verb: Verb, exists: bool, place: &str) -> Result<(), Refusal> {
     match (verb, exists) {
-        (Verb::Insert, true) => Err(Refusal::exists(format!("{place} exists already"))),
-        (Verb::Modify | Verb::Delete, false) => {
-            Err(Refusal::not_found(format!("{place} does not exist")))
-        }
+        (Verb::Insert, true) => refuse!(exists, "{place} exists already"),
+        (Verb::Modify | Verb::Delete, false) => refuse!(not_found, "{place} does not exist"),
         _ => Ok(()),
-    }
-}
-
-impl ReplicationOp {
-    pub fn work(&self) -> usize {
-        let replicas = match &self.entry {
-            Entry::Group(_, group) => &group.replicas,
-            Entry::Session(_, session) => &session.replicas,
-        };
-        1 + replicas.len() / 16
-    }
-
-    /// # Errors
-    /// ALREADY_EXISTS, NOT_FOUND and the device's refusal.
-    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let delete = self.verb == Verb::Delete;
-        match self.entry {
-            Entry::Group(message, group) => {
-                let id = group.id;
-                let exists = soft.multicast.contains_key(&id);
-                check(self.verb, exists, &format!("multicast group {id}"))?;
-                let before = if delete {
-                    target.replicate(|all| all.delete_group(id))?;
-                    soft.multicast.remove(&id)
-                } else {
-                    target.replicate(|all| all.set_group(group.clone()))?;
-                    soft.multicast.insert(id, (message, group))
-                };
-                target.discard(before);
-            }
-            Entry::Session(message, session) => {
-                let id = session.id;
-                let exists = soft.clones.contains_key(&id);
-                check(self.verb, exists, &format!("clone session {id}"))?;
-                let before = if delete {
-                    target.replicate(|all| all.delete_session(id))?;
-                    soft.clones.remove(&id)
-                } else {
-                    target.replicate(|all| all.set_session(session.clone()))?;
-                    soft.clones.insert(id, (message, session))
-                };
-                target.discard(before);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 
 use tonic::Code;
-use v1model::{ActionCall, GroupMember, Pipeline, ProfileId};
+use v1model::{GroupMember, Pipeline, ProfileId};
 
 use super::action::{self, Place};
-use super::Verb;
+use super::{Op, Verb};
 use crate::binding::{Binding, ProfileBinding};
 use crate::bytestring;
-use crate::error::Refusal;
+use crate::error::{refuse, At, Refusal};
 use crate::proto::p4rt::action_profile_group::member::WatchKind as MemberWatch;
 use crate::proto::p4rt::{ActionProfileGroup, ActionProfileMember};
 use crate::soft::{Group, Soft};
@@ -20,10 +20,7 @@ use crate::target::Target;
 /// INVALID_ARGUMENT for the id that means none.
 pub fn check_id(what: &str, id: u32) -> Result<(), Refusal> {
     match id {
-        0 => Err(Refusal::invalid(format!(
-            "{what} id 0 is not within 1 to {}",
-            u32::MAX
-        ))),
+        0 => refuse!(invalid, "{what} id 0 is not within 1 to {}", u32::MAX),
         _ => Ok(()),
     }
 }
@@ -32,15 +29,12 @@ pub fn check_id(what: &str, id: u32) -> Result<(), Refusal> {
 const MEMBERS_OF_GROUP_MAX: usize = 512;
 
 /// # Errors
-/// RESOURCE_EXHAUSTED for more than `most`.
-pub(super) fn check_count(what: &str, count: usize, most: usize) -> Result<(), Refusal> {
-    match count <= most {
-        true => Ok(()),
-        false => Err(Refusal::new(
-            Code::ResourceExhausted,
-            format!("{count} {what}; at most {most} are possible"),
-        )),
+/// RESOURCE_EXHAUSTED for more than `max`.
+pub(super) fn check_count(what: &str, count: usize, max: usize) -> Result<(), Refusal> {
+    if count > max {
+        refuse!(exhausted, "{count} {what}; at most {max} are possible");
     }
+    Ok(())
 }
 
 /// A group's members with the port that each one watches.
@@ -54,12 +48,10 @@ pub struct WatchedGroup {
 impl WatchedGroup {
     /// The members whose port is up, or that watch none.
     pub fn live(&self, ports_down: &HashSet<u32>) -> Vec<GroupMember> {
-        let up = |port: &Option<u32>| port.is_none_or(|p| !ports_down.contains(&p));
-        self.members
-            .iter()
-            .filter(|(_, port)| up(port))
-            .map(|(member, _)| *member)
-            .collect()
+        let members = self.members.iter();
+        let is_up = |port: &Option<u32>| port.is_none_or(|p| !ports_down.contains(&p));
+        let live = members.filter(|(_, port)| is_up(port));
+        live.map(|(member, _)| *member).collect()
     }
 
     /// Has it a member that watches any of these ports?
@@ -101,325 +93,237 @@ pub fn live_groups(soft: &Soft, wanted: impl Fn(&WatchedGroup) -> bool) -> Vec<L
 /// Puts them into the pipeline.
 pub fn follow(pipeline: &mut Pipeline, groups: Vec<Live>) {
     for (profile, group, live) in groups {
-        if let Err(error) = pipeline.profile_group_modify(profile, group, &live) {
+        if let Err(error) = pipeline.profile_mut(profile).modify_group(group, &live) {
             tracing::warn!(%error, group, "a group could not follow its watched ports");
         }
     }
 }
 
-/// A checked update of a member.
-pub struct MemberOp {
-    verb: Verb,
-    profile_id: u32,
-    name: String,
-    profile: ProfileId,
-    member_id: u32,
-    call: Option<ActionCall>,
-}
-
 /// # Errors
-/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action.
+/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for a bad id or action; when it is applied the pipeline's refusal,
+/// and INVALID_ARGUMENT when the profile is programmed by one-shots.
 pub fn plan_member(
     binding: &Binding,
     verb: Verb,
     entry: &ActionProfileMember,
-) -> Result<MemberOp, Refusal> {
+) -> Result<Op, Refusal> {
     let profile = binding.profiles.get(entry.action_profile_id)?;
     let place = format!("action profile {}", profile.name);
-    check_id("member", entry.member_id).map_err(|e| e.with_place(&place))?;
+    let member = entry.member_id;
+    check_id("member", member).at(&place)?;
     let call = match (verb, &entry.action) {
         (Verb::Delete, _) => None,
-        (_, None) => {
-            return Err(Refusal::invalid(format!(
-                "{place}: member {}: the action is unset",
-                entry.member_id
-            )))
-        }
+        (_, None) => refuse!(invalid, "{place}: member {member}: the action is unset"),
         (_, Some(action)) => {
             let table = binding.tables.get(profile.table_id)?;
-            Some(action::decode(table, action, Place::Entry).map_err(|e| e.with_place(&place))?)
+            Some(action::decode(table, action, Place::Entry).at(&place)?)
         }
     };
-    Ok(MemberOp {
-        verb,
-        profile_id: profile.id,
-        name: profile.name.clone(),
-        profile: profile.profile,
-        member_id: entry.member_id,
-        call,
-    })
-}
-
-impl MemberOp {
-    /// # Errors
-    /// The pipeline's refusal; INVALID_ARGUMENT when the profile is programmed by one-shots.
-    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let pipeline = target.pipeline()?;
-        let place = format!("action profile {}", self.name);
-        let count = soft.members.entry(self.profile_id).or_default();
-        match (self.verb, self.call) {
-            (Verb::Insert, Some(call)) => {
-                refuse_mixing(
-                    soft.one_shots.get(&self.profile_id),
-                    "one-shot entries",
-                    "a member",
-                )
-                .map_err(|e| e.with_place(&place))?;
-                pipeline.profile_member_insert(self.profile, self.member_id, &call)?;
+    let (id, profile) = (profile.id, profile.profile);
+    Ok(Op::new(1, move |target: &mut Target| {
+        let (pipeline, soft) = target.parts()?;
+        let count = soft.members.entry(id).or_default();
+        match call {
+            Some(call) if verb == Verb::Insert => {
+                let one_shots = soft.one_shots.get(&id);
+                refuse_mixing(one_shots, "one-shot entries", "a member").at(place)?;
+                pipeline.profile_mut(profile).insert_member(member, &call)?;
                 *count += 1;
             }
-            (Verb::Modify, Some(call)) => {
-                pipeline.profile_member_modify(self.profile, self.member_id, &call)?
-            }
-            _ => {
-                pipeline.profile_member_delete(self.profile, self.member_id)?;
+            Some(call) => pipeline.profile_mut(profile).modify_member(member, &call)?,
+            None => {
+                pipeline.profile_mut(profile).delete_member(member)?;
                 *count = count.saturating_sub(1);
             }
         }
         Ok(())
-    }
+    }))
 }
 
 pub(super) fn refuse_mixing(others: Option<&usize>, have: &str, want: &str) -> Result<(), Refusal> {
     match others {
-        Some(n) if *n > 0 => Err(Refusal::invalid(format!(
+        Some(n) if *n > 0 => refuse!(
+            invalid,
             "it has {n} {have}, so {want} cannot be added: a profile takes either one-shots or members and groups"
-        ))),
+        ),
         _ => Ok(()),
     }
 }
 
-/// A checked update of a group.
-pub struct GroupOp {
-    verb: Verb,
-    profile_id: u32,
-    name: String,
-    watched: WatchedGroup,
-    message: ActionProfileGroup,
-}
-
 /// # Errors
-/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes.
+/// NOT_FOUND for an unknown profile, INVALID_ARGUMENT for bad ids, weights and sizes; when it is applied the pipeline's
+/// refusal, and INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
 pub fn plan_group(
     binding: &Binding,
     verb: Verb,
     entry: &ActionProfileGroup,
-) -> Result<GroupOp, Refusal> {
+) -> Result<Op, Refusal> {
     let profile = binding.profiles.get(entry.action_profile_id)?;
     let place = format!("action profile {}", profile.name);
-    plan_group_in(profile, verb, entry).map_err(|e| e.with_place(&place))
+    let watched = watched_group(profile, verb, entry).at(&place)?;
+    let key = (profile.id, entry.group_id);
+    let work = 1 + watched.members.len() / 4;
+    let message = entry.clone();
+    Ok(Op::new(work, move |target: &mut Target| {
+        let mut ports = watched.members.iter().filter_map(|(_, port)| *port);
+        if let Some(port) = ports.find(|port| !target.has_port(*port)) {
+            refuse!(invalid, "{place}: watched port {port} does not exist");
+        }
+        let (pipeline, soft) = target.parts()?;
+        let WatchedGroup {
+            profile, group_id, ..
+        } = watched;
+        // Checked with all members: a member that is out now must exist as well.
+        let all = watched.live(&HashSet::new());
+        match verb {
+            Verb::Insert => {
+                let one_shots = soft.one_shots.get(&key.0);
+                refuse_mixing(one_shots, "one-shot entries", "a group").at(place)?;
+                pipeline.profile_mut(profile).insert_group(
+                    group_id,
+                    &all,
+                    message.max_size as u32,
+                )?;
+            }
+            Verb::Modify => {
+                let old = soft.groups.get(&key).map(|group| group.message.max_size);
+                let new = message.max_size;
+                if let Some(old) = old.filter(|old| *old != new) {
+                    refuse!(
+                        invalid,
+                        "{place}: group {group_id}: max_size {new} differs from the {old} it was made with"
+                    );
+                }
+                pipeline.profile_mut(profile).modify_group(group_id, &all)?;
+            }
+            Verb::Delete => {
+                pipeline.profile_mut(profile).delete_group(group_id)?;
+                soft.groups.remove(&key);
+                return Ok(());
+            }
+        }
+        let live = watched.live(&soft.ports_down);
+        if live.len() != all.len() {
+            pipeline
+                .profile_mut(profile)
+                .modify_group(group_id, &live)?;
+        }
+        soft.groups.insert(key, Group { message, watched });
+        Ok(())
+    }))
 }
 
 #[allow(deprecated)]
-fn plan_group_in(
+fn watched_group(
     profile: &ProfileBinding,
     verb: Verb,
     entry: &ActionProfileGroup,
-) -> Result<GroupOp, Refusal> {
+) -> Result<WatchedGroup, Refusal> {
     if !profile.selector {
-        return Err(Refusal::invalid("it has no selector, so no groups"));
+        refuse!(invalid, "it has no selector, so no groups");
     }
-    check_id("group", entry.group_id)?;
+    let (group_id, max_size) = (entry.group_id, entry.max_size);
+    check_id("group", group_id)?;
     let mut watched = WatchedGroup {
         profile: profile.profile,
-        group_id: entry.group_id,
+        group_id,
         members: Vec::new(),
     };
-    if verb != Verb::Delete {
-        let limit = profile.max_group_size;
-        if entry.max_size < 0
-            || (limit > 0 && !(1..=i64::from(limit)).contains(&i64::from(entry.max_size)))
-        {
-            let allowed = if limit > 0 {
-                format!("1 to {limit}")
-            } else {
-                "0 or more".to_owned()
-            };
-            return Err(Refusal::invalid(format!(
-                "group {}: max_size {} is not allowed: {allowed}",
-                entry.group_id, entry.max_size
-            )));
-        }
-        check_count(
-            "members of a group",
-            entry.members.len(),
-            MEMBERS_OF_GROUP_MAX,
-        )?;
-        let mut seen = HashSet::with_capacity(entry.members.len());
-        for member in &entry.members {
-            check_id("member", member.member_id)?;
-            let weight = weight(profile, member.weight)?;
-            let port = match &member.watch_kind {
-                None => None,
-                Some(MemberWatch::Watch(port)) => watch_number(*port)?,
-                Some(MemberWatch::WatchPort(port)) => watch_port(port)?,
-            };
-            if !seen.insert(member.member_id) {
-                return Err(Refusal::invalid(format!(
-                    "group {}: member {} is given twice",
-                    entry.group_id, member.member_id
-                )));
-            }
-            watched.members.push((
-                GroupMember {
-                    member: member.member_id,
-                    weight,
-                },
-                port,
-            ));
-        }
-        let max = if entry.max_size > 0 {
-            entry.max_size as u32
-        } else {
-            limit
-        };
-        check_size(profile, &watched, max, Code::ResourceExhausted)?;
+    if verb == Verb::Delete {
+        return Ok(watched);
     }
-    Ok(GroupOp {
-        verb,
-        profile_id: profile.id,
-        name: profile.name.clone(),
-        watched,
-        message: entry.clone(),
-    })
+    let limit = profile.max_group_size;
+    let (least, most, allowed) = match limit {
+        0 => (0, u32::MAX, "0 or more".to_owned()),
+        limit => (1, limit, format!("1 to {limit}")),
+    };
+    let max = match u32::try_from(max_size) {
+        Ok(size) if (least..=most).contains(&size) => size,
+        _ => refuse!(
+            invalid,
+            "group {group_id}: max_size {max_size} is not allowed: {allowed}"
+        ),
+    };
+    check_count(
+        "members of a group",
+        entry.members.len(),
+        MEMBERS_OF_GROUP_MAX,
+    )?;
+    let mut seen = HashSet::with_capacity(entry.members.len());
+    for member in &entry.members {
+        let id = member.member_id;
+        check_id("member", id)?;
+        let weight = weight(profile, member.weight)?;
+        let port = match &member.watch_kind {
+            None => None,
+            Some(MemberWatch::Watch(port)) => watch_number(*port)?,
+            Some(MemberWatch::WatchPort(port)) => watch_port(port)?,
+        };
+        if !seen.insert(id) {
+            refuse!(invalid, "group {group_id}: member {id} is given twice");
+        }
+        watched
+            .members
+            .push((GroupMember { member: id, weight }, port));
+    }
+    check_size(profile, &watched.members, max, Code::ResourceExhausted)?;
+    Ok(watched)
 }
 
 pub(super) fn weight(profile: &ProfileBinding, weight: i32) -> Result<u32, Refusal> {
     if profile.weights_disallowed {
         return match weight {
             0 => Ok(1),
-            _ => Err(Refusal::invalid(format!(
+            _ => refuse!(
+                invalid,
                 "weight {weight} is not allowed: this profile takes no weights"
-            ))),
+            ),
         };
     }
-    let limit = if profile.size_counts_members {
-        profile.max_member_weight
-    } else {
-        0
-    };
+    let limit = profile.max_member_weight;
     match u32::try_from(weight) {
         Ok(w) if w > 0 && (limit == 0 || w <= limit) => Ok(w),
-        _ if limit > 0 => Err(Refusal::invalid(format!(
-            "weight {weight} is not within 1 to {limit}"
-        ))),
-        _ => Err(Refusal::invalid(format!(
+        _ if limit > 0 => refuse!(invalid, "weight {weight} is not within 1 to {limit}"),
+        _ => refuse!(
+            invalid,
             "weight {weight} is not allowed: it must be 1 or more"
-        ))),
+        ),
     }
 }
 
 pub(super) fn watch_number(port: i32) -> Result<Option<u32>, Refusal> {
-    match port {
-        0 => Ok(None),
-        _ => u32::try_from(port)
-            .map(Some)
-            .map_err(|_| Refusal::invalid(format!("watch {port} is no port"))),
+    match u32::try_from(port) {
+        Ok(port) => Ok(Some(port).filter(|port| *port > 0)),
+        Err(_) => refuse!(invalid, "watch {port} is no port"),
     }
 }
 
 pub(super) fn watch_port(port: &[u8]) -> Result<Option<u32>, Refusal> {
     match port.is_empty() {
         true => Ok(None),
-        false => bytestring::decode_port(port)
-            .map(Some)
-            .map_err(|e| Refusal::invalid(e.message).with_place("watch_port")),
+        false => match bytestring::decode_port(port) {
+            Ok(port) => Ok(Some(port)),
+            Err(refusal) => refuse!(invalid, "watch_port: {refusal}"),
+        },
     }
 }
 
 pub(super) fn check_size(
     profile: &ProfileBinding,
-    group: &WatchedGroup,
+    members: &[(GroupMember, Option<u32>)],
     max: u32,
     code: Code,
 ) -> Result<(), Refusal> {
-    let size: u64 = match profile.size_counts_members {
-        true => group.members.len() as u64,
-        false => group.members.iter().map(|(m, _)| u64::from(m.weight)).sum(),
+    let (size, what) = match profile.size_counts_members {
+        true => (members.len() as u64, "members"),
+        false => {
+            let weights = members.iter().map(|(m, _)| u64::from(m.weight));
+            (weights.sum(), "as the sum of weights")
+        }
     };
     if max > 0 && size > u64::from(max) {
-        let what = if profile.size_counts_members {
-            "members"
-        } else {
-            "as the sum of weights"
-        };
-        return Err(Refusal::new(
-            code,
-            format!("a group of {size} {what} is above the limit of {max}"),
-        ));
+        let text = format!("a group of {size} {what} is above the limit of {max}");
+        return Err(Refusal::new(code, text));
     }
     Ok(())
-}
-
-impl GroupOp {
-    pub fn work(&self) -> usize {
-        1 + self.watched.members.len() / 4
-    }
-
-    /// # Errors
-    /// The pipeline's refusal; INVALID_ARGUMENT for a changed `max_size` and when the profile is programmed by one-shots.
-    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let place = format!("action profile {}", self.name);
-        let key = (self.profile_id, self.watched.group_id);
-        if let Some((_, Some(port))) = self
-            .watched
-            .members
-            .iter()
-            .find(|(_, p)| p.is_some_and(|p| !target.has_port(p)))
-        {
-            return Err(Refusal::invalid(format!(
-                "{place}: watched port {port} does not exist"
-            )));
-        }
-        let pipeline = target.pipeline()?;
-        let WatchedGroup {
-            profile, group_id, ..
-        } = self.watched;
-        // Checked with all members: a member that is out now must exist as well.
-        let all = self.watched.live(&HashSet::new());
-        match self.verb {
-            Verb::Insert => {
-                refuse_mixing(
-                    soft.one_shots.get(&self.profile_id),
-                    "one-shot entries",
-                    "a group",
-                )
-                .map_err(|e| e.with_place(&place))?;
-                pipeline.profile_group_insert(
-                    profile,
-                    group_id,
-                    &all,
-                    self.message.max_size as u32,
-                )?;
-            }
-            Verb::Modify => {
-                if let Some(old) = soft.groups.get(&key) {
-                    let (old, new) = (old.message.max_size, self.message.max_size);
-                    if old != new {
-                        return Err(Refusal::invalid(format!(
-                            "{place}: group {group_id}: max_size {new} differs from the {old} it was made with"
-                        )));
-                    }
-                }
-                pipeline.profile_group_modify(profile, group_id, &all)?;
-            }
-            Verb::Delete => {
-                pipeline.profile_group_delete(profile, group_id)?;
-                soft.groups.remove(&key);
-                return Ok(());
-            }
-        }
-        let live = self.watched.live(&soft.ports_down);
-        if live.len() != all.len() {
-            pipeline.profile_group_modify(profile, group_id, &live)?;
-        }
-        soft.groups.insert(
-            key,
-            Group {
-                message: self.message,
-                watched: self.watched,
-            },
-        );
-        Ok(())
-    }
 }

@@ -6,7 +6,7 @@ use v1model::{ActionCall, Entry, EntryAction, EntryStats, Nanos};
 
 use super::{action, array, matches};
 use crate::binding::TableBinding;
-use crate::error::Refusal;
+use crate::error::{refuse, Refusal};
 use crate::proto::p4rt::table_action::Type;
 use crate::proto::p4rt::table_entry::IdleTimeout;
 use crate::proto::p4rt::{CounterData, TableAction, TableEntry};
@@ -36,9 +36,7 @@ impl TableFilter {
                 r#type: Some(Type::Action(a)),
             }) => Some(a.action_id),
             Some(_) => {
-                return Err(Refusal::invalid(
-                    "entries can be filtered by action id only",
-                ))
+                refuse!(invalid, "entries can be filtered by action id only")
             }
         };
         if request.meter_counter_data.is_some() {

@@ -3,70 +3,46 @@
 
 use std::collections::HashSet;
 
-use v1model::{KeyMatch, ValueSet, ValueSetId};
+use v1model::ValueSet;
 
-use super::{matches, Verb};
+use super::{matches, Op, Verb};
 use crate::binding::Binding;
-use crate::error::Refusal;
-use crate::proto::p4rt::{ValueSetEntry, ValueSetMember};
-use crate::soft::Soft;
+use crate::error::{refuse, At, Refusal};
+use crate::proto::p4rt::ValueSetEntry;
 use crate::target::Target;
-
-/// A checked new content of a value set.
-pub struct ValueSetOp {
-    id: u32,
-    value_set: ValueSetId,
-    members: ValueSet,
-    messages: Vec<ValueSetMember>,
-}
 
 /// # Errors
 /// INVALID_ARGUMENT for anything but MODIFY and for bad fields, RESOURCE_EXHAUSTED for too many members,
 /// ALREADY_EXISTS for a member that is given twice.
-pub fn plan(binding: &Binding, verb: Verb, entry: &ValueSetEntry) -> Result<ValueSetOp, Refusal> {
+pub fn plan(binding: &Binding, verb: Verb, entry: &ValueSetEntry) -> Result<Op, Refusal> {
     super::modify_only(verb, "value set")?;
     let set = binding.value_sets.get(entry.value_set_id)?;
     let place = format!("value set {}", set.name);
-    if entry.members.len() > set.size as usize {
-        return Err(Refusal::new(
-            tonic::Code::ResourceExhausted,
-            format!(
-                "{place}: {} members do not fit; it holds {}",
-                entry.members.len(),
-                set.size
-            ),
-        ));
+    let count = entry.members.len();
+    if count > set.size as usize {
+        refuse!(
+            exhausted,
+            "{place}: {count} members do not fit; it holds {}",
+            set.size
+        );
     }
-    let mut seen: HashSet<Vec<KeyMatch>> = HashSet::with_capacity(entry.members.len());
-    let mut members: Vec<Vec<KeyMatch>> = Vec::with_capacity(entry.members.len());
+    let mut seen = HashSet::with_capacity(count);
+    let mut members = Vec::with_capacity(count);
     for (index, member) in entry.members.iter().enumerate() {
-        let fields = matches::decode_fields(&set.fields, &member.r#match)
-            .map_err(|e| e.with_place(&format!("{place}: member {index}")))?;
-        if !seen.insert(fields.clone()) {
-            return Err(Refusal::exists(format!(
-                "{place}: member {index} is given twice"
-            )));
+        let key = matches::decode_fields(&set.fields, &set.keys, &member.r#match)
+            .at(format_args!("{place}: member {index}"))?;
+        if !seen.insert(key.clone()) {
+            refuse!(exists, "{place}: member {index} is given twice");
         }
-        members.push(fields);
+        members.push(key);
     }
-    let members = ValueSet::from_members(&set.schema, members)
-        .map_err(|e| Refusal::from(e).with_place(&place))?;
-    Ok(ValueSetOp {
-        id: set.id,
-        value_set: set.value_set,
-        members,
-        messages: entry.members.clone(),
-    })
-}
-
-impl ValueSetOp {
-    /// # Errors
-    /// The pipeline's refusal.
-    pub fn apply(self, target: &mut Target, soft: &mut Soft) -> Result<(), Refusal> {
-        let pipeline = target.pipeline()?;
-        let before = pipeline.value_set_replace(self.value_set, self.members);
-        let messages = soft.value_sets.insert(self.id, self.messages);
+    let members = ValueSet::new(&set.keys, &members);
+    let (id, value_set, messages) = (set.id, set.value_set, entry.members.clone());
+    Ok(Op::new(1, move |target: &mut Target| {
+        let (pipeline, soft) = target.parts()?;
+        let before = pipeline.value_set_replace(value_set, members);
+        let messages = soft.value_sets.insert(id, messages);
         target.discard((before, messages));
         Ok(())
-    }
+    }))
 }

@@ -6,7 +6,7 @@ use v1model::{Bits, ControlError, MeterConfig, Pipeline};
 use super::{Reader, Stop};
 use crate::binding::{ById, CounterBinding, MeterBinding, Named, RegisterBinding};
 use crate::entity::array;
-use crate::error::Refusal;
+use crate::error::{At, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::{CounterData, CounterEntry, Index, MeterEntry, RegisterEntry};
 
@@ -18,7 +18,7 @@ impl Reader {
         let loaded = self.loaded()?;
         let (id, index) = (request.counter_id, request.index.as_ref());
         let read = |counter: &CounterBinding| {
-            let id = counter.counter;
+            let id = counter.own.id;
             move |p: &Pipeline, index| p.counter_get(id, index)
         };
         let encode = |counter: &CounterBinding, index, (packets, bytes): (u64, u64)| {
@@ -35,7 +35,7 @@ impl Reader {
             &loaded.binding.counters,
             id,
             index,
-            |c| c.size,
+            |c| c.own.size,
             read,
             encode,
         )
@@ -49,7 +49,7 @@ impl Reader {
         let loaded = self.loaded()?;
         let (id, index) = (request.meter_id, request.index.as_ref());
         let read = |meter: &MeterBinding| {
-            let id = meter.meter;
+            let id = meter.own.id;
             move |p: &Pipeline, index| p.meter_get(id, index)
         };
         let encode = |meter: &MeterBinding, index, config: Option<MeterConfig>| {
@@ -60,29 +60,36 @@ impl Reader {
                 counter_data: None,
             })
         };
-        self.cells(&loaded.binding.meters, id, index, |m| m.size, read, encode)
-            .await
+        self.cells(
+            &loaded.binding.meters,
+            id,
+            index,
+            |m| m.own.size,
+            read,
+            encode,
+        )
+        .await
     }
 
     pub(super) async fn registers(&mut self, request: &RegisterEntry) -> Result<(), Stop> {
         let loaded = self.loaded()?;
         let (id, index) = (request.register_id, request.index.as_ref());
         let read = |register: &RegisterBinding| {
-            let id = register.register;
+            let id = register.own.id;
             move |p: &Pipeline, index| p.register_get(id, index)
         };
         let encode = |register: &RegisterBinding, index, value: Bits| {
             Kind::RegisterEntry(RegisterEntry {
                 register_id: register.id,
                 index,
-                data: Some(register.shape.encode(&mut std::iter::once(&value))),
+                data: Some(register.more.encode(&mut std::iter::once(&value))),
             })
         };
         self.cells(
             &loaded.binding.registers,
             id,
             index,
-            |r| r.size,
+            |r| r.own.size,
             read,
             encode,
         )
@@ -105,9 +112,8 @@ impl Reader {
     {
         for array in arrays.wanted(id)? {
             let index = index.filter(|_| id != 0);
-            let cells =
-                array::cells(index, size(array)).map_err(|e| e.with_place(&arrays.place(array)))?;
-            for cells in pieces(cells) {
+            let cells = array::cells(index, size(array)).at(arrays.place(array))?;
+            for cells in array::pieces(cells, SLICE_CELLS) {
                 let (first, read) = (cells.start, read(array));
                 let values = self
                     .shared
@@ -124,11 +130,4 @@ impl Reader {
         }
         Ok(())
     }
-}
-
-fn pieces(cells: std::ops::Range<u32>) -> impl Iterator<Item = std::ops::Range<u32>> {
-    let end = cells.end;
-    cells
-        .step_by(SLICE_CELLS as usize)
-        .map(move |s| s..s.saturating_add(SLICE_CELLS).min(end))
 }

@@ -21,7 +21,7 @@ use tonic::Status;
 
 use crate::config::{Context, Loaded, State};
 use crate::entity::{action, array};
-use crate::error::{batch_status, short, MetadataRoom, Refusal};
+use crate::error::{batch_status, refusal, short, MetadataRoom, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::packet_replication_engine_entry::Type as PreType;
 use crate::proto::p4rt::{
@@ -275,10 +275,8 @@ impl Reader {
                 Ok(())
             }
             Some(Kind::ExternEntry(e)) if e.extern_type_id == 0 => Ok(()), // a wildcard over none
-            Some(Kind::ExternEntry(e)) => Err(Refusal::unimplemented(format!(
-                "extern entries (extern type id {:#010x}) are not supported: v1model has none beyond the other entities",
-                e.extern_type_id
-            ))
+            Some(Kind::ExternEntry(e)) => Err(refusal!(unimplemented, "extern entries (extern type id {:#010x}) are not supported: v1model has none beyond the other entities",
+                e.extern_type_id)
             .into()),
         }
     }
@@ -302,10 +300,12 @@ impl Reader {
                     .read(self.context()?, move |p, _| {
                         let mut members = Vec::new();
                         let next = match wanted {
-                            0 => p.profile_member_scan(id, from, SLICE_MEMBERS, &mut members),
+                            0 => p
+                                .profile(id)
+                                .scan_members(from, SLICE_MEMBERS, &mut members),
                             _ => {
                                 members
-                                    .extend(p.profile_member_get(id, wanted).map(|m| (wanted, m)));
+                                    .extend(p.profile(id).get_member(wanted).map(|m| (wanted, m)));
                                 None
                             }
                         };

@@ -2,13 +2,13 @@
 //! Reads of table entries and of their direct counters and meters: one entry, a scan in slices, the default entry.
 
 use tonic::Status;
-use v1model::{Entry, EntryKey, EntryStats, KeyMatch};
+use v1model::{Entry, EntryStats, Key, KeyMatch};
 
 use super::{Reader, Stop};
 use crate::binding::{Binding, TableBinding};
 use crate::entity::table_read::TableFilter;
 use crate::entity::{direct, matches};
-use crate::error::Refusal;
+use crate::error::{refusal, Refusal};
 use crate::proto::p4rt::entity::Entity as Kind;
 use crate::proto::p4rt::TableEntry;
 
@@ -69,7 +69,7 @@ impl Reader {
         request: &TableEntry,
         wanted: Wanted,
     ) -> Result<(), Stop> {
-        let place = |e: Refusal| e.with_place(&format!("table {}", table.name));
+        let place = |e: Refusal| e.at(format_args!("table {}", table.name));
         let filter = TableFilter::new(request).map_err(place)?;
         if request.is_default_action {
             return self.default_entry(table, &filter, wanted).await;
@@ -78,8 +78,10 @@ impl Reader {
             return self.scan(table, &filter, None, wanted).await;
         }
         if table.needs_priority && request.priority == 0 {
-            let fields = matches::decode_fields(&table.fields, &request.r#match).map_err(place)?;
-            return self.scan(table, &filter, Some(fields), wanted).await;
+            let key = matches::decode_fields(&table.fields, &table.keys, &request.r#match)
+                .map_err(place)?;
+            let matches = key.describe(&table.keys).matches;
+            return self.scan(table, &filter, Some(matches), wanted).await;
         }
         let key = matches::decode_key(table, &request.r#match, request.priority).map_err(place)?;
         self.read_entry(table, &filter, key, wanted).await
@@ -95,7 +97,7 @@ impl Reader {
         let (call, stats) = self
             .shared
             .read(context, move |p, _| {
-                (p.table_default(id), p.table_default_stats(id))
+                (p.table(id).default_call(), p.table(id).default_stats())
             })
             .await?;
         let entry = filter.encode_default(table, &context.soft, call.as_ref(), &stats);
@@ -109,7 +111,7 @@ impl Reader {
         &mut self,
         table: &TableBinding,
         filter: &TableFilter,
-        key: EntryKey,
+        key: Key,
         wanted: Wanted,
     ) -> Result<(), Stop> {
         let id = table.table;
@@ -120,10 +122,11 @@ impl Reader {
         let (Some((entry, stats)), now) = found else {
             return match wanted {
                 Wanted::Entry => Ok(()),
-                _ => Err(Refusal::not_found(format!(
+                _ => Err(refusal!(
+                    not_found,
                     "table {}: no entry has this match and priority",
                     table.name
-                ))
+                )
                 .into()),
             };
         };

@@ -450,7 +450,7 @@ async fn packet_ins_wait_for_no_write() {
     let begun = |device: &mut device::Device| {
         let pipeline = device.pipeline()?;
         let table = pipeline.find_table("EntitiesIngress.exact_table")?;
-        Some(pipeline.table_len(table)).filter(|entries| *entries > 0)
+        Some(pipeline.table(table).entries()).filter(|entries| *entries > 0)
     };
     soon("the first entries", async {
         while switch

@@ -235,9 +235,7 @@ impl Control<'_> {
                         .default_action
                         .clone()
                         .expect("a constant default action");
-                    let mut limbs = Vec::new();
-                    call.args.iter().for_each(|a| a.push_limbs(&mut limbs));
-                    for (i, limb) in limbs.into_iter().enumerate() {
+                    for (i, limb) in call.args.into_iter().enumerate() {
                         let a = e.constant(limb).map_err(|m| json.error(m))?;
                         let d = e.args + i as u16;
                         e.op(Op::Move { d, a, w: 64 });

@@ -76,7 +76,7 @@ fn action_call(json: &Json, names: &Names, actions: &[ActionSchema]) -> Load<Act
     }
     let mut args = Vec::new();
     for (json, param) in data.iter().zip(params) {
-        args.push(hex_bits(json, param.width)?);
+        hex_bits(json, param.width)?.push_limbs(&mut args);
     }
     Ok(ActionCall { action, args })
 }

@@ -258,7 +258,7 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
         let slot = usize::from(field.slot);
         packet.slots[slot..slot + limbs.len()].copy_from_slice(limbs);
     }
-    let mut state = crate::state::State::new(&crate::schema::Schema::default(), &[], 1).unwrap();
+    let mut state = crate::state::State::new(&Default::default(), &[], 1).unwrap();
     let mut scratch = crate::exec::Scratch::new(&program, &[]);
     let mut fx = crate::effects::Effects::new();
     crate::exec::Machine {

@@ -3,7 +3,7 @@
 
 use super::ControlResult;
 use crate::bits::Bits;
-use crate::entry::{KeyMatch, MeterConfig};
+use crate::entry::MeterConfig;
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
 use crate::pipeline::Pipeline;
@@ -13,10 +13,8 @@ use crate::table::ValueSet;
 impl Pipeline {
     /// (packets, bytes) of a counter cell.
     pub fn counter_get(&self, counter: CounterId, index: u32) -> ControlResult<(u64, u64)> {
-        let schema = &self.schema.counters[counter.index()];
-        self.state.counters[counter.index()]
-            .get(u64::from(index))
-            .ok_or_else(|| out_of_range("counter", &schema.name, index, schema.size))
+        let cell = self.state.counters[counter.index()].get(index.into());
+        cell.ok_or_else(|| self.no_counter(counter, index))
     }
 
     /// Sets (packets, bytes) of a counter cell.
@@ -27,20 +25,21 @@ impl Pipeline {
         packets: u64,
         bytes: u64,
     ) -> ControlResult {
+        let is_set = self.state.counters[counter.index()].set(index.into(), packets, bytes);
+        is_set
+            .then_some(())
+            .ok_or_else(|| self.no_counter(counter, index))
+    }
+
+    fn no_counter(&self, counter: CounterId, index: u32) -> ControlError {
         let schema = &self.schema.counters[counter.index()];
-        if self.state.counters[counter.index()].set(u64::from(index), packets, bytes) {
-            Ok(())
-        } else {
-            Err(out_of_range("counter", &schema.name, index, schema.size))
-        }
+        out_of_range("counter", &schema.name, index, schema.size)
     }
 
     /// Rates of a meter cell.
     pub fn meter_get(&self, meter: MeterId, index: u32) -> ControlResult<Option<MeterConfig>> {
-        let schema = &self.schema.meters[meter.index()];
-        self.state.meters[meter.index()]
-            .get(u64::from(index))
-            .ok_or_else(|| out_of_range("meter", &schema.name, index, schema.size))
+        let cell = self.state.meters[meter.index()].get(index.into());
+        cell.ok_or_else(|| self.no_meter(meter, index))
     }
 
     /// Sets the rates of a meter cell; None: every packet is green.
@@ -50,27 +49,29 @@ impl Pipeline {
         index: u32,
         config: Option<MeterConfig>,
     ) -> ControlResult {
-        let schema = &self.schema.meters[meter.index()];
         if let Some(config) = &config {
             check_config(config).map_err(|text| {
-                let text = format!("meter {}: index {index}: {text}", schema.name);
-                ControlError::new(ErrorKind::InvalidArgument, text)
+                let name = &self.schema.meters[meter.index()].name;
+                ControlError::invalid(format!("meter {name}: index {index}: {text}"))
             })?;
         }
-        if self.state.meters[meter.index()].set(u64::from(index), config.as_ref()) {
-            Ok(())
-        } else {
-            Err(out_of_range("meter", &schema.name, index, schema.size))
-        }
+        let is_set = self.state.meters[meter.index()].set(index.into(), config.as_ref());
+        is_set
+            .then_some(())
+            .ok_or_else(|| self.no_meter(meter, index))
+    }
+
+    fn no_meter(&self, meter: MeterId, index: u32) -> ControlError {
+        let schema = &self.schema.meters[meter.index()];
+        out_of_range("meter", &schema.name, index, schema.size)
     }
 
     /// A register cell.
     pub fn register_get(&self, register: RegisterId, index: u32) -> ControlResult<Bits> {
-        let schema = &self.schema.registers[register.index()];
-        self.state.registers[register.index()]
-            .get(u64::from(index))
-            .map(|limbs| Bits::from_limbs(schema.width, &limbs))
-            .ok_or_else(|| out_of_range("register", &schema.name, index, schema.size))
+        let limbs = self.state.registers[register.index()].get(index.into());
+        let width = self.schema.registers[register.index()].width;
+        let cell = limbs.map(|limbs| Bits::from_limbs(width, &limbs));
+        cell.ok_or_else(|| self.no_register(register, index))
     }
 
     /// Writes a register cell.
@@ -81,34 +82,22 @@ impl Pipeline {
         value: &Bits,
     ) -> ControlResult {
         let schema = &self.schema.registers[register.index()];
-        if value.width() != schema.width {
-            return Err(ControlError::new(
-                ErrorKind::InvalidArgument,
-                format!(
-                    "register {}: the value is {} bits wide, the register {}",
-                    schema.name,
-                    value.width(),
-                    schema.width
-                ),
-            ));
+        let (given, width) = (value.width(), schema.width);
+        if given != width {
+            let name = &schema.name;
+            return Err(ControlError::invalid(format!(
+                "register {name}: the value is {given} bits wide, the register {width}"
+            )));
         }
-        if self.state.registers[register.index()].write(u64::from(index), &value.to_limbs()) {
-            Ok(())
-        } else {
-            Err(out_of_range("register", &schema.name, index, schema.size))
-        }
+        let is_set = self.state.registers[register.index()].write(index.into(), &value.to_limbs());
+        is_set
+            .then_some(())
+            .ok_or_else(|| self.no_register(register, index))
     }
 
-    /// Members of a value set.
-    pub fn value_set_get(&self, set: ValueSetId) -> Vec<Vec<KeyMatch>> {
-        self.state.value_sets[set.index()].members().to_vec()
-    }
-
-    /// Replaces the members of a value set: each is one match over the whole width, or one for each field.
-    pub fn value_set_set(&mut self, set: ValueSetId, members: Vec<Vec<KeyMatch>>) -> ControlResult {
-        let schema = &self.schema.value_sets[set.index()];
-        self.state.value_sets[set.index()] = ValueSet::from_members(schema, members)?;
-        Ok(())
+    fn no_register(&self, register: RegisterId, index: u32) -> ControlError {
+        let schema = &self.schema.registers[register.index()];
+        out_of_range("register", &schema.name, index, schema.size)
     }
 
     /// Puts a set that was made for this schema in the place of the one that is there, which comes back: so that neither

@@ -11,9 +11,6 @@ use crate::entry::{ActionCall, Entry, EntryAction, EntryStats};
 use crate::pipeline::Pipeline;
 use crate::schema::{ActionId, ProfileId, ProfileSchema, Schema, TableId, TableSchema};
 
-/// Entries and members that are read at once where nobody waits.
-const CHUNK: usize = 1024;
-
 /// Old actions by the new ones of the same name and parameters.
 type Actions = HashMap<ActionId, ActionId>;
 
@@ -52,20 +49,25 @@ impl Takeover {
         let (found, next) = match &job {
             Job::Members(_, from, _, at) => {
                 let mut members = Vec::with_capacity(max);
-                let next = old.profile_member_scan(*from, *at, max, &mut members);
+                let next = old.profile(*from).scan_members(*at, max, &mut members);
                 (Found::Members(members), next)
             }
             Job::Groups(_, from, at) => {
                 // Each has many members.
                 let mut groups = Vec::new();
-                let next = old.profile_group_scan(*from, *at, max / 64 + 1, &mut groups);
+                let next = old
+                    .profile(*from)
+                    .scan_groups(*at, max / 64 + 1, &mut groups);
                 (Found::Groups(groups), next)
             }
             Job::Default(_, from, _) => {
-                let stats = old.table_default_stats(*from);
+                let stats = old.table(*from).default_stats();
                 // Where nobody set another one, the new program's own is in force.
                 let own = &old.table_schema(*from).default_action;
-                let call = old.table_default(*from).filter(|c| Some(c) != own.as_ref());
+                let call = old
+                    .table(*from)
+                    .default_call()
+                    .filter(|c| Some(c) != own.as_ref());
                 (Found::Default(call, stats), None)
             }
             Job::Entries(_, from, _, at) => {
@@ -90,7 +92,10 @@ impl Takeover {
         let new = &pipeline.schema;
         let fits = |of: usize, max: u32| max == 0 || of <= max as usize;
         let small = |id: &ProfileId, from: &ProfileId| {
-            !fits(old.profile_len(*from), new.profiles[id.index()].max_size)
+            !fits(
+                old.profile(*from).members(),
+                new.profiles[id.index()].max_size,
+            )
         };
         let profiles: Vec<ProfileId> = self
             .jobs
@@ -110,42 +115,19 @@ impl Takeover {
                 let table = &new.tables[id.index()];
                 let left_out = table.profile.is_some_and(|p| profiles.contains(&p));
                 !left_out
-                    && !old.table_is_const(*from)
-                    && old.table_len(*from) <= pipeline.table_size(*id) as usize
+                    && !old.table(*from).is_const()
+                    && old.table(*from).entries() <= pipeline.table(*id).max_size() as usize
             }
         });
     }
 }
 
 impl Pipeline {
-    /// Carries over from `old` the entries, members, groups, default actions, counters, meters, registers and
-    /// value sets of every object whose name and shape are equal (P4Runtime RECONCILE_AND_COMMIT). A table keeps its
-    /// entries if its keys, actions and direct resources are the same and they fit; const tables have the new program's.
-    pub fn clone_state_from(&mut self, old: &Pipeline) -> ControlResult {
-        let mut takeover = self.takeover(&old.schema);
-        self.begin(&mut takeover, old);
-        while let Some(piece) = takeover.read(old, CHUNK) {
-            self.take(piece)?;
-        }
-        let [counters, meters, registers, value_sets] = takeover.arrays;
-        let (new, old) = (&mut self.state, &old.state);
-        counters
-            .iter()
-            .for_each(|(n, o)| new.counters[*n].clone_from(&old.counters[*o]));
-        meters
-            .iter()
-            .for_each(|(n, o)| new.meters[*n].clone_from(&old.meters[*o]));
-        registers
-            .iter()
-            .for_each(|(n, o)| new.registers[*n].clone_from(&old.registers[*o]));
-        value_sets
-            .iter()
-            .for_each(|(n, o)| new.value_sets[*n].clone_from(&old.value_sets[*o]));
-        Ok(())
-    }
-
-    /// What can be taken over from a program of this schema: the same as `clone_state_from`, in pieces. Then call
-    /// `begin` and `Takeover::read` where the old program is, `take` with each piece, and `take_arrays` at the end.
+    /// What can be carried over from a program of this schema: the entries, members, groups, default actions, counters,
+    /// meters, registers and value sets of every object whose name and shape are equal (P4Runtime RECONCILE_AND_COMMIT).
+    /// A table keeps its entries if its keys, actions and direct resources are the same and they fit; const tables have
+    /// the new program's. Then call `begin` and `Takeover::read` where the old program is, `take` with each piece, and
+    /// `take_arrays` at the end.
     pub fn takeover(&self, old: &Schema) -> Takeover {
         let mut jobs = VecDeque::new();
         let by_name = |names: Vec<&'_ str>| -> HashMap<String, usize> {
@@ -183,7 +165,7 @@ impl Pipeline {
             let actions = self.same_actions(old, &new.actions, &from.actions);
             if let (true, Some(actions)) = (same, actions) {
                 jobs.push_back(Job::Default(new.id, from.id, actions.clone()));
-                if !self.table_is_const(new.id) {
+                if !self.table(new.id).is_const() {
                     jobs.push_back(Job::Entries(new.id, from.id, actions, 0));
                 }
             }
@@ -218,26 +200,29 @@ impl Pipeline {
         match (piece.job, piece.found) {
             (Job::Members(id, _, actions, _), Found::Members(members)) => {
                 for (member, call) in members {
-                    self.profile_member_insert(id, member, &mapped(&actions, call))?;
+                    self.profile_mut(id)
+                        .insert_member(member, &mapped(&actions, call))?;
                 }
             }
             (Job::Groups(id, ..), Found::Groups(groups)) => {
                 for (group, members, max_size) in groups {
-                    self.profile_group_insert(id, group, &members, max_size)?;
+                    self.profile_mut(id)
+                        .insert_group(group, &members, max_size)?;
                 }
             }
             (Job::Default(id, _, actions), Found::Default(call, stats)) => {
-                self.table_set_default_stats(id, stats.packets, stats.bytes);
+                self.table_mut(id)
+                    .set_default_count(stats.packets, stats.bytes);
                 let call = call.filter(|call| actions.contains_key(&call.action));
                 if let (false, Some(call)) = (self.table_schema(id).const_default_action, call) {
-                    self.table_set_default(id, Some(mapped(&actions, call)))?;
+                    self.table_mut(id)
+                        .set_default(Some(&mapped(&actions, call)))?;
                 }
             }
             (Job::Entries(id, _, actions, at), Found::Entries(entries)) => {
                 if at == 0 {
                     // What the program puts in at the start: the clients of the old one may have changed or deleted it.
-                    let schema = &self.schema.tables[id.index()];
-                    self.state.tables[id.index()].clear(schema, |_| {})?;
+                    self.table_mut(id).clear(|_| {})?;
                 }
                 for (entry, stats) in entries {
                     let action = match entry.action {
@@ -245,10 +230,9 @@ impl Pipeline {
                         place => place,
                     };
                     let entry = Entry { action, ..entry };
-                    let (word, args) = self.pack_action(id, &entry.action)?;
-                    let schema = &self.schema.tables[id.index()];
-                    let table = &mut self.state.tables[id.index()];
-                    let handle = table.insert(schema, &entry, word, &args, stats.last_hit)?;
+                    let (word, args) = self.check_action(id, &entry.action)?;
+                    let table = self.table_mut(id);
+                    let handle = table.insert(&entry, word, args, stats.last_hit)?;
                     table.restore(handle, &stats);
                     self.use_word(id, word, 1);
                 }

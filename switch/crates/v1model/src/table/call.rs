@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Action calls ⇄ words: which action (or member, or group) an entry names, and its arguments as limbs.
+//! Action calls as words: which action (or member, or group) an entry names.
 
-use crate::bits::{limbs_for, Bits};
+use std::fmt::Display;
+
+use crate::bits::{limbs_for, low_mask};
 use crate::entry::ActionCall;
-use crate::error::{ControlError, ErrorKind};
+use crate::error::ControlError;
 use crate::schema::{ActionId, ActionSchema};
 
 const KIND: u32 = 3 << 30;
@@ -51,69 +53,43 @@ impl ActionWord {
     }
 }
 
-/// Checks a call against the actions that `allowed` names and packs it. `place` says whose call it is, for the error.
-pub fn pack_call(
+/// Checks a call against the actions that `allowed` names. `place` says whose call it is, for the error.
+pub fn check_call(
     allowed: &[ActionId],
     actions: &[ActionSchema],
     call: &ActionCall,
-    place: impl Fn() -> String,
-) -> Result<(ActionWord, Vec<u64>), ControlError> {
-    let invalid = |text: String| {
-        ControlError::new(ErrorKind::InvalidArgument, format!("{}: {text}", place()))
-    };
+    place: impl Display,
+) -> Result<ActionWord, ControlError> {
+    let invalid = |text: String| Err(ControlError::invalid(text).at(&place));
     let Some(action) = actions.get(call.action.index()) else {
-        return Err(invalid(format!(
-            "there is no action with id {}",
-            call.action.0
-        )));
+        return invalid(format!("there is no action with id {}", call.action.0));
     };
     if !allowed.contains(&call.action) {
-        let names: Vec<&str> = allowed
-            .iter()
-            .map(|a| actions[a.index()].name.as_str())
-            .collect();
-        return Err(invalid(format!(
+        let names = allowed.iter().map(|a| actions[a.index()].name.as_str());
+        return invalid(format!(
             "action {} is not one of its actions: {}",
             action.name,
-            names.join(", ")
-        )));
+            names.collect::<Vec<_>>().join(", ")
+        ));
     }
-    if call.args.len() != action.params.len() {
-        return Err(invalid(format!(
-            "action {} takes {} arguments, {} were given",
+    let limbs = action.arg_limbs();
+    if call.args.len() != limbs {
+        return invalid(format!(
+            "action {} takes {limbs} limbs of arguments, {} were given",
             action.name,
-            action.params.len(),
             call.args.len()
-        )));
+        ));
     }
-    let mut limbs = Vec::with_capacity(action.arg_limbs());
-    for (arg, param) in call.args.iter().zip(&action.params) {
-        if arg.width() != param.width {
-            return Err(invalid(format!(
-                "action {}: parameter {} is {} bits wide, the argument {}",
-                action.name,
-                param.name,
-                param.width,
-                arg.width()
-            )));
+    let mut end = 0;
+    for param in &action.params {
+        end += limbs_for(param.width);
+        let unused = !low_mask((param.width + 63) % 64 + 1);
+        if param.width > 0 && call.args[end - 1] & unused != 0 {
+            return invalid(format!(
+                "action {}: parameter {} is {} bits wide, the argument wider",
+                action.name, param.name, param.width
+            ));
         }
-        arg.push_limbs(&mut limbs);
     }
-    Ok((ActionWord::action(call.action), limbs))
-}
-
-/// The call of `action` with these argument limbs.
-pub fn unpack_call(actions: &[ActionSchema], action: ActionId, limbs: &[u64]) -> ActionCall {
-    let mut at = 0;
-    let args = actions[action.index()]
-        .params
-        .iter()
-        .map(|param| {
-            let n = limbs_for(param.width);
-            let bits = Bits::from_limbs(param.width, &limbs[at..at + n]);
-            at += n;
-            bits
-        })
-        .collect();
-    ActionCall { action, args }
+    Ok(ActionWord::action(call.action))
 }

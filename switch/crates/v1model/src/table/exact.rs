@@ -95,12 +95,15 @@ impl Exact {
         self.words
     }
 
-    /// The key as it stands in a record.
-    pub fn pack(&self, key: &[u64]) -> Vec<u64> {
-        if self.places.is_empty() {
-            return key.to_vec();
+    /// Writes the key as it stands in a record.
+    pub fn pack(&self, key: &[u64], words: &mut [u64]) {
+        match self.places.is_empty() {
+            true => words.copy_from_slice(key),
+            false => words
+                .iter_mut()
+                .zip(0..)
+                .for_each(|(word, w)| *word = self.word(key, w)),
         }
-        (0..self.words).map(|w| self.word(key, w)).collect()
     }
 
     /// Word `w` of a packed key.
@@ -294,7 +297,9 @@ mod tests {
                     key.push(0xfeed_beef_dead_cafe_u64.rotate_left(w) & (u64::MAX >> (64 - bits)));
                 }
             }
-            assert_eq!(exact.unpack(&exact.pack(&key)), key, "{widths:?}");
+            let mut packed = vec![0; words];
+            exact.pack(&key, &mut packed);
+            assert_eq!(exact.unpack(&packed), key, "{widths:?}");
         }
     }
 }

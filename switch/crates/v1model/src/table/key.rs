@@ -1,203 +1,234 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Entry keys ⇄ limbs: value, mask and ranges of all fields side by side, with the errors a client sees.
+//! Entry keys in limbs: value, mask and ranges of all fields side by side, with the errors a client sees.
 
-use crate::bits::{limbs_for, Bits};
+use std::borrow::Cow;
+
+use crate::bits::{limbs_for, low_mask, push_number, Bits};
 use crate::entry::{EntryKey, KeyMatch};
-use crate::error::{ControlError, ErrorKind};
+use crate::error::ControlError;
 use crate::schema::{KeySchema, MatchKind, TableSchema};
 
 /// A checked key in limbs. `value` and `mask` lie like a lookup key; both are zero at range fields, whose bounds are
 /// in `ranges`: low limbs, then high limbs, field after field.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PackedKey {
-    pub value: Vec<u64>,
-    pub mask: Vec<u64>,
-    pub ranges: Vec<u64>,
-    pub priority: i32,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub(crate) value: Vec<u64>,
+    pub(crate) mask: Vec<u64>,
+    pub(crate) ranges: Vec<u64>,
+    pub(crate) priority: i32,
 }
 
-/// The high `prefix_len` of `width` bits set.
-pub fn prefix_mask(width: u32, prefix_len: u32) -> Bits {
-    let prefix_len = prefix_len.min(width);
-    let mut bytes = vec![0u8; width.div_ceil(8) as usize];
-    let spare = bytes.len() as u32 * 8 - width;
-    for bit in spare..spare + prefix_len {
-        bytes[bit as usize / 8] |= 0x80 >> (bit % 8);
-    }
-    Bits::from_be_bytes(width, &bytes).expect("the spare bits are zero")
+/// What names an entry of a table: a checked key, or one that is checked now.
+pub trait AsKey {
+    /// # Errors
+    /// INVALID_ARGUMENT and OUT_OF_RANGE for a key that is none of this table.
+    fn as_key(&self, schema: &TableSchema) -> Result<Cow<'_, Key>, ControlError>;
 }
 
-/// Bitwise and of two values of one width.
-pub fn and(a: &Bits, b: &Bits) -> Bits {
-    let limbs: Vec<u64> = a
-        .to_limbs()
-        .iter()
-        .zip(b.to_limbs())
-        .map(|(x, y)| x & y)
-        .collect();
-    Bits::from_limbs(a.width(), &limbs)
+impl AsKey for Key {
+    fn as_key(&self, _: &TableSchema) -> Result<Cow<'_, Key>, ControlError> {
+        Ok(Cow::Borrowed(self))
+    }
 }
 
-/// Checks a key against the table's fields and packs it.
-pub fn pack(schema: &TableSchema, key: &EntryKey) -> Result<PackedKey, ControlError> {
-    let error = |text: String| {
-        ControlError::new(
-            ErrorKind::InvalidArgument,
-            format!("table {}: {text}", schema.name),
-        )
-    };
-    if key.matches.len() != schema.keys.len() {
-        let names: Vec<&str> = schema.keys.iter().map(|k| k.name.as_str()).collect();
-        return Err(error(format!(
-            "the key has {} fields, {} were given; its fields are: {}",
-            schema.keys.len(),
-            key.matches.len(),
-            names.join(", ")
-        )));
-    }
-    match (schema.needs_priority(), key.priority) {
-        (true, p) if p <= 0 => {
-            return Err(error(format!(
-                "priority is {p}; an entry with ternary, range or optional fields needs one of at least 1"
-            )))
-        }
-        (false, p) if p != 0 => {
-            return Err(error(format!(
-                "priority is {p}; it must be 0 where all fields are exact or lpm"
-            )))
-        }
-        _ => {}
-    }
-    let limbs = schema.key_limbs();
-    let mut packed = PackedKey {
-        value: Vec::with_capacity(limbs),
-        mask: Vec::with_capacity(limbs),
-        ranges: Vec::new(),
-        priority: key.priority,
-    };
-    for (field, given) in schema.keys.iter().zip(&key.matches) {
-        pack_field(field, given, &mut packed)
-            .map_err(|text| error(format!("key {}: {text}", field.name)))?;
-    }
-    Ok(packed)
-}
-
-fn pack_field(field: &KeySchema, given: &KeyMatch, out: &mut PackedKey) -> Result<(), String> {
-    let check = |bits: &Bits, what: &str| {
-        if bits.width() == field.width {
-            Ok(())
+impl AsKey for EntryKey {
+    fn as_key(&self, schema: &TableSchema) -> Result<Cow<'_, Key>, ControlError> {
+        let (keys, given) = (&schema.keys, self.matches.len());
+        let key = if keys.len() == given {
+            let mut fields = keys.iter().zip(&self.matches);
+            let mut key = Key::new(keys);
+            let pushed = fields.try_for_each(|(field, given)| {
+                let done = key.push(field, &given.as_bytes());
+                done.map_err(|e| e.at(format_args!("key {}", field.name)))
+            });
+            pushed.and_then(|()| key.with_priority(schema.needs_priority(), self.priority))
         } else {
-            Err(format!(
-                "{what} is {} bits wide, the field {}",
-                bits.width(),
-                field.width
-            ))
-        }
-    };
-    let mut push = |value: &Bits, mask: &Bits| {
-        value.push_limbs(&mut out.value);
-        mask.push_limbs(&mut out.mask);
-    };
-    match (field.kind, given) {
-        (MatchKind::Exact, KeyMatch::Exact(value)) => {
-            check(value, "the value")?;
-            push(value, &Bits::ones(field.width));
-        }
-        (MatchKind::Lpm, KeyMatch::Lpm { value, prefix_len }) => {
-            check(value, "the value")?;
-            if *prefix_len > field.width {
-                return Err(format!(
-                    "prefix length {prefix_len} is above the width {}",
-                    field.width
-                ));
-            }
-            let mask = prefix_mask(field.width, *prefix_len);
-            if and(value, &mask) != *value {
-                return Err(format!(
-                    "value {value} has bits set behind prefix length {prefix_len}"
-                ));
-            }
-            push(value, &mask);
-        }
-        (MatchKind::Ternary, KeyMatch::Ternary { value, mask }) => {
-            check(value, "the value")?;
-            check(mask, "the mask")?;
-            if and(value, mask) != *value {
-                return Err(format!(
-                    "value {value} has bits set where mask {mask} is zero"
-                ));
-            }
-            push(value, mask);
-        }
-        // p4c writes an optional field as ternary into BMv2 JSON; P4Info knows it as optional.
-        (MatchKind::Optional | MatchKind::Ternary, KeyMatch::Optional(value)) => match value {
-            Some(value) => {
-                check(value, "the value")?;
-                push(value, &Bits::ones(field.width));
-            }
-            None => push(&Bits::zero(field.width), &Bits::zero(field.width)),
-        },
-        (MatchKind::Range, KeyMatch::Range { low, high }) => {
-            check(low, "the low bound")?;
-            check(high, "the high bound")?;
-            if low.as_be_bytes() > high.as_be_bytes() {
-                return Err(format!("low bound {low} is above high bound {high}"));
-            }
-            push(&Bits::zero(field.width), &Bits::zero(field.width));
-            low.push_limbs(&mut out.ranges);
-            high.push_limbs(&mut out.ranges);
-        }
-        (kind, given) => {
-            return Err(format!(
-                "it is matched as {}, not as {}",
-                kind_name(kind),
-                given_name(given)
-            ))
-        }
+            let names: Vec<&str> = keys.iter().map(|k| k.name.as_str()).collect();
+            Err(ControlError::invalid(format!(
+                "the key has {} fields, {given} were given; its fields are: {}",
+                keys.len(),
+                names.join(", ")
+            )))
+        };
+        let key = key.map_err(|e| e.at(format_args!("table {}", schema.name)));
+        key.map(Cow::Owned)
     }
-    Ok(())
 }
 
-/// The key whose parts these are; the inverse of [`pack`].
-pub fn unpack(
-    keys: &[KeySchema],
-    value: &[u64],
-    mask: &[u64],
-    ranges: &[u64],
-    priority: i32,
-) -> EntryKey {
-    let (mut at, mut range_at) = (0, 0);
-    let matches = keys
-        .iter()
-        .map(|field| {
-            let n = limbs_for(field.width);
-            let value_bits = Bits::from_limbs(field.width, &value[at..at + n]);
-            let mask_limbs = &mask[at..at + n];
+/// Appends a mask of `width` bits, the high `prefix_len` of them set.
+pub(crate) fn push_prefix(width: u32, prefix_len: u32, out: &mut Vec<u64>) {
+    let low = width - prefix_len.min(width);
+    for at in (0..width).step_by(64) {
+        let all = low_mask(width - at);
+        out.push(all & !low_mask(low.saturating_sub(at)));
+    }
+}
+
+impl Key {
+    /// A key without its fields: one after another is to be pushed, in their order.
+    pub fn new(fields: &[KeySchema]) -> Key {
+        let limbs = fields.iter().map(|k| limbs_for(k.width)).sum();
+        Key {
+            value: Vec::with_capacity(limbs),
+            mask: Vec::with_capacity(limbs),
+            ..Key::default()
+        }
+    }
+
+    /// # Errors
+    /// INVALID_ARGUMENT when the priority is not one that the table's entries have.
+    pub fn with_priority(mut self, is_needed: bool, priority: i32) -> Result<Key, ControlError> {
+        let rule = match is_needed {
+            true if priority <= 0 => {
+                "a table with a ternary, range or optional field needs 1 or more"
+            }
+            false if priority != 0 => "without a ternary, range or optional field it must be 0",
+            _ => {
+                self.priority = priority;
+                return Ok(self);
+            }
+        };
+        let text = format!("priority {priority} is not allowed: {rule}");
+        Err(ControlError::invalid(text))
+    }
+
+    /// Checks what the next field is to match, and adds it.
+    ///
+    /// # Errors
+    /// OUT_OF_RANGE for a number that the field cannot have, INVALID_ARGUMENT for another match kind, a prefix beyond
+    /// the field, bits where the mask has none, and bounds in the wrong order.
+    pub fn push(&mut self, field: &KeySchema, given: &KeyMatch<&[u8]>) -> Result<(), ControlError> {
+        let (width, at) = (field.width, self.value.len());
+        match (field.kind, given) {
+            (MatchKind::Exact, KeyMatch::Exact(value))
+            | (MatchKind::Optional | MatchKind::Ternary, KeyMatch::Optional(Some(value))) => {
+                push_number(width, value, &mut self.value)?;
+                push_prefix(width, width, &mut self.mask);
+            }
+            (MatchKind::Lpm, KeyMatch::Lpm { value, prefix_len }) => {
+                if *prefix_len > width {
+                    return Err(ControlError::invalid(format!(
+                        "prefix length {prefix_len} is not within 1 to {width}"
+                    )));
+                }
+                push_number(width, value, &mut self.value)?;
+                push_prefix(width, *prefix_len, &mut self.mask);
+                if !self.is_masked(at) {
+                    return Err(ControlError::invalid(format!(
+                        "the value {} has bits set behind its prefix of {prefix_len} bits",
+                        shown(width, &self.value[at..])
+                    )));
+                }
+            }
+            (MatchKind::Ternary, KeyMatch::Ternary { value, mask }) => {
+                push_number(width, value, &mut self.value)?;
+                push_number(width, mask, &mut self.mask)?;
+                if !self.is_masked(at) {
+                    return Err(ControlError::invalid(format!(
+                        "the value {} has bits set where the mask {} has none",
+                        shown(width, &self.value[at..]),
+                        shown(width, &self.mask[at..])
+                    )));
+                }
+            }
+            // p4c writes an optional field as ternary into BMv2 JSON; P4Info knows it as optional.
+            (MatchKind::Optional | MatchKind::Ternary, KeyMatch::Optional(None)) => {
+                self.push_masked(width);
+            }
+            (MatchKind::Range, KeyMatch::Range { low, high }) => {
+                let from = self.ranges.len();
+                push_number(width, low, &mut self.ranges)?;
+                push_number(width, high, &mut self.ranges)?;
+                let (low, high) = self.ranges[from..].split_at(limbs_for(width));
+                if low.iter().rev().gt(high.iter().rev()) {
+                    return Err(ControlError::invalid(format!(
+                        "the low bound {} is above the high bound {}",
+                        shown(width, low),
+                        shown(width, high)
+                    )));
+                }
+                self.push_masked(width);
+            }
+            (kind, given) => {
+                return Err(ControlError::invalid(format!(
+                    "it is matched as {}, not as {}",
+                    kind.name(),
+                    given.kind().name()
+                )))
+            }
+        }
+        Ok(())
+    }
+
+    /// The next field may be anything.
+    pub fn push_any(&mut self, field: &KeySchema) {
+        self.push_masked(field.width);
+        if field.kind == MatchKind::Range {
+            let low = self.ranges.len();
+            self.ranges.resize(low + limbs_for(field.width), 0);
+            push_prefix(field.width, field.width, &mut self.ranges);
+        }
+    }
+
+    /// Are the bounds of the last field, a range, those of all values?
+    pub fn ends_with_full_range(&self, field: &KeySchema) -> bool {
+        let mut any = Key::default();
+        any.push_any(field);
+        self.ranges.ends_with(&any.ranges)
+    }
+
+    fn push_masked(&mut self, width: u32) {
+        let limbs = self.value.len() + limbs_for(width);
+        self.value.resize(limbs, 0);
+        self.mask.resize(limbs, 0);
+    }
+
+    /// Has the value no bits, from a limb on, where the mask has none?
+    fn is_masked(&self, at: usize) -> bool {
+        let pairs = self.value.iter().zip(&self.mask).skip(at);
+        pairs.fold(0, |other, (value, mask)| other | (value & !mask)) == 0
+    }
+
+    /// As people see it.
+    pub fn describe(&self, keys: &[KeySchema]) -> EntryKey {
+        let (mut at, mut range_at) = (0, 0);
+        let matches = keys.iter().map(|field| {
+            let (width, n) = (field.width, limbs_for(field.width));
+            let value = Bits::from_limbs(width, &self.value[at..at + n]);
+            let mask = &self.mask[at..at + n];
             at += n;
             match field.kind {
-                MatchKind::Exact => KeyMatch::Exact(value_bits),
+                MatchKind::Exact => KeyMatch::Exact(value),
                 MatchKind::Lpm => KeyMatch::Lpm {
-                    value: value_bits,
-                    prefix_len: mask_limbs.iter().map(|l| l.count_ones()).sum(),
+                    value,
+                    prefix_len: mask.iter().map(|l| l.count_ones()).sum(),
                 },
                 MatchKind::Ternary => KeyMatch::Ternary {
-                    value: value_bits,
-                    mask: Bits::from_limbs(field.width, mask_limbs),
+                    value,
+                    mask: Bits::from_limbs(width, mask),
                 },
                 MatchKind::Optional => {
-                    KeyMatch::Optional(mask_limbs.iter().any(|&l| l != 0).then_some(value_bits))
+                    KeyMatch::Optional(mask.iter().any(|&l| l != 0).then_some(value))
                 }
                 MatchKind::Range => {
-                    let low = Bits::from_limbs(field.width, &ranges[range_at..range_at + n]);
-                    let high =
-                        Bits::from_limbs(field.width, &ranges[range_at + n..range_at + 2 * n]);
+                    let (low, high) = self.ranges[range_at..range_at + 2 * n].split_at(n);
                     range_at += 2 * n;
-                    KeyMatch::Range { low, high }
+                    KeyMatch::Range {
+                        low: Bits::from_limbs(width, low),
+                        high: Bits::from_limbs(width, high),
+                    }
                 }
             }
-        })
-        .collect();
-    EntryKey { matches, priority }
+        });
+        EntryKey {
+            matches: matches.collect(),
+            priority: self.priority,
+        }
+    }
+}
+
+fn shown(width: u32, limbs: &[u64]) -> Bits {
+    Bits::from_limbs(width, limbs)
 }
 
 /// A key in the form that errors show: `hdr.ipv4.dst_addr=0x0a000101/32, …`.
@@ -217,24 +248,4 @@ pub fn show(keys: &[KeySchema], key: &EntryKey) -> String {
         parts.push(format!("priority={}", key.priority));
     }
     parts.join(", ")
-}
-
-fn kind_name(kind: MatchKind) -> &'static str {
-    match kind {
-        MatchKind::Exact => "exact",
-        MatchKind::Lpm => "lpm",
-        MatchKind::Ternary => "ternary",
-        MatchKind::Range => "range",
-        MatchKind::Optional => "optional",
-    }
-}
-
-fn given_name(given: &KeyMatch) -> &'static str {
-    match given {
-        KeyMatch::Exact(_) => "exact",
-        KeyMatch::Lpm { .. } => "lpm",
-        KeyMatch::Ternary { .. } => "ternary",
-        KeyMatch::Range { .. } => "range",
-        KeyMatch::Optional(_) => "optional",
-    }
 }

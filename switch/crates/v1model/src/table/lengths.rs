@@ -7,9 +7,9 @@ use std::cell::Cell;
 
 use super::hash::Seeds;
 use super::hash_index::HashIndex;
-use super::key::{prefix_mask, PackedKey};
+use super::key::{push_prefix, Key};
 use super::records::{Records, NONE};
-use crate::bits::{limbs_for, Bits};
+use crate::bits::limbs_for;
 use crate::schema::{KeySchema, MatchKind};
 
 /// No level.
@@ -108,10 +108,11 @@ impl Lengths {
     pub fn mask(&self, length: u32) -> Vec<u64> {
         let mut mask = Vec::new();
         for key in &self.keys {
-            match key.kind {
-                MatchKind::Lpm => prefix_mask(key.width, length).push_limbs(&mut mask),
-                _ => Bits::ones(key.width).push_limbs(&mut mask),
-            }
+            let length = match key.kind {
+                MatchKind::Lpm => length,
+                _ => key.width,
+            };
+            push_prefix(key.width, length, &mut mask);
         }
         mask
     }
@@ -175,7 +176,7 @@ impl Lengths {
     }
 
     /// The entry with exactly this key.
-    pub fn find(&self, key: &PackedKey) -> Option<u32> {
+    pub fn find(&self, key: &Key) -> Option<u32> {
         let length = self.length(key);
         let at = self
             .levels
@@ -186,7 +187,7 @@ impl Lengths {
     }
 
     /// Adds the entry at `at`, whose length is noted in the record.
-    pub fn insert(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
+    pub fn insert(&mut self, records: &mut Records, at: u32, key: &Key) {
         let length = self.length(key);
         records.cold_mut(at).tuple = length;
         for marker in self.markers(length) {
@@ -209,7 +210,7 @@ impl Lengths {
     }
 
     /// Takes the entry with this key out.
-    pub fn remove(&mut self, key: &PackedKey) {
+    pub fn remove(&mut self, key: &Key) {
         let length = self.length(key);
         self.release(length, &key.value, |_, markers| (NONE, markers));
         for marker in self.markers(length) {
@@ -240,7 +241,7 @@ impl Lengths {
         }
     }
 
-    fn length(&self, key: &PackedKey) -> u32 {
+    fn length(&self, key: &Key) -> u32 {
         let limbs = &key.mask[self.at..][..self.field_limbs];
         limbs.iter().map(|limb| limb.count_ones()).sum()
     }
@@ -441,7 +442,7 @@ mod tests {
             let mut left = prefixes;
             while left.len() > 3.min(most as usize - 1) {
                 let gone = left.remove(left.len() * 7 % 5 % left.len());
-                f.table.delete(&f.schema, &of(gone).key).unwrap();
+                f.table.delete(&of(gone).key).unwrap();
                 for &(value, _) in &left {
                     for key in [value, value ^ 1, value | 0xfff] {
                         let under = |&&(v, len): &&(u32, u32)| (v ^ key) >> (32 - len) == 0;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control plane's side of a table: every request is checked whole, then applied.
 
-use super::call::{pack_call, unpack_call, ActionWord, Callee};
-use super::key::{self, PackedKey};
+use super::call::{check_call, ActionWord, Callee};
+use super::key::{self, AsKey, Key};
 use super::records::EntryHandle;
 use super::{Index, Table, LARGE};
+use crate::control::ControlResult;
 use crate::entry::{ActionCall, Entry, EntryKey, EntryStats, MeterConfig, Nanos};
 use crate::error::{ControlError, ErrorKind};
 use crate::externs::meter::check_config;
-use crate::schema::{ActionSchema, TableSchema};
+use crate::schema::TableSchema;
 
 /// An entry as stored; the caller turns places in a profile into ids.
 pub struct StoredEntry {
@@ -27,64 +28,53 @@ pub struct StoredEntry {
 }
 
 impl Table {
-    /// Inserts an entry whose action is packed already. Returns its handle.
-    pub fn insert(
+    /// Its shape.
+    pub fn schema(&self) -> &TableSchema {
+        &self.program.tables[self.id.index()]
+    }
+
+    /// Inserts an entry whose action is checked already. Returns its handle.
+    pub(crate) fn insert<K: AsKey>(
         &mut self,
-        schema: &TableSchema,
-        entry: &Entry,
+        entry: &Entry<K>,
         word: ActionWord,
         args: &[u64],
         now: Nanos,
-    ) -> Result<EntryHandle, ControlError> {
-        self.check_mutable(schema)?;
+    ) -> ControlResult<EntryHandle> {
+        self.check_mutable()?;
         if matches!(self.index, Index::Keyless) {
-            return Err(error(
-                schema,
-                ErrorKind::InvalidArgument,
-                "it has no key; only its default action can be set",
-            ));
+            let text = "it has no key; only its default action can be set";
+            return Err(self.error(ErrorKind::InvalidArgument, text));
         }
-        let packed = key::pack(schema, &entry.key)?;
-        self.check_timeout(schema, entry)?;
-        if self.find(&packed).is_some() {
-            return Err(error(
-                schema,
-                ErrorKind::AlreadyExists,
-                format!(
-                    "an entry with key {} exists",
-                    key::show(&schema.keys, &entry.key)
-                ),
-            ));
+        let key = &*entry.key.as_key(self.schema())?;
+        self.check_timeout(entry.idle_timeout)?;
+        if self.find(key).is_some() {
+            let text = format!("an entry with key {} exists", self.show(key));
+            return Err(self.error(ErrorKind::AlreadyExists, text));
         }
         if self.records.len() >= self.max_size as usize {
-            return Err(error(
-                schema,
-                ErrorKind::ResourceExhausted,
-                format!(
-                    "it is full: {} entries of at most {}",
-                    self.records.len(),
-                    self.max_size
-                ),
-            ));
+            let (len, max) = (self.records.len(), self.max_size);
+            let text = format!("it is full: {len} entries of at most {max}");
+            return Err(self.error(ErrorKind::ResourceExhausted, text));
         }
         let at = self.records.add();
         self.is_large = self.records.len() >= LARGE;
         let layout = self.records.layout;
         let record = self.records.record_mut(at);
-        let value = match &self.index {
-            Index::Exact(exact) => &exact.pack(&packed.value),
-            _ => &packed.value,
-        };
-        record[layout.key_at..][..layout.key_limbs].copy_from_slice(value);
-        record[layout.range_at..][..layout.range_limbs].copy_from_slice(&packed.ranges);
-        self.records.set_priority(at, packed.priority);
+        let words = &mut record[layout.key_at..][..layout.key_limbs];
+        match &self.index {
+            Index::Exact(exact) => exact.pack(&key.value, words),
+            _ => words.copy_from_slice(&key.value),
+        }
+        record[layout.range_at..][..layout.range_limbs].copy_from_slice(&key.ranges);
+        self.records.set_priority(at, key.priority);
         self.records.set_action(at, word, args);
         self.records.set_last_hit(at, now);
         match &mut self.index {
             Index::Keyless => unreachable!("refused above"),
             Index::Exact(exact) => exact.insert(&self.records, at),
-            Index::Lpm(lengths) => lengths.insert(&mut self.records, at, &packed),
-            Index::Priority(space) => space.insert(&mut self.records, at, &packed),
+            Index::Lpm(lengths) => lengths.insert(&mut self.records, at, key),
+            Index::Priority(space) => space.insert(&mut self.records, at, key),
         }
         self.set_cold(at, entry, 0);
         Ok(self.records.handle(at))
@@ -92,17 +82,16 @@ impl Table {
 
     /// Replaces action, time-out and cookie; counters and meter stay, the time-out starts anew. Returns what the entry
     /// did before.
-    pub fn modify(
+    pub(crate) fn modify<K: AsKey>(
         &mut self,
-        schema: &TableSchema,
-        entry: &Entry,
+        entry: &Entry<K>,
         word: ActionWord,
         args: &[u64],
         now: Nanos,
-    ) -> Result<ActionWord, ControlError> {
-        self.check_mutable(schema)?;
-        let at = self.require(schema, &entry.key)?;
-        self.check_timeout(schema, entry)?;
+    ) -> ControlResult<ActionWord> {
+        self.check_mutable()?;
+        let at = self.require(&entry.key)?;
+        self.check_timeout(entry.idle_timeout)?;
         let before = self.records.action(at);
         self.records.set_action(at, word, args);
         self.records.set_last_hit(at, now);
@@ -112,115 +101,87 @@ impl Table {
     }
 
     /// Deletes an entry and returns what it did.
-    pub fn delete(
-        &mut self,
-        schema: &TableSchema,
-        key: &EntryKey,
-    ) -> Result<ActionWord, ControlError> {
-        self.check_mutable(schema)?;
-        let at = self.require(schema, key)?;
-        let packed = key::pack(schema, key)?;
-        Ok(self.delete_at(at, &packed))
+    pub(crate) fn delete(&mut self, key: &impl AsKey) -> ControlResult<ActionWord> {
+        self.check_mutable()?;
+        let at = self.require(key)?;
+        Ok(self.delete_at(at))
     }
 
     /// Deletes all entries and calls `forget` with what each did.
-    pub fn clear(
-        &mut self,
-        schema: &TableSchema,
-        mut forget: impl FnMut(ActionWord),
-    ) -> Result<(), ControlError> {
-        self.check_mutable(schema)?;
+    pub(crate) fn clear(&mut self, mut forget: impl FnMut(ActionWord)) -> ControlResult {
+        self.check_mutable()?;
         for at in 0..self.records.end() {
             if self.records.is_live(at) {
-                let packed = self.packed(at);
-                forget(self.delete_at(at, &packed));
+                forget(self.delete_at(at));
             }
         }
         Ok(())
     }
 
     /// The entry with this key.
-    pub fn get(&self, schema: &TableSchema, key: &EntryKey) -> Option<StoredEntry> {
-        let packed = key::pack(schema, key).ok()?;
-        self.find(&packed).map(|at| self.stored(schema, at))
+    pub(crate) fn get(&self, key: &impl AsKey) -> Option<StoredEntry> {
+        let key = key.as_key(self.schema()).ok()?;
+        self.find(&key).map(|at| self.stored(at))
     }
 
     /// The entry at an index where one lives, e.g. for a time-out.
-    pub fn get_at(&self, schema: &TableSchema, at: u32) -> Option<StoredEntry> {
-        self.records.is_live(at).then(|| self.stored(schema, at))
+    pub(crate) fn get_at(&self, at: u32) -> Option<StoredEntry> {
+        self.records.is_live(at).then(|| self.stored(at))
     }
 
     /// Calls `tell` for up to `max` entries from `cursor` on; returns the next cursor, `None` at the end. Entries that
     /// live through a whole scan are reported exactly once.
-    pub fn scan(
+    pub(crate) fn scan(
         &self,
-        schema: &TableSchema,
         cursor: u32,
         max: usize,
         mut tell: impl FnMut(StoredEntry),
     ) -> Option<u32> {
         let mut live = self.records.live_from(cursor);
         for at in live.by_ref().take(max) {
-            tell(self.stored(schema, at));
+            tell(self.stored(at));
         }
         live.next()
     }
 
     /// Sets the default action; `None` brings back the program's own.
-    pub fn set_default(
-        &mut self,
-        schema: &TableSchema,
-        actions: &[ActionSchema],
-        call: Option<&ActionCall>,
-    ) -> Result<(), ControlError> {
+    pub fn set_default(&mut self, call: Option<&ActionCall>) -> ControlResult {
+        let schema = self.schema();
         if schema.const_default_action && call.is_some() {
-            return Err(error(
-                schema,
-                ErrorKind::PermissionDenied,
-                "its default action is const; the program does not allow to change it",
-            ));
+            let text = "its default action is const; the program does not allow to change it";
+            return Err(self.error(ErrorKind::PermissionDenied, text));
         }
-        let Some(call) = call else {
-            return self.reset_default(schema, actions);
+        // The program may call an action by default that entries may not.
+        let (call, own) = match (call, &schema.default_action) {
+            (Some(call), _) => (Some(call), &schema.actions[..]),
+            (None, None) => (None, &[][..]),
+            (None, Some(call)) => (Some(call), std::slice::from_ref(&call.action)),
         };
-        let (word, args) = pack_call(&schema.actions, actions, call, || default_of(schema))?;
-        self.default.action = Some(word);
-        self.default.args = args;
-        Ok(())
-    }
-
-    /// Puts the program's own default action in force.
-    pub(super) fn reset_default(
-        &mut self,
-        schema: &TableSchema,
-        actions: &[ActionSchema],
-    ) -> Result<(), ControlError> {
-        let packed = match &schema.default_action {
-            Some(call) => {
-                // The program may call an action by default that entries may not.
-                Some(pack_call(&[call.action], actions, call, || {
-                    default_of(schema)
-                })?)
-            }
-            None => None,
-        };
-        let (action, args) = packed.map_or((None, Vec::new()), |(word, args)| (Some(word), args));
-        self.default.action = action;
-        self.default.args = args;
+        let place = format_args!("table {}: default action", schema.name);
+        let checked = call.map(|call| check_call(own, &self.program.actions, call, place));
+        let args = call.map_or_else(Vec::new, |call| call.args.clone());
+        (self.default.action, self.default.args) = (checked.transpose()?, args);
         Ok(())
     }
 
     /// The default action in force.
-    pub fn default_call(&self, actions: &[ActionSchema]) -> Option<ActionCall> {
+    pub fn default_call(&self) -> Option<ActionCall> {
         match self.default.action?.callee() {
-            Callee::Action(action) => Some(unpack_call(actions, action, &self.default.args)),
+            Callee::Action(action) => Some(ActionCall {
+                action,
+                args: self.default.args.clone(),
+            }),
             Callee::Member(_) | Callee::Group(_) => None,
         }
     }
 
-    /// (packets, bytes) that missed.
-    pub fn default_count(&self) -> (u64, u64) {
-        (self.default.packets, self.default.bytes)
+    /// Statistics of the default entry: packets and bytes of the misses.
+    pub fn default_stats(&self) -> EntryStats {
+        EntryStats {
+            packets: self.default.packets,
+            bytes: self.default.bytes,
+            ..EntryStats::default()
+        }
     }
 
     /// Sets (packets, bytes) that missed.
@@ -230,52 +191,33 @@ impl Table {
     }
 
     /// (packets, bytes) of an entry.
-    pub fn count(&self, schema: &TableSchema, key: &EntryKey) -> Result<(u64, u64), ControlError> {
-        self.check_counted(schema)?;
-        Ok(self.records.count(self.require(schema, key)?))
+    pub fn count(&self, key: &impl AsKey) -> ControlResult<(u64, u64)> {
+        self.check_counted()?;
+        Ok(self.records.count(self.require(key)?))
     }
 
     /// Sets (packets, bytes) of an entry.
-    pub fn set_count(
-        &mut self,
-        schema: &TableSchema,
-        key: &EntryKey,
-        packets: u64,
-        bytes: u64,
-    ) -> Result<(), ControlError> {
-        self.check_counted(schema)?;
-        let at = self.require(schema, key)?;
+    pub fn set_count(&mut self, key: &impl AsKey, packets: u64, bytes: u64) -> ControlResult {
+        self.check_counted()?;
+        let at = self.require(key)?;
         self.records.set_count(at, packets, bytes);
         Ok(())
     }
 
     /// Rates of an entry's direct meter.
-    pub fn meter(
-        &self,
-        schema: &TableSchema,
-        key: &EntryKey,
-    ) -> Result<Option<MeterConfig>, ControlError> {
-        self.check_metered(schema)?;
-        let at = self.require(schema, key)?;
-        Ok(self.meter_at(at))
+    pub fn meter(&self, key: &impl AsKey) -> ControlResult<Option<MeterConfig>> {
+        self.check_metered()?;
+        Ok(self.meter_at(self.require(key)?))
     }
 
     /// Sets the rates of an entry's direct meter; `None`: every packet is green.
-    pub fn set_meter(
-        &mut self,
-        schema: &TableSchema,
-        key: &EntryKey,
-        config: Option<&MeterConfig>,
-    ) -> Result<(), ControlError> {
-        self.check_metered(schema)?;
-        let at = self.require(schema, key)?;
+    pub fn set_meter(&mut self, key: &impl AsKey, config: Option<&MeterConfig>) -> ControlResult {
+        self.check_metered()?;
+        let at = self.require(key)?;
         if let Some(config) = config {
             check_config(config).map_err(|text| {
-                error(
-                    schema,
-                    ErrorKind::InvalidArgument,
-                    format!("direct meter: {text}"),
-                )
+                let text = format!("direct meter: {text}");
+                self.error(ErrorKind::InvalidArgument, text)
             })?;
         }
         if let Some(meters) = &mut self.meters {
@@ -307,7 +249,7 @@ impl Table {
         }
     }
 
-    fn find(&self, key: &PackedKey) -> Option<u32> {
+    fn find(&self, key: &Key) -> Option<u32> {
         match &self.index {
             Index::Keyless => None,
             Index::Exact(exact) => exact.find(&self.records, &key.value),
@@ -316,27 +258,27 @@ impl Table {
         }
     }
 
-    fn require(&self, schema: &TableSchema, key: &EntryKey) -> Result<u32, ControlError> {
-        let packed = key::pack(schema, key)?;
-        self.find(&packed).ok_or_else(|| {
-            error(
-                schema,
-                ErrorKind::NotFound,
-                format!(
-                    "there is no entry with key {}",
-                    key::show(&schema.keys, key)
-                ),
-            )
+    fn require(&self, key: &impl AsKey) -> ControlResult<u32> {
+        let key = key.as_key(self.schema())?;
+        self.find(&key).ok_or_else(|| {
+            let text = format!("there is no entry with key {}", self.show(&key));
+            self.error(ErrorKind::NotFound, text)
         })
     }
 
-    fn delete_at(&mut self, at: u32, packed: &PackedKey) -> ActionWord {
+    fn show(&self, key: &Key) -> String {
+        let keys = &self.schema().keys;
+        key::show(keys, &key.describe(keys))
+    }
+
+    fn delete_at(&mut self, at: u32) -> ActionWord {
+        let key = &self.key(at);
         let word = self.records.action(at);
         match &mut self.index {
             Index::Keyless => unreachable!("a keyless table has no entries"),
             Index::Exact(exact) => exact.remove(&self.records, at),
-            Index::Lpm(lengths) => lengths.remove(packed),
-            Index::Priority(space) => space.remove(&mut self.records, at, packed),
+            Index::Lpm(lengths) => lengths.remove(key),
+            Index::Priority(space) => space.remove(&mut self.records, at, key),
         }
         let old_timeout = std::mem::take(&mut self.records.cold_mut(at).idle_timeout);
         if old_timeout > 0 {
@@ -352,7 +294,7 @@ impl Table {
         word
     }
 
-    fn set_cold(&mut self, at: u32, entry: &Entry, old_timeout: Nanos) {
+    fn set_cold<K>(&mut self, at: u32, entry: &Entry<K>, old_timeout: Nanos) {
         let cold = self.records.cold_mut(at);
         cold.cookie = entry.cookie;
         cold.idle_timeout = entry.idle_timeout;
@@ -363,7 +305,7 @@ impl Table {
         }
     }
 
-    fn packed(&self, at: u32) -> PackedKey {
+    fn key(&self, at: u32) -> Key {
         let words = self.records.key(at);
         let (value, mask) = match &self.index {
             Index::Exact(exact) => {
@@ -381,7 +323,7 @@ impl Table {
             }
             Index::Keyless => unreachable!("a keyless table has no entries"),
         };
-        PackedKey {
+        Key {
             value,
             mask,
             ranges: self.records.ranges(at).to_vec(),
@@ -389,13 +331,12 @@ impl Table {
         }
     }
 
-    fn stored(&self, schema: &TableSchema, at: u32) -> StoredEntry {
-        let p = self.packed(at);
+    fn stored(&self, at: u32) -> StoredEntry {
         let cold = self.records.cold(at);
         let (packets, bytes) = self.records.count(at);
         let layout = self.records.layout;
         StoredEntry {
-            key: key::unpack(&schema.keys, &p.value, &p.mask, &p.ranges, p.priority),
+            key: self.key(at).describe(&self.schema().keys),
             word: self.records.action(at),
             args: self.records.record(at)[layout.args_at..][..layout.arg_limbs].to_vec(),
             idle_timeout: cold.idle_timeout,
@@ -416,58 +357,39 @@ impl Table {
             .flatten()
     }
 
-    fn check_mutable(&self, schema: &TableSchema) -> Result<(), ControlError> {
-        if self.immutable {
-            return Err(error(
-                schema,
-                ErrorKind::PermissionDenied,
-                "its entries are const; the program does not allow to change them",
-            ));
-        }
-        Ok(())
+    fn check_mutable(&self) -> ControlResult {
+        let text = "its entries are const; the program does not allow to change them";
+        self.check(!self.immutable, ErrorKind::PermissionDenied, text)
     }
 
-    fn check_timeout(&self, schema: &TableSchema, entry: &Entry) -> Result<(), ControlError> {
-        if entry.idle_timeout > 0 && self.ageing.is_none() {
-            return Err(error(
-                schema,
-                ErrorKind::InvalidArgument,
-                format!(
-                    "idle time-out {} ns: it does not support time-outs (support_timeout in the P4 program); only 0 is allowed",
-                    entry.idle_timeout
-                ),
-            ));
+    fn check_timeout(&self, idle_timeout: Nanos) -> ControlResult {
+        if idle_timeout == 0 || self.ageing.is_some() {
+            return Ok(());
         }
-        Ok(())
+        let text = format!(
+            "idle time-out {idle_timeout} ns: it does not support time-outs (support_timeout in the P4 program); only 0 is allowed"
+        );
+        Err(self.error(ErrorKind::InvalidArgument, text))
     }
 
-    fn check_counted(&self, schema: &TableSchema) -> Result<(), ControlError> {
-        match self.records.layout.count_at {
-            Some(_) => Ok(()),
-            None => Err(error(
-                schema,
-                ErrorKind::InvalidArgument,
-                "it has no direct counter",
-            )),
+    fn check_counted(&self) -> ControlResult {
+        let has = self.records.layout.count_at.is_some();
+        self.check(has, ErrorKind::InvalidArgument, "it has no direct counter")
+    }
+
+    fn check_metered(&self) -> ControlResult {
+        let has = self.meters.is_some();
+        self.check(has, ErrorKind::InvalidArgument, "it has no direct meter")
+    }
+
+    fn check(&self, is_good: bool, kind: ErrorKind, text: &str) -> ControlResult {
+        match is_good {
+            true => Ok(()),
+            false => Err(self.error(kind, text)),
         }
     }
 
-    fn check_metered(&self, schema: &TableSchema) -> Result<(), ControlError> {
-        match self.meters {
-            Some(_) => Ok(()),
-            None => Err(error(
-                schema,
-                ErrorKind::InvalidArgument,
-                "it has no direct meter",
-            )),
-        }
+    fn error(&self, kind: ErrorKind, text: impl Into<String>) -> ControlError {
+        ControlError::new(kind, text).at(format_args!("table {}", self.schema().name))
     }
-}
-
-fn default_of(schema: &TableSchema) -> String {
-    format!("table {}: default action", schema.name)
-}
-
-fn error(schema: &TableSchema, kind: ErrorKind, text: impl AsRef<str>) -> ControlError {
-    ControlError::new(kind, format!("table {}: {}", schema.name, text.as_ref()))
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `mod`, `lookup` | `Table`, and the packet path through it |
 //! | `manage` | insert, modify, delete, read: checked first, then applied |
-//! | `key`, `call` | control-plane values ⇄ limbs, with the errors a client sees |
+//! | `key`, `call` | control-plane values as limbs, with the errors a client sees |
 //! | `records` | one arena of u64 words, one record an entry |
 //! | `hash`, `hash_index` | hash of words; open addressing from hash to record |
 //! | `exact` | exact match: one hash index, narrow fields packed together |
@@ -31,9 +31,10 @@ mod tests;
 mod tuples;
 mod value_set;
 
-pub use call::{pack_call, unpack_call, ActionWord, Callee};
+pub(crate) use call::{check_call, ActionWord, Callee};
 pub(crate) use exact::{packing, Place};
 pub(crate) use key::show as show_key;
+pub use key::{AsKey, Key};
 pub(crate) use lookup::Touched;
 pub use lookup::{Lookup, Target};
 pub use manage::StoredEntry;
@@ -41,16 +42,16 @@ pub use profile::Profile;
 pub use value_set::ValueSet;
 
 use std::mem::offset_of;
+use std::sync::Arc;
 
 use crate::bits::limbs_for;
-use crate::entry::{Entry, EntryAction, KeyMatch};
-use crate::error::{ControlError, ErrorKind};
+use crate::entry::{Entry, EntryAction};
+use crate::error::ControlError;
 use crate::externs::Meters;
-use crate::schema::{ActionSchema, MatchKind, TableSchema};
+use crate::schema::{ActionSchema, MatchKind, Schema, TableId, TableSchema};
 use ageing::Ageing;
 use exact::Exact;
 use hash_index::HashIndex;
-use key::PackedKey;
 use lengths::Lengths;
 use prune::Prune;
 use records::Records;
@@ -81,6 +82,8 @@ struct DefaultEntry {
 /// A match table with its entries.
 #[derive(Clone)]
 pub struct Table {
+    program: Arc<Schema>,
+    id: TableId,
     index: Index,
     records: Records,
     default: DefaultEntry,
@@ -100,28 +103,19 @@ impl Table {
     /// Where `is_large` lies in a table: a byte, 0 or 1.
     pub(crate) const IS_LARGE: usize = offset_of!(Table, is_large);
 
-    /// An empty table of this shape, with the program's own entries and default action in it.
-    pub fn new(schema: &TableSchema, actions: &[ActionSchema]) -> Result<Table, ControlError> {
+    /// An empty table of this program, with the program's own entries and default action in it.
+    pub fn new(program: &Arc<Schema>, id: TableId) -> Result<Table, ControlError> {
+        let (schema, actions) = (&program.tables[id.index()], &program.actions);
         let has = |kind| schema.keys.iter().any(|k| k.kind == kind);
         let index = if schema.keys.is_empty() {
             Index::Keyless
         } else if schema.needs_priority() {
             Index::Priority(TupleSpace::new(&schema.keys))
         } else if has(MatchKind::Lpm) {
-            if schema
-                .keys
-                .iter()
-                .filter(|k| k.kind == MatchKind::Lpm)
-                .count()
-                > 1
-            {
-                return Err(ControlError::new(
-                    ErrorKind::InvalidArgument,
-                    format!(
-                        "table {}: more than one lpm field; at most one is allowed",
-                        schema.name
-                    ),
-                ));
+            let prefixes = schema.keys.iter().filter(|k| k.kind == MatchKind::Lpm);
+            if prefixes.count() > 1 {
+                let text = "more than one lpm field; at most one is allowed";
+                return Err(ControlError::invalid(text).at(format_args!("table {}", schema.name)));
             }
             Index::Lpm(Lengths::new(&schema.keys))
         } else {
@@ -132,6 +126,8 @@ impl Table {
             _ => schema.key_limbs(),
         };
         let mut table = Table {
+            program: program.clone(),
+            id,
             records: Records::new(layout(schema, actions, key_limbs)),
             index,
             default: DefaultEntry::default(),
@@ -144,10 +140,10 @@ impl Table {
             max_size: schema.max_size,
             is_large: false,
         };
-        table.reset_default(schema, actions)?;
+        table.set_default(None)?;
         for entry in schema.const_entries.iter().flatten() {
             let (entry, word, args) = own_entry(schema, actions, entry)?;
-            table.insert(schema, &entry, word, &args, 0)?;
+            table.insert(&entry, word, args, 0)?;
         }
         table.immutable = schema.const_entries.is_some();
         Ok(table)
@@ -158,13 +154,13 @@ impl Table {
         schema: &TableSchema,
         actions: &[ActionSchema],
         entry: &Entry,
-    ) -> Result<PackedKey, ControlError> {
+    ) -> Result<Key, ControlError> {
         if schema.keys.is_empty() {
             let text = format!("table {}: it has no key, so no entries", schema.name);
-            return Err(ControlError::new(ErrorKind::InvalidArgument, text));
+            return Err(ControlError::invalid(text));
         }
         let (entry, ..) = own_entry(schema, actions, entry)?;
-        key::pack(schema, &entry.key)
+        Ok(entry.key)
     }
 
     /// Memory that a full table takes.
@@ -208,7 +204,7 @@ impl Table {
     }
 
     /// Number of entries.
-    pub fn len(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.records.len()
     }
 }
@@ -232,36 +228,27 @@ fn layout(schema: &TableSchema, actions: &[ActionSchema], key_limbs: usize) -> r
 }
 
 /// One of the program's own entries as `Table::insert` takes it.
-fn own_entry(
+fn own_entry<'a>(
     schema: &TableSchema,
     actions: &[ActionSchema],
-    entry: &Entry,
-) -> Result<(Entry, ActionWord, Vec<u64>), ControlError> {
-    let mut entry = entry.clone();
-    entry.key.matches.iter_mut().for_each(normalise);
-    if !schema.needs_priority() {
-        entry.key.priority = 0;
-    }
-    let place = || format!("table {}", schema.name);
-    match &entry.action {
+    entry: &'a Entry,
+) -> Result<(Entry<Key>, ActionWord, &'a [u64]), ControlError> {
+    let place = format_args!("table {}", schema.name);
+    let (word, args) = match &entry.action {
         EntryAction::Direct(call) if schema.profile.is_none() => {
-            let (word, args) = pack_call(&schema.actions, actions, call, place)?;
-            Ok((entry, word, args))
+            let word = check_call(&schema.actions, actions, call, place)?;
+            (word, &call.args[..])
         }
-        _ => Err(ControlError::new(
-            ErrorKind::InvalidArgument,
-            format!("{}: its own entries call an action themselves", place()),
-        )),
-    }
-}
-
-/// Cuts the bits of a const entry that its mask hides: p4c leaves them, BMv2 ignores them.
-fn normalise(field: &mut KeyMatch) {
-    match field {
-        KeyMatch::Ternary { value, mask } => *value = key::and(value, mask),
-        KeyMatch::Lpm { value, prefix_len } => {
-            *value = key::and(value, &key::prefix_mask(value.width(), *prefix_len));
+        _ => {
+            let text = "its own entries call an action themselves";
+            return Err(ControlError::invalid(text).at(place));
         }
-        KeyMatch::Exact(_) | KeyMatch::Range { .. } | KeyMatch::Optional(_) => {}
-    }
+    };
+    let entry = Entry {
+        key: entry.key.as_key(schema)?.into_owned(),
+        action: entry.action.clone(),
+        idle_timeout: entry.idle_timeout,
+        cookie: entry.cookie,
+    };
+    Ok((entry, word, args))
 }

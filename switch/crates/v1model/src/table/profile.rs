@@ -3,12 +3,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
-use super::call::{pack_call, unpack_call, ActionWord, Callee};
-use crate::control::GroupMember;
+use super::call::{check_call, ActionWord, Callee};
+use crate::control::{ControlResult, GroupMember};
 use crate::entry::ActionCall;
 use crate::error::{ControlError, ErrorKind};
-use crate::schema::{ActionId, ActionSchema, ProfileSchema};
+use crate::schema::{ActionId, ProfileId, ProfileSchema, Schema};
 
 /// Members of a profile that has no size of its own.
 const MEMBERS_MAX: usize = 1 << 20;
@@ -22,6 +23,15 @@ struct Member {
     args: Vec<u64>,
     /// Entries and groups that point here.
     users: u32,
+}
+
+impl Member {
+    fn call(&self) -> ActionCall {
+        ActionCall {
+            action: self.action,
+            args: self.args.clone(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -100,31 +110,35 @@ impl<T> Places<T> {
     fn by_id_mut(&mut self, id: u32) -> Option<&mut T> {
         self.get_mut(self.place(id)?)
     }
-
-    fn ids(&self) -> Vec<u32> {
-        self.by_id.keys().copied().collect()
-    }
 }
 
 /// The members and groups of one action profile.
 #[derive(Clone)]
 pub struct Profile {
+    program: Arc<Schema>,
+    id: ProfileId,
     members: Places<Member>,
     groups: Places<Group>,
 }
 
 impl Profile {
-    /// An empty profile.
-    pub fn new(_schema: &ProfileSchema) -> Self {
+    /// An empty profile of this program.
+    pub fn new(program: &Arc<Schema>, id: ProfileId) -> Self {
         Profile {
+            program: program.clone(),
+            id,
             members: Places::new(),
             groups: Places::new(),
         }
     }
 
+    pub(crate) fn schema(&self) -> &ProfileSchema {
+        &self.program.profiles[self.id.index()]
+    }
+
     /// The place of the member that a group chooses for a hash: members share by weight. `None` for an empty group.
     #[inline]
-    pub fn select(&self, group: u32, hash: u64) -> Option<u32> {
+    pub(crate) fn select(&self, group: u32, hash: u64) -> Option<u32> {
         let group = self.groups.get(group)?;
         let total = group.shares.last()?.0;
         let point = hash % total;
@@ -137,36 +151,26 @@ impl Profile {
 
     /// The action of the member at a place, with its argument limbs.
     #[inline]
-    pub fn member(&self, place: u32) -> Option<(ActionId, &[u64])> {
+    pub(crate) fn member(&self, place: u32) -> Option<(ActionId, &[u64])> {
         self.members
             .get(place)
             .map(|m| (m.action, m.args.as_slice()))
     }
 
     /// Adds a member.
-    pub fn insert_member(
-        &mut self,
-        schema: &ProfileSchema,
-        actions: &[ActionSchema],
-        id: u32,
-        call: &ActionCall,
-    ) -> Result<(), ControlError> {
-        let (action, args) = pack_member(schema, actions, id, call)?;
+    pub fn insert_member(&mut self, id: u32, call: &ActionCall) -> ControlResult {
+        let action = self.check_member(id, call)?;
+        let args = call.args.clone();
         if self.members.place(id).is_some() {
-            return Err(error(
-                schema,
-                ErrorKind::AlreadyExists,
-                format!("member {id} exists"),
-            ));
+            return Err(self.error(ErrorKind::AlreadyExists, format!("member {id} exists")));
         }
         let len = self.members();
-        let most = match schema.max_size {
+        let most = match self.schema().max_size {
             0 => MEMBERS_MAX,
             size => size as usize,
         };
         if len >= most {
-            return Err(error(
-                schema,
+            return Err(self.error(
                 ErrorKind::ResourceExhausted,
                 format!("it is full: {len} members of at most {most}"),
             ));
@@ -184,32 +188,21 @@ impl Profile {
     }
 
     /// Changes what a member does.
-    pub fn modify_member(
-        &mut self,
-        schema: &ProfileSchema,
-        actions: &[ActionSchema],
-        id: u32,
-        call: &ActionCall,
-    ) -> Result<(), ControlError> {
-        let (action, args) = pack_member(schema, actions, id, call)?;
-        let member = self
-            .members
-            .by_id_mut(id)
-            .ok_or_else(|| no_member(schema, id))?;
+    pub fn modify_member(&mut self, id: u32, call: &ActionCall) -> ControlResult {
+        let action = self.check_member(id, call)?;
+        let Some(member) = self.members.by_id_mut(id) else {
+            return Err(self.no_member(id));
+        };
         member.action = action;
-        member.args = args;
+        member.args.clone_from(&call.args);
         Ok(())
     }
 
     /// Deletes a member that nothing points to.
-    pub fn delete_member(&mut self, schema: &ProfileSchema, id: u32) -> Result<(), ControlError> {
-        let member = self
-            .members
-            .by_id(id)
-            .ok_or_else(|| no_member(schema, id))?;
+    pub fn delete_member(&mut self, id: u32) -> ControlResult {
+        let member = self.members.by_id(id).ok_or_else(|| self.no_member(id))?;
         if member.users > 0 {
-            return Err(error(
-                schema,
+            return Err(self.error(
                 ErrorKind::FailedPrecondition,
                 format!(
                     "member {id} is in use by {} entries and groups; delete these first",
@@ -222,14 +215,8 @@ impl Profile {
     }
 
     /// What a member does.
-    pub fn get_member(&self, actions: &[ActionSchema], id: u32) -> Option<ActionCall> {
-        let member = self.members.by_id(id)?;
-        Some(unpack_call(actions, member.action, &member.args))
-    }
-
-    /// Ids of all members, from the smallest up.
-    pub fn member_ids(&self) -> Vec<u32> {
-        self.members.ids()
+    pub fn get_member(&self, id: u32) -> Option<ActionCall> {
+        self.members.by_id(id).map(Member::call)
     }
 
     /// Number of members.
@@ -240,13 +227,12 @@ impl Profile {
     /// Appends up to `max` members from the id `cursor` on (0 to begin), by their ids; returns the next cursor.
     pub fn scan_members(
         &self,
-        actions: &[ActionSchema],
         cursor: u32,
         max: usize,
         out: &mut Vec<(u32, ActionCall)>,
     ) -> Option<u32> {
         let (some, next) = self.members.scan(cursor, max);
-        out.extend(some.map(|m| (m.id, unpack_call(actions, m.action, &m.args))));
+        out.extend(some.map(|m| (m.id, m.call())));
         next
     }
 
@@ -265,33 +251,26 @@ impl Profile {
     /// Adds a group; `max_size` limits the sum of its weights, 0 does not.
     pub fn insert_group(
         &mut self,
-        schema: &ProfileSchema,
         id: u32,
         members: &[GroupMember],
         max_size: u32,
-    ) -> Result<(), ControlError> {
-        if !schema.selector {
-            return Err(error(
-                schema,
+    ) -> ControlResult {
+        if !self.schema().selector {
+            return Err(self.error(
                 ErrorKind::InvalidArgument,
                 format!("group {id}: it has no selector, so it has no groups"),
             ));
         }
         if self.groups.place(id).is_some() {
-            return Err(error(
-                schema,
-                ErrorKind::AlreadyExists,
-                format!("group {id} exists"),
-            ));
+            return Err(self.error(ErrorKind::AlreadyExists, format!("group {id} exists")));
         }
         if self.groups.by_id.len() >= GROUPS_MAX {
-            return Err(error(
-                schema,
+            return Err(self.error(
                 ErrorKind::ResourceExhausted,
                 format!("it is full: {GROUPS_MAX} groups"),
             ));
         }
-        let shares = self.check_shares(schema, id, members, max_size)?;
+        let shares = self.check_shares(id, members, max_size)?;
         self.add_users(&shares, 1);
         self.groups.add(
             id,
@@ -307,14 +286,9 @@ impl Profile {
     }
 
     /// Replaces the members of a group.
-    pub fn modify_group(
-        &mut self,
-        schema: &ProfileSchema,
-        id: u32,
-        members: &[GroupMember],
-    ) -> Result<(), ControlError> {
-        let group = self.groups.by_id(id).ok_or_else(|| no_group(schema, id))?;
-        let shares = self.check_shares(schema, id, members, group.max_size)?;
+    pub fn modify_group(&mut self, id: u32, members: &[GroupMember]) -> ControlResult {
+        let group = self.groups.by_id(id).ok_or_else(|| self.no_group(id))?;
+        let shares = self.check_shares(id, members, group.max_size)?;
         self.add_users(&shares, 1);
         let group = self.groups.by_id_mut(id).expect("it was there");
         group.members = members.to_vec();
@@ -324,11 +298,10 @@ impl Profile {
     }
 
     /// Deletes a group that no entry points to.
-    pub fn delete_group(&mut self, schema: &ProfileSchema, id: u32) -> Result<(), ControlError> {
-        let group = self.groups.by_id(id).ok_or_else(|| no_group(schema, id))?;
+    pub fn delete_group(&mut self, id: u32) -> ControlResult {
+        let group = self.groups.by_id(id).ok_or_else(|| self.no_group(id))?;
         if group.users > 0 {
-            return Err(error(
-                schema,
+            return Err(self.error(
                 ErrorKind::FailedPrecondition,
                 format!(
                     "group {id} is in use by {} entries; delete these first",
@@ -349,29 +322,24 @@ impl Profile {
             .map(|g| (g.members.clone(), g.max_size))
     }
 
-    /// Ids of all groups, from the smallest up.
-    pub fn group_ids(&self) -> Vec<u32> {
-        self.groups.ids()
-    }
-
     /// The word of an entry that points to a member.
-    pub fn member_word(&self, schema: &ProfileSchema, id: u32) -> Result<ActionWord, ControlError> {
+    pub(crate) fn member_word(&self, id: u32) -> Result<ActionWord, ControlError> {
         self.members
             .place(id)
             .map(ActionWord::member)
-            .ok_or_else(|| no_member(schema, id))
+            .ok_or_else(|| self.no_member(id))
     }
 
     /// The word of an entry that points to a group.
-    pub fn group_word(&self, schema: &ProfileSchema, id: u32) -> Result<ActionWord, ControlError> {
+    pub(crate) fn group_word(&self, id: u32) -> Result<ActionWord, ControlError> {
         self.groups
             .place(id)
             .map(ActionWord::group)
-            .ok_or_else(|| no_group(schema, id))
+            .ok_or_else(|| self.no_group(id))
     }
 
     /// The ids behind places: `Ok` of a member, `Err` of a group.
-    pub fn id_of(&self, callee: Callee) -> Option<Result<u32, u32>> {
+    pub(crate) fn id_of(&self, callee: Callee) -> Option<Result<u32, u32>> {
         match callee {
             Callee::Action(_) => None,
             Callee::Member(place) => self.members.get(place).map(|m| Ok(m.id)),
@@ -380,7 +348,7 @@ impl Profile {
     }
 
     /// An entry now points to this (`1`) or does no longer (`-1`).
-    pub fn use_word(&mut self, word: ActionWord, change: i32) {
+    pub(crate) fn use_word(&mut self, word: ActionWord, change: i32) {
         let users = match word.callee() {
             Callee::Action(_) => return,
             Callee::Member(place) => self.members.get_mut(place).map(|m| &mut m.users),
@@ -399,23 +367,16 @@ impl Profile {
 
     fn check_shares(
         &self,
-        schema: &ProfileSchema,
         id: u32,
         members: &[GroupMember],
         max_size: u32,
     ) -> Result<Vec<(u64, u32)>, ControlError> {
-        let invalid = |text: String| {
-            error(
-                schema,
-                ErrorKind::InvalidArgument,
-                format!("group {id}: {text}"),
-            )
-        };
+        let invalid =
+            |text: String| self.error(ErrorKind::InvalidArgument, format!("group {id}: {text}"));
         let mut weights = Vec::with_capacity(members.len());
         for member in members {
             let place = self.members.place(member.member).ok_or_else(|| {
-                error(
-                    schema,
+                self.error(
                     ErrorKind::NotFound,
                     format!("group {id}: there is no member {}", member.member),
                 )
@@ -442,56 +403,42 @@ impl Profile {
             })
             .collect();
         if max_size > 0 && sum > u64::from(max_size) {
-            return Err(error(
-                schema,
+            return Err(self.error(
                 ErrorKind::ResourceExhausted,
                 format!("group {id}: the weights sum up to {sum}; its maximal size is {max_size}"),
             ));
         }
         Ok(shares)
     }
-}
 
-fn pack_member(
-    schema: &ProfileSchema,
-    actions: &[ActionSchema],
-    id: u32,
-    call: &ActionCall,
-) -> Result<(ActionId, Vec<u64>), ControlError> {
-    let place = || format!("action profile {}: member {id}", schema.name);
-    // Each table that shares the profile has its own copy of an action: any of them may be named.
-    let same = |&a: &ActionId| {
-        let (named, own) = (actions.get(call.action.index())?, &actions[a.index()]);
-        (named.name == own.name && named.params == own.params).then_some(a)
-    };
-    let action = schema.actions.iter().find_map(same).unwrap_or(call.action);
-    let call = ActionCall {
-        action,
-        args: call.args.clone(),
-    };
-    let (_, args) = pack_call(&schema.actions, actions, &call, place)?;
-    Ok((action, args))
-}
+    /// The action that a member calls.
+    fn check_member(&self, id: u32, call: &ActionCall) -> ControlResult<ActionId> {
+        let (schema, actions) = (self.schema(), &self.program.actions);
+        // Each table that shares the profile has its own copy of an action: any of them may be named.
+        let same = |&a: &ActionId| {
+            let (named, own) = (actions.get(call.action.index())?, &actions[a.index()]);
+            (named.name == own.name && named.params == own.params).then_some(a)
+        };
+        let action = schema.actions.iter().find_map(same);
+        let action = action.unwrap_or(call.action);
+        let call = ActionCall {
+            action,
+            args: call.args.clone(),
+        };
+        let place = format_args!("action profile {}: member {id}", schema.name);
+        check_call(&schema.actions, actions, &call, place)?;
+        Ok(action)
+    }
 
-fn no_member(schema: &ProfileSchema, id: u32) -> ControlError {
-    error(
-        schema,
-        ErrorKind::NotFound,
-        format!("there is no member {id}"),
-    )
-}
+    fn no_member(&self, id: u32) -> ControlError {
+        self.error(ErrorKind::NotFound, format!("there is no member {id}"))
+    }
 
-fn no_group(schema: &ProfileSchema, id: u32) -> ControlError {
-    error(
-        schema,
-        ErrorKind::NotFound,
-        format!("there is no group {id}"),
-    )
-}
+    fn no_group(&self, id: u32) -> ControlError {
+        self.error(ErrorKind::NotFound, format!("there is no group {id}"))
+    }
 
-fn error(schema: &ProfileSchema, kind: ErrorKind, text: impl AsRef<str>) -> ControlError {
-    ControlError::new(
-        kind,
-        format!("action profile {}: {}", schema.name, text.as_ref()),
-    )
+    fn error(&self, kind: ErrorKind, text: String) -> ControlError {
+        ControlError::new(kind, text).at(format_args!("action profile {}", self.schema().name))
+    }
 }

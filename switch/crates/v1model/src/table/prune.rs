@@ -2,7 +2,7 @@
 //! Pruned tuple space search (Srinivasan, Suri, Varghese 1999): some bytes of a key say which tuples can have an entry
 //! for it at all, 64 tuples at a time; only those are tried.
 
-use super::key::PackedKey;
+use super::key::Key;
 use crate::bits::limbs_for;
 use crate::schema::{KeySchema, MatchKind};
 
@@ -54,7 +54,7 @@ impl Prune {
     }
 
     /// A tuple has an entry with this key.
-    pub fn add(&mut self, tuple: u32, key: &PackedKey) {
+    pub fn add(&mut self, tuple: u32, key: &Key) {
         if tuple >= TUPLES {
             return;
         }

@@ -9,7 +9,8 @@ mod scale;
 use super::records::EntryHandle;
 use super::*;
 use crate::bits::Bits;
-use crate::entry::{ActionCall, Entry, EntryKey};
+use crate::entry::{ActionCall, Entry, EntryKey, KeyMatch};
+use crate::error::ErrorKind;
 use crate::schema::{ActionId, DirectMeterSchema, KeySchema, MeterUnit, ParamSchema, TableId};
 
 /// Two actions: `set(bit<32> value)` and `drop()`.
@@ -64,7 +65,7 @@ pub fn schema(keys: &[(&str, MatchKind, u32)], max_size: u32) -> TableSchema {
 pub fn set(value: u64) -> ActionCall {
     ActionCall {
         action: ActionId(0),
-        args: vec![Bits::from_u64(32, value).unwrap()],
+        args: vec![value],
     }
 }
 
@@ -83,42 +84,47 @@ pub fn entry(matches: Vec<KeyMatch>, priority: i32, value: u64) -> Entry {
 
 /// A table with its schema, used as the control plane uses it.
 pub struct Fixture {
-    pub schema: TableSchema,
-    pub actions: Vec<ActionSchema>,
     pub table: Table,
 }
 
 impl Fixture {
     pub fn new(schema: TableSchema) -> Self {
-        let actions = actions();
-        let table = Table::new(&schema, &actions).unwrap();
-        Fixture {
-            schema,
-            actions,
-            table,
-        }
+        let program = Schema {
+            tables: vec![schema],
+            actions: actions(),
+            ..Schema::default()
+        };
+        let table = Table::new(&Arc::new(program), TableId(0)).unwrap();
+        Fixture { table }
     }
 
     pub fn insert(&mut self, e: &Entry, now: u64) -> Result<EntryHandle, ControlError> {
         let EntryAction::Direct(call) = &e.action else {
             panic!("a direct table")
         };
-        let (word, args) = pack_call(&self.schema.actions, &self.actions, call, || "test".into())?;
-        self.table.insert(&self.schema, e, word, &args, now)
+        let word = self.word(call)?;
+        self.table.insert(e, word, &call.args, now)
     }
 
     pub fn modify(&mut self, e: &Entry, now: u64) -> Result<(), ControlError> {
         let EntryAction::Direct(call) = &e.action else {
             panic!("a direct table")
         };
-        let (word, args) = pack_call(&self.schema.actions, &self.actions, call, || "test".into())?;
-        self.table
-            .modify(&self.schema, e, word, &args, now)
-            .map(|_| ())
+        let word = self.word(call)?;
+        self.table.modify(e, word, &call.args, now).map(|_| ())
+    }
+
+    pub fn word(&self, call: &ActionCall) -> Result<ActionWord, ControlError> {
+        check_call(
+            &self.table.schema().actions,
+            &actions(),
+            call,
+            "table MyIngress.t",
+        )
     }
 
     pub fn is_empty(&self) -> bool {
-        self.table.len() == 0
+        self.table.entries() == 0
     }
 
     /// The argument of `set` for this key; `None` on a miss.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::hash::Seeds;
 use super::hash_index::HashIndex;
-use super::key::PackedKey;
+use super::key::Key;
 use super::prune::{Prune, TUPLES};
 use super::records::{Records, NONE};
 use crate::bits::limbs_for;
@@ -133,7 +133,7 @@ impl TupleSpace {
     }
 
     /// The entry with exactly this key.
-    pub fn find(&self, records: &Records, key: &PackedKey) -> Option<u32> {
+    pub fn find(&self, records: &Records, key: &Key) -> Option<u32> {
         let tuple = *self.by_mask.get(key.mask.as_slice())?;
         let mut at = self.head(&self.tuples[tuple as usize], records, &key.value)?;
         while at != NONE {
@@ -146,7 +146,7 @@ impl TupleSpace {
     }
 
     /// Adds the entry at `at`, whose record holds key, ranges and priority already. Its tuple is noted in the record.
-    pub fn insert(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
+    pub fn insert(&mut self, records: &mut Records, at: u32, key: &Key) {
         let order = key.priority;
         let t = match self.by_mask.get(key.mask.as_slice()) {
             Some(&t) => t,
@@ -161,7 +161,7 @@ impl TupleSpace {
     }
 
     /// Takes the entry at `at` out.
-    pub fn remove(&mut self, records: &mut Records, at: u32, key: &PackedKey) {
+    pub fn remove(&mut self, records: &mut Records, at: u32, key: &Key) {
         let order = key.priority;
         let t = records.cold(at).tuple;
         self.chain_out(records, t, at, &key.value);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parser value sets: the values that a parser's select takes for a set, changed at run time.
 
-use super::key::prefix_mask;
-use crate::bits::{limbs_for, Bits};
-use crate::entry::KeyMatch;
-use crate::error::{ControlError, ErrorKind};
-use crate::schema::ValueSetSchema;
+use super::key::{push_prefix, Key};
+use crate::bits::limbs_for;
+use crate::schema::{KeySchema, MatchKind};
 
 /// How one member takes a value: `low ≤ (value & mask) ≤ high` for each of its parts.
 #[derive(Clone)]
@@ -16,85 +14,53 @@ struct Part {
 }
 
 /// The members of one value set. They are few: each is compared in turn.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct ValueSet {
-    parts: Vec<Vec<Part>>,
-    members: Vec<Vec<KeyMatch>>,
+    members: Vec<Vec<Part>>,
 }
 
 impl ValueSet {
-    /// An empty set.
-    pub fn new(_schema: &ValueSetSchema) -> Self {
+    /// A set of these members; the widths of its fields together are the set's.
+    pub fn new(fields: &[KeySchema], members: &[Key]) -> ValueSet {
+        let width: u32 = fields.iter().map(|f| f.width).sum();
+        let parts = |key: &Key| {
+            let (mut below, mut at, mut range_at) = (width, 0, 0);
+            let parts = fields.iter().map(|field| {
+                let n = limbs_for(field.width);
+                below -= field.width;
+                let shifted = |limbs: &[u64]| shift_left(limbs, below, limbs_for(width));
+                let (value, mask) = (&key.value[at..at + n], &key.mask[at..at + n]);
+                at += n;
+                if field.kind != MatchKind::Range {
+                    let value = shifted(value);
+                    return Part {
+                        mask: shifted(mask),
+                        low: value.clone(),
+                        high: value,
+                    };
+                }
+                let (low, high) = key.ranges[range_at..range_at + 2 * n].split_at(n);
+                range_at += 2 * n;
+                let mut ones = Vec::with_capacity(n);
+                push_prefix(field.width, field.width, &mut ones);
+                Part {
+                    mask: shifted(&ones),
+                    low: shifted(low),
+                    high: shifted(high),
+                }
+            });
+            parts.collect()
+        };
         ValueSet {
-            parts: Vec::new(),
-            members: Vec::new(),
+            members: members.iter().map(parts).collect(),
         }
     }
 
     /// True if a member takes `value`: one number of the set's width in limbs, least significant first, whose most
     /// significant bits are the set's first field.
     pub fn contains(&self, value: &[u64]) -> bool {
-        self.parts
-            .iter()
-            .any(|parts| parts.iter().all(|part| part.takes(value)))
-    }
-
-    /// The members as they were set.
-    pub fn members(&self) -> &[Vec<KeyMatch>] {
-        &self.members
-    }
-
-    /// A set of these members. Each is one match over the whole width, or one for each field, in order.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED for too many, INVALID_ARGUMENT for one that does not fit, with its number.
-    pub fn from_members(
-        schema: &ValueSetSchema,
-        members: Vec<Vec<KeyMatch>>,
-    ) -> Result<ValueSet, ControlError> {
-        let error = |kind, text: String| {
-            ControlError::new(kind, format!("value set {}: {text}", schema.name))
-        };
-        if members.len() > schema.max_size as usize {
-            return Err(error(
-                ErrorKind::ResourceExhausted,
-                format!(
-                    "{} members; it holds at most {}",
-                    members.len(),
-                    schema.max_size
-                ),
-            ));
-        }
-        let limbs = limbs_for(schema.width);
-        let mut all = Vec::with_capacity(members.len());
-        for (i, member) in members.iter().enumerate() {
-            let invalid = |text: String| {
-                error(
-                    ErrorKind::InvalidArgument,
-                    format!("member {}: {text}", i + 1),
-                )
-            };
-            let width: u32 = member.iter().map(match_width).sum();
-            // An optional "any" has no width of its own, so it can only stand for the whole set.
-            let any = matches!(member.as_slice(), [KeyMatch::Optional(None)]);
-            if width != schema.width && !any {
-                return Err(invalid(format!(
-                    "its fields have {width} bits together, the set has {}",
-                    schema.width
-                )));
-            }
-            let mut parts = Vec::with_capacity(member.len());
-            let mut below = schema.width;
-            for field in member {
-                below -= match_width(field);
-                parts.extend(part(field, below, limbs).map_err(invalid)?);
-            }
-            all.push(parts);
-        }
-        Ok(ValueSet {
-            parts: all,
-            members,
-        })
+        let takes = |parts: &Vec<Part>| parts.iter().all(|part| part.takes(value));
+        self.members.iter().any(takes)
     }
 }
 
@@ -104,62 +70,6 @@ impl Part {
         let n = self.mask.len();
         let above = (0..n).rev().map(masked).ge(self.low.iter().rev().copied());
         above && (0..n).rev().map(masked).le(self.high.iter().rev().copied())
-    }
-}
-
-/// The part of a field with `below` bits behind it; none for "any".
-fn part(field: &KeyMatch, below: u32, limbs: usize) -> Result<Option<Part>, String> {
-    let shifted = |bits: &Bits| shift_left(&bits.to_limbs(), below, limbs);
-    let ones = |bits: &Bits| shifted(&Bits::ones(bits.width()));
-    let masked = |value: &Bits, mask: Vec<u64>| {
-        let value = shifted(value);
-        if value.iter().zip(&mask).any(|(v, m)| v & !m != 0) {
-            return Err("the value has bits set where its mask or prefix is zero".to_string());
-        }
-        Ok(Some(Part {
-            mask,
-            low: value.clone(),
-            high: value,
-        }))
-    };
-    match field {
-        KeyMatch::Exact(value) | KeyMatch::Optional(Some(value)) => masked(value, ones(value)),
-        KeyMatch::Optional(None) => Ok(None),
-        KeyMatch::Lpm { value, prefix_len } if *prefix_len > value.width() => Err(format!(
-            "prefix length {prefix_len} is above the width {}",
-            value.width()
-        )),
-        KeyMatch::Lpm { value, prefix_len } => {
-            masked(value, shifted(&prefix_mask(value.width(), *prefix_len)))
-        }
-        KeyMatch::Ternary { value, mask } if value.width() != mask.width() => Err(format!(
-            "the value is {} bits wide, the mask {}",
-            value.width(),
-            mask.width()
-        )),
-        KeyMatch::Ternary { value, mask } => masked(value, shifted(mask)),
-        KeyMatch::Range { low, high } if low.width() != high.width() => Err(format!(
-            "the low bound is {} bits wide, the high bound {}",
-            low.width(),
-            high.width()
-        )),
-        KeyMatch::Range { low, high } if low.as_be_bytes() > high.as_be_bytes() => {
-            Err(format!("low bound {low} is above high bound {high}"))
-        }
-        KeyMatch::Range { low, high } => Ok(Some(Part {
-            mask: ones(low),
-            low: shifted(low),
-            high: shifted(high),
-        })),
-    }
-}
-
-fn match_width(field: &KeyMatch) -> u32 {
-    match field {
-        KeyMatch::Exact(v) | KeyMatch::Optional(Some(v)) => v.width(),
-        KeyMatch::Lpm { value, .. } | KeyMatch::Ternary { value, .. } => value.width(),
-        KeyMatch::Range { low, .. } => low.width(),
-        KeyMatch::Optional(None) => 0,
     }
 }
 

@@ -256,7 +256,7 @@ impl Recorder {
         }
         let table = &state.tables[index];
         let found = table.peek(&key);
-        let entry = found.and_then(|at| table.get_at(schema, at));
+        let entry = found.and_then(|at| table.get_at(at));
         let mut at = 0;
         let mut shown = Vec::new();
         for field in &schema.keys {

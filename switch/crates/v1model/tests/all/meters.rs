@@ -147,7 +147,8 @@ fn direct_meter_colours_the_packets_of_its_entry() {
     let key = entry(&bench, 7, 0).key;
     bench
         .pipeline
-        .direct_meter_set(table, &key, Some(config))
+        .table_mut(table)
+        .set_meter(&key, Some(&config))
         .unwrap();
     let probe = |key| Probe {
         key,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Action profiles and selectors in a running program (p4/profiles.p4).
 
-use crate::common::{bits, Bench, Probe};
+use crate::common::{bits, take_over, Bench, Probe};
 use v1model::{
     Entry, EntryAction, EntryKey, ErrorKind, GroupMember, KeyMatch, Pipeline, ProfileId, TableId,
 };
@@ -59,7 +59,8 @@ impl Setup {
         let call = self.bench.call("MyIngress.first", action, args);
         self.bench
             .pipeline
-            .profile_member_insert(self.shared, id, &call)
+            .profile_mut(self.shared)
+            .insert_member(id, &call)
             .unwrap();
     }
 
@@ -67,14 +68,16 @@ impl Setup {
         let call = self.bench.call("MyIngress.spread", "MyIngress.set_z", &[z]);
         self.bench
             .pipeline
-            .profile_member_insert(self.balance, id, &call)
+            .profile_mut(self.balance)
+            .insert_member(id, &call)
             .unwrap();
     }
 
     fn group(&mut self, id: u32, members: &[(u32, u32)]) {
         self.bench
             .pipeline
-            .profile_group_insert(self.balance, id, &weighted(members), 0)
+            .profile_mut(self.balance)
+            .insert_group(id, &weighted(members), 0)
             .unwrap();
     }
 
@@ -111,7 +114,7 @@ fn weighted(members: &[(u32, u32)]) -> Vec<GroupMember> {
 fn member_ids(pipeline: &Pipeline, profile: ProfileId) -> Vec<u32> {
     let mut members = Vec::new();
     assert_eq!(
-        pipeline.profile_member_scan(profile, 0, 100, &mut members),
+        pipeline.profile(profile).scan_members(0, 100, &mut members),
         None
     );
     members.into_iter().map(|(id, _)| id).collect()
@@ -173,9 +176,10 @@ fn two_tables_share_members_and_a_changed_member_acts_in_both() {
     let call = s.bench.call("MyIngress.first", "MyIngress.set_x", &[99]);
     s.bench
         .pipeline
-        .profile_member_modify(s.shared, 900, &call)
+        .profile_mut(s.shared)
+        .modify_member(900, &call)
         .unwrap();
-    let read = s.bench.pipeline.profile_member_get(s.shared, 900).unwrap();
+    let read = s.bench.pipeline.profile(s.shared).get_member(900).unwrap();
     let name = |a| s.bench.pipeline.action_schema(a).name.clone();
     assert_eq!(
         (name(read.action), read.args),
@@ -212,7 +216,8 @@ fn what_is_in_use_cannot_be_deleted() {
     let error = s
         .bench
         .pipeline
-        .profile_member_delete(s.shared, 1)
+        .profile_mut(s.shared)
+        .delete_member(1)
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::FailedPrecondition);
     assert_eq!(
@@ -228,27 +233,38 @@ fn what_is_in_use_cannot_be_deleted() {
         .pipeline
         .table_insert(s.first, &exact(1, EntryAction::Member(1)), 0)
         .unwrap_err();
-    s.bench.pipeline.profile_member_delete(s.shared, 1).unwrap();
+    s.bench
+        .pipeline
+        .profile_mut(s.shared)
+        .delete_member(1)
+        .unwrap();
     assert_eq!(
         s.bench
             .pipeline
-            .profile_member_delete(s.shared, 1)
+            .profile_mut(s.shared)
+            .delete_member(1)
             .unwrap_err()
             .kind,
         ErrorKind::NotFound
     );
     s.bench
         .pipeline
-        .profile_member_delete(s.shared, 2)
+        .profile_mut(s.shared)
+        .delete_member(2)
         .unwrap_err();
     s.bench.pipeline.table_clear(s.first).unwrap();
-    s.bench.pipeline.profile_member_delete(s.shared, 2).unwrap();
+    s.bench
+        .pipeline
+        .profile_mut(s.shared)
+        .delete_member(2)
+        .unwrap();
 
     s.spread_member(5, 50);
     s.group(3, &[(5, 1)]);
     s.bench
         .pipeline
-        .profile_member_delete(s.balance, 5)
+        .profile_mut(s.balance)
+        .delete_member(5)
         .unwrap_err();
     s.bench
         .pipeline
@@ -257,7 +273,8 @@ fn what_is_in_use_cannot_be_deleted() {
     let error = s
         .bench
         .pipeline
-        .profile_group_delete(s.balance, 3)
+        .profile_mut(s.balance)
+        .delete_group(3)
         .unwrap_err();
     assert_eq!(
         error.message,
@@ -267,12 +284,17 @@ fn what_is_in_use_cannot_be_deleted() {
         .pipeline
         .table_delete(s.spread, &exact(1, EntryAction::Group(0)).key)
         .unwrap();
-    s.bench.pipeline.profile_group_delete(s.balance, 3).unwrap();
     s.bench
         .pipeline
-        .profile_member_delete(s.balance, 5)
+        .profile_mut(s.balance)
+        .delete_group(3)
         .unwrap();
-    assert_eq!(s.bench.pipeline.profile_len(s.balance), 0);
+    s.bench
+        .pipeline
+        .profile_mut(s.balance)
+        .delete_member(5)
+        .unwrap();
+    assert_eq!(s.bench.pipeline.profile(s.balance).members(), 0);
 }
 
 #[test]
@@ -296,7 +318,8 @@ fn a_selector_spreads_flows_by_weight_and_keeps_each_on_its_member() {
 
     s.bench
         .pipeline
-        .profile_group_modify(s.balance, 7, &weighted(&[(4, 3), (2, 1)]))
+        .profile_mut(s.balance)
+        .modify_group(7, &weighted(&[(4, 3), (2, 1)]))
         .unwrap();
     let shares = s.shares();
     assert!(
@@ -305,23 +328,26 @@ fn a_selector_spreads_flows_by_weight_and_keeps_each_on_its_member() {
     );
     assert_eq!(shares[10] + shares[30], 0);
     assert_eq!(
-        s.bench.pipeline.profile_group_get(s.balance, 7),
+        s.bench.pipeline.profile(s.balance).get_group(7),
         Some((weighted(&[(4, 3), (2, 1)]), 0))
     );
     // Members out of the group are free again.
     s.bench
         .pipeline
-        .profile_member_delete(s.balance, 1)
+        .profile_mut(s.balance)
+        .delete_member(1)
         .unwrap();
     s.bench
         .pipeline
-        .profile_member_delete(s.balance, 2)
+        .profile_mut(s.balance)
+        .delete_member(2)
         .unwrap_err();
 
     // An empty group does nothing.
     s.bench
         .pipeline
-        .profile_group_modify(s.balance, 7, &[])
+        .profile_mut(s.balance)
+        .modify_group(7, &[])
         .unwrap();
     assert_eq!(s.shares()[0], 6400);
     // A single member needs no group.
@@ -350,7 +376,7 @@ fn wrong_requests_are_refused_and_change_nothing() {
         "action profile MyIngress.shared: there is no member 4"
     );
     assert_eq!(
-        text(p.profile_group_insert(s.shared, 1, &[], 0).unwrap_err()),
+        text(p.profile_mut(s.shared).insert_group(1, &[], 0).unwrap_err()),
         "action profile MyIngress.shared: group 1: it has no selector, so it has no groups"
     );
     for id in 1..=4 {
@@ -358,14 +384,15 @@ fn wrong_requests_are_refused_and_change_nothing() {
     }
     let call = s.bench.call("MyIngress.first", "MyIngress.set_x", &[1]);
     let p = &mut s.bench.pipeline;
-    let error = p.profile_member_insert(s.shared, 5, &call).unwrap_err();
+    let error = p.profile_mut(s.shared).insert_member(5, &call).unwrap_err();
     assert_eq!(error.kind, ErrorKind::ResourceExhausted);
     assert_eq!(
         error.message,
         "action profile MyIngress.shared: it is full: 4 members of at most 4"
     );
     assert_eq!(
-        p.profile_member_insert(s.shared, 4, &call)
+        p.profile_mut(s.shared)
+            .insert_member(4, &call)
             .unwrap_err()
             .kind,
         ErrorKind::AlreadyExists
@@ -376,7 +403,8 @@ fn wrong_requests_are_refused_and_change_nothing() {
     let p = &mut s.bench.pipeline;
     let mut group = |members: &[(u32, u32)], max| {
         let e = p
-            .profile_group_insert(s.balance, 1, &weighted(members), max)
+            .profile_mut(s.balance)
+            .insert_group(1, &weighted(members), max)
             .unwrap_err();
         (e.kind, e.message)
     };
@@ -406,11 +434,14 @@ fn wrong_requests_are_refused_and_change_nothing() {
             format!("{of}the weights sum up to 5; its maximal size is 4")
         )
     );
-    assert_eq!(p.profile_group_scan(s.balance, 0, 1, &mut Vec::new()), None);
-    assert!(p.profile_group_get(s.balance, 1).is_none());
+    assert_eq!(
+        p.profile(s.balance).scan_groups(0, 1, &mut Vec::new()),
+        None
+    );
+    assert!(p.profile(s.balance).get_group(1).is_none());
     // Nothing of the refused groups holds a member.
-    p.profile_member_delete(s.balance, 1).unwrap();
-    p.profile_member_delete(s.balance, 2).unwrap();
+    p.profile_mut(s.balance).delete_member(1).unwrap();
+    p.profile_mut(s.balance).delete_member(2).unwrap();
 }
 
 #[test]
@@ -427,10 +458,7 @@ fn a_new_pipeline_takes_members_groups_and_entries_over() {
     p.table_insert(old.spread, &exact(1, EntryAction::Group(7)), 0)
         .unwrap();
     let mut new = setup();
-    new.bench
-        .pipeline
-        .clone_state_from(&old.bench.pipeline)
-        .unwrap();
+    take_over(&mut new.bench.pipeline, &mut old.bench.pipeline);
     for hit in [0, 1] {
         let probe = Probe {
             key: 1,
@@ -444,7 +472,8 @@ fn a_new_pipeline_takes_members_groups_and_entries_over() {
     let error = new
         .bench
         .pipeline
-        .profile_member_delete(new.shared, 900)
+        .profile_mut(new.shared)
+        .delete_member(900)
         .unwrap_err();
     assert_eq!(
         error.message,

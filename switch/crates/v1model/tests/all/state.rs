@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counters by value, digests, random numbers, registers, time-outs and reconciliation (p4/state.p4).
 
-use crate::common::{bits, Bench, Probe};
+use crate::common::{bits, take_over, Bench, Probe};
 use v1model::{Bits, Entry, EntryAction, EntryKey, ErrorKind, KeyMatch, TableId};
 
 const S: u64 = 1_000_000_000;
@@ -54,8 +54,8 @@ fn counters_count_packets_and_bytes() {
         "index out of range"
     );
     let p = &mut bench.pipeline;
-    assert_eq!(p.direct_counter_get(t, &net.key), Ok((2, 1600)));
-    assert_eq!(p.direct_counter_get(t, &host.key), Ok((1, 18)));
+    assert_eq!(p.table(t).count(&net.key), Ok((2, 1600)));
+    assert_eq!(p.table(t).count(&host.key), Ok((1, 18)));
     let counter = p.find_counter("MyIngress.by_index").unwrap();
     let all: Vec<_> = (0..4).map(|i| p.counter_get(counter, i).unwrap()).collect();
     assert_eq!(all, [(2, 118), (0, 0), (0, 0), (2, 1518)]);
@@ -66,11 +66,11 @@ fn counters_count_packets_and_bytes() {
         "counter MyIngress.by_index: index 4 is out of range; its indices are 0 to 3"
     );
     p.counter_set(counter, 0, 1000, 0).unwrap();
-    p.direct_counter_set(t, &net.key, 0, 0).unwrap();
+    p.table_mut(t).set_count(&net.key, 0, 0).unwrap();
     bench.probe(probe(0x0a00_0001, 0), 0, 0);
     assert_eq!(bench.pipeline.counter_get(counter, 0), Ok((1001, 18)));
-    assert_eq!(bench.pipeline.direct_counter_get(t, &net.key), Ok((1, 18)));
-    assert_eq!(bench.pipeline.table_default_stats(t).packets, 2);
+    assert_eq!(bench.pipeline.table(t).count(&net.key), Ok((1, 18)));
+    assert_eq!(bench.pipeline.table(t).default_stats().packets, 2);
 }
 
 #[test]
@@ -212,7 +212,10 @@ fn a_new_pipeline_takes_the_state_over() {
     };
     old.pipeline.table_insert(t, &aged, S).unwrap();
     let default = old.call("MyIngress.by_key", "MyIngress.tag", &[55]);
-    old.pipeline.table_set_default(t, Some(default)).unwrap();
+    old.pipeline
+        .table_mut(t)
+        .set_default(Some(&default))
+        .unwrap();
     old.probe(
         Probe {
             key: 0x0a00_0001,
@@ -225,12 +228,12 @@ fn a_new_pipeline_takes_the_state_over() {
     );
 
     let mut new = Bench::load("state");
-    new.pipeline.clone_state_from(&old.pipeline).unwrap();
+    take_over(&mut new.pipeline, &mut old.pipeline);
     assert_eq!(
         new.pipeline.table_get(t, &aged.key),
         old.pipeline.table_get(t, &aged.key)
     );
-    assert_eq!(new.pipeline.direct_counter_get(t, &aged.key), Ok((1, 18)));
+    assert_eq!(new.pipeline.table(t).count(&aged.key), Ok((1, 18)));
     let counter = new.pipeline.find_counter("MyIngress.by_index").unwrap();
     assert_eq!(new.pipeline.counter_get(counter, 1), Ok((1, 18)));
     let probe = Probe {
@@ -249,6 +252,6 @@ fn a_new_pipeline_takes_the_state_over() {
 
     // Another program keeps its own.
     let mut other = Bench::load("profiles");
-    other.pipeline.clone_state_from(&old.pipeline).unwrap();
+    take_over(&mut other.pipeline, &mut old.pipeline);
     assert_eq!(other.probe(Probe::default(), 0, 0), Probe::default());
 }

@@ -113,8 +113,8 @@ fn counters_registers_and_random_numbers_are_as_if_nothing_had_been_traced() {
     }
     let key = lpm(&bench, table).key;
     let p = &bench.pipeline;
-    assert_eq!(p.direct_counter_get(table, &key), Ok((0, 0)));
-    assert_eq!(p.table_default_stats(table).packets, 0);
+    assert_eq!(p.table(table).count(&key), Ok((0, 0)));
+    assert_eq!(p.table(table).default_stats().packets, 0);
     assert_eq!(p.counter_get(counter, 0), Ok((0, 0)));
 }
 
@@ -135,19 +135,19 @@ fn after_a_panic_in_a_trace_the_state_is_back_too() {
             pipeline.reset(&mut packet);
             pipeline.parse(&mut packet, &mut effects);
             pipeline.ingress(&mut packet, 0, &mut effects);
-            let counted = pipeline.direct_counter_get(table, &entry.key);
+            let counted = pipeline.table(table).count(&entry.key);
             assert_eq!(counted.unwrap().0, 1);
             panic!("in a trace");
         })
     }));
     assert!(panicked.is_err());
-    let counted = bench.pipeline.direct_counter_get(table, &entry.key);
+    let counted = bench.pipeline.table(table).count(&entry.key);
     assert_eq!(counted, Ok((0, 0)));
     assert_eq!(bench.pipeline.counter_get(counter, 0), Ok((0, 0)));
     // Neither of the two is spoilt.
     trace(&mut tracer, &mut bench.pipeline, &frame, 0);
     bench.frame(&frame, 3, 0);
-    let counted = bench.pipeline.direct_counter_get(table, &entry.key);
+    let counted = bench.pipeline.table(table).count(&entry.key);
     assert_eq!(counted.unwrap().0, 1);
 }
 
@@ -179,7 +179,9 @@ fn meters_keep_their_tokens() {
             pir: 20,
             pburst: 3,
         };
-        p.direct_meter_set(table, &entry.key, Some(few)).unwrap();
+        p.table_mut(table)
+            .set_meter(&entry.key, Some(&few))
+            .unwrap();
         let bytes = p.find_meter("MyIngress.byte_meter").unwrap();
         for index in 0..8 {
             p.meter_set(bytes, index, Some(config)).unwrap();

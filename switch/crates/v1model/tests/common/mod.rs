@@ -113,7 +113,7 @@ impl Bench {
             .params
             .iter()
             .zip(args)
-            .map(|(p, &v)| bits(p.width, v))
+            .flat_map(|(p, &v)| bits(p.width, v).to_limbs())
             .collect();
         ActionCall { action, args }
     }
@@ -121,4 +121,14 @@ impl Bench {
 
 pub fn bits(width: u32, value: u64) -> Bits {
     Bits::from_u64(width, value).unwrap()
+}
+
+/// A new program takes over the state of the old one, as RECONCILE_AND_COMMIT does it.
+pub fn take_over(new: &mut Pipeline, old: &mut Pipeline) {
+    let mut takeover = new.takeover(old.schema());
+    new.begin(&mut takeover, old);
+    while let Some(piece) = takeover.read(old, 3) {
+        new.take(piece).unwrap();
+    }
+    new.take_arrays(&takeover, old);
 }

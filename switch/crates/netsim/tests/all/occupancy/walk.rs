@@ -146,8 +146,13 @@ impl Walk {
                 // As P4Runtime's RECONCILE_AND_COMMIT.
                 self.device.flush(self.now);
                 let mut next = pipeline(self.counted);
-                next.clone_state_from(self.device.pipeline().unwrap())
-                    .unwrap();
+                let old = self.device.pipeline_mut().unwrap();
+                let mut takeover = next.takeover(old.schema());
+                next.begin(&mut takeover, old);
+                while let Some(piece) = takeover.read(old, 128) {
+                    next.take(piece).unwrap();
+                }
+                next.take_arrays(&takeover, old);
                 self.device.load(self.now, next);
             }
             Step::Reload => {
@@ -325,13 +330,13 @@ fn write(
         let params = &pipeline.action_schema(action).params;
         assert_eq!(args.len(), params.len(), "{name}");
         let args = args.iter().zip(params);
-        let args = args.map(|(value, p)| Bits::from_u64(p.width, *value).unwrap());
+        let args = args.flat_map(|(value, p)| Bits::from_u64(p.width, *value).unwrap().to_limbs());
         let args = args.collect();
         ActionCall { action, args }
     });
     let no_key = key.matches.is_empty();
     let written = match call {
-        call if no_key => pipeline.table_set_default(id, call),
+        call if no_key => pipeline.table_mut(id).set_default(call.as_ref()),
         None => pipeline.table_delete(id, &key),
         Some(call) => {
             let entry = Entry {

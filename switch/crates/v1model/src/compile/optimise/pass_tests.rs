@@ -380,7 +380,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
     let mut packet =
         crate::packet::Packet::with_slots(program.template.clone(), Default::default());
     packet.slots[3..].copy_from_slice(&[a, b]);
-    let mut state = crate::state::State::new(&schema, &[], 1).unwrap();
+    let mut state = crate::state::State::new(&schema.into(), &[], 1).unwrap();
     let mut scratch = crate::exec::Scratch::new(&program, &[]);
     let mut fx = crate::effects::Effects::new();
     let mut machine = crate::exec::Machine {

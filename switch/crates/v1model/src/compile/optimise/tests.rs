@@ -44,7 +44,8 @@ fn value(rng: &mut SmallRng, width: u32) -> Bits {
 
 fn call(pipeline: &Pipeline, rng: &mut SmallRng, action: ActionId) -> ActionCall {
     let params = pipeline.action_schema(action).params.clone();
-    let args = params.iter().map(|p| value(rng, p.width)).collect();
+    let args = params.iter().flat_map(|p| value(rng, p.width).to_limbs());
+    let args = args.collect();
     ActionCall { action, args }
 }
 
@@ -88,7 +89,9 @@ fn fill(pipelines: &mut [Pipeline; 2], rng: &mut SmallRng) -> usize {
             let action = *profile.actions.choose(rng).unwrap();
             let call = call(&pipelines[0], rng, action);
             for pipeline in &mut *pipelines {
-                let _ = pipeline.profile_member_insert(profile.id, member, &call);
+                let _ = pipeline
+                    .profile_mut(profile.id)
+                    .insert_member(member, &call);
             }
         }
     }
@@ -270,7 +273,7 @@ fn state(pipeline: &Pipeline) -> String {
         out += &format!("{} {some:?}\n", counter.name);
     }
     for (i, table) in schema.tables.iter().enumerate() {
-        let stats = pipeline.table_default_stats(TableId(i as u32));
+        let stats = pipeline.table(TableId(i as u32)).default_stats();
         out += &format!("{} {stats:?}\n", table.name);
         let mut entries = Vec::new();
         pipeline.table_scan(table.id, 0, usize::MAX, &mut entries);

@@ -21,7 +21,7 @@ fn told(f: &mut Fixture, now: u64) -> Vec<u64> {
     let mut at = Vec::new();
     f.table.expired(now, |i| at.push(i));
     at.iter()
-        .map(|&i| f.table.get_at(&f.schema, i).unwrap().cookie)
+        .map(|&i| f.table.get_at(i).unwrap().cookie)
         .collect()
 }
 
@@ -52,7 +52,7 @@ fn hits_put_it_off() {
         let expected: &[u64] = if now % 3 == 0 { &[2] } else { &[] };
         assert_eq!(told(&mut f, now * S), expected, "at {now} s");
     }
-    f.table.delete(&f.schema, &aged(2, 0).key).unwrap();
+    f.table.delete(&aged(2, 0).key).unwrap();
     assert_eq!(told(&mut f, 22 * S), [1]);
 }
 
@@ -61,7 +61,7 @@ fn zero_never_ages_and_a_deleted_entry_is_not_told() {
     let mut f = fixture();
     f.insert(&aged(1, 0), 0).unwrap();
     f.insert(&aged(2, S), 0).unwrap();
-    f.table.delete(&f.schema, &aged(2, 0).key).unwrap();
+    f.table.delete(&aged(2, 0).key).unwrap();
     // The same place, another entry that does not age yet.
     f.insert(&aged(3, 100 * S), 0).unwrap();
     assert!(told(&mut f, 50 * S).is_empty());

@@ -133,7 +133,7 @@ fn run(kinds: &[(MatchKind, u32)], ops: &[(u8, [u64; 4], i32)]) -> Result<(), Te
     let widths: Vec<u32> = kinds.iter().map(|&(_, w)| w).collect();
     let mut f = Fixture::new(schema(&keys, 40));
     let mut naive = Naive::default();
-    let needs_priority = f.schema.needs_priority();
+    let needs_priority = f.table.schema().needs_priority();
     for (i, &(op, seeds, priority)) in ops.iter().enumerate() {
         let matches: Vec<_> = kinds
             .iter()
@@ -162,7 +162,7 @@ fn run(kinds: &[(MatchKind, u32)], ops: &[(u8, [u64; 4], i32)]) -> Result<(), Te
                         .1
                         .clone();
                 }
-                let result = f.table.delete(&f.schema, &e.key);
+                let result = f.table.delete(&e.key);
                 match naive.find(&e.key) {
                     Some(at) => {
                         prop_assert!(result.is_ok());
@@ -182,7 +182,7 @@ fn run(kinds: &[(MatchKind, u32)], ops: &[(u8, [u64; 4], i32)]) -> Result<(), Te
                 }
             }
         }
-        prop_assert_eq!(f.table.len(), naive.entries.len());
+        prop_assert_eq!(f.table.entries(), naive.entries.len());
         for probe in 0..12u64 {
             let mut key = Vec::new();
             for (&w, s) in widths.iter().zip(seeds) {
@@ -195,9 +195,9 @@ fn run(kinds: &[(MatchKind, u32)], ops: &[(u8, [u64; 4], i32)]) -> Result<(), Te
     let mut read = Vec::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
-        cursor = f.table.scan(&f.schema, at, 7, |s| {
-            read.push((s.key, s.cookie, s.args[0]))
-        });
+        cursor = f
+            .table
+            .scan(at, 7, |s| read.push((s.key, s.cookie, s.args[0])));
     }
     let mut written: Vec<_> = naive
         .entries
@@ -208,10 +208,7 @@ fn run(kinds: &[(MatchKind, u32)], ops: &[(u8, [u64; 4], i32)]) -> Result<(), Te
     let written: Vec<_> = written.into_iter().map(|(_, e)| e).collect();
     prop_assert_eq!(read, written);
     for (_, e) in &naive.entries {
-        prop_assert_eq!(
-            f.table.get(&f.schema, &e.key).map(|s| s.cookie),
-            Some(e.cookie)
-        );
+        prop_assert_eq!(f.table.get(&e.key).map(|s| s.cookie), Some(e.cookie));
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ fn full_table_of_flows() {
     }
     assert_eq!(f.look(&flow(ENTRIES), 2), None);
     for i in (0..ENTRIES).step_by(3) {
-        f.table.delete(&f.schema, &flow_entry(i).key).unwrap();
+        f.table.delete(&flow_entry(i).key).unwrap();
     }
     for i in 0..ENTRIES {
         assert_eq!(f.look(&flow(i), 3), (i % 3 != 0).then_some(i), "flow {i}");
@@ -68,11 +68,11 @@ fn full_table_of_flows() {
     for i in 0..ENTRIES {
         assert_eq!(f.look(&flow(i), 5), Some(i));
         assert_eq!(
-            f.table.count(&f.schema, &flow_entry(i).key).unwrap().0,
+            f.table.count(&flow_entry(i).key).unwrap().0,
             if i % 3 == 0 { 1 } else { 3 }
         );
     }
-    f.table.clear(&f.schema, |_| {}).unwrap();
+    f.table.clear(|_| {}).unwrap();
     assert!(f.is_empty());
     assert_eq!(f.look(&flow(1), 6), None);
 }
@@ -207,7 +207,7 @@ fn lpm_and_ternary() {
             let value = bits(32, value.into());
             let _ = f.insert(&entry(vec![KeyMatch::Lpm { value, prefix_len }], 0, i), 0);
         }
-        let name = format!("lpm, {} routes of 8 to 32 bits", f.table.len());
+        let name = format!("lpm, {} routes of 8 to 32 bits", f.table.entries());
         measure(&name, &mut f, |i| address(i * 40_503));
     }
     for entries in [1u64, 100, 10_000] {
@@ -230,7 +230,7 @@ fn lpm_and_ternary() {
             let e = entry(matches.collect(), 1 + (i % 1000) as i32, i);
             let _ = f.insert(&e, 0);
         }
-        let name = format!("ternary, {} entries of up to 100 masks", f.table.len());
+        let name = format!("ternary, {} entries of up to 100 masks", f.table.entries());
         measure_keys(&name, &mut f, |i| {
             let value = value(i * 40_503);
             [value >> 32, value & 0xffff_ffff]
@@ -251,7 +251,7 @@ fn lpm_and_ternary() {
             );
             let _ = f.insert(&e, 0);
         }
-        let name = format!("ternary, {} entries of {masks} masks", f.table.len());
+        let name = format!("ternary, {} entries of {masks} masks", f.table.entries());
         measure(&name, &mut f, |i| 0x0a00_0000 + ((i % 512) << 8));
     }
     let mut f = Fixture::new(schema(&[("port", MatchKind::Range, 16)], 1024));
