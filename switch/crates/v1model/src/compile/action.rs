@@ -366,11 +366,7 @@ impl Compiler<'_> {
             a: from,
             limbs: from_limbs,
         });
-        e.op(Op::Move {
-            d: to_bits,
-            a: from_bits,
-            w: 64,
-        });
+        e.op(Op::copy(to_bits, from_bits));
         Ok(Ok(()))
     }
 
@@ -380,11 +376,7 @@ impl Compiler<'_> {
         if to.count != from.count {
             return self.primitive.fail("the stacks have different sizes");
         }
-        e.op(Op::Move {
-            d: to.next,
-            a: from.next,
-            w: 64,
-        });
+        e.op(Op::copy(to.next, from.next));
         for index in 0..to.count {
             let member = |stack: usize, member: usize| HeaderRef::Element {
                 stack,

@@ -1,358 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flat code that a program becomes: operations on slots, and the side tables that they point into.
+//! The side tables that a program's operations (`op`) point into.
 
 use super::layout::Slot;
 use super::notes::Note;
 use super::optimise::slots::SlotSet;
-use crate::schema::{DigestId, FieldListId};
+
+pub(crate) use super::alu::{Alu, Test};
+pub(crate) use super::op::Op;
 
 /// Index of an operation.
 pub(crate) type Pc = u32;
-
-/// One operation. `d` is written; `w` cuts the result to its low bits (64: not at all). Numbers of one limb only,
-/// unless the name says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Op {
-    // Moves and arithmetic modulo 2^w.
-    Move {
-        d: Slot,
-        a: Slot,
-        w: u8,
-    },
-    /// `Program::moves[first..first + count]`, in the place of as many operations.
-    MoveRun {
-        first: u32,
-        count: u16,
-    },
-    MoveWide {
-        d: Slot,
-        a: Slot,
-        limbs: u16,
-    },
-    Add {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Sub {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Mul {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    And {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Or {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Xor {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Not {
-        d: Slot,
-        a: Slot,
-        w: u8,
-    },
-    Shl {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    ShrU {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    ShrS {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    DivU {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    ModU {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    /// Sign-extends the low `from` bits.
-    SignExtend {
-        d: Slot,
-        a: Slot,
-        from: u8,
-        w: u8,
-    },
-    /// min(a, 2^bits - 1), unsigned.
-    SatU {
-        d: Slot,
-        a: Slot,
-        bits: u8,
-        w: u8,
-    },
-    /// A signed value to 0..2^bits.
-    SatSU {
-        d: Slot,
-        a: Slot,
-        bits: u8,
-        w: u8,
-    },
-    /// A signed value to bits signed bits.
-    SatS {
-        d: Slot,
-        a: Slot,
-        bits: u8,
-        w: u8,
-    },
-    /// See `WideOp`.
-    Wide {
-        index: u16,
-    },
-    // Branches.
-    Jump {
-        to: Pc,
-    },
-    BrEq {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrNe {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLtU {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLeU {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLtS {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLeS {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    // Elements of stacks, by `Program::elements`.
-    LoadElement {
-        d: Slot,
-        element: u16,
-        offset: u16,
-        limbs: u16,
-    },
-    StoreElement {
-        a: Slot,
-        element: u16,
-        offset: u16,
-        limbs: u16,
-    },
-    // Headers, by `Program::elements`.
-    SetValid {
-        header: u16,
-    },
-    SetInvalid {
-        header: u16,
-    },
-    CopyHeader {
-        d: u16,
-        a: u16,
-    },
-    SetHeadersEqual {
-        d: Slot,
-        a: u16,
-        b: u16,
-    },
-    Push {
-        stack: u16,
-        n: Slot,
-    },
-    Pop {
-        stack: u16,
-        n: Slot,
-    },
-    // Externs.
-    Count {
-        counter: u16,
-        index: Slot,
-    },
-    Meter {
-        meter: u16,
-        index: Slot,
-        d: Slot,
-        w: u8,
-    },
-    RegisterRead {
-        register: u16,
-        index: Slot,
-        d: Slot,
-        w: u8,
-    },
-    RegisterReadWide {
-        register: u16,
-        index: Slot,
-        d: Slot,
-        limbs: u16,
-    },
-    RegisterWrite {
-        register: u16,
-        index: Slot,
-        a: Slot,
-    },
-    RegisterWriteWide {
-        register: u16,
-        index: Slot,
-        a: Slot,
-        limbs: u16,
-    },
-    /// d = calculation % size + base.
-    Hash {
-        calculation: u16,
-        d: Slot,
-        base: Slot,
-        size: Slot,
-        w: u8,
-    },
-    Random {
-        d: Slot,
-        low: Slot,
-        high: Slot,
-        w: u8,
-    },
-    // Requests to the switch.
-    Digest {
-        digest: DigestId,
-    },
-    Clone {
-        session: Slot,
-        list: Option<FieldListId>,
-    },
-    Resubmit {
-        list: Option<FieldListId>,
-    },
-    Recirculate {
-        list: Option<FieldListId>,
-    },
-    Truncate {
-        a: Slot,
-    },
-    Exit,
-    Log {
-        message: u16,
-    },
-    Assert {
-        a: Slot,
-        message: u16,
-    },
-    // Parser.
-    Extract {
-        header: u16,
-    },
-    ExtractNext {
-        stack: u16,
-        member: u16,
-    },
-    /// `bits`: length of the varbit field.
-    ExtractVarbit {
-        header: u16,
-        bits: Slot,
-    },
-    ExtractNextVarbit {
-        stack: u16,
-        member: u16,
-        bits: Slot,
-    },
-    Lookahead {
-        d: Slot,
-        offset: u32,
-        width: u16,
-    },
-    Advance {
-        bits: Slot,
-    },
-    ParserError {
-        code: Slot,
-    },
-    Select {
-        select: u16,
-    },
-    // Control flow.
-    Apply {
-        table: u16,
-    },
-    /// The same, to code of its own for each action: `Program::exits`.
-    Call {
-        table: u16,
-        exits: u16,
-    },
-    /// End of an action called by `Apply`.
-    Return,
-    /// The same, but leave the control when `exit` was called.
-    ReturnOrExit,
-    /// Leave the control when `exit` was called (after an inlined action).
-    CheckExit,
-    /// Once around a loop: every way round passes one. When there were `exec::STEPS_MAX`, the code ends here.
-    Step,
-    /// A stop of a program compiled for traces: `Program::notes`.
-    Note {
-        note: u32,
-    },
-    End,
-}
-
-impl Op {
-    /// Where the operation may jump, to be changed.
-    pub(crate) fn target(&mut self) -> Option<&mut Pc> {
-        match self {
-            Op::Jump { to }
-            | Op::BrEq { to, .. }
-            | Op::BrNe { to, .. }
-            | Op::BrLtU { to, .. }
-            | Op::BrLeU { to, .. }
-            | Op::BrLtS { to, .. }
-            | Op::BrLeS { to, .. } => Some(to),
-            _ => None,
-        }
-    }
-
-    /// Where the operation may jump.
-    pub(crate) fn jump(&self) -> Option<Pc> {
-        let mut op = *self;
-        op.target().copied()
-    }
-}
 
 /// An operand of a wide operation: `limbs` limbs from `slot`, extended by zeros or by the sign.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -360,6 +17,16 @@ pub(crate) struct Operand {
     pub slot: Slot,
     pub limbs: u16,
     pub signed: bool,
+}
+
+impl Operand {
+    pub fn new(slot: Slot, limbs: usize, signed: bool) -> Operand {
+        Operand {
+            slot,
+            limbs: limbs as u16,
+            signed,
+        }
+    }
 }
 
 /// Operations on numbers of several limbs, in two's complement modulo 2^(64·limbs).
@@ -659,8 +326,6 @@ pub(crate) struct Program {
     pub ops: Vec<Op>,
     /// First operation of each action, by action.
     pub actions: Vec<Pc>,
-    /// (d, a, w) of the moves of `MoveRun`.
-    pub moves: Vec<(Slot, Slot, u8)>,
     pub wide: Vec<WideOp>,
     pub elements: Vec<Element>,
     pub headers: Vec<HeaderIo>,

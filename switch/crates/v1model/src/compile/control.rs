@@ -240,7 +240,7 @@ impl Control<'_> {
                     for (i, limb) in limbs.into_iter().enumerate() {
                         let a = e.constant(limb).map_err(|m| json.error(m))?;
                         let d = e.args + i as u16;
-                        e.op(Op::Move { d, a, w: 64 });
+                        e.op(Op::copy(d, a));
                     }
                     let next = code.next_miss[call.action.index()];
                     e.program.tables[usize::from(*index)] = code;

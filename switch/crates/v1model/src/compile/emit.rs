@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Emitter`: appends operations to a program; hands out constants, temporaries and labels.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::code::{Element, Op, Operand, Pc, Program, WideKind, WideOp};
 use super::expr::HeaderRef;
 use super::layout::{Layout, Slot, ONE, ZERO};
-use super::notes::{touches, Note};
+use super::notes::Note;
 
 /// A place in the code that is known later; until `finish` it stands where a `Pc` will.
 pub(crate) type Label = Pc;
@@ -56,7 +56,7 @@ impl<'x> Emitter<'x> {
 
     /// Appends an operation.
     pub fn op(&mut self, op: Op) {
-        if self.noted && touches(&op) {
+        if self.noted && op.is_shown() {
             self.note(|| Note::Touch(op));
         }
         self.program.ops.push(op);
@@ -64,7 +64,7 @@ impl<'x> Emitter<'x> {
 
     /// Appends an operation that the branch `skip` leaves out; a trace tells of it nevertheless.
     pub fn op_unless(&mut self, skip: Op, op: Op) {
-        if self.noted && touches(&op) {
+        if self.noted && op.is_shown() {
             self.note(|| Note::Touch(op));
         }
         self.program.ops.extend([skip, op]);
@@ -235,14 +235,6 @@ impl<'x> Emitter<'x> {
         targets.into_iter().flatten().collect()
     }
 
-    /// The program as it was emitted.
-    #[cfg(test)]
-    pub fn finish(self) -> Program {
-        let (mut program, _) = self.resolve();
-        fuse_moves(&mut program);
-        program
-    }
-
     /// Puts the places of labels into the code and makes the template of a fresh packet; the constants are by slot.
     pub fn resolve(mut self) -> (Program, HashMap<Slot, u64>) {
         self.op(Op::End);
@@ -291,33 +283,6 @@ impl<'x> Emitter<'x> {
         program.headers_start = self.layout.headers_start as usize;
         program.state_end = self.layout.end as usize;
         (self.program, constants)
-    }
-}
-
-/// Runs of moves that nothing jumps into become one operation; the others stay behind it, unused.
-pub(crate) fn fuse_moves(program: &mut Program) {
-    let jumps = program.ops.iter().filter_map(Op::jump);
-    let targets: HashSet<Pc> = program.targets().into_iter().chain(jumps).collect();
-    let mut pc = 0;
-    while pc < program.ops.len() {
-        let mut run = Vec::new();
-        while let Some(Op::Move { d, a, w }) = program.ops.get(pc + run.len()) {
-            if run.len() == usize::from(u16::MAX)
-                || !run.is_empty() && targets.contains(&((pc + run.len()) as Pc))
-            {
-                break;
-            }
-            run.push((*d, *a, *w));
-        }
-        let count = run.len();
-        if count > 1 {
-            program.ops[pc] = Op::MoveRun {
-                first: program.moves.len() as u32,
-                count: count as u16,
-            };
-            program.moves.append(&mut run);
-        }
-        pc += count.max(1);
     }
 }
 

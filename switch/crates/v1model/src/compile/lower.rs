@@ -2,7 +2,7 @@
 //! Expressions to operations. BMv2 computes with integers of infinite precision; here every value is computed
 //! modulo 2^(64·limbs), in as few limbs as its use and its range allow: one, nearly always.
 
-use super::code::{Op, Operand, WideKind};
+use super::code::{Alu, Op, Operand, WideKind};
 use super::emit::{Emit, Emitter};
 use super::expr::{Arith, Expr, HeaderRef, BITS_MAX};
 use super::layout::{Slot, ONE, ZERO};
@@ -55,11 +55,7 @@ impl Place {
 }
 
 pub(super) fn narrow(slot: Slot) -> Operand {
-    Operand {
-        slot,
-        limbs: 1,
-        signed: false,
-    }
+    Operand::new(slot, 1, false)
 }
 
 /// The `w` of an operation on one limb.
@@ -92,7 +88,7 @@ impl Emitter<'_> {
     pub fn store(&mut self, place: &Place, a: Slot) -> Emit<()> {
         let limbs = limbs_for(place.width()) as u16;
         match place {
-            Place::Slot { slot, .. } if limbs == 1 => self.op(Op::Move { d: *slot, a, w: 64 }),
+            Place::Slot { slot, .. } if limbs == 1 => self.op(Op::copy(*slot, a)),
             Place::Slot { slot, .. } => self.op(Op::MoveWide { d: *slot, a, limbs }),
             Place::Element { header, offset, .. } => {
                 let element = self.element(header)?;
@@ -118,11 +114,7 @@ impl Emitter<'_> {
         }
         let limbs = range.limbs();
         let slot = self.modular(expr, limbs, None)?;
-        Ok(Operand {
-            slot,
-            limbs: limbs as u16,
-            signed: range.signed,
-        })
+        Ok(Operand::new(slot, limbs, range.signed))
     }
 
     /// An operand that is right modulo 2^(64·limbs).
@@ -132,11 +124,7 @@ impl Emitter<'_> {
             return self.exact(expr);
         }
         let slot = self.modular(expr, limbs, None)?;
-        Ok(Operand {
-            slot,
-            limbs: limbs as u16,
-            signed: false,
-        })
+        Ok(Operand::new(slot, limbs, false))
     }
 
     /// The value modulo 2^(64·limbs), in `limbs` limbs; in `want`'s slot, cut to its bits, when given.
@@ -207,7 +195,7 @@ impl Emitter<'_> {
             Expr::Arith(op, a, b) => self.arith(*op, a, b, expr, limbs, want),
             Expr::Not(a) if limbs == 1 => {
                 let a = self.modular(a, 1, None)?;
-                self.narrow_op(want, |d, w| Op::Not { d, a, w })
+                self.narrow_op(want, Alu::Not, a, ZERO)
             }
             Expr::Not(a) => {
                 let a = self.operand(a, limbs)?;
@@ -218,36 +206,15 @@ impl Emitter<'_> {
                 if own == 1 {
                     let (a, from) = (self.modular(a, 1, None)?, *width as u8);
                     if limbs == 1 {
-                        return self.narrow_op(want, |d, w| Op::SignExtend { d, a, from, w });
+                        return self.narrow_op(want, Alu::SignExtend(from), a, ZERO);
                     }
-                    let d = self.temp(1)?;
-                    self.op(Op::SignExtend { d, a, from, w: 64 });
-                    return self.deliver(
-                        Operand {
-                            slot: d,
-                            limbs: 1,
-                            signed: true,
-                        },
-                        limbs,
-                        want,
-                    );
+                    let d = self.narrow_op(None, Alu::SignExtend(from), a, ZERO)?;
+                    return self.deliver(Operand::new(d, 1, true), limbs, want);
                 }
                 let slot = self.modular(a, own, None)?;
-                let a = Operand {
-                    slot,
-                    limbs: own as u16,
-                    signed: false,
-                };
+                let a = Operand::new(slot, own, false);
                 let d = self.wide_op(WideKind::SignExtend(*width), own, a, narrow(ZERO), None)?;
-                self.deliver(
-                    Operand {
-                        slot: d,
-                        limbs: own as u16,
-                        signed: true,
-                    },
-                    limbs,
-                    want,
-                )
+                self.deliver(Operand::new(d, own, true), limbs, want)
             }
             Expr::USatCast(a, bits) | Expr::SatCast(a, bits) => {
                 let to_signed = matches!(expr, Expr::SatCast(..));
@@ -288,12 +255,7 @@ impl Emitter<'_> {
             }
             Expr::LastIndex(stack) => {
                 let (a, d) = (self.layout.stacks[*stack].next, self.temp(1)?);
-                self.op(Op::Sub {
-                    d,
-                    a,
-                    b: ONE,
-                    w: 64,
-                });
+                self.op(Op::alu(Alu::Sub, d, a, ONE, 64));
                 self.deliver(narrow(d), limbs, want)
             }
         }
@@ -301,7 +263,7 @@ impl Emitter<'_> {
 
     fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
         match limbs {
-            1 => self.op(Op::Move { d, a, w: 64 }),
+            1 => self.op(Op::copy(d, a)),
             _ => self.op(Op::MoveWide {
                 d,
                 a,
@@ -311,14 +273,31 @@ impl Emitter<'_> {
     }
 
     /// An operation of one limb to `want`, or to a temporary.
-    fn narrow_op(&mut self, want: Want, op: impl FnOnce(Slot, u8) -> Op) -> Emit<Slot> {
+    fn narrow_op(&mut self, want: Want, alu: Alu, a: Slot, b: Slot) -> Emit<Slot> {
         let (d, w) = match want {
             Some((d, w)) => (d, cut(w)),
             None => (self.temp(1)?, 64),
         };
-        let op = op(d, w);
-        self.op(op);
+        self.op(Op::alu(alu, d, a, b, w));
         Ok(d)
+    }
+
+    /// An operation modulo 2^width of as many limbs as are wanted.
+    fn binary(
+        &mut self,
+        alu: Alu,
+        kind: WideKind,
+        a: &Expr,
+        b: &Expr,
+        limbs: usize,
+        want: Want,
+    ) -> Emit<Slot> {
+        if limbs == 1 {
+            let (a, b) = (self.modular(a, 1, None)?, self.modular(b, 1, None)?);
+            return self.narrow_op(want, alu, a, b);
+        }
+        let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
+        self.wide_op(kind, limbs, a, b, want)
     }
 
     /// An operation of several limbs to a temporary, then to `want`.
@@ -333,15 +312,7 @@ impl Emitter<'_> {
         let temp = self.temp(limbs)?;
         self.wide(kind, temp, limbs, a, b)?;
         match want {
-            Some(_) => self.deliver(
-                Operand {
-                    slot: temp,
-                    limbs: limbs as u16,
-                    signed: false,
-                },
-                limbs,
-                want,
-            ),
+            Some(_) => self.deliver(Operand::new(temp, limbs, false), limbs, want),
             None => Ok(temp),
         }
     }
@@ -358,11 +329,7 @@ impl Emitter<'_> {
             return Ok(d);
         };
         if limbs == 1 {
-            self.op(Op::Move {
-                d,
-                a: a.slot,
-                w: cut(w),
-            });
+            self.op(Op::alu(Alu::Move, d, a.slot, ZERO, cut(w)));
         } else if w as usize == limbs * 64 {
             self.wide(WideKind::Copy, d, limbs, a, narrow(ZERO))?;
         } else {
@@ -383,11 +350,7 @@ impl Emitter<'_> {
         if own == 0 {
             return self.deliver(narrow(ZERO), limbs, want);
         }
-        let value = Operand {
-            slot,
-            limbs: own as u16,
-            signed,
-        };
+        let value = Operand::new(slot, own, signed);
         // Cut to no more than the field's own bits, its sign does not matter.
         let sign_matters = signed && want.is_none_or(|(_, w)| w > width);
         if !sign_matters {
@@ -410,29 +373,10 @@ impl Emitter<'_> {
         if own == 1 {
             let from = width as u8;
             if limbs == 1 {
-                return self.narrow_op(want, |d, w| Op::SignExtend {
-                    d,
-                    a: slot,
-                    from,
-                    w,
-                });
+                return self.narrow_op(want, Alu::SignExtend(from), slot, ZERO);
             }
-            let d = self.temp(1)?;
-            self.op(Op::SignExtend {
-                d,
-                a: slot,
-                from,
-                w: 64,
-            });
-            return self.deliver(
-                Operand {
-                    slot: d,
-                    limbs: 1,
-                    signed: true,
-                },
-                limbs,
-                want,
-            );
+            let d = self.narrow_op(None, Alu::SignExtend(from), slot, ZERO)?;
+            return self.deliver(Operand::new(d, 1, true), limbs, want);
         }
         let raw = Operand {
             signed: false,
@@ -457,64 +401,25 @@ impl Emitter<'_> {
             }
         }
         match op {
-            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor
-                if limbs == 1 =>
-            {
-                let (a, b) = (self.modular(a, 1, None)?, self.modular(b, 1, None)?);
-                self.narrow_op(want, |d, w| match op {
-                    Arith::Add => Op::Add { d, a, b, w },
-                    Arith::Sub => Op::Sub { d, a, b, w },
-                    Arith::Mul => Op::Mul { d, a, b, w },
-                    Arith::And => Op::And { d, a, b, w },
-                    Arith::Or => Op::Or { d, a, b, w },
-                    _ => Op::Xor { d, a, b, w },
-                })
-            }
-            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor => {
-                let kind = match op {
-                    Arith::Add => WideKind::Add,
-                    Arith::Sub => WideKind::Sub,
-                    Arith::Mul => WideKind::Mul,
-                    Arith::And => WideKind::And,
-                    Arith::Or => WideKind::Or,
-                    _ => WideKind::Xor,
-                };
-                let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
-                self.wide_op(kind, limbs, a, b, want)
-            }
+            Arith::Add => self.binary(Alu::Add, WideKind::Add, a, b, limbs, want),
+            Arith::Sub => self.binary(Alu::Sub, WideKind::Sub, a, b, limbs, want),
+            Arith::Mul => self.binary(Alu::Mul, WideKind::Mul, a, b, limbs, want),
+            Arith::And => self.binary(Alu::And, WideKind::And, a, b, limbs, want),
+            Arith::Or => self.binary(Alu::Or, WideKind::Or, a, b, limbs, want),
+            Arith::Xor => self.binary(Alu::Xor, WideKind::Xor, a, b, limbs, want),
             Arith::Shl => {
                 let shift = self.exact(b)?;
                 let a = self.operand(a, limbs)?;
                 if limbs == 1 && shift.limbs == 1 {
-                    return self.narrow_op(want, |d, w| Op::Shl {
-                        d,
-                        a: a.slot,
-                        b: shift.slot,
-                        w,
-                    });
+                    return self.narrow_op(want, Alu::Shl, a.slot, shift.slot);
                 }
                 self.wide_op(WideKind::Shl, limbs, a, shift, want)
             }
             Arith::Shr => {
                 let (shift, a) = (self.exact(b)?, self.exact(a)?);
                 if limbs == 1 && a.limbs == 1 && shift.limbs == 1 {
-                    return self.narrow_op(want, |d, w| {
-                        if a.signed {
-                            Op::ShrS {
-                                d,
-                                a: a.slot,
-                                b: shift.slot,
-                                w,
-                            }
-                        } else {
-                            Op::ShrU {
-                                d,
-                                a: a.slot,
-                                b: shift.slot,
-                                w,
-                            }
-                        }
-                    });
+                    let alu = if a.signed { Alu::ShrS } else { Alu::ShrU };
+                    return self.narrow_op(want, alu, a.slot, shift.slot);
                 }
                 let own = usize::from(a.limbs);
                 let slot = self.wide_op(WideKind::Shr, own, a, shift, None)?;
@@ -528,38 +433,16 @@ impl Emitter<'_> {
                             .into(),
                     );
                 }
+                let (alu, kind) = match op {
+                    Arith::Div => (Alu::DivU, WideKind::DivU),
+                    _ => (Alu::ModU, WideKind::ModU),
+                };
                 if limbs == 1 && x.limbs == 1 && y.limbs == 1 {
-                    return self.narrow_op(want, |d, w| match op {
-                        Arith::Div => Op::DivU {
-                            d,
-                            a: x.slot,
-                            b: y.slot,
-                            w,
-                        },
-                        _ => Op::ModU {
-                            d,
-                            a: x.slot,
-                            b: y.slot,
-                            w,
-                        },
-                    });
+                    return self.narrow_op(want, alu, x.slot, y.slot);
                 }
                 let own = whole.range().limbs().max(usize::from(x.limbs));
-                let kind = if op == Arith::Div {
-                    WideKind::DivU
-                } else {
-                    WideKind::ModU
-                };
                 let slot = self.wide_op(kind, own, x, y, None)?;
-                self.deliver(
-                    Operand {
-                        slot,
-                        limbs: own as u16,
-                        signed: false,
-                    },
-                    limbs,
-                    want,
-                )
+                self.deliver(Operand::new(slot, own, false), limbs, want)
             }
         }
     }
@@ -590,16 +473,8 @@ impl Emitter<'_> {
         }
         let temp = self.temp(own)?;
         self.modular(x, own, Some((temp, bits)))?;
-        self.deliver(
-            Operand {
-                slot: temp,
-                limbs: own as u16,
-                signed: false,
-            },
-            limbs,
-            want,
-        )
-        .map(Some)
+        self.deliver(Operand::new(temp, own, false), limbs, want)
+            .map(Some)
     }
 
     fn saturate(
@@ -615,40 +490,16 @@ impl Emitter<'_> {
         let own = limbs_for(bits).max(usize::from(a.limbs));
         let signed = to_signed;
         if fits && own == 1 {
-            let (slot, bits) = (a.slot, bits as u8);
-            let op = move |d: Slot, w: u8| match (to_signed, a.signed) {
-                (true, _) => Op::SatS {
-                    d,
-                    a: slot,
-                    bits,
-                    w,
-                },
-                (false, true) => Op::SatSU {
-                    d,
-                    a: slot,
-                    bits,
-                    w,
-                },
-                (false, false) => Op::SatU {
-                    d,
-                    a: slot,
-                    bits,
-                    w,
-                },
+            let alu = match (to_signed, a.signed) {
+                (true, _) => Alu::SatS(bits as u8),
+                (false, true) => Alu::SatSU(bits as u8),
+                (false, false) => Alu::SatU(bits as u8),
             };
             if limbs == 1 {
-                return self.narrow_op(want, op);
+                return self.narrow_op(want, alu, a.slot, ZERO);
             }
-            let d = self.narrow_op(None, op)?;
-            return self.deliver(
-                Operand {
-                    slot: d,
-                    limbs: 1,
-                    signed,
-                },
-                limbs,
-                want,
-            );
+            let d = self.narrow_op(None, alu, a.slot, ZERO)?;
+            return self.deliver(Operand::new(d, 1, signed), limbs, want);
         }
         let kind = if to_signed {
             WideKind::SatS(bits)
@@ -656,14 +507,6 @@ impl Emitter<'_> {
             WideKind::SatU(bits)
         };
         let slot = self.wide_op(kind, own, a, narrow(ZERO), None)?;
-        self.deliver(
-            Operand {
-                slot,
-                limbs: own as u16,
-                signed,
-            },
-            limbs,
-            want,
-        )
+        self.deliver(Operand::new(slot, own, signed), limbs, want)
     }
 }

@@ -6,18 +6,20 @@
 //! | `layout` | where headers and fields lie among a packet's slots |
 //! | `names` | names and ids of the JSON to dense ids |
 //! | `expr` | expressions as typed trees with ranges |
-//! | `code`, `emit` | the operations, and the assembler |
+//! | `op`, `alu` | the table of operations; arithmetic |
+//! | `code`, `emit` | the program around the operations, and the assembler |
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
 //! | `cycles` | where code may come back to |
-//! | `touch` | what each operation reads and writes |
+//! | `touch` | the slots that operations read and write |
 //! | `notes` | the same for traces: with stops at what a trace shows |
 //! | `check` | what the machine relies on |
 //! | `results` | what externs give, to any place |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
 mod action;
+mod alu;
 mod branch;
 mod calculation;
 mod check;
@@ -31,6 +33,7 @@ pub(crate) mod layout;
 mod lower;
 mod names;
 pub(crate) mod notes;
+mod op;
 pub(crate) mod optimise;
 mod parser;
 pub(crate) mod recent;
@@ -186,9 +189,6 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
         .collect();
     if form == Form::Optimised {
         program = optimise::optimise(program, constants, &layout, &schema);
-    }
-    if form != Form::Noted {
-        emit::fuse_moves(&mut program);
     }
     program
         .check(&schema)

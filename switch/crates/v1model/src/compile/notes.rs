@@ -88,29 +88,3 @@ impl Emitter<'_> {
         }
     }
 }
-
-/// True for operations that a trace shows by themselves, or must undo.
-pub(crate) fn touches(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Count { .. }
-            | Op::Meter { .. }
-            | Op::RegisterRead { .. }
-            | Op::RegisterReadWide { .. }
-            | Op::RegisterWrite { .. }
-            | Op::RegisterWriteWide { .. }
-            | Op::Hash { .. }
-            | Op::Random { .. }
-            | Op::Digest { .. }
-            | Op::Clone { .. }
-            | Op::Resubmit { .. }
-            | Op::Recirculate { .. }
-            | Op::Truncate { .. }
-            | Op::Exit
-            | Op::Extract { .. }
-            | Op::ExtractVarbit { .. }
-            | Op::ExtractNext { .. }
-            | Op::ExtractNextVarbit { .. }
-            | Op::ParserError { .. }
-    )
-}

@@ -2,7 +2,7 @@
 //! What externs give, to any place: registers of any width, meters, random numbers, hashes. Where there is no result (an
 //! index beyond the array) the place stays as it is, as in BMv2.
 
-use super::code::{Op, Operand, WideKind};
+use super::code::{Op, Operand, Test, WideKind};
 use super::emit::{Emit, Emitter, Label};
 use super::expr::Expr;
 use super::layout::Slot;
@@ -49,35 +49,32 @@ fn zeroed(e: &mut Emitter, limbs: usize) -> Emit<Slot> {
     Ok(temp)
 }
 
-/// Where an operation has no result: `a` below `b`, or equal to it where `equal`.
+/// Where an operation has no result: what the test asks of `a` and `b`.
 #[derive(Clone, Copy)]
 pub(super) struct Skip {
+    test: Test,
     a: Slot,
     b: Slot,
-    equal: bool,
 }
 
 impl Skip {
     /// `index` is beyond an array of `size`.
     pub fn if_beyond(e: &mut Emitter, index: Slot, size: u32) -> Emit<Skip> {
         Ok(Skip {
+            test: Test::LeU,
             a: e.constant(size.into())?,
             b: index,
-            equal: true,
         })
     }
 
     /// `a` is below `b`.
     pub fn below(a: Slot, b: Slot) -> Skip {
-        Skip { a, b, equal: false }
+        let test = Test::LtU;
+        Skip { test, a, b }
     }
 
     fn branch(self, to: Label) -> Op {
-        let Skip { a, b, equal } = self;
-        match equal {
-            true => Op::BrLeU { a, b, to },
-            false => Op::BrLtU { a, b, to },
-        }
+        Op::branch(self.test, self.a, self.b, to)
     }
 }
 
@@ -111,11 +108,7 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
     };
     e.op_unless(skip.branch(end), read);
     if place.width() < array.width {
-        let a = Operand {
-            slot: d,
-            limbs: limbs as u16,
-            signed: false,
-        };
+        let a = Operand::new(d, limbs, false);
         e.wide(WideKind::Mask(place.width()), d, limbs, a, a)?;
     }
     e.store(place, d)?;

@@ -4,7 +4,7 @@
 use num_bigint::{BigInt, Sign};
 use proptest::prelude::*;
 
-use super::code::Op;
+use super::code::{Alu, Op};
 use super::emit::Emitter;
 use super::expr::{Arith, Compare, Cond, Expr};
 use super::layout::{Field, Layout, ONE};
@@ -242,15 +242,11 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
     };
     e.program.ingress_start = e.here();
     e.assign(&place, expr).unwrap();
-    let program = if optimised {
-        let (program, constants) = e.resolve();
+    let (mut program, constants) = e.resolve();
+    if optimised {
         let schema = crate::schema::Schema::default();
-        let mut program = super::optimise::optimise(program, constants, &layout, &schema);
-        super::emit::fuse_moves(&mut program);
-        program
-    } else {
-        e.finish()
-    };
+        program = super::optimise::optimise(program, constants, &layout, &schema);
+    }
     program.check(&Default::default()).unwrap();
     let mut packet =
         crate::packet::Packet::with_slots(program.template.clone(), Default::default());
@@ -332,9 +328,19 @@ fn common_shapes_are_one_operation() {
         &Expr::Field(a),
     )
     .unwrap();
-    let ops = e.finish().ops;
-    assert!(matches!(ops[1], Op::Add { w: 8, .. }), "{ops:?}");
-    assert!(matches!(ops[2], Op::Move { .. }), "{ops:?}");
+    let ops = e.resolve().0.ops;
+    assert!(
+        matches!(
+            ops[1],
+            Op::Alu {
+                alu: Alu::Add,
+                w: 8,
+                ..
+            }
+        ),
+        "{ops:?}"
+    );
+    assert!(matches!(ops[2], Op::Alu { alu: Alu::Move, .. }), "{ops:?}");
     assert_eq!(ops.len(), 4);
 }
 

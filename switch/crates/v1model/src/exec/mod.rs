@@ -98,25 +98,6 @@ fn mask(w: u8) -> u64 {
     u64::MAX >> (64 - u32::from(w))
 }
 
-/// Shift distances from 64 on shift everything out.
-#[inline(always)]
-fn shl(a: u64, b: u64) -> u64 {
-    if b < 64 {
-        a << b
-    } else {
-        0
-    }
-}
-
-#[inline(always)]
-fn shr(a: u64, b: u64) -> u64 {
-    if b < 64 {
-        a >> b
-    } else {
-        0
-    }
-}
-
 impl Machine<'_> {
     /// Runs from `pc` to the end of the parser, control or condition.
     ///
@@ -167,53 +148,14 @@ impl Machine<'_> {
         }
         loop {
             match fetch!() {
-                Op::Move { d, a, w } => s!(d) = s!(a) & mask(w),
-                Op::MoveRun { first, count } => {
-                    let first = first as usize;
-                    for &(d, a, w) in &program.moves[first..first + usize::from(count)] {
-                        s!(d) = s!(a) & mask(w);
-                    }
-                    pc += u32::from(count);
-                    continue;
-                }
+                Op::Alu { alu, a, b, d, w } => s!(d) = alu.compute(s!(a), s!(b), w),
                 Op::MoveWide { d, a, limbs } => {
                     let a = usize::from(a);
                     slots.copy_within(a..a + usize::from(limbs), usize::from(d));
                 }
-                Op::Add { d, a, b, w } => s!(d) = s!(a).wrapping_add(s!(b)) & mask(w),
-                Op::Sub { d, a, b, w } => s!(d) = s!(a).wrapping_sub(s!(b)) & mask(w),
-                Op::Mul { d, a, b, w } => s!(d) = s!(a).wrapping_mul(s!(b)) & mask(w),
-                Op::And { d, a, b, w } => s!(d) = s!(a) & s!(b) & mask(w),
-                Op::Or { d, a, b, w } => s!(d) = (s!(a) | s!(b)) & mask(w),
-                Op::Xor { d, a, b, w } => s!(d) = (s!(a) ^ s!(b)) & mask(w),
-                Op::Not { d, a, w } => s!(d) = !s!(a) & mask(w),
-                Op::Shl { d, a, b, w } => s!(d) = shl(s!(a), s!(b)) & mask(w),
-                Op::ShrU { d, a, b, w } => s!(d) = shr(s!(a), s!(b)) & mask(w),
-                Op::ShrS { d, a, b, w } => {
-                    s!(d) = ((s!(a) as i64) >> s!(b).min(63)) as u64 & mask(w);
-                }
-                Op::DivU { d, a, b, w } => s!(d) = s!(a).checked_div(s!(b)).unwrap_or(0) & mask(w),
-                Op::ModU { d, a, b, w } => s!(d) = s!(a).checked_rem(s!(b)).unwrap_or(0) & mask(w),
-                Op::SignExtend { d, a, from, w } => {
-                    let up = 64 - u32::from(from);
-                    s!(d) = (((s!(a) << up) as i64) >> up) as u64 & mask(w);
-                }
-                Op::SatU { d, a, bits, w } => s!(d) = s!(a).min(mask(bits)) & mask(w),
-                Op::SatSU { d, a, bits, w } => {
-                    s!(d) = ((s!(a) as i64).max(0) as u64).min(mask(bits)) & mask(w);
-                }
-                Op::SatS { d, a, bits, w } => {
-                    let most = (mask(bits) >> 1) as i64;
-                    s!(d) = (s!(a) as i64).clamp(-most - 1, most) as u64 & mask(w);
-                }
                 Op::Wide { index } => wide::run(slots, &program.wide[usize::from(index)]),
                 Op::Jump { to } => branch!(true, to),
-                Op::BrEq { a, b, to } => branch!(s!(a) == s!(b), to),
-                Op::BrNe { a, b, to } => branch!(s!(a) != s!(b), to),
-                Op::BrLtU { a, b, to } => branch!(s!(a) < s!(b), to),
-                Op::BrLeU { a, b, to } => branch!(s!(a) <= s!(b), to),
-                Op::BrLtS { a, b, to } => branch!((s!(a) as i64) < s!(b) as i64, to),
-                Op::BrLeS { a, b, to } => branch!(s!(a) as i64 <= s!(b) as i64, to),
+                Op::Branch { test, a, b, to } => branch!(test.holds(s!(a), s!(b)), to),
                 Op::LoadElement {
                     d,
                     element,

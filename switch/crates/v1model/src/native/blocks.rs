@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use super::slots::SlotSet;
 use super::Native;
 use crate::compile::code::{Op, Pc, Program};
-use crate::compile::touch::{may_leave, touches, Touch};
+use crate::compile::touch::{touches, Touch};
 
 /// Straight code up to the operation that ends it.
 pub(super) struct Block {
     /// First operation.
     pub pc: Pc,
-    /// The operations in order: those of a run of moves one by one.
+    /// The operations in order.
     pub ops: Vec<Op>,
     /// The last operation, which leads elsewhere; `Jump` where the code simply goes on.
     pub end: Op,
@@ -123,19 +123,8 @@ impl Blocks {
             }
             let op = program.ops[pc as usize];
             match op {
-                Op::MoveRun { first, count } => {
-                    let moves = &program.moves[first as usize..][..usize::from(count)];
-                    ops.extend(moves.iter().map(|&(d, a, w)| Op::Move { d, a, w }));
-                    pc += u32::from(count);
-                    continue;
-                }
                 Op::Jump { .. }
-                | Op::BrEq { .. }
-                | Op::BrNe { .. }
-                | Op::BrLtU { .. }
-                | Op::BrLeU { .. }
-                | Op::BrLtS { .. }
-                | Op::BrLeS { .. }
+                | Op::Branch { .. }
                 | Op::Select { .. }
                 | Op::Call { .. }
                 | Op::ParserError { .. }
@@ -206,7 +195,7 @@ fn summary(native: &Native<'_>, block: &Block) -> (SlotSet, SlotSet) {
                 range.for_each(|slot| reads.add(slot));
             }
         });
-        if may_leave(op) {
+        if op.may_leave() {
             reads.add_all(&native.kept);
         }
     }

@@ -9,7 +9,7 @@ use super::calls;
 use super::lower::{trusted, Lower, DONE};
 use super::slots::SlotSet;
 use super::values::{Known, State};
-use crate::compile::code::{Op, Pc};
+use crate::compile::code::{Op, Pc, Test};
 use crate::compile::layout::Slot;
 
 /// A block where it is reached: one with several ends that lead to it has a copy for each place in the frame that is known
@@ -159,19 +159,16 @@ impl<'l, 'f> Lower<'l, 'f> {
                 let to = self.edge(blocks, to);
                 self.b.ins().jump(to, &[]);
             }
-            Op::BrEq { a, b, to } => self.branch(blocks, block, IntCC::Equal, (a, b), to),
-            Op::BrNe { a, b, to } => self.branch(blocks, block, IntCC::NotEqual, (a, b), to),
-            Op::BrLtU { a, b, to } => {
-                self.branch(blocks, block, IntCC::UnsignedLessThan, (a, b), to);
-            }
-            Op::BrLeU { a, b, to } => {
-                self.branch(blocks, block, IntCC::UnsignedLessThanOrEqual, (a, b), to);
-            }
-            Op::BrLtS { a, b, to } => {
-                self.branch(blocks, block, IntCC::SignedLessThan, (a, b), to);
-            }
-            Op::BrLeS { a, b, to } => {
-                self.branch(blocks, block, IntCC::SignedLessThanOrEqual, (a, b), to);
+            Op::Branch { test, a, b, to } => {
+                let test = match test {
+                    Test::Eq => IntCC::Equal,
+                    Test::Ne => IntCC::NotEqual,
+                    Test::LtU => IntCC::UnsignedLessThan,
+                    Test::LeU => IntCC::UnsignedLessThanOrEqual,
+                    Test::LtS => IntCC::SignedLessThan,
+                    Test::LeS => IntCC::SignedLessThanOrEqual,
+                };
+                self.branch(blocks, block, test, (a, b), to);
             }
             Op::Select { select } => {
                 self.settle_and_select(blocks, block, usize::from(select));

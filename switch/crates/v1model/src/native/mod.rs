@@ -42,7 +42,7 @@ use self::lower::{Lower, Pseudo};
 use crate::compile::code::{Op, Pc, Program};
 use crate::compile::layout::Slot;
 use crate::compile::optimise::slots::{self, SlotSet};
-use crate::compile::touch::{has_state, touches, Touch};
+use crate::compile::touch::{touches, Touch};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
@@ -212,7 +212,7 @@ impl Native<'_> {
         let blocks = Blocks::new(self, leaders, self.program.parser_start);
         let mut ops = blocks.blocks.iter().flat_map(|block| &block.ops);
         let mut checksums = self.program.checksums.iter().filter(|c| c.verify);
-        ops.any(|op| has_state(self.program, op))
+        ops.any(|op| op.has_state(self.program))
             || checksums.any(|c| self.program.calculations[usize::from(c.calculation)].has_state())
     }
 

@@ -12,7 +12,6 @@ use super::lower::{unaligned, Lower, DONE};
 use super::values::Known;
 use crate::bits::low_mask;
 use crate::compile::code::{Case, Op, Pc, NOT_EMITTED};
-use crate::compile::touch::parses;
 use crate::packet::{Packet, OUT_OF_ORDER};
 
 /// A case's test, made where it is asked, and where the code goes on; the default has none.
@@ -27,7 +26,7 @@ impl<'l, 'f> Lower<'l, 'f> {
                 self.lookahead(usize::from(d), offset, width.into());
                 true
             }
-            _ if parses(op) => {
+            _ if op.parses() => {
                 self.parse(op);
                 true
             }

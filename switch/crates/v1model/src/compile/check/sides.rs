@@ -62,9 +62,6 @@ impl Program {
         check_each("element", &self.elements, |e| self.check_element(e))?;
         self.check_stacks()?;
         self.check_deparser()?;
-        check_each("moves", &self.moves, |&(_, _, w)| {
-            see((1..=64).contains(&w), "a width")
-        })?;
         check_each("wide operation", &self.wide, |wide| {
             self.operand(wide.a)?;
             self.operand(wide.b)?;

@@ -50,14 +50,14 @@ fn refused(what: &str, change: impl Fn(&mut Op, &Program) -> bool) {
 #[test]
 fn slots_beyond_a_packet_are_refused() {
     refused("a move", |op, program| match op {
-        Op::Move { d, .. } => {
+        Op::Alu { d, .. } => {
             *d = program.template.len() as u16;
             true
         }
         _ => false,
     });
     refused("an operand", |op, program| match op {
-        Op::Add { b, .. } | Op::BrEq { b, .. } | Op::Push { n: b, .. } => {
+        Op::Alu { b, .. } | Op::Branch { b, .. } | Op::Push { n: b, .. } => {
             *b = program.template.len() as u16;
             true
         }
@@ -83,7 +83,7 @@ fn slots_beyond_a_packet_are_refused() {
 #[test]
 fn constants_are_not_written() {
     refused("a constant", |op, _| match op {
-        Op::Move { d, .. } | Op::Sub { d, .. } => {
+        Op::Alu { d, .. } => {
             *d = 1;
             true
         }
@@ -95,7 +95,7 @@ fn constants_are_not_written() {
 fn widths_that_shift_too_far_are_refused() {
     for wrong in [0, 65] {
         refused("a width", |op, _| match op {
-            Op::Move { w, .. } | Op::Add { w, .. } | Op::Random { w, .. } => {
+            Op::Alu { w, .. } | Op::Random { w, .. } => {
                 *w = wrong;
                 true
             }
@@ -151,37 +151,14 @@ fn what_is_not_there_is_not_named() {
 }
 
 #[test]
-fn jumps_and_runs_end_in_the_code() {
+fn jumps_end_in_the_code() {
     refused("a jump", |op, program| match op {
-        Op::Jump { to } | Op::BrEq { to, .. } | Op::BrNe { to, .. } => {
+        Op::Jump { to } | Op::Branch { to, .. } => {
             *to = program.ops.len() as u32;
             true
         }
         _ => false,
     });
-    // The machine goes on behind the moves.
-    for Compiled {
-        program, schema, ..
-    } in all()
-    {
-        let Some(Op::MoveRun { first, .. }) = program
-            .ops
-            .iter()
-            .find(|op| matches!(op, Op::MoveRun { .. }))
-        else {
-            continue;
-        };
-        let mut wrong = program.clone();
-        let last = wrong.ops.len() - 1;
-        wrong.ops[last - 1] = Op::MoveRun {
-            first: *first,
-            count: 2,
-        };
-        let error = wrong.check(&schema).unwrap_err();
-        assert!(error.contains("the operation behind"), "{error}");
-        return;
-    }
-    panic!("no program has a run of moves");
 }
 
 #[test]
@@ -208,8 +185,7 @@ fn side_tables_hold_what_the_machine_reads() {
     } = compile(PROGRAMS[0], u64::MAX, program).unwrap();
     let slots = program.template.len() as u16;
     type Change = fn(&mut Program, u16);
-    let changes: [(&str, Change); 11] = [
-        ("a move", |p, slots| p.moves[0].0 = slots),
+    let changes: [(&str, Change); 10] = [
         ("an element", |p, slots| p.elements[0].base = slots - 1),
         ("a sibling", |p, _| {
             p.elements[0].siblings = [-70_000].into()

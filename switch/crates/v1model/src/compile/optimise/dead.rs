@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Takes out operations whose results nobody reads: p4c's temporaries, once their readers read what was copied.
 
-use super::effects::{is_pure, may_leave, Effects, Touch};
+use super::effects::{Effects, Touch};
 use super::flow::{Block, Exit, Flow, Id};
 use super::slots::SlotSet;
 use crate::compile::code::Op;
@@ -18,7 +18,7 @@ pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> S
     for (block, mut live) in flow.blocks.iter_mut().zip(after) {
         let mut kept = Vec::with_capacity(block.ops.len());
         for op in block.ops.drain(..).rev() {
-            if is_pure(&op, effects) && !is_read(&op, effects, &live) {
+            if op.is_pure(&effects.program) && !is_read(&op, effects, &live) {
                 continue;
             }
             before(&op, effects, &end, &mut live);
@@ -79,7 +79,7 @@ fn before(op: &Op, effects: &Effects, end: &SlotSet, live: &mut SlotSet) {
             range.for_each(|slot| live.add(slot));
         }
     });
-    if may_leave(op) {
+    if op.may_leave() {
         live.add_all(end);
     }
 }
@@ -148,7 +148,7 @@ impl Summary {
         Summary {
             reads,
             writes,
-            leaves: block.ops.iter().any(may_leave),
+            leaves: block.ops.iter().any(Op::may_leave),
             stops: block.exit == Exit::Stop,
             targets: block.exit.targets(),
         }

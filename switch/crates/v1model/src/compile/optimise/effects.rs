@@ -8,7 +8,7 @@ use crate::compile::code::{Calculation, Input, Op, Program, TableCode};
 use crate::compile::layout::Slot;
 use crate::compile::touch::{lookup, one, touches};
 
-pub(super) use crate::compile::touch::{may_leave, Touch};
+pub(super) use crate::compile::touch::Touch;
 
 /// The program around the operations.
 pub(super) struct Effects {
@@ -66,37 +66,4 @@ impl Effects {
     pub fn lookup(&self, table: &TableCode, f: &mut dyn FnMut(Touch, Range<usize>)) {
         lookup(&self.program, table, f);
     }
-}
-
-/// An operation without any effect but the slots that it writes.
-pub(super) fn is_pure(op: &Op, effects: &Effects) -> bool {
-    if let Op::Hash { calculation, .. } = op {
-        return !effects.has_state(*calculation);
-    }
-    matches!(
-        op,
-        Op::Move { .. }
-            | Op::MoveWide { .. }
-            | Op::Add { .. }
-            | Op::Sub { .. }
-            | Op::Mul { .. }
-            | Op::And { .. }
-            | Op::Or { .. }
-            | Op::Xor { .. }
-            | Op::Not { .. }
-            | Op::Shl { .. }
-            | Op::ShrU { .. }
-            | Op::ShrS { .. }
-            | Op::DivU { .. }
-            | Op::ModU { .. }
-            | Op::SignExtend { .. }
-            | Op::SatU { .. }
-            | Op::SatSU { .. }
-            | Op::SatS { .. }
-            | Op::Wide { .. }
-            | Op::LoadElement { .. }
-            | Op::SetHeadersEqual { .. }
-            | Op::RegisterRead { .. }
-            | Op::RegisterReadWide { .. }
-    )
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::compile::code::{Exits, Op, Pc, Program, Select};
+use crate::compile::code::{Exits, Op, Pc, Program, Select, Test};
 use crate::compile::layout::Slot;
 
 /// Index of a block.
@@ -15,17 +15,6 @@ pub(super) type Id = usize;
 pub(super) struct Block {
     pub ops: Vec<Op>,
     pub exit: Exit,
-}
-
-/// What a branch asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Test {
-    Eq,
-    Ne,
-    LtU,
-    LeU,
-    LtS,
-    LeS,
 }
 
 /// The end of a block.
@@ -269,20 +258,14 @@ impl Reader<'_> {
                 return Block { ops, exit };
             }
             let op = self.program.ops[pc as usize];
-            let mut branch = |test: Test, a: Slot, b: Slot, to: Pc| Exit::Branch {
-                test,
-                a,
-                b,
-                yes: self.id(to, back),
-                no: self.id(pc + 1, back),
-            };
             let exit = match op {
-                Op::BrEq { a, b, to } => branch(Test::Eq, a, b, to),
-                Op::BrNe { a, b, to } => branch(Test::Ne, a, b, to),
-                Op::BrLtU { a, b, to } => branch(Test::LtU, a, b, to),
-                Op::BrLeU { a, b, to } => branch(Test::LeU, a, b, to),
-                Op::BrLtS { a, b, to } => branch(Test::LtS, a, b, to),
-                Op::BrLeS { a, b, to } => branch(Test::LeS, a, b, to),
+                Op::Branch { test, a, b, to } => Exit::Branch {
+                    test,
+                    a,
+                    b,
+                    yes: self.id(to, back),
+                    no: self.id(pc + 1, back),
+                },
                 Op::Jump { to } => Exit::Goto(self.id(to, back)),
                 Op::End => Exit::Stop,
                 Op::ParserError { .. } => {
@@ -362,7 +345,7 @@ impl Writer<'_> {
                         self.waiting.push(*no);
                         Some(*yes)
                     } else {
-                        self.ops.push(branch(*test, *a, *b, *yes as Pc));
+                        self.ops.push(Op::branch(*test, *a, *b, *yes as Pc));
                         self.waiting.push(*yes);
                         Some(*no)
                     }
@@ -414,25 +397,15 @@ impl Writer<'_> {
     }
 }
 
-fn branch(test: Test, a: Slot, b: Slot, to: Pc) -> Op {
-    match test {
-        Test::Eq => Op::BrEq { a, b, to },
-        Test::Ne => Op::BrNe { a, b, to },
-        Test::LtU => Op::BrLtU { a, b, to },
-        Test::LeU => Op::BrLeU { a, b, to },
-        Test::LtS => Op::BrLtS { a, b, to },
-        Test::LeS => Op::BrLeS { a, b, to },
-    }
-}
-
 /// Not a < b is b <= a.
 fn opposite(test: Test, a: Slot, b: Slot, to: Pc) -> Op {
-    match test {
-        Test::Eq => branch(Test::Ne, a, b, to),
-        Test::Ne => branch(Test::Eq, a, b, to),
-        Test::LtU => branch(Test::LeU, b, a, to),
-        Test::LeU => branch(Test::LtU, b, a, to),
-        Test::LtS => branch(Test::LeS, b, a, to),
-        Test::LeS => branch(Test::LtS, b, a, to),
-    }
+    let (test, a, b) = match test {
+        Test::Eq => (Test::Ne, a, b),
+        Test::Ne => (Test::Eq, a, b),
+        Test::LtU => (Test::LeU, b, a),
+        Test::LeU => (Test::LtU, b, a),
+        Test::LtS => (Test::LeS, b, a),
+        Test::LeS => (Test::LtS, b, a),
+    };
+    Op::branch(test, a, b, to)
 }

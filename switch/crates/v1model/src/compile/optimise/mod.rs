@@ -8,7 +8,7 @@
 //! | `effects` | what an operation reads and writes |
 //! | `selects` | small selects as branches |
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
-//! | `values`, `fold`, `pool` | operations read where values come from; common and constant ones are not computed |
+//! | `values`, `pool` | operations read where values come from; common and constant ones are not computed |
 //! | `dead` | results that nobody reads are not computed |
 //! | `patches` | which bytes of headers a program can change at all |
 //! | `slots` | a set of slots |
@@ -16,7 +16,6 @@
 mod dead;
 mod effects;
 mod flow;
-mod fold;
 #[cfg(test)]
 mod pass_tests;
 mod patches;

@@ -2,10 +2,10 @@
 //! Selects with few cases as branches, one for each part of the key that a case asks for: what is known decides them.
 
 use super::effects::Effects;
-use super::flow::{Block, Exit, Flow, Id, Test};
+use super::flow::{Block, Exit, Flow, Id};
 use super::pool::Pool;
 use crate::bits::low_mask;
-use crate::compile::code::{Case, Select};
+use crate::compile::code::{Case, Select, Test};
 use crate::compile::layout::Slot;
 
 /// Most cases of a select that becomes branches.

@@ -5,22 +5,19 @@
 //! Within a block, and on into a block that is entered from one place only (an extended basic block).
 
 use std::collections::HashMap;
-use std::mem::Discriminant;
 
 use super::effects::{Effects, Touch};
-use super::flow::{Exit, Flow, Id, Test};
-use super::fold::{self, Alu};
+use super::flow::{Exit, Flow, Id};
 use super::pool::Pool;
-use super::specialise::holds;
 use crate::bits::low_mask;
-use crate::compile::code::{Input, Op};
+use crate::compile::code::{Alu, Input, Op, Test};
 use crate::compile::layout::Slot;
 
 /// Number of a value.
 type Value = u32;
 
-/// A computed value: operation, operands, cut, other bits.
-type Key = (Discriminant<Op>, Value, Value, u8, u8);
+/// A computed value: operation, operands, cut.
+type Key = (Alu, Value, Value, u8);
 
 /// So many values are handed on to a following block.
 const MOST_VALUES: usize = 1_000;
@@ -146,11 +143,11 @@ impl Pass<'_> {
 
     /// The operation in better words; None when it does nothing.
     fn rewrite(&mut self, mut op: Op) -> Option<Op> {
-        for slot in fold::operands(&mut op) {
+        for slot in op.operands() {
             *slot = self.instead(*slot);
         }
-        if let Some(alu) = fold::alu(&op) {
-            return self.rewrite_alu(op, &alu);
+        if let Op::Alu { alu, a, b, d, w } = op {
+            return self.rewrite_alu(alu, (a, b), d, w);
         }
         if let Op::Hash { calculation, .. } = &mut op {
             *calculation = self.calculation(*calculation);
@@ -189,49 +186,41 @@ impl Pass<'_> {
         Some(op)
     }
 
-    fn rewrite_alu(&mut self, op: Op, alu: &Alu) -> Option<Op> {
-        let a = self.value(alu.a);
-        let b = alu.b.map(|b| self.value(b));
-        let result = self.result(&op, alu, a, b);
-        if self.values.of.get(&alu.d) == Some(&result) {
+    fn rewrite_alu(&mut self, alu: Alu, (a, b): (Slot, Slot), d: Slot, w: u8) -> Option<Op> {
+        let (x, y) = (self.value(a), self.value(b));
+        let result = self.result(alu, x, y, w);
+        if self.values.of.get(&d) == Some(&result) {
             return None;
         }
-        let d = alu.d;
         let from = match self.values.known[result as usize].constant {
             Some(constant) => self.constant_slot(constant),
             None => self.values.holder(result),
         };
         self.values.put(d, result);
-        Some(from.map_or(op, |a| Op::Move { d, a, w: 64 }))
+        Some(from.map_or(Op::alu(alu, d, a, b, w), |from| Op::copy(d, from)))
     }
 
     /// The value that an operation computes.
-    fn result(&mut self, op: &Op, alu: &Alu, a: Value, b: Option<Value>) -> Value {
+    fn result(&mut self, alu: Alu, a: Value, b: Value, w: u8) -> Value {
         let known = |value: Value| &self.values.known[value as usize];
-        let (a_known, b_known) = (known(a), b.map(known));
-        let constant = a_known
-            .constant
-            .zip(b_known.map_or(Some(0), |b| b.constant));
-        if let Some(value) = constant.and_then(|(a, b)| fold::compute(op, a, b)) {
-            return self.values.constant(value);
+        let (x, y) = (known(a), known(b));
+        if let (Some(x), Some(y)) = (x.constant, y.constant) {
+            return self.values.constant(alu.compute(x, y, w));
         }
-        let most_a = a_known.most;
-        let shift = b_known.and_then(|b| b.constant);
-        let most = fold::upper_bound(op, most_a, b_known.map_or(0, |b| b.most), shift);
-        let copies = match op {
-            Op::Move { w, .. } => most_a <= low_mask((*w).into()),
-            Op::SatU { bits, w, .. } => most_a <= low_mask((*bits.min(w)).into()),
+        let copies = match alu {
+            Alu::Move => x.most <= low_mask(w.into()),
+            Alu::SatU(bits) => x.most <= low_mask(bits.min(w).into()),
             _ => false,
         };
         if copies {
             return a;
         }
-        let (first, second) = match b {
-            Some(b) if fold::commutes(op) => (a.min(b), a.max(b)),
-            Some(b) => (a, b),
-            None => (a, Value::MAX),
+        let most = alu.upper_bound(x.most, y.most, y.constant, w);
+        let (first, second) = match alu.commutes() {
+            true => (a.min(b), a.max(b)),
+            false => (a, b),
         };
-        let key = (alu.kind, first, second, alu.w, alu.bits);
+        let key = (alu, first, second, w);
         if let Some(&value) = self.values.computed.get(&key) {
             return value;
         }
@@ -309,14 +298,14 @@ impl Pass<'_> {
 
     fn answer(&self, test: Test, x: Value, y: Value) -> Option<bool> {
         if x == y {
-            return Some(holds(test, 0, 0));
+            return Some(test.holds(0, 0));
         }
         let (a, b) = (
             &self.values.known[x as usize],
             &self.values.known[y as usize],
         );
         match (test, a.constant, b.constant) {
-            (_, Some(a), Some(b)) => Some(holds(test, a, b)),
+            (_, Some(a), Some(b)) => Some(test.holds(a, b)),
             (Test::Eq | Test::Ne, None, Some(c)) if c > a.most => Some(test == Test::Ne),
             (Test::Eq | Test::Ne, Some(c), None) if c > b.most => Some(test == Test::Ne),
             (Test::LtU, None, Some(c)) if a.most < c => Some(true),
