@@ -28,21 +28,21 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
     let labels: Vec<Label> = (0..=json.len()).map(|_| e.label()).collect();
     for (index, primitive) in json.iter().enumerate() {
         e.place(labels[index]);
-        e.note(|| Note::Primitive(Spot::new(primitive, "op")));
+        e.note(Note::Primitive(Spot::new(primitive, "op")));
         let compiler = Compiler {
             reader,
             primitive,
             index,
             labels: &labels,
         };
-        let before = e.program.ops.len();
+        let before = e.operations();
         compiler.compile(e, &mut traits)?;
         e.end_statement();
-        let ops = e.program.ops.len() - before;
+        let ops = e.operations() - before;
         primitive.charge(ops as u64 * OP_BYTES, || "its code".into())?;
     }
     e.place(labels[json.len()]);
-    e.note(|| Note::Done);
+    e.note(Note::Done);
     Ok(traits)
 }
 
@@ -460,7 +460,7 @@ fn typed_value<'a>(json: &Json<'a>, what: &str) -> Load<Json<'a>> {
 fn mark_to_drop(e: &mut Emitter, [egress_spec, mcast_grp]: [Option<Expr>; 2]) -> Emit<()> {
     if let (Some(Expr::Field(given)), Some(real)) = (&egress_spec, e.layout.std(Std::EgressSpec)) {
         if given.slot == real.slot {
-            e.note(|| Note::MarkToDrop);
+            e.note(Note::MarkToDrop);
         }
     }
     for (field, value) in [(egress_spec, e.program.drop_port), (mcast_grp, 0)] {

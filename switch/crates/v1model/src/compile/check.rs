@@ -1,128 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Program::check`: what the machine relies on without looking again, seen for every operation once.
-//!
-//! | file | idea |
-//! |---|---|
-//! | `check` | operations: slots, widths, indexes, jumps, loops |
-//! | `sides` | the side tables that they point into |
+//! `Optimised::check`: what machine code relies on without looking again, seen once.
 
-mod sides;
-#[cfg(test)]
-mod tests;
+use std::ops::Range;
 
-use super::code::{Op, Pc, Program};
+use super::code::{HeaderIo, Op, Piece, Program, NOT_EMITTED};
 use super::cycles::loop_heads;
+use super::layout::Slot;
+use super::optimise::flow::Exit;
+use super::optimise::Optimised;
 use super::touch::{touches, Touch};
+use crate::bits::limbs_for;
+use crate::packet::TAILROOM;
 use crate::schema::Schema;
 
 /// What is wrong.
 type Check = Result<(), String>;
 
-impl Program {
-    /// Sees that all that operations name is there and within a packet's slots, that none writes a constant, that every
-    /// jump leads to an operation, that the code does not run over its end, and that every way round passes a `Step`.
+/// `Err` with a message where `holds` is false.
+fn see(holds: bool, message: impl FnOnce() -> String) -> Check {
+    match holds {
+        true => Ok(()),
+        false => Err(message()),
+    }
+}
+
+impl Optimised {
+    /// Sees that all that operations name is there and within a packet's slots, that none writes a constant, and that every
+    /// way round passes a `Step`.
     ///
     /// # Errors
     /// The operation or table in question; that would be a mistake of this crate.
     pub fn check(&self, schema: &Schema) -> Check {
-        self.check_sides(schema)?;
-        if self.ops.last() != Some(&Op::End) {
-            return Err("the code does not end with End".into());
+        let program = &self.effects.program;
+        program.check_sides()?;
+        let emitted = &program.deparser;
+        let patches = self.patches.as_ref();
+        see(patches.is_none_or(|p| p.len() == emitted.len()), || {
+            "a header has no patches".into()
+        })?;
+        for (pieces, &(_, _, ty)) in patches.into_iter().flatten().zip(emitted) {
+            program.headers[usize::from(ty)].check_pieces(pieces)?;
         }
-        for (pc, op) in self.ops.iter().enumerate() {
-            let named = |message| format!("operation {pc}, {op:?}: {message}");
-            self.check_op(op, schema).map_err(named)?;
-        }
-        let targets = self.targets();
-        if let Some(to) = targets.iter().find(|to| **to as usize >= self.ops.len()) {
-            return Err(format!("a target is operation {to} of {}", self.ops.len()));
+        for block in &self.flow.blocks {
+            for op in &block.ops {
+                let named = |message| format!("{op:?}: {message}");
+                op.check(program, schema).map_err(named)?;
+                let touched = |f: &mut dyn FnMut(Touch, Range<usize>)| touches(program, op, f);
+                program.check_slots(touched).map_err(named)?;
+            }
+            let exit = &block.exit;
+            let (select, table) = match *exit {
+                Exit::Select { select, .. } => (select, 0),
+                Exit::Lookup { table, .. } => (0, usize::from(table)),
+                _ => continue,
+            };
+            let known = select < program.selects.len().max(1)
+                && table < program.tables.len().min(schema.tables.len()).max(1);
+            see(known, || format!("{exit:?} is not there"))?;
+            program.check_slots(|f| exit.touches(program, f))?;
         }
         self.check_loops()
     }
 
-    fn check_op(&self, op: &Op, schema: &Schema) -> Check {
-        op.check(self, schema)?;
-        if matches!(*op, Op::Call { exits, .. } if usize::from(exits) >= self.exits.len()) {
-            return Err("its exits are not there".into());
+    /// Sees that code that comes back to where it was passes a `Step` on its way.
+    fn check_loops(&self) -> Check {
+        let blocks = &self.flow.blocks;
+        let heads = loop_heads(blocks.len(), |id, next| {
+            if !blocks[id].ops.contains(&Op::Step) {
+                next.extend(blocks[id].exit.targets());
+            }
+        });
+        see(!heads.contains(&true), || {
+            "the code comes back without a step".into()
+        })
+    }
+}
+
+impl HeaderIo {
+    fn check_pieces(&self, pieces: &[Piece]) -> Check {
+        let fits = |piece: &Piece| {
+            let end = u64::from(piece.byte) + u64::from(piece.bytes);
+            let inside = (1..=8).contains(&piece.bytes) && end <= self.fixed_bytes.into();
+            inside && piece.fields.iter().all(|f| f.0 < self.slots && f.1 < 64)
+        };
+        see(pieces.iter().all(fits), || "a piece".into())
+    }
+
+    fn check(&self) -> Check {
+        for load in self.loads.iter().flatten() {
+            // The bytes behind a frame may be read without looking.
+            let inside = usize::from(load.byte) + 8 <= self.fixed_bytes as usize + TAILROOM;
+            let shifts = load.up < 64 && load.down < 64;
+            see(inside && shifts && load.offset < self.slots, || {
+                format!("{load:?}")
+            })?;
         }
+        self.check_pieces(self.pieces.as_deref().unwrap_or_default())
+    }
+}
+
+impl Program {
+    /// True when these slots are a packet's.
+    fn has(&self, first: Slot, count: usize) -> bool {
+        usize::from(first) + count <= self.template.len()
+    }
+
+    fn check_slots(&self, touched: impl FnOnce(&mut dyn FnMut(Touch, Range<usize>))) -> Check {
         let mut wrong = None;
-        touches(self, op, &mut |touch, slots| {
+        touched(&mut |touch, slots| {
+            // Constants are all that is not 0 in a fresh packet, and the 0 in front.
+            let is_constant = |slot: usize| slot == 0 || self.template[slot] != 0;
             if slots.end > self.template.len() {
                 wrong = Some(format!(
                     "slots {slots:?} are beyond {}",
                     self.template.len()
                 ));
-            } else if touch != Touch::Reads && slots.clone().any(|slot| self.is_constant(slot)) {
+            } else if touch != Touch::Reads && slots.clone().any(is_constant) {
                 wrong = Some(format!("it writes a constant in {slots:?}"));
             }
         });
-        wrong.map_or(Ok(()), Err)?;
-        match op.jump() {
-            Some(to) if to as usize >= self.ops.len() => {
-                Err(format!("it jumps beyond {}", self.ops.len()))
-            }
-            _ => Ok(()),
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// Sees what stands beside the operations.
+    fn check_sides(&self) -> Check {
+        self.headers.iter().try_for_each(HeaderIo::check)?;
+        for &(valid, base, ty) in &self.deparser {
+            let io = self.headers.get(usize::from(ty));
+            let slots = io.map_or(usize::MAX >> 1, |io| io.slots.into());
+            see(self.has(valid, 1) && self.has(base, slots), || {
+                "an emitted header".into()
+            })?;
         }
-    }
-
-    /// Constants are all that is not 0 in a fresh packet, and the 0 in front.
-    fn is_constant(&self, slot: usize) -> bool {
-        slot == 0 || self.template[slot] != 0
-    }
-
-    /// Sees that code that comes back to where it was passes a `Step` on its way.
-    fn check_loops(&self) -> Check {
-        // An action returns to what follows its table, which here follows the table itself.
-        let heads = loop_heads(self.ops.len(), |pc, next| {
-            let op = &self.ops[pc];
-            let to = |pc: &Pc| *pc as usize;
-            match op {
-                Op::Step | Op::End | Op::Return | Op::ReturnOrExit | Op::ParserError { .. } => {}
-                Op::Jump { to } => next.push(*to as usize),
-                Op::Select { select } => {
-                    next.extend(self.selects[usize::from(*select)].targets().map(to));
-                }
-                Op::Apply { table } => {
-                    let code = &self.tables[usize::from(*table)];
-                    next.extend(code.next_hit.iter().chain(&code.next_miss).map(to));
-                    next.extend([&code.next_none, &code.next_hit_none].map(to));
-                    next.extend(self.actions.iter().map(to));
-                }
-                Op::Call { exits, .. } => {
-                    next.extend(self.exits[usize::from(*exits)].targets().map(to));
-                }
-                op => {
-                    next.push(pc + 1);
-                    next.extend(op.jump().map(|to| to as usize));
-                }
-            }
-        });
-        match heads.iter().position(|head| *head) {
-            Some(pc) => Err(format!(
-                "operation {pc}, {:?}: the code comes back to it without a step",
-                self.ops[pc]
-            )),
-            None => Ok(()),
+        see(self.places.len() == self.elements.len(), || {
+            "an element has no place".into()
+        })?;
+        let emitted = self.deparser.len();
+        let known = |place: &u8| *place == NOT_EMITTED || usize::from(*place) < emitted;
+        see(self.places.iter().all(known), || "a place".into())?;
+        for run in self
+            .calculations
+            .iter()
+            .flat_map(|c| c.words.iter().flatten())
+        {
+            let mut words = run.words.iter();
+            let inside = self.has(run.valid, 1)
+                && words.all(|word| {
+                    let mut fields = word.fields.iter();
+                    word.bytes <= 8 && fields.all(|f| self.has(f.0, 1) && f.1.unsigned_abs() < 64)
+                });
+            see(inside, || "an input of a calculation".into())?;
         }
-    }
-
-    /// Every operation that something other than an operation leads to.
-    pub fn targets(&self) -> Vec<Pc> {
-        let mut targets: Vec<Pc> = self.actions.clone();
-        targets.extend([
-            self.parser_start,
-            self.ingress_start,
-            self.egress_start,
-            self.deparser_start,
-        ]);
+        for checksum in &self.checksums {
+            let mut when = checksum.when.iter().map(|w| w.0).chain([checksum.valid]);
+            let known = usize::from(checksum.calculation) < self.calculations.len()
+                && when.all(|slot| self.has(slot, 1))
+                && self.has(checksum.slot, limbs_for(checksum.width));
+            see(known, || "a checksum".into())?;
+        }
         for table in &self.tables {
-            targets.extend(table.next_hit.iter().chain(&table.next_miss));
-            targets.extend([table.next_none, table.next_hit_none]);
+            let known = table.key_slots.iter().all(|&slot| self.has(slot, 1));
+            let masks = table.masks.as_ref();
+            see(
+                known && masks.is_none_or(|m| m.len() == table.key_slots.len()),
+                || "a table's key".into(),
+            )?;
         }
-        targets.extend(self.exits.iter().flat_map(|exits| exits.targets()));
-        targets.extend(self.selects.iter().flat_map(|select| select.targets()));
-        let checksums = self.checksums.iter();
-        targets.extend(checksums.filter_map(|c| c.condition.map(|(pc, _)| pc)));
-        targets
+        let fits = |&(slot, w): &(Slot, u8)| self.has(slot, 1) && (1..=64).contains(&w);
+        see(self.std.iter().flatten().all(fits), || {
+            "standard metadata".into()
+        })
     }
 }

@@ -3,7 +3,6 @@
 
 use super::layout::Slot;
 use super::notes::Note;
-use super::optimise::slots::SlotSet;
 
 pub(crate) use super::alu::{Alu, Test};
 pub(crate) use super::op::Op;
@@ -94,8 +93,6 @@ pub(crate) struct HeaderIo {
     pub head: Vec<FieldIo>,
     /// `head` for the fast path: each field by one 8-byte load; None when a field is misaligned.
     pub loads: Option<Vec<FieldLoad>>,
-    /// Bytes from the header's start that `loads` read.
-    pub window: u16,
     /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None as above.
     pub pieces: Option<Vec<Piece>>,
     /// The varbit field: block offset, most bits.
@@ -188,31 +185,9 @@ pub(crate) struct Word {
 pub(crate) struct Select {
     /// (slot, limbs, width) of each part.
     pub parts: Vec<(Slot, u16, u32)>,
-    /// One part of one limb: (value, mask, target).
-    pub narrow: Vec<(u64, u64, Pc)>,
-    /// In general.
     pub cases: Vec<Case>,
-    pub default: Pc,
-}
-
-impl Select {
-    /// The cases in order, the default last.
-    pub fn targets(&self) -> impl Iterator<Item = &Pc> {
-        let cases = self.cases.iter().map(|case| match case {
-            Case::Masked { to, .. } | Case::ValueSet { to, .. } => to,
-        });
-        let narrow = self.narrow.iter().map(|(_, _, to)| to);
-        narrow.chain(cases).chain([&self.default])
-    }
-
-    /// The same, to change.
-    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Pc> {
-        let cases = self.cases.iter_mut().map(|case| match case {
-            Case::Masked { to, .. } | Case::ValueSet { to, .. } => to,
-        });
-        let narrow = self.narrow.iter_mut().map(|(_, _, to)| to);
-        narrow.chain(cases).chain([&mut self.default])
-    }
+    /// Where the code goes on for each case; the default last.
+    pub to: Vec<Pc>,
 }
 
 #[derive(Clone, Debug)]
@@ -221,12 +196,8 @@ pub(crate) enum Case {
     Masked {
         values: Vec<u64>,
         masks: Vec<u64>,
-        to: Pc,
     },
-    ValueSet {
-        set: u32,
-        to: Pc,
-    },
+    ValueSet(u32),
 }
 
 /// A table as the packet path sees it.
@@ -251,47 +222,6 @@ pub(crate) struct TableCode {
     pub profile: Option<u32>,
     /// Calculation of the selector's hash.
     pub selector: Option<u16>,
-}
-
-/// Where a `Call` goes on, by action: on a hit, on a miss; without any action after a miss and after a hit.
-#[derive(Clone, Debug)]
-pub(crate) struct Exits {
-    pub hit: Vec<Pc>,
-    pub miss: Vec<Pc>,
-    pub none: Pc,
-    pub hit_none: Pc,
-}
-
-impl Exits {
-    /// `to` is where to go on a hit for each of `actions`, on a miss for each of them, without action after a miss and
-    /// after a hit; the others never run.
-    pub fn new(actions: &[u32], to: &[usize]) -> Exits {
-        let count = actions.iter().map(|&a| a as usize + 1).max().unwrap_or(0);
-        let (none, hit_none) = (to[to.len() - 2] as Pc, to[to.len() - 1] as Pc);
-        let mut exits = Exits {
-            hit: vec![hit_none; count],
-            miss: vec![none; count],
-            none,
-            hit_none,
-        };
-        for (i, &action) in actions.iter().enumerate() {
-            exits.hit[action as usize] = to[i] as Pc;
-            exits.miss[action as usize] = to[actions.len() + i] as Pc;
-        }
-        exits
-    }
-
-    /// All of them.
-    pub fn targets(&self) -> impl Iterator<Item = &Pc> {
-        let by_action = self.hit.iter().chain(&self.miss);
-        by_action.chain([&self.none, &self.hit_none])
-    }
-
-    /// All of them, to change.
-    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Pc> {
-        let by_action = self.hit.iter_mut().chain(&mut self.miss);
-        by_action.chain([&mut self.none, &mut self.hit_none])
-    }
 }
 
 /// A message of `log_msg` or of a failed assertion: text between the values, values.
@@ -333,9 +263,8 @@ pub(crate) struct Program {
     pub calculations: Vec<Calculation>,
     pub selects: Vec<Select>,
     pub tables: Vec<TableCode>,
-    pub exits: Vec<Exits>,
     pub messages: Vec<Message>,
-    /// Empty but for traces.
+    /// What a trace shows: see `Op::Note`.
     pub notes: Vec<Note>,
     pub checksums: Vec<Checksum>,
     /// Digests: (slot, width) of the members.
@@ -346,23 +275,13 @@ pub(crate) struct Program {
     pub deparser: Vec<(Slot, Slot, u16)>,
     /// For each of `elements`, its place in `deparser`; `NOT_EMITTED` for what is not one fixed header of it.
     pub places: Vec<u8>,
-    /// For each of `deparser`, the pieces with fields that the program ever writes: all that differs from the frame
-    /// when the headers are those that were extracted. None: not known.
-    pub patches: Option<Vec<Vec<Piece>>>,
-    /// The largest value of each slot; those behind are not known.
-    pub most: Vec<u64>,
-    /// The slots that count when a part of the program has run: what others see, and what a later part reads. None: not
-    /// known.
-    pub kept: Option<SlotSet>,
     pub parser_start: Pc,
     pub ingress_start: Pc,
     pub egress_start: Pc,
-    /// Deparser primitives; `End` at once when there are none.
+    /// Deparser primitives; 0, which is `End`, when there are none.
     pub deparser_start: Pc,
     /// Slots as they are in a fresh packet.
     pub template: Box<[u64]>,
-    /// Slots that a reset zeroes, of `2..state_end`, first and behind the last; the others are written before they are read.
-    pub resets: Vec<(usize, usize)>,
     /// Those below are metadata.
     pub headers_start: usize,
     pub state_end: usize,

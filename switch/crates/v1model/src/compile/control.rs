@@ -199,15 +199,12 @@ impl Control<'_> {
                 let cond = reader.cond(&cond_json)?;
                 let no = self.next(json, "false_next")?;
                 let yes = self.next(json, "true_next")?;
-                e.note(|| Note::Condition(Spot::new(json, "name")));
-                let fails = if e.noted { e.label() } else { no };
+                e.note(Note::Condition(Spot::new(json, "name")));
+                let fails = e.label();
                 let emitted = e.branch(&cond, false, fails);
                 emitted.map_err(|m| cond_json.error(m))?;
-                if !e.noted {
-                    return Ok(Some(yes));
-                }
                 for (held, to) in [(true, yes), (false, no)] {
-                    e.note(|| Note::Decided(held));
+                    e.note(Note::Decided(held));
                     e.op(Op::Jump { to });
                     if held {
                         e.place(fails);
@@ -217,7 +214,7 @@ impl Control<'_> {
             }
             Node::Call(json) => {
                 let action = self.shared.names.action(&json.get("action_id")?)?;
-                e.note(|| Note::Call(action.0, Spot::new(json, "name")));
+                e.note(Note::Call(action.0, Spot::new(json, "name")));
                 self.inline(e, action)?;
                 Ok(Some(self.next(json, "next_node")?))
             }
@@ -244,12 +241,12 @@ impl Control<'_> {
                     }
                     let next = code.next_miss[call.action.index()];
                     e.program.tables[usize::from(*index)] = code;
-                    e.note(|| Note::Call(call.action.0, Spot::new(json, "name")));
+                    e.note(Note::Call(call.action.0, Spot::new(json, "name")));
                     self.inline(e, call.action)?;
                     return Ok(Some(next));
                 }
                 e.program.tables[usize::from(*index)] = code;
-                e.note(|| Note::Table(*index, Spot::new(json, "name")));
+                e.note(Note::Table(*index, Spot::new(json, "name")));
                 e.op(Op::Apply { table: *index });
                 Ok(None)
             }
@@ -316,7 +313,7 @@ pub(crate) fn actions(e: &mut Emitter, shared: &Controls) -> Load<()> {
     for (index, json) in shared.actions.iter().enumerate() {
         let start = e.here();
         e.program.actions.push(start);
-        e.note(|| Note::Action(index as u32));
+        e.note(Note::Action(index as u32));
         let reader = ExprReader {
             layout: shared.layout,
             names: shared.names,

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use super::code::{Element, Op, Operand, Pc, Program, WideKind, WideOp};
 use super::expr::HeaderRef;
 use super::layout::{Layout, Slot, ONE, ZERO};
-use super::notes::Note;
 
 /// A place in the code that is known later; until `finish` it stands where a `Pc` will.
 pub(crate) type Label = Pc;
@@ -20,8 +19,6 @@ pub(crate) type Emit<T> = Result<T, String>;
 pub(crate) struct Emitter<'x> {
     pub layout: &'x Layout,
     pub program: Program,
-    /// For traces: see `notes`.
-    pub noted: bool,
     /// First slot of the action args.
     pub args: Slot,
     next_slot: u32,
@@ -38,7 +35,6 @@ impl<'x> Emitter<'x> {
         let mut emitter = Emitter {
             layout,
             program: Program::default(),
-            noted: false,
             args: layout.end as Slot,
             next_slot: layout.end,
             constants: HashMap::from([(vec![0], ZERO), (vec![1], ONE)]),
@@ -56,18 +52,12 @@ impl<'x> Emitter<'x> {
 
     /// Appends an operation.
     pub fn op(&mut self, op: Op) {
-        if self.noted && op.is_shown() {
-            self.note(|| Note::Touch(op));
-        }
         self.program.ops.push(op);
     }
 
-    /// Appends an operation that the branch `skip` leaves out; a trace tells of it nevertheless.
-    pub fn op_unless(&mut self, skip: Op, op: Op) {
-        if self.noted && op.is_shown() {
-            self.note(|| Note::Touch(op));
-        }
-        self.program.ops.extend([skip, op]);
+    /// Operations so far.
+    pub fn operations(&self) -> usize {
+        self.program.ops.len() - self.program.notes.len()
     }
 
     /// A label to be placed later.
@@ -210,36 +200,11 @@ impl<'x> Emitter<'x> {
         }
     }
 
-    /// Where each label leads: through jumps to the first operation that is none.
-    fn label_targets(&self) -> Vec<Pc> {
-        let mut targets: Vec<Option<Pc>> = vec![None; self.labels.len()];
-        let mut way = Vec::new();
-        for start in 0..self.labels.len() {
-            let mut label = start;
-            let target = loop {
-                if let Some(target) = targets[label] {
-                    break target;
-                }
-                way.push(label);
-                let pc = self.labels[label].expect("every label is placed");
-                // A loop of jumps alone has no end: it stays where it is.
-                targets[label] = Some(pc);
-                match self.program.ops.get(pc as usize) {
-                    Some(Op::Jump { to }) => label = *to as usize,
-                    _ => break pc,
-                }
-            };
-            way.drain(..)
-                .for_each(|label| targets[label] = Some(target));
-        }
-        targets.into_iter().flatten().collect()
-    }
-
     /// Puts the places of labels into the code and makes the template of a fresh packet; the constants are by slot.
     pub fn resolve(mut self) -> (Program, HashMap<Slot, u64>) {
         self.op(Op::End);
-        let labels = self.label_targets();
-        let fix = |pc: &mut Pc| *pc = labels[*pc as usize];
+        let labels = &self.labels;
+        let fix = |pc: &mut Pc| *pc = labels[*pc as usize].expect("every label is placed");
         let program = &mut self.program;
         for op in &mut program.ops {
             op.target().into_iter().for_each(fix);
@@ -254,7 +219,7 @@ impl<'x> Emitter<'x> {
             fix(&mut table.next_hit_none);
         }
         for select in &mut program.selects {
-            select.targets_mut().for_each(fix);
+            select.to.iter_mut().for_each(fix);
         }
         for checksum in &mut program.checksums {
             if let Some((pc, _)) = &mut checksum.condition {
@@ -279,7 +244,6 @@ impl<'x> Emitter<'x> {
             }
         }
         program.template = template.into();
-        program.resets = vec![(2, self.layout.end as usize)];
         program.headers_start = self.layout.headers_start as usize;
         program.state_end = self.layout.end as usize;
         (self.program, constants)

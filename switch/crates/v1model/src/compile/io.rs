@@ -31,8 +31,6 @@ pub(crate) fn header_io(ty: &HeaderType) -> HeaderIo {
         }
     }
     io.loads = loads(&io.head);
-    let ends = io.loads.iter().flatten().map(|load| load.byte + 8);
-    io.window = ends.max().unwrap_or(0);
     io.pieces = pieces(&io.head);
     io
 }

@@ -13,8 +13,8 @@
 //! | `recent` | a program that was compiled lately is not compiled again |
 //! | `cycles` | where code may come back to |
 //! | `touch` | the slots that operations read and write |
-//! | `notes` | the same for traces: with stops at what a trace shows |
-//! | `check` | what the machine relies on |
+//! | `notes` | what a trace shows |
+//! | `check` | what machine code relies on |
 //! | `results` | what externs give, to any place |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
@@ -23,6 +23,8 @@ mod alu;
 mod branch;
 mod calculation;
 mod check;
+#[cfg(test)]
+mod check_tests;
 pub(crate) mod code;
 mod control;
 mod cycles;
@@ -46,12 +48,10 @@ mod tests;
 
 use std::collections::HashMap;
 
-pub(crate) use table::actions as table_actions;
-
 use code::{ErrorCodes, Op, Program};
 use emit::Emitter;
 use expr::ExprReader;
-use layout::Layout;
+use layout::{Layout, Slot};
 use names::Names;
 
 use crate::json::{Json, Load, Unique};
@@ -73,34 +73,19 @@ const PACKETS: u64 = 256;
 /// Newest minor version of the format 2.x that is understood.
 const MINOR_MAX: u64 = 24;
 
-/// A compiled program, the shapes of its objects, and where its fields are.
-pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, Form::Optimised)
+/// A program as it is written.
+pub(crate) struct Written {
+    pub program: Program,
+    /// The constants among its slots.
+    pub constants: HashMap<Slot, u64>,
+    /// The shapes of its objects.
+    pub schema: Schema,
+    /// Where its fields are.
+    pub layout: Layout,
 }
 
-/// The same for traces: the operations as they are written, with notes.
-pub(crate) fn program_with_notes(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, Form::Noted)
-}
-
-/// The operations that a program becomes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// As few as possible.
-    Optimised,
-    #[cfg(test)]
-    AsWritten,
-    Noted,
-}
-
-/// The same without optimisation.
-#[cfg(test)]
-pub(crate) fn program_as_written(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, Form::AsWritten)
-}
-
-/// The same, as it is written or in fewer operations.
-fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
+/// Compiles a program as it is written.
+pub(crate) fn program(root: &Json) -> Load<Written> {
     check_shape(root)?;
     check_version(root)?;
     let layout = Layout::from_json(root)?;
@@ -132,7 +117,6 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
         .max()
         .unwrap_or(0);
     let mut e = Emitter::new(&layout, arg_limbs).map_err(|m| root.error(m))?;
-    e.noted = form == Form::Noted;
     let mut unique = Unique::new("calculation");
     for json in root.list("calculations")? {
         let name = unique.add_name_of(&json)?.to_string();
@@ -187,17 +171,39 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
         .iter()
         .map(|e| place(&program, e))
         .collect();
-    if form == Form::Optimised {
-        program = optimise::optimise(program, constants, &layout, &schema);
-    }
-    program
-        .check(&schema)
-        .map_err(|message| root.error(message))?;
+    check_counts(&program, &schema).map_err(|message| root.error(message))?;
     let words = program.template.len() as u64;
     root.charge(words * 8 * PACKETS, || {
         format!("{PACKETS} packets of {words} words")
     })?;
-    Ok((program, schema, layout))
+    Ok(Written {
+        program,
+        constants,
+        schema,
+        layout,
+    })
+}
+
+/// Sees that 16 bits are enough for the numbers of a program's parts.
+fn check_counts(program: &Program, schema: &Schema) -> Result<(), String> {
+    const MAX: usize = 1 << 16;
+    for (what, count) in [
+        ("header types", program.headers.len()),
+        ("headers", program.elements.len()),
+        ("stacks", program.stacks.len()),
+        ("calculations", program.calculations.len()),
+        ("tables", program.tables.len()),
+        ("messages", program.messages.len()),
+        ("registers", schema.registers.len()),
+        ("counters", schema.counters.len()),
+        ("meters", schema.meters.len()),
+        ("words a packet", program.template.len() + 1),
+    ] {
+        if count > MAX {
+            return Err(format!("the program has more than {MAX} {what}"));
+        }
+    }
+    Ok(())
 }
 
 /// Sees that the document has what every v1model program has, so that not just any JSON is one that drops everything.

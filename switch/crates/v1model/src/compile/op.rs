@@ -41,7 +41,7 @@ pub(crate) enum Part {
     Message(u16),
     Wide(u16),
     Select(u16),
-    /// A lookup; where it leads to code, all actions do.
+    /// A lookup.
     Table(u16),
 }
 
@@ -165,9 +165,7 @@ operations! {{
 
     // Control flow.
     Apply() { table: u16 } [Table(table)] 0;
-    /// The same, to code of its own for each action: `Program::exits`.
-    Call() { table: u16, exits: u16 } [Table(table)] 0;
-    /// A stop of a program compiled for traces: `Program::notes`.
+    /// A trace stops here; nothing else: `Program::notes`.
     Note() { note: u32 } [] 0;
 
 } {

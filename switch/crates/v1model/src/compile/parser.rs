@@ -41,7 +41,7 @@ pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<
         if comes_back {
             e.op(Op::Step);
         }
-        e.note(|| Note::State(Spot::new(state, "name")));
+        e.note(Note::State(Spot::new(state, "name")));
         for op in state.list("parser_ops")? {
             compiler.operation(e, &op)?;
             e.end_statement();
@@ -237,14 +237,12 @@ impl Parser<'_> {
             parts.push(self.key_part(e, part)?);
         }
         let limbs: usize = parts.iter().map(|&(_, limbs, _)| usize::from(limbs)).sum();
-        let narrow = parts.len() == 1 && limbs == 1;
         let mut select = Select {
             parts,
-            narrow: Vec::new(),
             cases: Vec::new(),
-            default: END,
+            to: Vec::new(),
         };
-        let mut all_narrow = narrow;
+        let mut default = END;
         for transition in &transitions {
             let to = self.next_state(transition)?;
             let ty = transition.opt("type").map_or(Ok("hexstr"), |t| t.str())?;
@@ -255,7 +253,7 @@ impl Parser<'_> {
                     .is_some_and(|v| v.str().is_ok_and(|v| v == "default"));
             if is_default {
                 // Nothing behind the default can match.
-                select.default = to;
+                default = to;
                 break;
             }
             let value = transition.get("value")?;
@@ -263,10 +261,7 @@ impl Parser<'_> {
                 "hexstr" => {
                     transition.charge(limbs as u64 * 16, || "a transition".into())?;
                     let (values, masks) = self.case(&select.parts, transition, &value)?;
-                    if narrow {
-                        select.narrow.push((values[0], masks[0], to));
-                    }
-                    select.cases.push(Case::Masked { values, masks, to });
+                    select.cases.push(Case::Masked { values, masks });
                 }
                 "parse_vset" => {
                     let (set, width) = self.reader.names.value_set(&value)?;
@@ -284,8 +279,7 @@ impl Parser<'_> {
                             ));
                         }
                     }
-                    all_narrow = false;
-                    select.cases.push(Case::ValueSet { set, to });
+                    select.cases.push(Case::ValueSet(set));
                 }
                 other => {
                     return transition.fail(format!(
@@ -293,14 +287,11 @@ impl Parser<'_> {
                     ))
                 }
             }
+            select.to.push(to);
         }
-        if !all_narrow {
-            select.narrow.clear();
-        } else {
-            select.cases.clear();
-        }
-        if select.cases.is_empty() && select.narrow.is_empty() {
-            e.op(Op::Jump { to: select.default });
+        select.to.push(default);
+        if select.cases.is_empty() {
+            e.op(Op::Jump { to: default });
             return Ok(());
         }
         let index =

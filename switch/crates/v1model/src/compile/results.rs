@@ -28,9 +28,10 @@ pub(super) fn narrow(
     }
     let temp = zeroed(e, limbs_for(place.width()).max(1))?;
     let (op, end) = (op(temp, place.width().clamp(1, 64) as u8), e.label());
-    match skip {
-        Some(skip) => e.op_unless(skip.branch(end), op),
-        None => e.op(op),
+    // Without a result it does nothing.
+    e.op(op);
+    if let Some(skip) = skip {
+        e.op(skip.branch(end));
     }
     e.store(place, temp)?;
     e.place(end);
@@ -106,7 +107,8 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
         d,
         limbs: own as u16,
     };
-    e.op_unless(skip.branch(end), read);
+    e.op(read);
+    e.op(skip.branch(end));
     if place.width() < array.width {
         let a = Operand::new(d, limbs, false);
         e.wide(WideKind::Mask(place.width()), d, limbs, a, a)?;

@@ -22,11 +22,11 @@ fn span(first: Slot, count: usize) -> Range<usize> {
     usize::from(first)..usize::from(first) + count
 }
 
-fn run(first: Slot, count: u16) -> Range<usize> {
+pub(crate) fn run(first: Slot, count: u16) -> Range<usize> {
     span(first, count.into())
 }
 
-pub(super) fn one(slot: Slot) -> Range<usize> {
+pub(crate) fn one(slot: Slot) -> Range<usize> {
     run(slot, 1)
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
 }
 
 /// What a lookup reads and writes besides the action that follows.
-pub(super) fn lookup(program: &Program, table: &TableCode, f: &mut dyn FnMut(Touch, Range<usize>)) {
+pub(crate) fn lookup(program: &Program, table: &TableCode, f: &mut dyn FnMut(Touch, Range<usize>)) {
     for &(slot, limbs) in &table.key {
         f(Touch::Reads, run(slot, limbs));
     }

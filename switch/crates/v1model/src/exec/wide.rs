@@ -78,7 +78,6 @@ fn fits_in(slots: &[u64], a: Operand, bits: u32) -> bool {
 }
 
 /// Runs one operation.
-#[inline(never)]
 pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
     let (d, limbs, a, b) = (usize::from(op.d), usize::from(op.limbs), op.a, op.b);
     match op.kind {

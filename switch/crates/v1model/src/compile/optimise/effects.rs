@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::compile::code::{Calculation, Input, Op, Program, TableCode};
+use crate::compile::code::{Calculation, Input, Op, Program};
 use crate::compile::layout::Slot;
-use crate::compile::touch::{lookup, one, touches};
+use crate::compile::touch::{one, touches};
 
-pub(super) use crate::compile::touch::Touch;
+pub(crate) use crate::compile::touch::Touch;
 
 /// The program around the operations.
-pub(super) struct Effects {
+pub(crate) struct Effects {
     pub program: Program,
     /// Size and width in bits of each register array.
     pub registers: Vec<(u64, u32)>,
@@ -60,10 +60,5 @@ impl Effects {
     /// True when a calculation's result depends on more than its inputs.
     pub fn has_state(&self, calculation: u16) -> bool {
         self.program.calculations[usize::from(calculation)].has_state()
-    }
-
-    /// What a lookup reads and writes besides the action that follows.
-    pub fn lookup(&self, table: &TableCode, f: &mut dyn FnMut(Touch, Range<usize>)) {
-        lookup(&self.program, table, f);
     }
 }

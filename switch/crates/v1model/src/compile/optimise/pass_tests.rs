@@ -9,10 +9,12 @@ use super::effects::Effects;
 use super::flow::{Block, Exit, Flow};
 use super::pool::Pool;
 use super::slots::SlotSet;
-use super::{dead, selects, specialise, values};
+use super::{dead, selects, specialise, values, Optimised};
 use crate::compile::code::{Alu, Case, Op, Program, Select, Test};
 use crate::compile::layout::{Slot, ONE, ZERO};
+use crate::exec::{Machine, Scratch};
 use crate::native;
+use crate::packet::Packet;
 
 /// Slots of the code under test: 8 visible fields, of which the last two have one bit, and 8 that are not visible.
 const FIELDS: Slot = 2;
@@ -292,13 +294,11 @@ fn later_parts_and_early_ends_count() {
 fn small_selects_become_branches_and_masked_ones_do_not() {
     let select = |mask: u64| Select {
         parts: vec![(FIELDS, 1, 13), (FIELDS + 1, 1, 8)],
-        narrow: Vec::new(),
         cases: vec![Case::Masked {
             values: vec![0, 6],
             masks: vec![u64::MAX, mask],
-            to: 0,
         }],
-        default: 0,
+        to: vec![0, 0],
     };
     // One block for where a case leads on a miss, and one behind each question.
     for (mask, blocks) in [(0xff, 6), (0x0f, 3), (0, 5)] {
@@ -357,38 +357,48 @@ fn arb_value() -> impl Strategy<Value = u64> {
 
 /// What the interpreter computes, or machine code for which the operands are constants or not.
 fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
-    let constants = constant == Some(true);
     let mut kept = SlotSet::new(7);
     kept.add(FIELDS.into());
-    let mut program = Program {
+    let program = Program {
         ops: vec![Op::End, op, Op::End],
-        template: match constants {
-            true => vec![0, 1, 0, a, b].into(),
-            false => vec![0, 1, 0, 0, 0].into(),
+        template: match constant {
+            Some(true) => vec![0, 1, 0, a, b].into(),
+            _ => vec![0, 1, 0, 0, 0].into(),
         },
         ingress_start: 1,
-        kept: Some(kept),
         ..Program::default()
     };
     let schema = crate::schema::Schema::default();
-    program.check(&schema).unwrap();
-    let code = constant.map(|_| native::compile(&mut program, &schema).unwrap());
-    let mut packet =
-        crate::packet::Packet::with_slots(program.template.clone(), Default::default());
+    let mut packet = Packet::with_slots(program.template.clone(), Default::default());
     packet.slots[3..].copy_from_slice(&[a, b]);
     let mut state = crate::state::State::new(&schema, &[], 1).unwrap();
-    let mut scratch = crate::exec::Scratch::new(&program, &[]);
-    let mut fx = crate::effects::Effects::new();
-    let mut machine = crate::exec::Machine {
+    let mut machine = Machine {
         program: &program,
         state: &mut state,
-        scratch: &mut scratch,
-        fx: &mut fx,
+        scratch: &mut Scratch::new(&program),
+        fx: &mut crate::effects::Effects::new(),
         now: 0,
+        recorder: None,
     };
-    match code {
-        Some(code) => code.ingress(&mut machine, &mut packet),
-        None => machine.run(&mut packet, 1),
+    if constant.is_some() {
+        let (mut effects, _) = world();
+        effects.program = program.clone();
+        effects.most = vec![u64::MAX; 5];
+        let blocks = vec![block(&[], Exit::Stop), block(&[op], Exit::Stop)];
+        let optimised = Optimised {
+            effects,
+            flow: Flow {
+                blocks,
+                roots: vec![0, 1, 0, 0],
+            },
+            kept,
+            patches: None,
+            resets: Vec::new(),
+        };
+        let code = native::compile(optimised, &schema).unwrap();
+        code.ingress(&mut machine, &mut packet);
+    } else {
+        machine.run(&mut packet, 1);
     }
     packet.slots[usize::from(FIELDS)]
 }

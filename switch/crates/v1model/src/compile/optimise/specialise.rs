@@ -163,13 +163,11 @@ impl Pass<'_> {
                 yes,
                 no,
             } => self.branch(*test, (*a, *b), (*yes, *no), &facts),
-            Exit::Lookup { table, .. } => {
-                let code = &self.effects.program.tables[usize::from(*table)];
-                let mut after = facts.clone();
-                self.effects.lookup(code, &mut forget(&mut after));
-                self.others(exit, &after)
+            other => {
+                let mut after = facts;
+                other.touches(&self.effects.program, &mut forget(&mut after));
+                self.others(other, &after)
             }
-            other => self.others(other, &facts),
         };
         Block {
             ops: ops.clone(),

@@ -281,10 +281,9 @@ impl Pass<'_> {
                     *exit = Exit::Goto(if answer { *yes } else { *no });
                 }
             }
-            Exit::Lookup { table, .. } => {
+            other => {
                 let values = &mut self.values;
-                let code = &self.effects.program.tables[usize::from(*table)];
-                self.effects.lookup(code, &mut |touch, range| {
+                other.touches(&self.effects.program, &mut |touch, range| {
                     if touch != Touch::Reads {
                         range.for_each(|slot| {
                             values.of.remove(&(slot as Slot));
@@ -292,7 +291,6 @@ impl Pass<'_> {
                     }
                 });
             }
-            Exit::Stop | Exit::Goto(_) | Exit::Select { .. } => {}
         }
     }
 
