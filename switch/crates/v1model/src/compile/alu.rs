@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic and comparisons of one limb: what each computes, for the interpreter and for constants, and the largest
-//! that its result may be.
+//! Arithmetic and comparisons: what each computes of numbers of one limb, for the interpreter and for constants, and the
+//! largest that its result may be. Those of several limbs are in `exec::wide`.
 
 use crate::bits::low_mask;
 
-/// What an operation of one limb computes from `a` and `b`; those of one operand leave `b` alone.
+/// What an operation computes from `a` and `b`; those of one operand leave `b` alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Alu {
     Move,
     Not,
     /// Sign-extends the low bits, so many.
-    SignExtend(u8),
+    SignExtend(u32),
     /// min(a, 2^bits - 1), unsigned.
-    SatU(u8),
+    SatU(u32),
     /// A signed value to 0..2^bits.
-    SatSU(u8),
+    SatSU(u32),
     /// A signed value to bits signed bits.
-    SatS(u8),
+    SatS(u32),
     Add,
     Sub,
     Mul,
@@ -40,13 +40,13 @@ impl Alu {
             Alu::Move => a,
             Alu::Not => !a,
             Alu::SignExtend(from) => {
-                let up = 64 - u32::from(from);
+                let up = 64 - from;
                 (((a << up) as i64) >> up) as u64
             }
-            Alu::SatU(bits) => a.min(low_mask(bits.into())),
-            Alu::SatSU(bits) => ((a as i64).max(0) as u64).min(low_mask(bits.into())),
+            Alu::SatU(bits) => a.min(low_mask(bits)),
+            Alu::SatSU(bits) => ((a as i64).max(0) as u64).min(low_mask(bits)),
             Alu::SatS(bits) => {
-                let max = (low_mask(bits.into()) >> 1) as i64;
+                let max = (low_mask(bits) >> 1) as i64;
                 (a as i64).clamp(-max - 1, max) as u64
             }
             Alu::Add => a.wrapping_add(b),
@@ -64,10 +64,10 @@ impl Alu {
         value & low_mask(w.into())
     }
 
-    /// Of those that have a number of bits; else 64.
-    pub fn bits(self) -> u8 {
+    /// The bits from which it extends the sign; else 64.
+    pub fn extended_from(self) -> u32 {
         match self {
-            Alu::SignExtend(bits) | Alu::SatU(bits) | Alu::SatSU(bits) | Alu::SatS(bits) => bits,
+            Alu::SignExtend(from) => from,
             _ => 64,
         }
     }
@@ -86,8 +86,8 @@ impl Alu {
             Alu::Mul => a.saturating_mul(b),
             Alu::And => a.min(b),
             Alu::Or | Alu::Xor => ones(a | b),
-            Alu::SatU(bits) => a.min(low_mask(bits.into())),
-            Alu::SatSU(bits) => low_mask(bits.into()),
+            Alu::SatU(bits) => a.min(low_mask(bits)),
+            Alu::SatSU(bits) => low_mask(bits),
             Alu::ShrU => shift.map_or(a, |n| if n < 64 { a >> n } else { 0 }),
             Alu::Shl => match shift {
                 Some(n) if n <= u64::from(a.leading_zeros().min(63)) => a << n,

@@ -3,14 +3,13 @@
 
 use std::ops::Range;
 
-use super::code::{HeaderIo, Op, Piece, Program, NOT_EMITTED};
+use super::code::{FieldIo, HeaderIo, Op, Piece, Program, NOT_EMITTED};
 use super::cycles::loop_heads;
 use super::layout::Slot;
 use super::optimise::flow::Exit;
 use super::optimise::Optimised;
 use super::touch::{touches, Touch};
 use crate::bits::limbs_for;
-use crate::packet::TAILROOM;
 use crate::schema::Schema;
 
 /// What is wrong.
@@ -85,18 +84,6 @@ impl HeaderIo {
         };
         see(pieces.iter().all(fits), || "a piece".into())
     }
-
-    fn check(&self) -> Check {
-        for load in self.loads.iter().flatten() {
-            // The bytes behind a frame may be read without looking.
-            let inside = usize::from(load.byte) + 8 <= self.fixed_bytes as usize + TAILROOM;
-            let shifts = load.up < 64 && load.down < 64;
-            see(inside && shifts && load.offset < self.slots, || {
-                format!("{load:?}")
-            })?;
-        }
-        self.check_pieces(self.pieces.as_deref().unwrap_or_default())
-    }
 }
 
 impl Program {
@@ -124,7 +111,15 @@ impl Program {
 
     /// Sees what stands beside the operations.
     fn check_sides(&self) -> Check {
-        self.headers.iter().try_for_each(HeaderIo::check)?;
+        for io in &self.headers {
+            io.check_pieces(io.pieces.as_deref().unwrap_or_default())?;
+            // `native::parser` reads no byte beyond these, and 8.
+            let fits = |f: &FieldIo| {
+                u64::from(f.bit) + u64::from(f.width) <= u64::from(io.fixed_bytes) * 8
+                    && usize::from(f.offset) + limbs_for(f.width) <= usize::from(io.slots)
+            };
+            see(io.head.iter().all(fits), || "a field".into())?;
+        }
         for &(valid, base, ty) in &self.deparser {
             let io = self.headers.get(usize::from(ty));
             let slots = io.map_or(usize::MAX >> 1, |io| io.slots.into());

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::code::{FieldLoad, Op, Program};
+use super::code::{FieldIo, Op, Program};
 use super::optimise::flow::Exit;
 use super::optimise::{optimise, Optimised};
 use crate::json::{Budget, Json};
@@ -181,8 +181,10 @@ fn what_stands_beside_the_operations_is_what_machine_code_reads() {
         ("a sibling", |o, _| {
             program(o).elements[0].siblings = [-70_000].into()
         }),
-        ("a load", |o, _| first_load(program(o)).byte += 64),
-        ("a shift", |o, _| first_load(program(o)).up = 64),
+        ("a field", |o, _| first_field(program(o)).bit += 640),
+        ("a field's slot", |o, _| {
+            first_field(program(o)).offset = 640
+        }),
         ("a place", |o, _| program(o).places[0] = 60),
         ("an emitted header", |o, slots| {
             program(o).deparser[0].1 = slots
@@ -204,10 +206,7 @@ fn program(optimised: &mut Optimised) -> &mut Program {
     &mut optimised.effects.program
 }
 
-fn first_load(program: &mut Program) -> &mut FieldLoad {
-    let mut loads = program
-        .headers
-        .iter_mut()
-        .filter_map(|io| io.loads.as_mut());
-    loads.find_map(|loads| loads.first_mut()).unwrap()
+fn first_field(program: &mut Program) -> &mut FieldIo {
+    let mut heads = program.headers.iter_mut().map(|io| &mut io.head);
+    heads.find_map(|head| head.first_mut()).unwrap()
 }

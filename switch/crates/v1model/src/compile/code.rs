@@ -31,27 +31,10 @@ impl Operand {
 /// Operations on numbers of several limbs, in two's complement modulo 2^(64·limbs).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WideKind {
-    Copy,
-    Add,
-    Sub,
-    Mul,
-    And,
-    Or,
-    Xor,
-    Not,
-    /// By the value of `b`, unsigned.
-    Shl,
-    Shr,
-    DivU,
-    ModU,
-    /// Cut to `bits` (zero-extended).
+    /// Shifts by the value of `b`, unsigned; the operand `a` says whether it is signed.
+    Alu(Alu),
+    /// `a`, cut to its low bits, so many.
     Mask(u32),
-    /// Sign-extend the low `bits`.
-    SignExtend(u32),
-    /// Clamp to 0..2^bits.
-    SatU(u32),
-    /// Clamp to -2^(bits-1)..2^(bits-1).
-    SatS(u32),
     /// d = 0 or 1.
     SetEq,
     SetLt,
@@ -91,9 +74,8 @@ pub(crate) struct HeaderIo {
     pub fixed_bytes: u32,
     /// Fields in front of the varbit field, or all.
     pub head: Vec<FieldIo>,
-    /// `head` for the fast path: each field by one 8-byte load; None when a field is misaligned.
-    pub loads: Option<Vec<FieldLoad>>,
-    /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None as above.
+    /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None when a
+    /// field is misaligned.
     pub pieces: Option<Vec<Piece>>,
     /// The varbit field: block offset, most bits.
     pub varbit: Option<(u16, u32)>,
@@ -109,15 +91,6 @@ pub(crate) struct FieldIo {
     /// First bit, from the header's (or the tail's) start.
     pub bit: u32,
     pub width: u32,
-}
-
-/// One limb of a field: `word(byte) << up >> down`, where `word` is 8 big-endian bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FieldLoad {
-    pub byte: u16,
-    pub offset: u16,
-    pub up: u8,
-    pub down: u8,
 }
 
 /// Up to 8 bytes of a header and the fields in it.
@@ -209,19 +182,37 @@ pub(crate) struct TableCode {
     pub key_slots: Vec<Slot>,
     /// Masks over the key's limbs, when some are static.
     pub masks: Option<Vec<u64>>,
-    pub key_limbs: u16,
-    /// Where to go on a hit, by action; on a miss, by (default) action; without any action.
-    pub next_hit: Vec<Pc>,
-    pub next_miss: Vec<Pc>,
-    pub next_none: Pc,
-    /// On a hit that runs no action (an empty group).
-    pub next_hit_none: Pc,
+    pub next: Next,
     /// Direct meter: where the colour goes.
     pub meter: Option<(Slot, u8)>,
     /// Index of the action profile.
     pub profile: Option<u32>,
     /// Calculation of the selector's hash.
     pub selector: Option<u16>,
+}
+
+/// Where the code goes on behind a table: where a hit or a miss leads, else where the action does.
+#[derive(Clone, Debug)]
+pub(crate) struct Next {
+    pub hit: Option<Pc>,
+    pub miss: Option<Pc>,
+    pub by_action: Vec<Pc>,
+    pub no_action: Pc,
+}
+
+impl Next {
+    pub fn to(&self, hit: bool, action: Option<usize>) -> Pc {
+        let found = if hit { self.hit } else { self.miss };
+        found.unwrap_or_else(|| action.map_or(self.no_action, |action| self.by_action[action]))
+    }
+
+    /// All of them, to change.
+    pub fn targets(&mut self) -> impl Iterator<Item = &mut Pc> {
+        let found = self.hit.iter_mut().chain(&mut self.miss);
+        found
+            .chain(&mut self.by_action)
+            .chain([&mut self.no_action])
+    }
 }
 
 /// A message of `log_msg` or of a failed assertion: text between the values, values.

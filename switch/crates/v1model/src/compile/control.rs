@@ -239,7 +239,7 @@ impl Control<'_> {
                         let d = e.args + i as u16;
                         e.op(Op::copy(d, a));
                     }
-                    let next = code.next_miss[call.action.index()];
+                    let next = code.next.to(false, Some(call.action.index()));
                     e.program.tables[usize::from(*index)] = code;
                     e.note(Note::Call(call.action.0, Spot::new(json, "name")));
                     self.inline(e, call.action)?;
@@ -274,11 +274,9 @@ impl Control<'_> {
 
     fn next_nodes(&self, json: &Json, schema: &Schema, code: &mut TableCode) -> Load<()> {
         let base = self.next(json, "base_default_next")?;
-        let count = schema.actions.len();
-        code.next_hit = vec![base; count];
-        code.next_miss = vec![base; count];
-        code.next_none = base;
-        code.next_hit_none = base;
+        let next = &mut code.next;
+        next.by_action = vec![base; schema.actions.len()];
+        next.no_action = base;
         let next_json = json.get("next_tables")?;
         for (name, target) in next_json.members()? {
             let to = if target.is_null() {
@@ -287,19 +285,12 @@ impl Control<'_> {
                 self.label(&target)?
             };
             match name {
-                "__HIT__" => {
-                    code.next_hit.fill(to);
-                    code.next_hit_none = to;
-                }
-                "__MISS__" => {
-                    code.next_miss.fill(to);
-                    code.next_none = to;
-                }
+                "__HIT__" => next.hit = Some(to),
+                "__MISS__" => next.miss = Some(to),
                 _ => {
                     // All of this name: a member of a shared profile may name another table's copy.
                     for action in self.shared.actions_named.get(name).into_iter().flatten() {
-                        code.next_hit[action.index()] = to;
-                        code.next_miss[action.index()] = to;
+                        next.by_action[action.index()] = to;
                     }
                 }
             }

@@ -210,13 +210,7 @@ impl<'x> Emitter<'x> {
             op.target().into_iter().for_each(fix);
         }
         for table in &mut program.tables {
-            table
-                .next_hit
-                .iter_mut()
-                .chain(&mut table.next_miss)
-                .for_each(fix);
-            fix(&mut table.next_none);
-            fix(&mut table.next_hit_none);
+            table.next.targets().for_each(fix);
         }
         for select in &mut program.selects {
             select.to.iter_mut().for_each(fix);

@@ -193,28 +193,14 @@ impl Emitter<'_> {
                 self.leaf(d, *width, false, limbs, want)
             }
             Expr::Arith(op, a, b) => self.arith(*op, a, b, expr, limbs, want),
-            Expr::Not(a) if limbs == 1 => {
-                let a = self.modular(a, 1, None)?;
-                self.narrow_op(want, Alu::Not, a, ZERO)
-            }
             Expr::Not(a) => {
                 let a = self.operand(a, limbs)?;
-                self.wide_op(WideKind::Not, limbs, a, narrow(ZERO), want)
+                self.compute(Alu::Not, limbs, a, narrow(ZERO), want)
             }
             Expr::TwoCompMod(a, width) => {
                 let own = limbs_for(*width);
-                if own == 1 {
-                    let (a, from) = (self.modular(a, 1, None)?, *width as u8);
-                    if limbs == 1 {
-                        return self.narrow_op(want, Alu::SignExtend(from), a, ZERO);
-                    }
-                    let d = self.narrow_op(None, Alu::SignExtend(from), a, ZERO)?;
-                    return self.deliver(Operand::new(d, 1, true), limbs, want);
-                }
                 let slot = self.modular(a, own, None)?;
-                let a = Operand::new(slot, own, false);
-                let d = self.wide_op(WideKind::SignExtend(*width), own, a, narrow(ZERO), None)?;
-                self.deliver(Operand::new(d, own, true), limbs, want)
+                self.sign_extended(Operand::new(slot, own, false), *width, limbs, want)
             }
             Expr::USatCast(a, bits) | Expr::SatCast(a, bits) => {
                 let to_signed = matches!(expr, Expr::SatCast(..));
@@ -272,49 +258,50 @@ impl Emitter<'_> {
         }
     }
 
-    /// An operation of one limb to `want`, or to a temporary.
-    fn narrow_op(&mut self, want: Want, alu: Alu, a: Slot, b: Slot) -> Emit<Slot> {
-        let (d, w) = match want {
-            Some((d, w)) => (d, cut(w)),
-            None => (self.temp(1)?, 64),
-        };
-        self.op(Op::alu(alu, d, a, b, w));
-        Ok(d)
-    }
-
-    /// An operation modulo 2^width of as many limbs as are wanted.
-    fn binary(
+    /// An operation modulo 2^(64·limbs): of one limb to `want`, of several to a temporary, then to `want`.
+    fn compute(
         &mut self,
         alu: Alu,
-        kind: WideKind,
-        a: &Expr,
-        b: &Expr,
-        limbs: usize,
-        want: Want,
-    ) -> Emit<Slot> {
-        if limbs == 1 {
-            let (a, b) = (self.modular(a, 1, None)?, self.modular(b, 1, None)?);
-            return self.narrow_op(want, alu, a, b);
-        }
-        let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
-        self.wide_op(kind, limbs, a, b, want)
-    }
-
-    /// An operation of several limbs to a temporary, then to `want`.
-    fn wide_op(
-        &mut self,
-        kind: WideKind,
         limbs: usize,
         a: Operand,
         b: Operand,
         want: Want,
     ) -> Emit<Slot> {
+        if limbs == 1 && a.limbs == 1 && b.limbs == 1 {
+            let (d, w) = match want {
+                Some((d, w)) => (d, cut(w)),
+                None => (self.temp(1)?, 64),
+            };
+            self.op(Op::alu(alu, d, a.slot, b.slot, w));
+            return Ok(d);
+        }
         let temp = self.temp(limbs)?;
-        self.wide(kind, temp, limbs, a, b)?;
+        self.wide(WideKind::Alu(alu), temp, limbs, a, b)?;
         match want {
             Some(_) => self.deliver(Operand::new(temp, limbs, false), limbs, want),
             None => Ok(temp),
         }
+    }
+
+    /// An operation of which so many limbs of its own are exact, `signed` or not, as `limbs` limbs.
+    fn compute_exact(
+        &mut self,
+        alu: Alu,
+        (own, signed): (usize, bool),
+        (a, b): (Operand, Operand),
+        limbs: usize,
+        want: Want,
+    ) -> Emit<Slot> {
+        if own == limbs {
+            return self.compute(alu, limbs, a, b, want);
+        }
+        let slot = self.compute(alu, own, a, b, None)?;
+        self.deliver(Operand::new(slot, own, signed), limbs, want)
+    }
+
+    fn sign_extended(&mut self, a: Operand, from: u32, limbs: usize, want: Want) -> Emit<Slot> {
+        let (own, operands) = (usize::from(a.limbs), (a, narrow(ZERO)));
+        self.compute_exact(Alu::SignExtend(from), (own, true), operands, limbs, want)
     }
 
     /// A value that is there, as `limbs` limbs, in `want`.
@@ -325,13 +312,13 @@ impl Emitter<'_> {
                 return Ok(a.slot);
             }
             let d = self.temp(limbs)?;
-            self.wide(WideKind::Copy, d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
             return Ok(d);
         };
         if limbs == 1 {
             self.op(Op::alu(Alu::Move, d, a.slot, ZERO, cut(w)));
         } else if w as usize == limbs * 64 {
-            self.wide(WideKind::Copy, d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
         } else {
             self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO))?;
         }
@@ -350,7 +337,7 @@ impl Emitter<'_> {
         if own == 0 {
             return self.deliver(narrow(ZERO), limbs, want);
         }
-        let value = Operand::new(slot, own, signed);
+        let value = Operand::new(slot, own, false);
         // Cut to no more than the field's own bits, its sign does not matter.
         let sign_matters = signed && want.is_none_or(|(_, w)| w > width);
         if !sign_matters {
@@ -360,30 +347,10 @@ impl Emitter<'_> {
                     self.copy(d, slot, limbs);
                     Ok(d)
                 }
-                _ => self.deliver(
-                    Operand {
-                        signed: false,
-                        ..value
-                    },
-                    limbs,
-                    want,
-                ),
+                _ => self.deliver(value, limbs, want),
             };
         }
-        if own == 1 {
-            let from = width as u8;
-            if limbs == 1 {
-                return self.narrow_op(want, Alu::SignExtend(from), slot, ZERO);
-            }
-            let d = self.narrow_op(None, Alu::SignExtend(from), slot, ZERO)?;
-            return self.deliver(Operand::new(d, 1, true), limbs, want);
-        }
-        let raw = Operand {
-            signed: false,
-            ..value
-        };
-        let d = self.wide_op(WideKind::SignExtend(width), own, raw, narrow(ZERO), None)?;
-        self.deliver(Operand { slot: d, ..value }, limbs, want)
+        self.sign_extended(value, width, limbs, want)
     }
 
     fn arith(
@@ -400,51 +367,42 @@ impl Emitter<'_> {
                 return Ok(slot);
             }
         }
-        match op {
-            Arith::Add => self.binary(Alu::Add, WideKind::Add, a, b, limbs, want),
-            Arith::Sub => self.binary(Alu::Sub, WideKind::Sub, a, b, limbs, want),
-            Arith::Mul => self.binary(Alu::Mul, WideKind::Mul, a, b, limbs, want),
-            Arith::And => self.binary(Alu::And, WideKind::And, a, b, limbs, want),
-            Arith::Or => self.binary(Alu::Or, WideKind::Or, a, b, limbs, want),
-            Arith::Xor => self.binary(Alu::Xor, WideKind::Xor, a, b, limbs, want),
+        let alu = match op {
+            Arith::Add => Alu::Add,
+            Arith::Sub => Alu::Sub,
+            Arith::Mul => Alu::Mul,
+            Arith::And => Alu::And,
+            Arith::Or => Alu::Or,
+            Arith::Xor => Alu::Xor,
             Arith::Shl => {
-                let shift = self.exact(b)?;
-                let a = self.operand(a, limbs)?;
-                if limbs == 1 && shift.limbs == 1 {
-                    return self.narrow_op(want, Alu::Shl, a.slot, shift.slot);
-                }
-                self.wide_op(WideKind::Shl, limbs, a, shift, want)
+                let (b, a) = (self.exact(b)?, self.operand(a, limbs)?);
+                return self.compute(Alu::Shl, limbs, a, b, want);
             }
             Arith::Shr => {
-                let (shift, a) = (self.exact(b)?, self.exact(a)?);
-                if limbs == 1 && a.limbs == 1 && shift.limbs == 1 {
-                    let alu = if a.signed { Alu::ShrS } else { Alu::ShrU };
-                    return self.narrow_op(want, alu, a.slot, shift.slot);
-                }
-                let own = usize::from(a.limbs);
-                let slot = self.wide_op(WideKind::Shr, own, a, shift, None)?;
-                self.deliver(Operand { slot, ..a }, limbs, want)
+                let (b, a) = (self.exact(b)?, self.exact(a)?);
+                let alu = if a.signed { Alu::ShrS } else { Alu::ShrU };
+                let own = (a.limbs.into(), a.signed);
+                return self.compute_exact(alu, own, (a, b), limbs, want);
             }
             Arith::Div | Arith::Mod => {
-                let (x, y) = (self.exact(a)?, self.exact(b)?);
-                if x.signed || y.signed {
+                let (a, b) = (self.exact(a)?, self.exact(b)?);
+                if a.signed || b.signed {
                     return Err(
                         "division and modulo of values that may be negative are not defined in P4"
                             .into(),
                     );
                 }
-                let (alu, kind) = match op {
-                    Arith::Div => (Alu::DivU, WideKind::DivU),
-                    _ => (Alu::ModU, WideKind::ModU),
+                let alu = if op == Arith::Div {
+                    Alu::DivU
+                } else {
+                    Alu::ModU
                 };
-                if limbs == 1 && x.limbs == 1 && y.limbs == 1 {
-                    return self.narrow_op(want, alu, x.slot, y.slot);
-                }
-                let own = whole.range().limbs().max(usize::from(x.limbs));
-                let slot = self.wide_op(kind, own, x, y, None)?;
-                self.deliver(Operand::new(slot, own, false), limbs, want)
+                let own = whole.range().limbs().max(usize::from(a.limbs));
+                return self.compute_exact(alu, (own, false), (a, b), limbs, want);
             }
-        }
+        };
+        let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
+        self.compute(alu, limbs, a, b, want)
     }
 
     /// `x & (2^bits - 1)`: the low bits of x, for which x need not be exact.
@@ -486,27 +444,13 @@ impl Emitter<'_> {
         want: Want,
     ) -> Emit<Slot> {
         let a = self.exact(a)?;
-        let fits = a.limbs == 1 && (a.signed || !to_signed);
         let own = limbs_for(bits).max(usize::from(a.limbs));
-        let signed = to_signed;
-        if fits && own == 1 {
-            let alu = match (to_signed, a.signed) {
-                (true, _) => Alu::SatS(bits as u8),
-                (false, true) => Alu::SatSU(bits as u8),
-                (false, false) => Alu::SatU(bits as u8),
-            };
-            if limbs == 1 {
-                return self.narrow_op(want, alu, a.slot, ZERO);
-            }
-            let d = self.narrow_op(None, alu, a.slot, ZERO)?;
-            return self.deliver(Operand::new(d, 1, signed), limbs, want);
-        }
-        let kind = if to_signed {
-            WideKind::SatS(bits)
-        } else {
-            WideKind::SatU(bits)
+        let alu = match (to_signed, a.signed) {
+            (true, true) => Alu::SatS(bits),
+            (true, false) => Alu::SatU(bits - 1),
+            (false, true) => Alu::SatSU(bits),
+            (false, false) => Alu::SatU(bits),
         };
-        let slot = self.wide_op(kind, own, a, narrow(ZERO), None)?;
-        self.deliver(Operand::new(slot, own, signed), limbs, want)
+        self.compute_exact(alu, (own, to_signed), (a, narrow(ZERO)), limbs, want)
     }
 }

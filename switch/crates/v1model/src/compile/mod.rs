@@ -30,7 +30,7 @@ mod control;
 mod cycles;
 mod emit;
 mod expr;
-mod io;
+pub(crate) mod io;
 pub(crate) mod layout;
 mod lower;
 mod names;

@@ -19,7 +19,7 @@ pub(crate) enum Part {
     /// The field for the parser's error, perhaps.
     ParserError,
     /// 1 to 64 bits.
-    Width(u8),
+    Width(u32),
     /// A header in `Program::elements`, or its stack.
     ReadsHeader(u16),
     /// The same, with the validity of its siblings.
@@ -102,7 +102,7 @@ macro_rules! operations {
 
 operations! {{
     // Moves and arithmetic modulo 2^w.
-    Alu(a, b) { alu: Alu, d: Slot, w: u8 } [Writes(d, 1), Width(w), Width(alu.bits())] PURE;
+    Alu(a, b) { alu: Alu, d: Slot, w: u8 } [Writes(d, 1), Width(w.into()), Width(alu.extended_from())] PURE;
     MoveWide() { d: Slot, a: Slot, limbs: u16 } [Reads(a, limbs), Writes(d, limbs)] PURE;
     /// See `WideOp`.
     Wide() { index: u16 } [Wide(index)] PURE;
@@ -126,9 +126,9 @@ operations! {{
 
     // Externs. Where a cell is beyond the array, `d` stays as it is.
     Count(index) { counter: u16 } [Counter(counter)] STATE | SHOWN;
-    Meter(index) { meter: u16, d: Slot, w: u8 } [Meter(meter), MayWrite(d, 1), Width(w)] STATE | SHOWN;
+    Meter(index) { meter: u16, d: Slot, w: u8 } [Meter(meter), MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
     RegisterRead(index) { register: u16, d: Slot, w: u8 }
-        [Register(register, 1), MayWrite(d, 1), Width(w)] PURE | STATE | SHOWN;
+        [Register(register, 1), MayWrite(d, 1), Width(w.into())] PURE | STATE | SHOWN;
     RegisterReadWide(index) { register: u16, d: Slot, limbs: u16 }
         [Register(register, limbs), MayWrite(d, limbs)] PURE | STATE | SHOWN;
     RegisterWrite(index, a) { register: u16 } [Register(register, 1)] STATE | SHOWN;
@@ -136,9 +136,9 @@ operations! {{
         [Register(register, limbs), Reads(a, limbs)] STATE | SHOWN;
     /// d = calculation % size + base.
     Hash(base, size) { calculation: u16, d: Slot, w: u8 }
-        [Calculation(calculation), Writes(d, 1), Width(w)] PURE | SHOWN;
+        [Calculation(calculation), Writes(d, 1), Width(w.into())] PURE | SHOWN;
     /// `d` stays as it is where `low` is above `high`.
-    Random(low, high) { d: Slot, w: u8 } [MayWrite(d, 1), Width(w)] STATE | SHOWN;
+    Random(low, high) { d: Slot, w: u8 } [MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
 
     // Requests to the switch.
     /// Its fields are sampled when the control has ended.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::action;
-use super::code::{Case, Op, Select};
+use super::code::{Case, Op, Operand, Select, WideKind};
 use super::cycles::loop_heads;
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
@@ -212,19 +212,9 @@ impl Parser<'_> {
             width,
         });
         if place.width() < u32::from(width) {
-            let a = super::code::Operand {
-                slot: temp,
-                limbs: limbs as u16,
-                signed: false,
-            };
-            e.wide(
-                super::code::WideKind::Mask(place.width()),
-                temp,
-                limbs,
-                a,
-                a,
-            )
-            .map_err(fail)?;
+            let a = Operand::new(temp, limbs, false);
+            let kind = WideKind::Mask(place.width());
+            e.wide(kind, temp, limbs, a, a).map_err(fail)?;
         }
         e.store(place, temp).map_err(fail)
     }

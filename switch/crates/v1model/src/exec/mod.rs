@@ -102,16 +102,10 @@ impl Machine<'_> {
                 }
                 Op::Apply { table } => {
                     let (hit, action) = self.apply(packet, &mut slots, usize::from(table));
-                    let code = &program.tables[usize::from(table)];
-                    let next = if hit { &code.next_hit } else { &code.next_miss };
-                    pc = match action {
-                        Some(action) => {
-                            return_to = next[action.index()];
-                            program.actions[action.index()]
-                        }
-                        None if hit => code.next_hit_none,
-                        None => code.next_none,
-                    };
+                    let action = action.map(|action| action.index());
+                    let next = program.tables[usize::from(table)].next.to(hit, action);
+                    return_to = next;
+                    pc = action.map_or(next, |action| program.actions[action]);
                 }
                 Op::Return => pc = return_to,
                 Op::ReturnOrExit if !exited => pc = return_to,

@@ -39,14 +39,14 @@ impl Lower<'_, '_> {
                 let value = self.b.ins().ishl_imm(a, up);
                 self.b.ins().sshr_imm(value, up)
             }
-            Alu::SatU(bits) => self.at_most(a, low_mask(bits.into())),
+            Alu::SatU(bits) => self.at_most(a, low_mask(bits)),
             Alu::SatSU(bits) => {
                 let zero = self.number(0);
                 let a = self.b.ins().smax(a, zero);
-                self.at_most(a, low_mask(bits.into()))
+                self.at_most(a, low_mask(bits))
             }
             Alu::SatS(bits) => {
-                let max = (low_mask(bits.into()) >> 1) as i64;
+                let max = (low_mask(bits) >> 1) as i64;
                 let (max, min) = (self.number(max as u64), self.number((-max - 1) as u64));
                 let a = self.b.ins().smin(a, max);
                 self.b.ins().smax(a, min)
@@ -150,11 +150,7 @@ impl Lower<'_, '_> {
         let unsigned = !op.a.signed && !op.b.signed;
         let is_one = matches!(
             op.kind,
-            WideKind::Copy
-                | WideKind::And
-                | WideKind::Or
-                | WideKind::Xor
-                | WideKind::Not
+            WideKind::Alu(Alu::Move | Alu::And | Alu::Or | Alu::Xor | Alu::Not)
                 | WideKind::Mask(_)
                 | WideKind::SetEq
         );
@@ -184,17 +180,17 @@ impl Lower<'_, '_> {
         for i in 0..op.limbs {
             let a = limb(self, op.a, i);
             let value = match op.kind {
-                WideKind::Not => self.b.ins().bnot(a),
+                WideKind::Alu(Alu::Not) => self.b.ins().bnot(a),
                 WideKind::Mask(bits) => match bits.saturating_sub(u32::from(i) * 64) {
                     0 => self.number(0),
                     left => self.cut(a, left.min(64) as u8),
                 },
-                WideKind::Copy => a,
+                WideKind::Alu(Alu::Move) => a,
                 kind => {
                     let b = limb(self, op.b, i);
                     match kind {
-                        WideKind::And => self.b.ins().band(a, b),
-                        WideKind::Or => self.b.ins().bor(a, b),
+                        WideKind::Alu(Alu::And) => self.b.ins().band(a, b),
+                        WideKind::Alu(Alu::Or) => self.b.ins().bor(a, b),
                         _ => self.b.ins().bxor(a, b),
                     }
                 }

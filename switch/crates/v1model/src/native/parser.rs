@@ -12,6 +12,7 @@ use super::lower::{unaligned, Lower, DONE};
 use super::values::Known;
 use crate::bits::low_mask;
 use crate::compile::code::{Case, Op, NOT_EMITTED};
+use crate::compile::io::limbs;
 use crate::compile::layout::Slot;
 use crate::packet::{Packet, OUT_OF_ORDER};
 
@@ -145,16 +146,17 @@ impl<'l, 'f> Lower<'l, 'f> {
         let program = self.native.program;
         let (element, place) = (&program.elements[element], program.places[element]);
         let io = &program.headers[usize::from(element.header)];
-        let Some(loads) = &io.loads else {
+        let limbs = || io.head.iter().flat_map(limbs);
+        if limbs().any(|(_, bit, width)| bit % 8 + width > 64) {
             return false;
-        };
+        }
         self.need(io.fixed_bytes.into());
         let (address, at) = self.unparsed();
         let base = usize::from(element.base);
-        for load in loads {
-            let byte = i32::from(load.byte) + at.unwrap_or(0) as i32;
-            let value = self.field(address, byte, load.up.into(), 64 - u32::from(load.down));
-            let slot = base + usize::from(load.offset);
+        for (offset, bit, width) in limbs() {
+            let byte = (bit / 8) as i32 + at.unwrap_or(0) as i32;
+            let value = self.field(address, byte, bit % 8, width);
+            let slot = base + usize::from(offset);
             self.state.set(slot, Known::Value(value));
         }
         self.state.set(base, Known::Const(1));

@@ -323,14 +323,15 @@ impl Reader<'_> {
         let code = &program.tables[usize::from(table)];
         let actions = self.table_actions[usize::from(table)].clone();
         let mut to = Vec::new();
-        for next in [&code.next_hit, &code.next_miss] {
-            for &action in &actions {
-                let back = self.id(next[action as usize], None);
-                to.push(self.id(program.actions[action as usize], Some(back)));
+        for hit in [true, false] {
+            for action in actions.iter().map(|&action| action as usize) {
+                let back = self.id(code.next.to(hit, Some(action)), None);
+                to.push(self.id(program.actions[action], Some(back)));
             }
         }
-        to.push(self.id(code.next_none, None));
-        to.push(self.id(code.next_hit_none, None));
+        for hit in [false, true] {
+            to.push(self.id(code.next.to(hit, None), None));
+        }
         Exit::Lookup { table, actions, to }
     }
 }

@@ -329,7 +329,7 @@ fn small_selects_become_branches_and_masked_ones_do_not() {
 
 /// An operation and the bits of its result.
 fn arb_alu() -> impl Strategy<Value = (Alu, u8)> {
-    let alu = (0..17u8, 1..=64u8).prop_map(|(kind, bits)| match kind {
+    let alu = (0..17u8, 1..=64u32).prop_map(|(kind, bits)| match kind {
         0 => Alu::Move,
         1 => Alu::Not,
         2 => Alu::SignExtend(bits),

@@ -209,7 +209,7 @@ impl Pass<'_> {
         }
         let copies = match alu {
             Alu::Move => x.most <= low_mask(w.into()),
-            Alu::SatU(bits) => x.most <= low_mask(bits.min(w).into()),
+            Alu::SatU(bits) => x.most <= low_mask(bits.min(w.into())),
             _ => false,
         };
         if copies {
