@@ -60,79 +60,33 @@ pub enum Std {
 }
 
 impl Std {
-    /// Every field with the names under which BMv2 knows it.
-    pub(crate) const ALL: [(Std, &'static [&'static str]); 17] = [
-        (Std::IngressPort, &["standard_metadata.ingress_port"]),
-        (Std::EgressSpec, &["standard_metadata.egress_spec"]),
-        (Std::EgressPort, &["standard_metadata.egress_port"]),
-        (Std::InstanceType, &["standard_metadata.instance_type"]),
-        (Std::PacketLength, &["standard_metadata.packet_length"]),
-        (
-            Std::EnqTimestamp,
-            &[
-                "queueing_metadata.enq_timestamp",
-                "standard_metadata.enq_timestamp",
-            ],
-        ),
-        (
-            Std::EnqQdepth,
-            &[
-                "queueing_metadata.enq_qdepth",
-                "standard_metadata.enq_qdepth",
-            ],
-        ),
-        (
-            Std::DeqTimedelta,
-            &[
-                "queueing_metadata.deq_timedelta",
-                "standard_metadata.deq_timedelta",
-            ],
-        ),
-        (
-            Std::DeqQdepth,
-            &[
-                "queueing_metadata.deq_qdepth",
-                "standard_metadata.deq_qdepth",
-            ],
-        ),
+    /// Every field, with the header that has it in older programs, and its name.
+    pub(crate) const ALL: [(Std, &'static str, &'static str); 17] = [
+        (Std::IngressPort, "standard_metadata", "ingress_port"),
+        (Std::EgressSpec, "standard_metadata", "egress_spec"),
+        (Std::EgressPort, "standard_metadata", "egress_port"),
+        (Std::InstanceType, "standard_metadata", "instance_type"),
+        (Std::PacketLength, "standard_metadata", "packet_length"),
+        (Std::EnqTimestamp, "queueing_metadata", "enq_timestamp"),
+        (Std::EnqQdepth, "queueing_metadata", "enq_qdepth"),
+        (Std::DeqTimedelta, "queueing_metadata", "deq_timedelta"),
+        (Std::DeqQdepth, "queueing_metadata", "deq_qdepth"),
         (
             Std::IngressGlobalTimestamp,
-            &[
-                "intrinsic_metadata.ingress_global_timestamp",
-                "standard_metadata.ingress_global_timestamp",
-            ],
+            "intrinsic_metadata",
+            "ingress_global_timestamp",
         ),
         (
             Std::EgressGlobalTimestamp,
-            &[
-                "intrinsic_metadata.egress_global_timestamp",
-                "standard_metadata.egress_global_timestamp",
-            ],
+            "intrinsic_metadata",
+            "egress_global_timestamp",
         ),
-        (
-            Std::McastGrp,
-            &[
-                "intrinsic_metadata.mcast_grp",
-                "standard_metadata.mcast_grp",
-            ],
-        ),
-        (
-            Std::EgressRid,
-            &[
-                "intrinsic_metadata.egress_rid",
-                "standard_metadata.egress_rid",
-            ],
-        ),
-        (Std::ChecksumError, &["standard_metadata.checksum_error"]),
-        (Std::ParserError, &["standard_metadata.parser_error"]),
-        (
-            Std::Priority,
-            &["intrinsic_metadata.priority", "standard_metadata.priority"],
-        ),
-        (
-            Std::Qid,
-            &["queueing_metadata.qid", "standard_metadata.qid"],
-        ),
+        (Std::McastGrp, "intrinsic_metadata", "mcast_grp"),
+        (Std::EgressRid, "intrinsic_metadata", "egress_rid"),
+        (Std::ChecksumError, "standard_metadata", "checksum_error"),
+        (Std::ParserError, "standard_metadata", "parser_error"),
+        (Std::Priority, "intrinsic_metadata", "priority"),
+        (Std::Qid, "queueing_metadata", "qid"),
     ];
 }
 

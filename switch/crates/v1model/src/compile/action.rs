@@ -250,7 +250,7 @@ impl Compiler<'_> {
             "_jump" => {
                 count(1)?;
                 let to = self.target(e, &p[0])?;
-                e.op(Op::Jump { to });
+                e.jump(to);
             }
             "_jump_if_zero" => {
                 count(2)?;
@@ -323,7 +323,7 @@ impl Compiler<'_> {
     fn target(&self, e: &mut Emitter, json: &Json) -> Load<Label> {
         let index = self.constant(json)? as usize;
         if index <= self.index {
-            e.op(Op::Step);
+            e.step();
         }
         match self.labels.get(index) {
             Some(&label) => Ok(label),
@@ -361,11 +361,7 @@ impl Compiler<'_> {
         if to_limbs < from_limbs {
             return a.fail("the varbit field is wider than what it is assigned to");
         }
-        e.op(Op::MoveWide {
-            d: to,
-            a: from,
-            limbs: from_limbs,
-        });
+        e.copy(to, from, from_limbs.into());
         e.op(Op::copy(to_bits, from_bits));
         Ok(Ok(()))
     }

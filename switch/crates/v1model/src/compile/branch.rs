@@ -27,7 +27,7 @@ impl Emitter<'_> {
         let (no, end) = (self.label(), self.label());
         self.branch(cond, false, no)?;
         self.op(Op::copy(d, ONE));
-        self.op(Op::Jump { to: end });
+        self.jump(end);
         self.place(no);
         self.op(Op::copy(d, ZERO));
         self.place(end);
@@ -39,7 +39,7 @@ impl Emitter<'_> {
         match cond {
             Cond::Const(value) => {
                 if *value == sense {
-                    self.op(Op::Jump { to });
+                    self.jump(to);
                 }
             }
             Cond::Compare(op, a, b) => {
@@ -73,7 +73,7 @@ impl Emitter<'_> {
                 let (no, end) = (self.label(), self.label());
                 self.branch(c, false, no)?;
                 self.branch(a, sense, to)?;
-                self.op(Op::Jump { to: end });
+                self.jump(end);
                 self.place(no);
                 self.branch(b, sense, to)?;
                 self.place(end);

@@ -181,7 +181,7 @@ impl Control<'_> {
                 match self.by_label.get(&following) {
                     Some(name) if !done.contains_key(name) => current = name,
                     _ => {
-                        e.op(Op::Jump { to: following });
+                        e.jump(following);
                         break;
                     }
                 }
@@ -205,7 +205,7 @@ impl Control<'_> {
                 emitted.map_err(|m| cond_json.error(m))?;
                 for (held, to) in [(true, yes), (false, no)] {
                     e.note(Note::Decided(held));
-                    e.op(Op::Jump { to });
+                    e.jump(to);
                     if held {
                         e.place(fails);
                     }

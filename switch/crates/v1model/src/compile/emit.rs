@@ -55,6 +55,31 @@ impl<'x> Emitter<'x> {
         self.program.ops.push(op);
     }
 
+    pub fn jump(&mut self, to: Label) {
+        self.op(Op::Jump { to });
+    }
+
+    /// The code ends here.
+    pub fn end(&mut self) {
+        self.op(Op::End);
+    }
+
+    /// Once around a loop.
+    pub fn step(&mut self) {
+        self.op(Op::Step);
+    }
+
+    /// The register's value; where `index` is beyond the array `d` stays as it is.
+    pub fn read_register(&mut self, register: u16, index: Slot, d: Slot, limbs: usize, w: u8) {
+        self.op(Op::RegisterRead {
+            register,
+            index,
+            d,
+            limbs: limbs as u16,
+            w,
+        });
+    }
+
     /// Operations so far.
     pub fn operations(&self) -> usize {
         self.program.ops.len() - self.program.notes.len()
@@ -202,7 +227,7 @@ impl<'x> Emitter<'x> {
 
     /// Puts the places of labels into the code and makes the template of a fresh packet; the constants are by slot.
     pub fn resolve(mut self) -> (Program, HashMap<Slot, u64>) {
-        self.op(Op::End);
+        self.end();
         let labels = &self.labels;
         let fix = |pc: &mut Pc| *pc = labels[*pc as usize].expect("every label is placed");
         let program = &mut self.program;

@@ -88,8 +88,7 @@ impl Emitter<'_> {
     pub fn store(&mut self, place: &Place, a: Slot) -> Emit<()> {
         let limbs = limbs_for(place.width()) as u16;
         match place {
-            Place::Slot { slot, .. } if limbs == 1 => self.op(Op::copy(*slot, a)),
-            Place::Slot { slot, .. } => self.op(Op::MoveWide { d: *slot, a, limbs }),
+            Place::Slot { slot, .. } => self.copy(*slot, a, limbs.into()),
             Place::Element { header, offset, .. } => {
                 let element = self.element(header)?;
                 self.op(Op::StoreElement {
@@ -175,21 +174,7 @@ impl Emitter<'_> {
                 // Out of range it is 0.
                 let zero = self.wide_constant(&vec![0; own])?;
                 self.copy(d, zero, own);
-                if own == 1 {
-                    self.op(Op::RegisterRead {
-                        register,
-                        index,
-                        d,
-                        w: 64,
-                    });
-                } else {
-                    self.op(Op::RegisterReadWide {
-                        register,
-                        index,
-                        d,
-                        limbs: own as u16,
-                    });
-                }
+                self.read_register(register, index, d, own, 64);
                 self.leaf(d, *width, false, limbs, want)
             }
             Expr::Arith(op, a, b) => self.arith(*op, a, b, expr, limbs, want),
@@ -215,7 +200,7 @@ impl Emitter<'_> {
                 let (no, end) = (self.label(), self.label());
                 self.branch(cond, false, no)?;
                 self.modular(a, limbs, Some((d, w)))?;
-                self.op(Op::Jump { to: end });
+                self.jump(end);
                 self.place(no);
                 self.modular(b, limbs, Some((d, w)))?;
                 self.place(end);
@@ -247,7 +232,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
+    pub fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
         match limbs {
             1 => self.op(Op::copy(d, a)),
             _ => self.op(Op::MoveWide {

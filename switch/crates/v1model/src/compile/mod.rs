@@ -48,7 +48,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use code::{ErrorCodes, Op, Program};
+use code::{ErrorCodes, Program};
 use emit::Emitter;
 use expr::ExprReader;
 use layout::{Layout, Slot};
@@ -129,15 +129,15 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
     e.program.stacks = layout.stacks.iter().map(stack_code).collect();
     e.program.error_codes = error_codes(root)?;
     e.program.drop_port = DROP_PORT;
-    for (field, _) in Std::ALL {
+    for (field, ..) in Std::ALL {
         let found = layout.std(field).filter(|f| f.width > 0);
         e.program.std[field as usize] = found.map(|f| (f.slot, f.width.min(64) as u8));
     }
     for needed in [Std::IngressPort, Std::EgressSpec] {
         if e.program.std[needed as usize].is_none() {
             return root.get("headers")?.fail(format!(
-                "there is no {}: v1model programs have a header `standard_metadata` with it",
-                Std::ALL[needed as usize].1.join(" or ")
+                "there is no standard_metadata.{}: v1model programs have a header `standard_metadata` with it",
+                Std::ALL[needed as usize].2
             ));
         }
     }
@@ -398,7 +398,7 @@ fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
     if !primitives.is_empty() {
         e.program.deparser_start = e.here();
         action::primitives(e, reader, &primitives)?;
-        e.op(Op::End);
+        e.end();
     }
     Ok(())
 }

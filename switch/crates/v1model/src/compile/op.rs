@@ -127,10 +127,8 @@ operations! {{
     // Externs. Where a cell is beyond the array, `d` stays as it is.
     Count(index) { counter: u16 } [Counter(counter)] STATE | SHOWN;
     Meter(index) { meter: u16, d: Slot, w: u8 } [Meter(meter), MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
-    RegisterRead(index) { register: u16, d: Slot, w: u8 }
-        [Register(register, 1), MayWrite(d, 1), Width(w.into())] PURE | STATE | SHOWN;
-    RegisterReadWide(index) { register: u16, d: Slot, limbs: u16 }
-        [Register(register, limbs), MayWrite(d, limbs)] PURE | STATE | SHOWN;
+    RegisterRead(index) { register: u16, d: Slot, limbs: u16, w: u8 }
+        [Register(register, limbs), MayWrite(d, limbs), Width(w.into())] PURE | STATE | SHOWN;
     RegisterWrite(index, a) { register: u16 } [Register(register, 1)] STATE | SHOWN;
     RegisterWriteWide(index) { register: u16, a: Slot, limbs: u16 }
         [Register(register, limbs), Reads(a, limbs)] STATE | SHOWN;
@@ -194,6 +192,32 @@ impl Op {
 
     pub const fn branch(test: Test, a: Slot, b: Slot, to: Pc) -> Op {
         Op::Branch { a, b, test, to }
+    }
+
+    /// The calculation whose value it takes, to be changed.
+    pub fn calculation(&mut self) -> Option<&mut u16> {
+        match self {
+            Op::Hash { calculation, .. } => Some(calculation),
+            _ => None,
+        }
+    }
+
+    /// The register array and the index of a read, which is a write of `d` where the index is in range.
+    pub fn register_read(&self) -> Option<(u16, Slot)> {
+        match *self {
+            Op::RegisterRead {
+                register, index, ..
+            } => Some((register, index)),
+            _ => None,
+        }
+    }
+
+    /// The slot of one limb that gets the operation's result, and the bits that this is cut to; None where `alu` says more.
+    pub fn result(&self) -> Option<(Slot, u8)> {
+        match *self {
+            Op::RegisterRead { d, limbs: 1, w, .. } | Op::Hash { d, w, .. } => Some((d, w)),
+            _ => None,
+        }
     }
 
     /// Where the operation may jump, to be changed.

@@ -39,7 +39,7 @@ pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<
     for (state, comes_back) in states_json.iter().zip(heads) {
         e.place(compiler.states[state.str_at("name")?]);
         if comes_back {
-            e.op(Op::Step);
+            e.step();
         }
         e.note(Note::State(Spot::new(state, "name")));
         for op in state.list("parser_ops")? {
@@ -108,6 +108,7 @@ impl Parser<'_> {
                 let error = self.reader.data(&p[1])?;
                 let code = e.modular(&error, 1, None).map_err(fail)?;
                 e.op(Op::ParserError { code });
+                e.end();
                 e.place(end);
             }
             "shift" => {
@@ -200,11 +201,7 @@ impl Parser<'_> {
         let temp = e.temp(own.max(limbs)).map_err(fail)?;
         let zero = e.wide_constant(&vec![0; own.max(limbs)]).map_err(fail)?;
         if limbs > own {
-            e.op(Op::MoveWide {
-                d: temp,
-                a: zero,
-                limbs: limbs as u16,
-            });
+            e.copy(temp, zero, limbs);
         }
         e.op(Op::Lookahead {
             d: temp,
@@ -281,7 +278,7 @@ impl Parser<'_> {
         }
         select.to.push(default);
         if select.cases.is_empty() {
-            e.op(Op::Jump { to: default });
+            e.jump(default);
             return Ok(());
         }
         let index =

@@ -42,11 +42,7 @@ pub(super) fn narrow(
 fn zeroed(e: &mut Emitter, limbs: usize) -> Emit<Slot> {
     let temp = e.temp(limbs)?;
     let zero = e.wide_constant(&vec![0; limbs])?;
-    e.op(Op::MoveWide {
-        d: temp,
-        a: zero,
-        limbs: limbs as u16,
-    });
+    e.copy(temp, zero, limbs);
     Ok(temp)
 }
 
@@ -90,24 +86,13 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
         } = place
         {
             // The machine itself leaves a single slot as it is.
-            e.op(Op::RegisterRead {
-                register,
-                index,
-                d: *slot,
-                w: *w as u8,
-            });
+            e.read_register(register, index, *slot, 1, *w as u8);
             return Ok(());
         }
     }
     let (skip, end) = (Skip::if_beyond(e, index, array.size)?, e.label());
     let d = zeroed(e, own.max(limbs))?;
-    let read = Op::RegisterReadWide {
-        register,
-        index,
-        d,
-        limbs: own as u16,
-    };
-    e.op(read);
+    e.read_register(register, index, d, own, 64);
     e.op(skip.branch(end));
     if place.width() < array.width {
         let a = Operand::new(d, limbs, false);

@@ -404,3 +404,46 @@ fn dump() {
         program.state_end
     );
 }
+
+/// An operation is named in the table, the front end, the interpreter, machine code, and at most in one place more.
+#[test]
+fn an_operation_is_named_in_five_files() {
+    fn sources(folder: &std::path::Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if !path.to_string_lossy().contains("test") {
+                found.push(std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let mut texts = Vec::new();
+    sources(folder.as_ref(), &mut texts);
+    let table = include_str!("op.rs")
+        .split_once("operations! {{")
+        .unwrap()
+        .1;
+    let rows = table.split_once("\n}}\n").unwrap().0.lines();
+    let mut names = 0;
+    for row in rows.filter_map(|row| row.strip_prefix("    ")) {
+        let name: String = row.chars().take_while(char::is_ascii_alphabetic).collect();
+        if name.is_empty() {
+            continue;
+        }
+        names += 1;
+        let op = format!("Op::{name}");
+        let is_named = |text: &&String| {
+            let mut rest = text.split(&op).skip(1);
+            rest.any(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        };
+        let files = 1 + texts
+            .iter()
+            .filter(is_named)
+            .filter(|t| !t.contains("operations! {{"))
+            .count();
+        assert!(files <= 5, "{op} is in {files} files");
+    }
+    assert!(names > 40, "{names} operations");
+}

@@ -141,7 +141,7 @@ impl Machine<'_> {
     /// Runs an operation behind which the next one follows, on slots of a packet that are apart from it; false when the
     /// code ends here.
     pub fn step(&mut self, packet: &mut Packet, slots: &mut [u64], op: &Op) -> bool {
-        if op.is_shown() {
+        if self.recorder.is_some() && op.is_shown() {
             self.record(slots, |recorder, scene, state| {
                 recorder.touch(scene, state, op);
             });
@@ -237,21 +237,14 @@ impl Machine<'_> {
                 register,
                 index,
                 d,
+                limbs,
                 w,
             } => {
-                let cells = &self.state.registers[at(register)];
-                if let Some(value) = cells.read_u64(slots[at(index)]) {
-                    slots[at(d)] = value & mask(w);
-                }
-            }
-            Op::RegisterReadWide {
-                register,
-                index,
-                d,
-                limbs,
-            } => {
                 let index = slots[at(index)];
-                self.state.registers[at(register)].read(index, &mut slots[run(d, limbs)]);
+                let d = &mut slots[run(d, limbs)];
+                if self.state.registers[at(register)].read(index, d) && limbs == 1 {
+                    d[0] &= mask(w);
+                }
             }
             Op::RegisterWrite { register, index, a } => {
                 self.state.registers[at(register)].write_u64(slots[at(index)], slots[at(a)]);

@@ -31,6 +31,7 @@ impl Lower<'_, '_> {
                 index,
                 d,
                 w,
+                ..
             } => self.register_read(register, index, d, w),
             Op::RegisterWrite { register, index, a } => self.register_write(register, index, a),
             Op::Count { counter, index } => {

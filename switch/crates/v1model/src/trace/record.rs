@@ -344,11 +344,6 @@ impl Recorder {
                 register: id,
                 index,
                 ..
-            }
-            | Op::RegisterReadWide {
-                register: id,
-                index,
-                ..
             } => {
                 let (id, index) = (usize::from(id), slot(index));
                 Use::RegisterRead {

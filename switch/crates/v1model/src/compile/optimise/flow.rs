@@ -286,10 +286,6 @@ impl Reader<'_> {
                 },
                 Op::Jump { to } => Exit::Goto(self.id(to, back)),
                 Op::End => Exit::Stop,
-                Op::ParserError { .. } => {
-                    ops.push(op);
-                    Exit::Stop
-                }
                 Op::Return | Op::ReturnOrExit => {
                     if op == Op::ReturnOrExit {
                         ops.push(Op::CheckExit);

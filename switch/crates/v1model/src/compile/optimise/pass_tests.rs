@@ -71,6 +71,7 @@ fn read(index: Slot, d: Slot) -> Op {
         register,
         index,
         d,
+        limbs: 1,
         w: 32,
     }
 }

@@ -149,7 +149,7 @@ impl Pass<'_> {
         if let Op::Alu { alu, a, b, d, w } = op {
             return self.rewrite_alu(alu, (a, b), d, w);
         }
-        if let Op::Hash { calculation, .. } = &mut op {
+        if let Some(calculation) = op.calculation() {
             *calculation = self.calculation(*calculation);
         }
         let values = &mut self.values;
@@ -160,28 +160,14 @@ impl Pass<'_> {
                 });
             }
         });
-        match op {
-            Op::RegisterRead {
-                register,
-                index,
-                d,
-                w,
-            } => {
-                // Out of range the slot keeps what it had.
-                let index = self.value(index);
-                let most = self.values.known[index as usize].most;
-                if self.effects.in_range(register, most) {
-                    let width = self.effects.registers[usize::from(register)].1;
-                    let most = low_mask(w.into()) & low_mask(width);
-                    let value = self.values.new_value(None, most);
-                    self.values.put(d, value);
-                }
-            }
-            Op::Hash { d, w, .. } => {
-                let value = self.values.new_value(None, low_mask(w.into()));
-                self.values.put(d, value);
-            }
-            _ => {}
+        let known = |slot| {
+            let value = self.values.of.get(&slot);
+            let known = value.map(|&value| self.values.known[value as usize].most);
+            known.unwrap_or(self.effects.most[usize::from(slot)])
+        };
+        if let Some((d, most)) = self.effects.result(&op, known) {
+            let value = self.values.new_value(None, most);
+            self.values.put(d, value);
         }
         Some(op)
     }
