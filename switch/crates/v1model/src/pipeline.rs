@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::bits::low_mask;
-use crate::compile::code::{Checksum, NOT_EMITTED};
+use crate::compile::code::Checksum;
 use crate::compile::recent::{compiled, Compiled, ProgramId};
 use crate::effects::Effects;
 use crate::engine::Engine;
@@ -60,79 +60,33 @@ pub enum Std {
 }
 
 impl Std {
-    /// Every field with the names under which BMv2 knows it.
-    pub(crate) const ALL: [(Std, &'static [&'static str]); 17] = [
-        (Std::IngressPort, &["standard_metadata.ingress_port"]),
-        (Std::EgressSpec, &["standard_metadata.egress_spec"]),
-        (Std::EgressPort, &["standard_metadata.egress_port"]),
-        (Std::InstanceType, &["standard_metadata.instance_type"]),
-        (Std::PacketLength, &["standard_metadata.packet_length"]),
-        (
-            Std::EnqTimestamp,
-            &[
-                "queueing_metadata.enq_timestamp",
-                "standard_metadata.enq_timestamp",
-            ],
-        ),
-        (
-            Std::EnqQdepth,
-            &[
-                "queueing_metadata.enq_qdepth",
-                "standard_metadata.enq_qdepth",
-            ],
-        ),
-        (
-            Std::DeqTimedelta,
-            &[
-                "queueing_metadata.deq_timedelta",
-                "standard_metadata.deq_timedelta",
-            ],
-        ),
-        (
-            Std::DeqQdepth,
-            &[
-                "queueing_metadata.deq_qdepth",
-                "standard_metadata.deq_qdepth",
-            ],
-        ),
+    /// Every field, with the header that has it in older programs, and its name.
+    pub(crate) const ALL: [(Std, &'static str, &'static str); 17] = [
+        (Std::IngressPort, "standard_metadata", "ingress_port"),
+        (Std::EgressSpec, "standard_metadata", "egress_spec"),
+        (Std::EgressPort, "standard_metadata", "egress_port"),
+        (Std::InstanceType, "standard_metadata", "instance_type"),
+        (Std::PacketLength, "standard_metadata", "packet_length"),
+        (Std::EnqTimestamp, "queueing_metadata", "enq_timestamp"),
+        (Std::EnqQdepth, "queueing_metadata", "enq_qdepth"),
+        (Std::DeqTimedelta, "queueing_metadata", "deq_timedelta"),
+        (Std::DeqQdepth, "queueing_metadata", "deq_qdepth"),
         (
             Std::IngressGlobalTimestamp,
-            &[
-                "intrinsic_metadata.ingress_global_timestamp",
-                "standard_metadata.ingress_global_timestamp",
-            ],
+            "intrinsic_metadata",
+            "ingress_global_timestamp",
         ),
         (
             Std::EgressGlobalTimestamp,
-            &[
-                "intrinsic_metadata.egress_global_timestamp",
-                "standard_metadata.egress_global_timestamp",
-            ],
+            "intrinsic_metadata",
+            "egress_global_timestamp",
         ),
-        (
-            Std::McastGrp,
-            &[
-                "intrinsic_metadata.mcast_grp",
-                "standard_metadata.mcast_grp",
-            ],
-        ),
-        (
-            Std::EgressRid,
-            &[
-                "intrinsic_metadata.egress_rid",
-                "standard_metadata.egress_rid",
-            ],
-        ),
-        (Std::ChecksumError, &["standard_metadata.checksum_error"]),
-        (Std::ParserError, &["standard_metadata.parser_error"]),
-        (
-            Std::Priority,
-            &["intrinsic_metadata.priority", "standard_metadata.priority"],
-        ),
-        (
-            Std::Qid,
-            &["queueing_metadata.qid", "standard_metadata.qid"],
-        ),
+        (Std::McastGrp, "intrinsic_metadata", "mcast_grp"),
+        (Std::EgressRid, "intrinsic_metadata", "egress_rid"),
+        (Std::ChecksumError, "standard_metadata", "checksum_error"),
+        (Std::ParserError, "standard_metadata", "parser_error"),
+        (Std::Priority, "intrinsic_metadata", "priority"),
+        (Std::Qid, "queueing_metadata", "qid"),
     ];
 }
 
@@ -159,6 +113,8 @@ pub struct Pipeline {
     pub(crate) budget: Budget,
     compiled: Arc<Compiled>,
     std: [StdSlot; Std::ALL.len()],
+    /// Metadata and headers.
+    all: [(usize, usize); 1],
     scratch: Scratch,
     /// For parts of which nobody asks what they say; None while they run.
     spare_effects: Option<Box<Effects>>,
@@ -186,14 +142,6 @@ impl Pipeline {
         Pipeline::from_compiled(compiled, budget_bytes)
     }
 
-    /// The same, with operations as they are written.
-    #[cfg(test)]
-    pub(crate) fn as_written(json: &[u8]) -> Result<Pipeline, LoadError> {
-        let program = crate::compile::program_as_written;
-        let compiled = crate::compile::recent::compile(json, BUDGET_BYTES, program)?;
-        Pipeline::from_compiled(Arc::new(compiled), BUDGET_BYTES)
-    }
-
     fn from_compiled(compiled: Arc<Compiled>, budget_bytes: u64) -> Result<Pipeline, LoadError> {
         let program = &compiled.program;
         let algorithms: Vec<&str> = program
@@ -203,7 +151,7 @@ impl Pipeline {
             .collect();
         let schema = Arc::new(compiled.schema.clone());
         let state = State::new(&schema, &algorithms, SEED)?;
-        let scratch = Scratch::new(program, &state.hashes);
+        let scratch = Scratch::new(program);
         Ok(Pipeline {
             budget: Budget::new(budget_bytes - compiled.bytes),
             schema,
@@ -219,6 +167,7 @@ impl Pipeline {
                 },
                 None => StdSlot { slot: 0, mask: 0 },
             }),
+            all: [(2, program.state_end)],
             compiled,
             scratch,
             spare_effects: None,
@@ -228,11 +177,9 @@ impl Pipeline {
 
     /// The same for traces: it records what packets do.
     pub(crate) fn noted(json: &[u8]) -> Result<Pipeline, LoadError> {
-        let program = crate::compile::program_with_notes;
-        // Notes are many, and the program itself runs already.
-        let compiled = crate::compile::recent::compile(json, u64::MAX, program)?;
-        let compiled = Arc::new(compiled);
-        let mut pipeline = Pipeline::from_compiled(compiled, u64::MAX)?;
+        // The program itself runs already.
+        let mut pipeline = Pipeline::from_compiled(compiled(json, u64::MAX)?, u64::MAX)?;
+        pipeline.engine = Engine::Interpreter;
         let recorder = Recorder::new(&pipeline.compiled.layout);
         pipeline.recorder = Some(Box::new(recorder));
         Ok(pipeline)
@@ -273,9 +220,18 @@ impl Pipeline {
         self.reset_below(pkt, self.compiled.program.headers_start);
     }
 
+    /// Slots that a reset zeroes; the others are written before they are read.
+    #[inline]
+    fn resets(&self) -> &[(usize, usize)] {
+        match &self.compiled.native {
+            Some(Ok(code)) if self.engine == Engine::Native => &code.resets,
+            _ => &self.all,
+        }
+    }
+
     #[inline]
     fn reset_below(&self, pkt: &mut Packet, most: usize) {
-        for &(first, end) in &self.compiled.program.resets {
+        for &(first, end) in self.resets() {
             if first < most {
                 let slots = &mut pkt.slots[first..end.min(most)];
                 match slots {
@@ -332,42 +288,37 @@ impl Pipeline {
         else {
             return None;
         };
-        let program = &compiled.program;
         Some(f(
             code,
             &mut Machine {
-                program,
+                program: &code.program,
                 state,
                 scratch,
                 fx,
                 now,
+                recorder: None,
             },
         ))
     }
 
-    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
-        let Pipeline {
-            compiled,
-            state,
-            scratch,
-            schema,
-            recorder,
-            ..
-        } = self;
-        debug_assert_eq!(pkt.program, compiled.id, "a packet of another program");
-        let program = &compiled.program;
-        scratch.steps_left = STEPS_MAX;
-        let mut machine = Machine {
-            program,
-            state,
-            scratch,
+    /// The interpreter on this pipeline.
+    fn machine<'m>(&'m mut self, now: Nanos, fx: &'m mut Effects) -> Machine<'m> {
+        let recorder = self.recorder.as_deref_mut();
+        Machine {
+            program: &self.compiled.program,
+            state: &mut self.state,
+            scratch: &mut self.scratch,
             fx,
             now,
-        };
-        match recorder {
-            None => machine.run(pkt, start),
-            Some(recorder) => machine.run_noted(pkt, start, schema, recorder),
+            recorder: recorder.map(|recorder| (recorder, self.schema.as_ref())),
         }
+    }
+
+    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
+        debug_assert_eq!(pkt.program, self.compiled.id, "a packet of another program");
+        let mut machine = self.machine(now, fx);
+        machine.scratch.steps_left = STEPS_MAX;
+        machine.run(pkt, start);
         machine.sample_digests(pkt);
     }
 
@@ -432,21 +383,8 @@ impl Pipeline {
     }
 
     fn calculate(&mut self, pkt: &Packet, fx: &mut Effects, calculation: usize) -> u64 {
-        let Pipeline {
-            compiled,
-            state,
-            scratch,
-            ..
-        } = self;
-        let program = &compiled.program;
-        Machine {
-            program,
-            state,
-            scratch,
-            fx,
-            now: 0,
-        }
-        .calculate(pkt, calculation)
+        let mut machine = self.machine(0, fx);
+        machine.calculate(&pkt.slots, pkt.payload(), calculation)
     }
 
     /// Ingress looks into tables that are so large that `warm` pays, and packets may be parsed before those in front of them
@@ -477,7 +415,7 @@ impl Pipeline {
     #[inline]
     pub fn prefetch(&self, at: PacketAddresses) {
         prefetch_all(at.packet, size_of::<Packet>());
-        for &(first, end) in &self.compiled.program.resets {
+        for &(first, end) in self.resets() {
             let (first, count) = (first * size_of::<u64>(), (end - first) * size_of::<u64>());
             prefetch_all(at.slots + first, count);
         }
@@ -523,7 +461,7 @@ impl Pipeline {
                 if self.compiled.program.deparser_start != 0 {
                     self.run(pkt, 0, fx, self.compiled.program.deparser_start);
                 }
-                self.emit_in_place(pkt)
+                false
             }
         };
         // Headers are written in front of the payload.
@@ -555,38 +493,6 @@ impl Pipeline {
             let value = self.calculate(pkt, fx, usize::from(calculation));
             pkt.slots[usize::from(slot)] = value & low_mask(width);
         }
-    }
-
-    /// Writes what the program may have changed of headers that lie in the frame as they are to be emitted; false when
-    /// they do not.
-    fn emit_in_place(&self, pkt: &mut Packet) -> bool {
-        let program = &self.compiled.program;
-        let Some(patches) = &program.patches else {
-            return false;
-        };
-        let valid = program.deparser.iter().enumerate();
-        let present = valid.fold(0, |all: u64, (place, &(valid, _, _))| {
-            all | u64::from(pkt.slots[usize::from(valid)] != 0).wrapping_shl(place as u32)
-        });
-        if present != pkt.extracted || program.deparser.len() >= usize::from(NOT_EMITTED) {
-            return false;
-        }
-        let (mut left, mut at) = (present, pkt.buffer.start);
-        while left != 0 {
-            let place = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let (_, base, ty) = program.deparser[place];
-            let (io, base) = (&program.headers[usize::from(ty)], usize::from(base));
-            let block = &pkt.slots[base..base + usize::from(io.slots)];
-            let bytes = io.fixed_bytes as usize;
-            frame::emit_pieces(
-                &patches[place],
-                block,
-                &mut pkt.buffer.bytes[at..at + bytes],
-            );
-            at += bytes;
-        }
-        true
     }
 
     /// Writes all headers in front of the payload.

@@ -28,21 +28,21 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
     let labels: Vec<Label> = (0..=json.len()).map(|_| e.label()).collect();
     for (index, primitive) in json.iter().enumerate() {
         e.place(labels[index]);
-        e.note(|| Note::Primitive(Spot::new(primitive, "op")));
+        e.note(Note::Primitive(Spot::new(primitive, "op")));
         let compiler = Compiler {
             reader,
             primitive,
             index,
             labels: &labels,
         };
-        let before = e.program.ops.len();
+        let before = e.operations();
         compiler.compile(e, &mut traits)?;
         e.end_statement();
-        let ops = e.program.ops.len() - before;
+        let ops = e.operations() - before;
         primitive.charge(ops as u64 * OP_BYTES, || "its code".into())?;
     }
     e.place(labels[json.len()]);
-    e.note(|| Note::Done);
+    e.note(Note::Done);
     Ok(traits)
 }
 
@@ -250,7 +250,7 @@ impl Compiler<'_> {
             "_jump" => {
                 count(1)?;
                 let to = self.target(e, &p[0])?;
-                e.op(Op::Jump { to });
+                e.jump(to);
             }
             "_jump_if_zero" => {
                 count(2)?;
@@ -323,7 +323,7 @@ impl Compiler<'_> {
     fn target(&self, e: &mut Emitter, json: &Json) -> Load<Label> {
         let index = self.constant(json)? as usize;
         if index <= self.index {
-            e.op(Op::Step);
+            e.step();
         }
         match self.labels.get(index) {
             Some(&label) => Ok(label),
@@ -361,16 +361,8 @@ impl Compiler<'_> {
         if to_limbs < from_limbs {
             return a.fail("the varbit field is wider than what it is assigned to");
         }
-        e.op(Op::MoveWide {
-            d: to,
-            a: from,
-            limbs: from_limbs,
-        });
-        e.op(Op::Move {
-            d: to_bits,
-            a: from_bits,
-            w: 64,
-        });
+        e.copy(to, from, from_limbs.into());
+        e.op(Op::copy(to_bits, from_bits));
         Ok(Ok(()))
     }
 
@@ -380,11 +372,7 @@ impl Compiler<'_> {
         if to.count != from.count {
             return self.primitive.fail("the stacks have different sizes");
         }
-        e.op(Op::Move {
-            d: to.next,
-            a: from.next,
-            w: 64,
-        });
+        e.op(Op::copy(to.next, from.next));
         for index in 0..to.count {
             let member = |stack: usize, member: usize| HeaderRef::Element {
                 stack,
@@ -468,7 +456,7 @@ fn typed_value<'a>(json: &Json<'a>, what: &str) -> Load<Json<'a>> {
 fn mark_to_drop(e: &mut Emitter, [egress_spec, mcast_grp]: [Option<Expr>; 2]) -> Emit<()> {
     if let (Some(Expr::Field(given)), Some(real)) = (&egress_spec, e.layout.std(Std::EgressSpec)) {
         if given.slot == real.slot {
-            e.note(|| Note::MarkToDrop);
+            e.note(Note::MarkToDrop);
         }
     }
     for (field, value) in [(egress_spec, e.program.drop_port), (mcast_grp, 0)] {

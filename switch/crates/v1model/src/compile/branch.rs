@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conditions to branches: a boolean becomes a number only where a number is asked for.
 
-use super::code::{Op, Operand, WideKind};
+use super::code::{Alu, Op, Operand, Test, WideKind};
 use super::emit::{Emit, Emitter, Label};
 use super::expr::{Compare, Cond, HeaderRef};
 use super::layout::{Slot, ONE, ZERO};
@@ -26,10 +26,10 @@ impl Emitter<'_> {
         };
         let (no, end) = (self.label(), self.label());
         self.branch(cond, false, no)?;
-        self.op(Op::Move { d, a: ONE, w: 64 });
-        self.op(Op::Jump { to: end });
+        self.op(Op::copy(d, ONE));
+        self.jump(end);
         self.place(no);
-        self.op(Op::Move { d, a: ZERO, w: 64 });
+        self.op(Op::copy(d, ZERO));
         self.place(end);
         Ok(d)
     }
@@ -39,7 +39,7 @@ impl Emitter<'_> {
         match cond {
             Cond::Const(value) => {
                 if *value == sense {
-                    self.op(Op::Jump { to });
+                    self.jump(to);
                 }
             }
             Cond::Compare(op, a, b) => {
@@ -66,17 +66,14 @@ impl Emitter<'_> {
             Cond::Not(a) => self.branch(a, !sense, to)?,
             Cond::Equal(a, b) => {
                 let (a, b) = (self.boolean(a, None)?, self.boolean(b, None)?);
-                self.op(if sense {
-                    Op::BrEq { a, b, to }
-                } else {
-                    Op::BrNe { a, b, to }
-                });
+                let test = if sense { Test::Eq } else { Test::Ne };
+                self.op(Op::branch(test, a, b, to));
             }
             Cond::If(c, a, b) => {
                 let (no, end) = (self.label(), self.label());
                 self.branch(c, false, no)?;
                 self.branch(a, sense, to)?;
-                self.op(Op::Jump { to: end });
+                self.jump(end);
                 self.place(no);
                 self.branch(b, sense, to)?;
                 self.place(end);
@@ -91,19 +88,10 @@ impl Emitter<'_> {
             }
             Cond::AnyValid(headers) => {
                 let any = self.temp(1)?;
-                self.op(Op::Move {
-                    d: any,
-                    a: ZERO,
-                    w: 64,
-                });
+                self.op(Op::copy(any, ZERO));
                 for header in headers {
                     let b = self.valid(header)?;
-                    self.op(Op::Or {
-                        d: any,
-                        a: any,
-                        b,
-                        w: 64,
-                    });
+                    self.op(Op::alu(Alu::Or, any, any, b, 64));
                 }
                 self.test(any, sense, to);
             }
@@ -114,20 +102,11 @@ impl Emitter<'_> {
             }
             Cond::UnionsEqual(pairs) => {
                 let all = self.temp(1)?;
-                self.op(Op::Move {
-                    d: all,
-                    a: ONE,
-                    w: 64,
-                });
+                self.op(Op::copy(all, ONE));
                 for (a, b) in pairs {
                     let (d, (a, b)) = (self.temp(1)?, self.two_elements(a, b)?);
                     self.op(Op::SetHeadersEqual { d, a, b });
-                    self.op(Op::And {
-                        d: all,
-                        a: all,
-                        b: d,
-                        w: 64,
-                    });
+                    self.op(Op::alu(Alu::And, all, all, d, 64));
                 }
                 self.test(all, sense, to);
             }
@@ -136,12 +115,8 @@ impl Emitter<'_> {
     }
 
     fn test(&mut self, a: Slot, sense: bool, to: Label) {
-        let b = ZERO;
-        self.op(if sense {
-            Op::BrNe { a, b, to }
-        } else {
-            Op::BrEq { a, b, to }
-        });
+        let test = if sense { Test::Ne } else { Test::Eq };
+        self.op(Op::branch(test, a, ZERO, to));
     }
 
     /// The slot of a header's validity.
@@ -183,14 +158,15 @@ impl Emitter<'_> {
         // One limb each, and both read the same way. (An unsigned limb beside a signed one may exceed 2^63.)
         if x.limbs == 1 && y.limbs == 1 && x.signed == y.signed {
             let (a, b) = (x.slot, y.slot);
-            self.op(match (op, x.signed) {
-                (Compare::Eq, _) => Op::BrEq { a, b, to },
-                (Compare::Ne, _) => Op::BrNe { a, b, to },
-                (Compare::Lt, false) => Op::BrLtU { a, b, to },
-                (Compare::Lt, true) => Op::BrLtS { a, b, to },
-                (_, false) => Op::BrLeU { a, b, to },
-                (_, true) => Op::BrLeS { a, b, to },
-            });
+            let test = match (op, x.signed) {
+                (Compare::Eq, _) => Test::Eq,
+                (Compare::Ne, _) => Test::Ne,
+                (Compare::Lt, false) => Test::LtU,
+                (Compare::Lt, true) => Test::LtS,
+                (_, false) => Test::LeU,
+                (_, true) => Test::LeS,
+            };
+            self.op(Op::branch(test, a, b, to));
             return Ok(());
         }
         let d = self.temp(1)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hash and checksum inputs: `calculations` and `checksums`.
 
-use super::code::{Calculation, Checksum, Input, Op, Word, WordRun};
+use super::code::{Calculation, Checksum, Input, Word, WordRun};
 use super::emit::{index16, Emitter};
 use super::expr::{Cond, Expr, ExprReader, HeaderRef, BITS_MAX};
 use super::layout::{Layout, Slot, ONE};
@@ -222,7 +222,7 @@ pub(crate) fn checksums(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Lo
                 let start = e.here();
                 let slot = e.temp(1).map_err(fail)?;
                 e.boolean(&cond, Some(slot)).map_err(fail)?;
-                e.op(Op::End);
+                e.end();
                 // The slot is read right after the code ran, so that it may be reused.
                 e.end_statement();
                 Some((start, slot))

@@ -1,358 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flat code that a program becomes: operations on slots, and the side tables that they point into.
+//! The side tables that a program's operations (`op`) point into.
 
 use super::layout::Slot;
 use super::notes::Note;
-use super::optimise::slots::SlotSet;
-use crate::schema::{DigestId, FieldListId};
+
+pub(crate) use super::alu::{Alu, Test};
+pub(crate) use super::op::Op;
 
 /// Index of an operation.
 pub(crate) type Pc = u32;
-
-/// One operation. `d` is written; `w` cuts the result to its low bits (64: not at all). Numbers of one limb only,
-/// unless the name says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Op {
-    // Moves and arithmetic modulo 2^w.
-    Move {
-        d: Slot,
-        a: Slot,
-        w: u8,
-    },
-    /// `Program::moves[first..first + count]`, in the place of as many operations.
-    MoveRun {
-        first: u32,
-        count: u16,
-    },
-    MoveWide {
-        d: Slot,
-        a: Slot,
-        limbs: u16,
-    },
-    Add {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Sub {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Mul {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    And {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Or {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Xor {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    Not {
-        d: Slot,
-        a: Slot,
-        w: u8,
-    },
-    Shl {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    ShrU {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    ShrS {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    DivU {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    ModU {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        w: u8,
-    },
-    /// Sign-extends the low `from` bits.
-    SignExtend {
-        d: Slot,
-        a: Slot,
-        from: u8,
-        w: u8,
-    },
-    /// min(a, 2^bits - 1), unsigned.
-    SatU {
-        d: Slot,
-        a: Slot,
-        bits: u8,
-        w: u8,
-    },
-    /// A signed value to 0..2^bits.
-    SatSU {
-        d: Slot,
-        a: Slot,
-        bits: u8,
-        w: u8,
-    },
-    /// A signed value to bits signed bits.
-    SatS {
-        d: Slot,
-        a: Slot,
-        bits: u8,
-        w: u8,
-    },
-    /// See `WideOp`.
-    Wide {
-        index: u16,
-    },
-    // Branches.
-    Jump {
-        to: Pc,
-    },
-    BrEq {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrNe {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLtU {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLeU {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLtS {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    BrLeS {
-        a: Slot,
-        b: Slot,
-        to: Pc,
-    },
-    // Elements of stacks, by `Program::elements`.
-    LoadElement {
-        d: Slot,
-        element: u16,
-        offset: u16,
-        limbs: u16,
-    },
-    StoreElement {
-        a: Slot,
-        element: u16,
-        offset: u16,
-        limbs: u16,
-    },
-    // Headers, by `Program::elements`.
-    SetValid {
-        header: u16,
-    },
-    SetInvalid {
-        header: u16,
-    },
-    CopyHeader {
-        d: u16,
-        a: u16,
-    },
-    SetHeadersEqual {
-        d: Slot,
-        a: u16,
-        b: u16,
-    },
-    Push {
-        stack: u16,
-        n: Slot,
-    },
-    Pop {
-        stack: u16,
-        n: Slot,
-    },
-    // Externs.
-    Count {
-        counter: u16,
-        index: Slot,
-    },
-    Meter {
-        meter: u16,
-        index: Slot,
-        d: Slot,
-        w: u8,
-    },
-    RegisterRead {
-        register: u16,
-        index: Slot,
-        d: Slot,
-        w: u8,
-    },
-    RegisterReadWide {
-        register: u16,
-        index: Slot,
-        d: Slot,
-        limbs: u16,
-    },
-    RegisterWrite {
-        register: u16,
-        index: Slot,
-        a: Slot,
-    },
-    RegisterWriteWide {
-        register: u16,
-        index: Slot,
-        a: Slot,
-        limbs: u16,
-    },
-    /// d = calculation % size + base.
-    Hash {
-        calculation: u16,
-        d: Slot,
-        base: Slot,
-        size: Slot,
-        w: u8,
-    },
-    Random {
-        d: Slot,
-        low: Slot,
-        high: Slot,
-        w: u8,
-    },
-    // Requests to the switch.
-    Digest {
-        digest: DigestId,
-    },
-    Clone {
-        session: Slot,
-        list: Option<FieldListId>,
-    },
-    Resubmit {
-        list: Option<FieldListId>,
-    },
-    Recirculate {
-        list: Option<FieldListId>,
-    },
-    Truncate {
-        a: Slot,
-    },
-    Exit,
-    Log {
-        message: u16,
-    },
-    Assert {
-        a: Slot,
-        message: u16,
-    },
-    // Parser.
-    Extract {
-        header: u16,
-    },
-    ExtractNext {
-        stack: u16,
-        member: u16,
-    },
-    /// `bits`: length of the varbit field.
-    ExtractVarbit {
-        header: u16,
-        bits: Slot,
-    },
-    ExtractNextVarbit {
-        stack: u16,
-        member: u16,
-        bits: Slot,
-    },
-    Lookahead {
-        d: Slot,
-        offset: u32,
-        width: u16,
-    },
-    Advance {
-        bits: Slot,
-    },
-    ParserError {
-        code: Slot,
-    },
-    Select {
-        select: u16,
-    },
-    // Control flow.
-    Apply {
-        table: u16,
-    },
-    /// The same, to code of its own for each action: `Program::exits`.
-    Call {
-        table: u16,
-        exits: u16,
-    },
-    /// End of an action called by `Apply`.
-    Return,
-    /// The same, but leave the control when `exit` was called.
-    ReturnOrExit,
-    /// Leave the control when `exit` was called (after an inlined action).
-    CheckExit,
-    /// Once around a loop: every way round passes one. When there were `exec::STEPS_MAX`, the code ends here.
-    Step,
-    /// A stop of a program compiled for traces: `Program::notes`.
-    Note {
-        note: u32,
-    },
-    End,
-}
-
-impl Op {
-    /// Where the operation may jump, to be changed.
-    pub(crate) fn target(&mut self) -> Option<&mut Pc> {
-        match self {
-            Op::Jump { to }
-            | Op::BrEq { to, .. }
-            | Op::BrNe { to, .. }
-            | Op::BrLtU { to, .. }
-            | Op::BrLeU { to, .. }
-            | Op::BrLtS { to, .. }
-            | Op::BrLeS { to, .. } => Some(to),
-            _ => None,
-        }
-    }
-
-    /// Where the operation may jump.
-    pub(crate) fn jump(&self) -> Option<Pc> {
-        let mut op = *self;
-        op.target().copied()
-    }
-}
 
 /// An operand of a wide operation: `limbs` limbs from `slot`, extended by zeros or by the sign.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -362,30 +18,23 @@ pub(crate) struct Operand {
     pub signed: bool,
 }
 
+impl Operand {
+    pub fn new(slot: Slot, limbs: usize, signed: bool) -> Operand {
+        Operand {
+            slot,
+            limbs: limbs as u16,
+            signed,
+        }
+    }
+}
+
 /// Operations on numbers of several limbs, in two's complement modulo 2^(64·limbs).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WideKind {
-    Copy,
-    Add,
-    Sub,
-    Mul,
-    And,
-    Or,
-    Xor,
-    Not,
-    /// By the value of `b`, unsigned.
-    Shl,
-    Shr,
-    DivU,
-    ModU,
-    /// Cut to `bits` (zero-extended).
+    /// Shifts by the value of `b`, unsigned; the operand `a` says whether it is signed.
+    Alu(Alu),
+    /// `a`, cut to its low bits, so many.
     Mask(u32),
-    /// Sign-extend the low `bits`.
-    SignExtend(u32),
-    /// Clamp to 0..2^bits.
-    SatU(u32),
-    /// Clamp to -2^(bits-1)..2^(bits-1).
-    SatS(u32),
     /// d = 0 or 1.
     SetEq,
     SetLt,
@@ -425,11 +74,8 @@ pub(crate) struct HeaderIo {
     pub fixed_bytes: u32,
     /// Fields in front of the varbit field, or all.
     pub head: Vec<FieldIo>,
-    /// `head` for the fast path: each field by one 8-byte load; None when a field is misaligned.
-    pub loads: Option<Vec<FieldLoad>>,
-    /// Bytes from the header's start that `loads` read.
-    pub window: u16,
-    /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None as above.
+    /// `head` for the fast path: pieces of at most 8 bytes that begin and end at bytes; None when a
+    /// field is misaligned.
     pub pieces: Option<Vec<Piece>>,
     /// The varbit field: block offset, most bits.
     pub varbit: Option<(u16, u32)>,
@@ -445,15 +91,6 @@ pub(crate) struct FieldIo {
     /// First bit, from the header's (or the tail's) start.
     pub bit: u32,
     pub width: u32,
-}
-
-/// One limb of a field: `word(byte) << up >> down`, where `word` is 8 big-endian bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FieldLoad {
-    pub byte: u16,
-    pub offset: u16,
-    pub up: u8,
-    pub down: u8,
 }
 
 /// Up to 8 bytes of a header and the fields in it.
@@ -521,31 +158,9 @@ pub(crate) struct Word {
 pub(crate) struct Select {
     /// (slot, limbs, width) of each part.
     pub parts: Vec<(Slot, u16, u32)>,
-    /// One part of one limb: (value, mask, target).
-    pub narrow: Vec<(u64, u64, Pc)>,
-    /// In general.
     pub cases: Vec<Case>,
-    pub default: Pc,
-}
-
-impl Select {
-    /// The cases in order, the default last.
-    pub fn targets(&self) -> impl Iterator<Item = &Pc> {
-        let cases = self.cases.iter().map(|case| match case {
-            Case::Masked { to, .. } | Case::ValueSet { to, .. } => to,
-        });
-        let narrow = self.narrow.iter().map(|(_, _, to)| to);
-        narrow.chain(cases).chain([&self.default])
-    }
-
-    /// The same, to change.
-    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Pc> {
-        let cases = self.cases.iter_mut().map(|case| match case {
-            Case::Masked { to, .. } | Case::ValueSet { to, .. } => to,
-        });
-        let narrow = self.narrow.iter_mut().map(|(_, _, to)| to);
-        narrow.chain(cases).chain([&mut self.default])
-    }
+    /// Where the code goes on for each case; the default last.
+    pub to: Vec<Pc>,
 }
 
 #[derive(Clone, Debug)]
@@ -554,12 +169,8 @@ pub(crate) enum Case {
     Masked {
         values: Vec<u64>,
         masks: Vec<u64>,
-        to: Pc,
     },
-    ValueSet {
-        set: u32,
-        to: Pc,
-    },
+    ValueSet(u32),
 }
 
 /// A table as the packet path sees it.
@@ -571,13 +182,7 @@ pub(crate) struct TableCode {
     pub key_slots: Vec<Slot>,
     /// Masks over the key's limbs, when some are static.
     pub masks: Option<Vec<u64>>,
-    pub key_limbs: u16,
-    /// Where to go on a hit, by action; on a miss, by (default) action; without any action.
-    pub next_hit: Vec<Pc>,
-    pub next_miss: Vec<Pc>,
-    pub next_none: Pc,
-    /// On a hit that runs no action (an empty group).
-    pub next_hit_none: Pc,
+    pub next: Next,
     /// Direct meter: where the colour goes.
     pub meter: Option<(Slot, u8)>,
     /// Index of the action profile.
@@ -586,44 +191,27 @@ pub(crate) struct TableCode {
     pub selector: Option<u16>,
 }
 
-/// Where a `Call` goes on, by action: on a hit, on a miss; without any action after a miss and after a hit.
+/// Where the code goes on behind a table: where a hit or a miss leads, else where the action does.
 #[derive(Clone, Debug)]
-pub(crate) struct Exits {
-    pub hit: Vec<Pc>,
-    pub miss: Vec<Pc>,
-    pub none: Pc,
-    pub hit_none: Pc,
+pub(crate) struct Next {
+    pub hit: Option<Pc>,
+    pub miss: Option<Pc>,
+    pub by_action: Vec<Pc>,
+    pub no_action: Pc,
 }
 
-impl Exits {
-    /// `to` is where to go on a hit for each of `actions`, on a miss for each of them, without action after a miss and
-    /// after a hit; the others never run.
-    pub fn new(actions: &[u32], to: &[usize]) -> Exits {
-        let count = actions.iter().map(|&a| a as usize + 1).max().unwrap_or(0);
-        let (none, hit_none) = (to[to.len() - 2] as Pc, to[to.len() - 1] as Pc);
-        let mut exits = Exits {
-            hit: vec![hit_none; count],
-            miss: vec![none; count],
-            none,
-            hit_none,
-        };
-        for (i, &action) in actions.iter().enumerate() {
-            exits.hit[action as usize] = to[i] as Pc;
-            exits.miss[action as usize] = to[actions.len() + i] as Pc;
-        }
-        exits
-    }
-
-    /// All of them.
-    pub fn targets(&self) -> impl Iterator<Item = &Pc> {
-        let by_action = self.hit.iter().chain(&self.miss);
-        by_action.chain([&self.none, &self.hit_none])
+impl Next {
+    pub fn to(&self, hit: bool, action: Option<usize>) -> Pc {
+        let found = if hit { self.hit } else { self.miss };
+        found.unwrap_or_else(|| action.map_or(self.no_action, |action| self.by_action[action]))
     }
 
     /// All of them, to change.
-    pub fn targets_mut(&mut self) -> impl Iterator<Item = &mut Pc> {
-        let by_action = self.hit.iter_mut().chain(&mut self.miss);
-        by_action.chain([&mut self.none, &mut self.hit_none])
+    pub fn targets(&mut self) -> impl Iterator<Item = &mut Pc> {
+        let found = self.hit.iter_mut().chain(&mut self.miss);
+        found
+            .chain(&mut self.by_action)
+            .chain([&mut self.no_action])
     }
 }
 
@@ -659,8 +247,6 @@ pub(crate) struct Program {
     pub ops: Vec<Op>,
     /// First operation of each action, by action.
     pub actions: Vec<Pc>,
-    /// (d, a, w) of the moves of `MoveRun`.
-    pub moves: Vec<(Slot, Slot, u8)>,
     pub wide: Vec<WideOp>,
     pub elements: Vec<Element>,
     pub headers: Vec<HeaderIo>,
@@ -668,9 +254,8 @@ pub(crate) struct Program {
     pub calculations: Vec<Calculation>,
     pub selects: Vec<Select>,
     pub tables: Vec<TableCode>,
-    pub exits: Vec<Exits>,
     pub messages: Vec<Message>,
-    /// Empty but for traces.
+    /// What a trace shows: see `Op::Note`.
     pub notes: Vec<Note>,
     pub checksums: Vec<Checksum>,
     /// Digests: (slot, width) of the members.
@@ -681,23 +266,13 @@ pub(crate) struct Program {
     pub deparser: Vec<(Slot, Slot, u16)>,
     /// For each of `elements`, its place in `deparser`; `NOT_EMITTED` for what is not one fixed header of it.
     pub places: Vec<u8>,
-    /// For each of `deparser`, the pieces with fields that the program ever writes: all that differs from the frame
-    /// when the headers are those that were extracted. None: not known.
-    pub patches: Option<Vec<Vec<Piece>>>,
-    /// The largest value of each slot; those behind are not known.
-    pub most: Vec<u64>,
-    /// The slots that count when a part of the program has run: what others see, and what a later part reads. None: not
-    /// known.
-    pub kept: Option<SlotSet>,
     pub parser_start: Pc,
     pub ingress_start: Pc,
     pub egress_start: Pc,
-    /// Deparser primitives; `End` at once when there are none.
+    /// Deparser primitives; 0, which is `End`, when there are none.
     pub deparser_start: Pc,
     /// Slots as they are in a fresh packet.
     pub template: Box<[u64]>,
-    /// Slots that a reset zeroes, of `2..state_end`, first and behind the last; the others are written before they are read.
-    pub resets: Vec<(usize, usize)>,
     /// Those below are metadata.
     pub headers_start: usize,
     pub state_end: usize,

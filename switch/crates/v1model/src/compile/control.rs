@@ -181,7 +181,7 @@ impl Control<'_> {
                 match self.by_label.get(&following) {
                     Some(name) if !done.contains_key(name) => current = name,
                     _ => {
-                        e.op(Op::Jump { to: following });
+                        e.jump(following);
                         break;
                     }
                 }
@@ -199,16 +199,13 @@ impl Control<'_> {
                 let cond = reader.cond(&cond_json)?;
                 let no = self.next(json, "false_next")?;
                 let yes = self.next(json, "true_next")?;
-                e.note(|| Note::Condition(Spot::new(json, "name")));
-                let fails = if e.noted { e.label() } else { no };
+                e.note(Note::Condition(Spot::new(json, "name")));
+                let fails = e.label();
                 let emitted = e.branch(&cond, false, fails);
                 emitted.map_err(|m| cond_json.error(m))?;
-                if !e.noted {
-                    return Ok(Some(yes));
-                }
                 for (held, to) in [(true, yes), (false, no)] {
-                    e.note(|| Note::Decided(held));
-                    e.op(Op::Jump { to });
+                    e.note(Note::Decided(held));
+                    e.jump(to);
                     if held {
                         e.place(fails);
                     }
@@ -217,7 +214,7 @@ impl Control<'_> {
             }
             Node::Call(json) => {
                 let action = self.shared.names.action(&json.get("action_id")?)?;
-                e.note(|| Note::Call(action.0, Spot::new(json, "name")));
+                e.note(Note::Call(action.0, Spot::new(json, "name")));
                 self.inline(e, action)?;
                 Ok(Some(self.next(json, "next_node")?))
             }
@@ -238,16 +235,16 @@ impl Control<'_> {
                     for (i, limb) in call.args.into_iter().enumerate() {
                         let a = e.constant(limb).map_err(|m| json.error(m))?;
                         let d = e.args + i as u16;
-                        e.op(Op::Move { d, a, w: 64 });
+                        e.op(Op::copy(d, a));
                     }
-                    let next = code.next_miss[call.action.index()];
+                    let next = code.next.to(false, Some(call.action.index()));
                     e.program.tables[usize::from(*index)] = code;
-                    e.note(|| Note::Call(call.action.0, Spot::new(json, "name")));
+                    e.note(Note::Call(call.action.0, Spot::new(json, "name")));
                     self.inline(e, call.action)?;
                     return Ok(Some(next));
                 }
                 e.program.tables[usize::from(*index)] = code;
-                e.note(|| Note::Table(*index, Spot::new(json, "name")));
+                e.note(Note::Table(*index, Spot::new(json, "name")));
                 e.op(Op::Apply { table: *index });
                 Ok(None)
             }
@@ -275,11 +272,9 @@ impl Control<'_> {
 
     fn next_nodes(&self, json: &Json, schema: &Schema, code: &mut TableCode) -> Load<()> {
         let base = self.next(json, "base_default_next")?;
-        let count = schema.actions.len();
-        code.next_hit = vec![base; count];
-        code.next_miss = vec![base; count];
-        code.next_none = base;
-        code.next_hit_none = base;
+        let next = &mut code.next;
+        next.by_action = vec![base; schema.actions.len()];
+        next.no_action = base;
         let next_json = json.get("next_tables")?;
         for (name, target) in next_json.members()? {
             let to = if target.is_null() {
@@ -288,19 +283,12 @@ impl Control<'_> {
                 self.label(&target)?
             };
             match name {
-                "__HIT__" => {
-                    code.next_hit.fill(to);
-                    code.next_hit_none = to;
-                }
-                "__MISS__" => {
-                    code.next_miss.fill(to);
-                    code.next_none = to;
-                }
+                "__HIT__" => next.hit = Some(to),
+                "__MISS__" => next.miss = Some(to),
                 _ => {
                     // All of this name: a member of a shared profile may name another table's copy.
                     for action in self.shared.actions_named.get(name).into_iter().flatten() {
-                        code.next_hit[action.index()] = to;
-                        code.next_miss[action.index()] = to;
+                        next.by_action[action.index()] = to;
                     }
                 }
             }
@@ -314,7 +302,7 @@ pub(crate) fn actions(e: &mut Emitter, shared: &Controls) -> Load<()> {
     for (index, json) in shared.actions.iter().enumerate() {
         let start = e.here();
         e.program.actions.push(start);
-        e.note(|| Note::Action(index as u32));
+        e.note(Note::Action(index as u32));
         let reader = ExprReader {
             layout: shared.layout,
             names: shared.names,

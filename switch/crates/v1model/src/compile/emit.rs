@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Emitter`: appends operations to a program; hands out constants, temporaries and labels.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::code::{Element, Op, Operand, Pc, Program, WideKind, WideOp};
 use super::expr::HeaderRef;
 use super::layout::{Layout, Slot, ONE, ZERO};
-use super::notes::{touches, Note};
 
 /// A place in the code that is known later; until `finish` it stands where a `Pc` will.
 pub(crate) type Label = Pc;
@@ -20,8 +19,6 @@ pub(crate) type Emit<T> = Result<T, String>;
 pub(crate) struct Emitter<'x> {
     pub layout: &'x Layout,
     pub program: Program,
-    /// For traces: see `notes`.
-    pub noted: bool,
     /// First slot of the action args.
     pub args: Slot,
     next_slot: u32,
@@ -38,7 +35,6 @@ impl<'x> Emitter<'x> {
         let mut emitter = Emitter {
             layout,
             program: Program::default(),
-            noted: false,
             args: layout.end as Slot,
             next_slot: layout.end,
             constants: HashMap::from([(vec![0], ZERO), (vec![1], ONE)]),
@@ -56,18 +52,37 @@ impl<'x> Emitter<'x> {
 
     /// Appends an operation.
     pub fn op(&mut self, op: Op) {
-        if self.noted && touches(&op) {
-            self.note(|| Note::Touch(op));
-        }
         self.program.ops.push(op);
     }
 
-    /// Appends an operation that the branch `skip` leaves out; a trace tells of it nevertheless.
-    pub fn op_unless(&mut self, skip: Op, op: Op) {
-        if self.noted && touches(&op) {
-            self.note(|| Note::Touch(op));
-        }
-        self.program.ops.extend([skip, op]);
+    pub fn jump(&mut self, to: Label) {
+        self.op(Op::Jump { to });
+    }
+
+    /// The code ends here.
+    pub fn end(&mut self) {
+        self.op(Op::End);
+    }
+
+    /// Once around a loop.
+    pub fn step(&mut self) {
+        self.op(Op::Step);
+    }
+
+    /// The register's value; where `index` is beyond the array `d` stays as it is.
+    pub fn read_register(&mut self, register: u16, index: Slot, d: Slot, limbs: usize, w: u8) {
+        self.op(Op::RegisterRead {
+            register,
+            index,
+            d,
+            limbs: limbs as u16,
+            w,
+        });
+    }
+
+    /// Operations so far.
+    pub fn operations(&self) -> usize {
+        self.program.ops.len() - self.program.notes.len()
     }
 
     /// A label to be placed later.
@@ -210,59 +225,20 @@ impl<'x> Emitter<'x> {
         }
     }
 
-    /// Where each label leads: through jumps to the first operation that is none.
-    fn label_targets(&self) -> Vec<Pc> {
-        let mut targets: Vec<Option<Pc>> = vec![None; self.labels.len()];
-        let mut way = Vec::new();
-        for start in 0..self.labels.len() {
-            let mut label = start;
-            let target = loop {
-                if let Some(target) = targets[label] {
-                    break target;
-                }
-                way.push(label);
-                let pc = self.labels[label].expect("every label is placed");
-                // A loop of jumps alone has no end: it stays where it is.
-                targets[label] = Some(pc);
-                match self.program.ops.get(pc as usize) {
-                    Some(Op::Jump { to }) => label = *to as usize,
-                    _ => break pc,
-                }
-            };
-            way.drain(..)
-                .for_each(|label| targets[label] = Some(target));
-        }
-        targets.into_iter().flatten().collect()
-    }
-
-    /// The program as it was emitted.
-    #[cfg(test)]
-    pub fn finish(self) -> Program {
-        let (mut program, _) = self.resolve();
-        fuse_moves(&mut program);
-        program
-    }
-
     /// Puts the places of labels into the code and makes the template of a fresh packet; the constants are by slot.
     pub fn resolve(mut self) -> (Program, HashMap<Slot, u64>) {
-        self.op(Op::End);
-        let labels = self.label_targets();
-        let fix = |pc: &mut Pc| *pc = labels[*pc as usize];
+        self.end();
+        let labels = &self.labels;
+        let fix = |pc: &mut Pc| *pc = labels[*pc as usize].expect("every label is placed");
         let program = &mut self.program;
         for op in &mut program.ops {
             op.target().into_iter().for_each(fix);
         }
         for table in &mut program.tables {
-            table
-                .next_hit
-                .iter_mut()
-                .chain(&mut table.next_miss)
-                .for_each(fix);
-            fix(&mut table.next_none);
-            fix(&mut table.next_hit_none);
+            table.next.targets().for_each(fix);
         }
         for select in &mut program.selects {
-            select.targets_mut().for_each(fix);
+            select.to.iter_mut().for_each(fix);
         }
         for checksum in &mut program.checksums {
             if let Some((pc, _)) = &mut checksum.condition {
@@ -287,37 +263,9 @@ impl<'x> Emitter<'x> {
             }
         }
         program.template = template.into();
-        program.resets = vec![(2, self.layout.end as usize)];
         program.headers_start = self.layout.headers_start as usize;
         program.state_end = self.layout.end as usize;
         (self.program, constants)
-    }
-}
-
-/// Runs of moves that nothing jumps into become one operation; the others stay behind it, unused.
-pub(crate) fn fuse_moves(program: &mut Program) {
-    let jumps = program.ops.iter().filter_map(Op::jump);
-    let targets: HashSet<Pc> = program.targets().into_iter().chain(jumps).collect();
-    let mut pc = 0;
-    while pc < program.ops.len() {
-        let mut run = Vec::new();
-        while let Some(Op::Move { d, a, w }) = program.ops.get(pc + run.len()) {
-            if run.len() == usize::from(u16::MAX)
-                || !run.is_empty() && targets.contains(&((pc + run.len()) as Pc))
-            {
-                break;
-            }
-            run.push((*d, *a, *w));
-        }
-        let count = run.len();
-        if count > 1 {
-            program.ops[pc] = Op::MoveRun {
-                first: program.moves.len() as u32,
-                count: count as u16,
-            };
-            program.moves.append(&mut run);
-        }
-        pc += count.max(1);
     }
 }
 

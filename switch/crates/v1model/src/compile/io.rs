@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How header types lie in a frame: the plans that extraction and emission follow.
 
-use super::code::{FieldIo, FieldLoad, HeaderIo, Piece};
+use super::code::{FieldIo, HeaderIo, Piece};
 use super::layout::HeaderType;
 
 /// The plan of a header type.
@@ -30,15 +30,12 @@ pub(crate) fn header_io(ty: &HeaderType) -> HeaderIo {
             io.head.push(part);
         }
     }
-    io.loads = loads(&io.head);
-    let ends = io.loads.iter().flatten().map(|load| load.byte + 8);
-    io.window = ends.max().unwrap_or(0);
     io.pieces = pieces(&io.head);
     io
 }
 
 /// Limbs of a field from the most significant: (block offset, first bit, width ≤ 64).
-fn limbs(field: &FieldIo) -> impl Iterator<Item = (u16, u32, u32)> + '_ {
+pub(crate) fn limbs(field: &FieldIo) -> impl Iterator<Item = (u16, u32, u32)> + '_ {
     let count = field.width.div_ceil(64);
     (0..count).rev().map(move |limb| {
         let low = limb * 64;
@@ -49,30 +46,6 @@ fn limbs(field: &FieldIo) -> impl Iterator<Item = (u16, u32, u32)> + '_ {
             width,
         )
     })
-}
-
-fn loads(fields: &[FieldIo]) -> Option<Vec<FieldLoad>> {
-    let mut out = Vec::new();
-    for field in fields {
-        for (offset, bit, width) in limbs(field) {
-            let (byte, skip) = (
-                u16::try_from(bit / 8)
-                    .ok()
-                    .filter(|byte| *byte < u16::MAX - 8)?,
-                bit % 8,
-            );
-            if skip + width > 64 {
-                return None;
-            }
-            out.push(FieldLoad {
-                byte,
-                offset,
-                up: skip as u8,
-                down: (64 - width) as u8,
-            });
-        }
-    }
-    Some(out)
 }
 
 fn pieces(fields: &[FieldIo]) -> Option<Vec<Piece>> {
@@ -140,8 +113,6 @@ mod tests {
         assert_eq!(bytes, vec![4, 8, 8]);
         assert_eq!(pieces[0].fields, vec![(1, 60), (2, 56), (3, 48), (4, 32)]);
         assert_eq!(pieces[1].fields, vec![(6, 0)]);
-        let second = loads(&fields).unwrap()[1];
-        assert_eq!((second.byte, second.up, second.down), (0, 4, 60));
     }
 
     #[test]
@@ -158,6 +129,6 @@ mod tests {
                 width: 64,
             },
         ];
-        assert!(loads(&fields).is_none() && pieces(&fields).is_none());
+        assert!(pieces(&fields).is_none());
     }
 }

@@ -522,8 +522,9 @@ impl Layout {
 
     /// The field of `standard_metadata` under any of BMv2's names for it.
     pub fn std(&self, field: Std) -> Option<Field> {
-        let (_, names) = Std::ALL[field as usize];
-        names.iter().find_map(|name| self.field_named(name))
+        let (_, older, name) = Std::ALL[field as usize];
+        let in_header = |header| self.field_named(&format!("{header}.{name}"));
+        in_header(older).or_else(|| in_header("standard_metadata"))
     }
 
     /// The field of metadata whose name's last component is `name`, when exactly one has it.

@@ -2,7 +2,7 @@
 //! Expressions to operations. BMv2 computes with integers of infinite precision; here every value is computed
 //! modulo 2^(64·limbs), in as few limbs as its use and its range allow: one, nearly always.
 
-use super::code::{Op, Operand, WideKind};
+use super::code::{Alu, Op, Operand, WideKind};
 use super::emit::{Emit, Emitter};
 use super::expr::{Arith, Expr, HeaderRef, BITS_MAX};
 use super::layout::{Slot, ONE, ZERO};
@@ -55,11 +55,7 @@ impl Place {
 }
 
 pub(super) fn narrow(slot: Slot) -> Operand {
-    Operand {
-        slot,
-        limbs: 1,
-        signed: false,
-    }
+    Operand::new(slot, 1, false)
 }
 
 /// The `w` of an operation on one limb.
@@ -92,8 +88,7 @@ impl Emitter<'_> {
     pub fn store(&mut self, place: &Place, a: Slot) -> Emit<()> {
         let limbs = limbs_for(place.width()) as u16;
         match place {
-            Place::Slot { slot, .. } if limbs == 1 => self.op(Op::Move { d: *slot, a, w: 64 }),
-            Place::Slot { slot, .. } => self.op(Op::MoveWide { d: *slot, a, limbs }),
+            Place::Slot { slot, .. } => self.copy(*slot, a, limbs.into()),
             Place::Element { header, offset, .. } => {
                 let element = self.element(header)?;
                 self.op(Op::StoreElement {
@@ -118,11 +113,7 @@ impl Emitter<'_> {
         }
         let limbs = range.limbs();
         let slot = self.modular(expr, limbs, None)?;
-        Ok(Operand {
-            slot,
-            limbs: limbs as u16,
-            signed: range.signed,
-        })
+        Ok(Operand::new(slot, limbs, range.signed))
     }
 
     /// An operand that is right modulo 2^(64·limbs).
@@ -132,11 +123,7 @@ impl Emitter<'_> {
             return self.exact(expr);
         }
         let slot = self.modular(expr, limbs, None)?;
-        Ok(Operand {
-            slot,
-            limbs: limbs as u16,
-            signed: false,
-        })
+        Ok(Operand::new(slot, limbs, false))
     }
 
     /// The value modulo 2^(64·limbs), in `limbs` limbs; in `want`'s slot, cut to its bits, when given.
@@ -187,67 +174,18 @@ impl Emitter<'_> {
                 // Out of range it is 0.
                 let zero = self.wide_constant(&vec![0; own])?;
                 self.copy(d, zero, own);
-                if own == 1 {
-                    self.op(Op::RegisterRead {
-                        register,
-                        index,
-                        d,
-                        w: 64,
-                    });
-                } else {
-                    self.op(Op::RegisterReadWide {
-                        register,
-                        index,
-                        d,
-                        limbs: own as u16,
-                    });
-                }
+                self.read_register(register, index, d, own, 64);
                 self.leaf(d, *width, false, limbs, want)
             }
             Expr::Arith(op, a, b) => self.arith(*op, a, b, expr, limbs, want),
-            Expr::Not(a) if limbs == 1 => {
-                let a = self.modular(a, 1, None)?;
-                self.narrow_op(want, |d, w| Op::Not { d, a, w })
-            }
             Expr::Not(a) => {
                 let a = self.operand(a, limbs)?;
-                self.wide_op(WideKind::Not, limbs, a, narrow(ZERO), want)
+                self.compute(Alu::Not, limbs, a, narrow(ZERO), want)
             }
             Expr::TwoCompMod(a, width) => {
                 let own = limbs_for(*width);
-                if own == 1 {
-                    let (a, from) = (self.modular(a, 1, None)?, *width as u8);
-                    if limbs == 1 {
-                        return self.narrow_op(want, |d, w| Op::SignExtend { d, a, from, w });
-                    }
-                    let d = self.temp(1)?;
-                    self.op(Op::SignExtend { d, a, from, w: 64 });
-                    return self.deliver(
-                        Operand {
-                            slot: d,
-                            limbs: 1,
-                            signed: true,
-                        },
-                        limbs,
-                        want,
-                    );
-                }
                 let slot = self.modular(a, own, None)?;
-                let a = Operand {
-                    slot,
-                    limbs: own as u16,
-                    signed: false,
-                };
-                let d = self.wide_op(WideKind::SignExtend(*width), own, a, narrow(ZERO), None)?;
-                self.deliver(
-                    Operand {
-                        slot: d,
-                        limbs: own as u16,
-                        signed: true,
-                    },
-                    limbs,
-                    want,
-                )
+                self.sign_extended(Operand::new(slot, own, false), *width, limbs, want)
             }
             Expr::USatCast(a, bits) | Expr::SatCast(a, bits) => {
                 let to_signed = matches!(expr, Expr::SatCast(..));
@@ -262,7 +200,7 @@ impl Emitter<'_> {
                 let (no, end) = (self.label(), self.label());
                 self.branch(cond, false, no)?;
                 self.modular(a, limbs, Some((d, w)))?;
-                self.op(Op::Jump { to: end });
+                self.jump(end);
                 self.place(no);
                 self.modular(b, limbs, Some((d, w)))?;
                 self.place(end);
@@ -288,20 +226,15 @@ impl Emitter<'_> {
             }
             Expr::LastIndex(stack) => {
                 let (a, d) = (self.layout.stacks[*stack].next, self.temp(1)?);
-                self.op(Op::Sub {
-                    d,
-                    a,
-                    b: ONE,
-                    w: 64,
-                });
+                self.op(Op::alu(Alu::Sub, d, a, ONE, 64));
                 self.deliver(narrow(d), limbs, want)
             }
         }
     }
 
-    fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
+    pub fn copy(&mut self, d: Slot, a: Slot, limbs: usize) {
         match limbs {
-            1 => self.op(Op::Move { d, a, w: 64 }),
+            1 => self.op(Op::copy(d, a)),
             _ => self.op(Op::MoveWide {
                 d,
                 a,
@@ -310,40 +243,50 @@ impl Emitter<'_> {
         }
     }
 
-    /// An operation of one limb to `want`, or to a temporary.
-    fn narrow_op(&mut self, want: Want, op: impl FnOnce(Slot, u8) -> Op) -> Emit<Slot> {
-        let (d, w) = match want {
-            Some((d, w)) => (d, cut(w)),
-            None => (self.temp(1)?, 64),
-        };
-        let op = op(d, w);
-        self.op(op);
-        Ok(d)
-    }
-
-    /// An operation of several limbs to a temporary, then to `want`.
-    fn wide_op(
+    /// An operation modulo 2^(64·limbs): of one limb to `want`, of several to a temporary, then to `want`.
+    fn compute(
         &mut self,
-        kind: WideKind,
+        alu: Alu,
         limbs: usize,
         a: Operand,
         b: Operand,
         want: Want,
     ) -> Emit<Slot> {
+        if limbs == 1 && a.limbs == 1 && b.limbs == 1 {
+            let (d, w) = match want {
+                Some((d, w)) => (d, cut(w)),
+                None => (self.temp(1)?, 64),
+            };
+            self.op(Op::alu(alu, d, a.slot, b.slot, w));
+            return Ok(d);
+        }
         let temp = self.temp(limbs)?;
-        self.wide(kind, temp, limbs, a, b)?;
+        self.wide(WideKind::Alu(alu), temp, limbs, a, b)?;
         match want {
-            Some(_) => self.deliver(
-                Operand {
-                    slot: temp,
-                    limbs: limbs as u16,
-                    signed: false,
-                },
-                limbs,
-                want,
-            ),
+            Some(_) => self.deliver(Operand::new(temp, limbs, false), limbs, want),
             None => Ok(temp),
         }
+    }
+
+    /// An operation of which so many limbs of its own are exact, `signed` or not, as `limbs` limbs.
+    fn compute_exact(
+        &mut self,
+        alu: Alu,
+        (own, signed): (usize, bool),
+        (a, b): (Operand, Operand),
+        limbs: usize,
+        want: Want,
+    ) -> Emit<Slot> {
+        if own == limbs {
+            return self.compute(alu, limbs, a, b, want);
+        }
+        let slot = self.compute(alu, own, a, b, None)?;
+        self.deliver(Operand::new(slot, own, signed), limbs, want)
+    }
+
+    fn sign_extended(&mut self, a: Operand, from: u32, limbs: usize, want: Want) -> Emit<Slot> {
+        let (own, operands) = (usize::from(a.limbs), (a, narrow(ZERO)));
+        self.compute_exact(Alu::SignExtend(from), (own, true), operands, limbs, want)
     }
 
     /// A value that is there, as `limbs` limbs, in `want`.
@@ -354,17 +297,13 @@ impl Emitter<'_> {
                 return Ok(a.slot);
             }
             let d = self.temp(limbs)?;
-            self.wide(WideKind::Copy, d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
             return Ok(d);
         };
         if limbs == 1 {
-            self.op(Op::Move {
-                d,
-                a: a.slot,
-                w: cut(w),
-            });
+            self.op(Op::alu(Alu::Move, d, a.slot, ZERO, cut(w)));
         } else if w as usize == limbs * 64 {
-            self.wide(WideKind::Copy, d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
         } else {
             self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO))?;
         }
@@ -383,11 +322,7 @@ impl Emitter<'_> {
         if own == 0 {
             return self.deliver(narrow(ZERO), limbs, want);
         }
-        let value = Operand {
-            slot,
-            limbs: own as u16,
-            signed,
-        };
+        let value = Operand::new(slot, own, false);
         // Cut to no more than the field's own bits, its sign does not matter.
         let sign_matters = signed && want.is_none_or(|(_, w)| w > width);
         if !sign_matters {
@@ -397,49 +332,10 @@ impl Emitter<'_> {
                     self.copy(d, slot, limbs);
                     Ok(d)
                 }
-                _ => self.deliver(
-                    Operand {
-                        signed: false,
-                        ..value
-                    },
-                    limbs,
-                    want,
-                ),
+                _ => self.deliver(value, limbs, want),
             };
         }
-        if own == 1 {
-            let from = width as u8;
-            if limbs == 1 {
-                return self.narrow_op(want, |d, w| Op::SignExtend {
-                    d,
-                    a: slot,
-                    from,
-                    w,
-                });
-            }
-            let d = self.temp(1)?;
-            self.op(Op::SignExtend {
-                d,
-                a: slot,
-                from,
-                w: 64,
-            });
-            return self.deliver(
-                Operand {
-                    slot: d,
-                    limbs: 1,
-                    signed: true,
-                },
-                limbs,
-                want,
-            );
-        }
-        let raw = Operand {
-            signed: false,
-            ..value
-        };
-        let d = self.wide_op(WideKind::SignExtend(width), own, raw, narrow(ZERO), None)?;
-        self.deliver(Operand { slot: d, ..value }, limbs, want)
+        self.sign_extended(value, width, limbs, want)
     }
 
     fn arith(
@@ -456,112 +352,42 @@ impl Emitter<'_> {
                 return Ok(slot);
             }
         }
-        match op {
-            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor
-                if limbs == 1 =>
-            {
-                let (a, b) = (self.modular(a, 1, None)?, self.modular(b, 1, None)?);
-                self.narrow_op(want, |d, w| match op {
-                    Arith::Add => Op::Add { d, a, b, w },
-                    Arith::Sub => Op::Sub { d, a, b, w },
-                    Arith::Mul => Op::Mul { d, a, b, w },
-                    Arith::And => Op::And { d, a, b, w },
-                    Arith::Or => Op::Or { d, a, b, w },
-                    _ => Op::Xor { d, a, b, w },
-                })
-            }
-            Arith::Add | Arith::Sub | Arith::Mul | Arith::And | Arith::Or | Arith::Xor => {
-                let kind = match op {
-                    Arith::Add => WideKind::Add,
-                    Arith::Sub => WideKind::Sub,
-                    Arith::Mul => WideKind::Mul,
-                    Arith::And => WideKind::And,
-                    Arith::Or => WideKind::Or,
-                    _ => WideKind::Xor,
-                };
-                let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
-                self.wide_op(kind, limbs, a, b, want)
-            }
+        let alu = match op {
+            Arith::Add => Alu::Add,
+            Arith::Sub => Alu::Sub,
+            Arith::Mul => Alu::Mul,
+            Arith::And => Alu::And,
+            Arith::Or => Alu::Or,
+            Arith::Xor => Alu::Xor,
             Arith::Shl => {
-                let shift = self.exact(b)?;
-                let a = self.operand(a, limbs)?;
-                if limbs == 1 && shift.limbs == 1 {
-                    return self.narrow_op(want, |d, w| Op::Shl {
-                        d,
-                        a: a.slot,
-                        b: shift.slot,
-                        w,
-                    });
-                }
-                self.wide_op(WideKind::Shl, limbs, a, shift, want)
+                let (b, a) = (self.exact(b)?, self.operand(a, limbs)?);
+                return self.compute(Alu::Shl, limbs, a, b, want);
             }
             Arith::Shr => {
-                let (shift, a) = (self.exact(b)?, self.exact(a)?);
-                if limbs == 1 && a.limbs == 1 && shift.limbs == 1 {
-                    return self.narrow_op(want, |d, w| {
-                        if a.signed {
-                            Op::ShrS {
-                                d,
-                                a: a.slot,
-                                b: shift.slot,
-                                w,
-                            }
-                        } else {
-                            Op::ShrU {
-                                d,
-                                a: a.slot,
-                                b: shift.slot,
-                                w,
-                            }
-                        }
-                    });
-                }
-                let own = usize::from(a.limbs);
-                let slot = self.wide_op(WideKind::Shr, own, a, shift, None)?;
-                self.deliver(Operand { slot, ..a }, limbs, want)
+                let (b, a) = (self.exact(b)?, self.exact(a)?);
+                let alu = if a.signed { Alu::ShrS } else { Alu::ShrU };
+                let own = (a.limbs.into(), a.signed);
+                return self.compute_exact(alu, own, (a, b), limbs, want);
             }
             Arith::Div | Arith::Mod => {
-                let (x, y) = (self.exact(a)?, self.exact(b)?);
-                if x.signed || y.signed {
+                let (a, b) = (self.exact(a)?, self.exact(b)?);
+                if a.signed || b.signed {
                     return Err(
                         "division and modulo of values that may be negative are not defined in P4"
                             .into(),
                     );
                 }
-                if limbs == 1 && x.limbs == 1 && y.limbs == 1 {
-                    return self.narrow_op(want, |d, w| match op {
-                        Arith::Div => Op::DivU {
-                            d,
-                            a: x.slot,
-                            b: y.slot,
-                            w,
-                        },
-                        _ => Op::ModU {
-                            d,
-                            a: x.slot,
-                            b: y.slot,
-                            w,
-                        },
-                    });
-                }
-                let own = whole.range().limbs().max(usize::from(x.limbs));
-                let kind = if op == Arith::Div {
-                    WideKind::DivU
+                let alu = if op == Arith::Div {
+                    Alu::DivU
                 } else {
-                    WideKind::ModU
+                    Alu::ModU
                 };
-                let slot = self.wide_op(kind, own, x, y, None)?;
-                self.deliver(
-                    Operand {
-                        slot,
-                        limbs: own as u16,
-                        signed: false,
-                    },
-                    limbs,
-                    want,
-                )
+                let own = whole.range().limbs().max(usize::from(a.limbs));
+                return self.compute_exact(alu, (own, false), (a, b), limbs, want);
             }
-        }
+        };
+        let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
+        self.compute(alu, limbs, a, b, want)
     }
 
     /// `x & (2^bits - 1)`: the low bits of x, for which x need not be exact.
@@ -590,16 +416,8 @@ impl Emitter<'_> {
         }
         let temp = self.temp(own)?;
         self.modular(x, own, Some((temp, bits)))?;
-        self.deliver(
-            Operand {
-                slot: temp,
-                limbs: own as u16,
-                signed: false,
-            },
-            limbs,
-            want,
-        )
-        .map(Some)
+        self.deliver(Operand::new(temp, own, false), limbs, want)
+            .map(Some)
     }
 
     fn saturate(
@@ -611,59 +429,13 @@ impl Emitter<'_> {
         want: Want,
     ) -> Emit<Slot> {
         let a = self.exact(a)?;
-        let fits = a.limbs == 1 && (a.signed || !to_signed);
         let own = limbs_for(bits).max(usize::from(a.limbs));
-        let signed = to_signed;
-        if fits && own == 1 {
-            let (slot, bits) = (a.slot, bits as u8);
-            let op = move |d: Slot, w: u8| match (to_signed, a.signed) {
-                (true, _) => Op::SatS {
-                    d,
-                    a: slot,
-                    bits,
-                    w,
-                },
-                (false, true) => Op::SatSU {
-                    d,
-                    a: slot,
-                    bits,
-                    w,
-                },
-                (false, false) => Op::SatU {
-                    d,
-                    a: slot,
-                    bits,
-                    w,
-                },
-            };
-            if limbs == 1 {
-                return self.narrow_op(want, op);
-            }
-            let d = self.narrow_op(None, op)?;
-            return self.deliver(
-                Operand {
-                    slot: d,
-                    limbs: 1,
-                    signed,
-                },
-                limbs,
-                want,
-            );
-        }
-        let kind = if to_signed {
-            WideKind::SatS(bits)
-        } else {
-            WideKind::SatU(bits)
+        let alu = match (to_signed, a.signed) {
+            (true, true) => Alu::SatS(bits),
+            (true, false) => Alu::SatU(bits - 1),
+            (false, true) => Alu::SatSU(bits),
+            (false, false) => Alu::SatU(bits),
         };
-        let slot = self.wide_op(kind, own, a, narrow(ZERO), None)?;
-        self.deliver(
-            Operand {
-                slot,
-                limbs: own as u16,
-                signed,
-            },
-            limbs,
-            want,
-        )
+        self.compute_exact(alu, (own, to_signed), (a, narrow(ZERO)), limbs, want)
     }
 }

@@ -6,31 +6,36 @@
 //! | `layout` | where headers and fields lie among a packet's slots |
 //! | `names` | names and ids of the JSON to dense ids |
 //! | `expr` | expressions as typed trees with ranges |
-//! | `code`, `emit` | the operations, and the assembler |
+//! | `op`, `alu` | the table of operations; arithmetic |
+//! | `code`, `emit` | the program around the operations, and the assembler |
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
 //! | `cycles` | where code may come back to |
-//! | `touch` | what each operation reads and writes |
-//! | `notes` | the same for traces: with stops at what a trace shows |
-//! | `check` | what the machine relies on |
+//! | `touch` | the slots that operations read and write |
+//! | `notes` | what a trace shows |
+//! | `check` | what machine code relies on |
 //! | `results` | what externs give, to any place |
 //! | `action`, `parser`, `control`, `table`, `calculation`, `io` | the parts of a program |
 
 mod action;
+mod alu;
 mod branch;
 mod calculation;
 mod check;
+#[cfg(test)]
+mod check_tests;
 pub(crate) mod code;
 mod control;
 mod cycles;
 mod emit;
 mod expr;
-mod io;
+pub(crate) mod io;
 pub(crate) mod layout;
 mod lower;
 mod names;
 pub(crate) mod notes;
+mod op;
 pub(crate) mod optimise;
 mod parser;
 pub(crate) mod recent;
@@ -43,12 +48,10 @@ mod tests;
 
 use std::collections::HashMap;
 
-pub(crate) use table::actions as table_actions;
-
-use code::{ErrorCodes, Op, Program};
+use code::{ErrorCodes, Program};
 use emit::Emitter;
 use expr::ExprReader;
-use layout::Layout;
+use layout::{Layout, Slot};
 use names::Names;
 
 use crate::json::{Json, Load, Unique};
@@ -70,34 +73,19 @@ const PACKETS: u64 = 256;
 /// Newest minor version of the format 2.x that is understood.
 const MINOR_MAX: u64 = 24;
 
-/// A compiled program, the shapes of its objects, and where its fields are.
-pub(crate) fn program(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, Form::Optimised)
+/// A program as it is written.
+pub(crate) struct Written {
+    pub program: Program,
+    /// The constants among its slots.
+    pub constants: HashMap<Slot, u64>,
+    /// The shapes of its objects.
+    pub schema: Schema,
+    /// Where its fields are.
+    pub layout: Layout,
 }
 
-/// The same for traces: the operations as they are written, with notes.
-pub(crate) fn program_with_notes(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, Form::Noted)
-}
-
-/// The operations that a program becomes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// As few as possible.
-    Optimised,
-    #[cfg(test)]
-    AsWritten,
-    Noted,
-}
-
-/// The same without optimisation.
-#[cfg(test)]
-pub(crate) fn program_as_written(root: &Json) -> Load<(Program, Schema, Layout)> {
-    compile(root, Form::AsWritten)
-}
-
-/// The same, as it is written or in fewer operations.
-fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
+/// Compiles a program as it is written.
+pub(crate) fn program(root: &Json) -> Load<Written> {
     check_shape(root)?;
     check_version(root)?;
     let layout = Layout::from_json(root)?;
@@ -129,7 +117,6 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
         .max()
         .unwrap_or(0);
     let mut e = Emitter::new(&layout, arg_limbs).map_err(|m| root.error(m))?;
-    e.noted = form == Form::Noted;
     let mut unique = Unique::new("calculation");
     for json in root.list("calculations")? {
         let name = unique.add_name_of(&json)?.to_string();
@@ -142,15 +129,15 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
     e.program.stacks = layout.stacks.iter().map(stack_code).collect();
     e.program.error_codes = error_codes(root)?;
     e.program.drop_port = DROP_PORT;
-    for (field, _) in Std::ALL {
+    for (field, ..) in Std::ALL {
         let found = layout.std(field).filter(|f| f.width > 0);
         e.program.std[field as usize] = found.map(|f| (f.slot, f.width.min(64) as u8));
     }
     for needed in [Std::IngressPort, Std::EgressSpec] {
         if e.program.std[needed as usize].is_none() {
             return root.get("headers")?.fail(format!(
-                "there is no {}: v1model programs have a header `standard_metadata` with it",
-                Std::ALL[needed as usize].1.join(" or ")
+                "there is no standard_metadata.{}: v1model programs have a header `standard_metadata` with it",
+                Std::ALL[needed as usize].2
             ));
         }
     }
@@ -184,20 +171,39 @@ fn compile(root: &Json, form: Form) -> Load<(Program, Schema, Layout)> {
         .iter()
         .map(|e| place(&program, e))
         .collect();
-    if form == Form::Optimised {
-        program = optimise::optimise(program, constants, &layout, &schema);
-    }
-    if form != Form::Noted {
-        emit::fuse_moves(&mut program);
-    }
-    program
-        .check(&schema)
-        .map_err(|message| root.error(message))?;
+    check_counts(&program, &schema).map_err(|message| root.error(message))?;
     let words = program.template.len() as u64;
     root.charge(words * 8 * PACKETS, || {
         format!("{PACKETS} packets of {words} words")
     })?;
-    Ok((program, schema, layout))
+    Ok(Written {
+        program,
+        constants,
+        schema,
+        layout,
+    })
+}
+
+/// Sees that 16 bits are enough for the numbers of a program's parts.
+fn check_counts(program: &Program, schema: &Schema) -> Result<(), String> {
+    const MAX: usize = 1 << 16;
+    for (what, count) in [
+        ("header types", program.headers.len()),
+        ("headers", program.elements.len()),
+        ("stacks", program.stacks.len()),
+        ("calculations", program.calculations.len()),
+        ("tables", program.tables.len()),
+        ("messages", program.messages.len()),
+        ("registers", schema.registers.len()),
+        ("counters", schema.counters.len()),
+        ("meters", schema.meters.len()),
+        ("words a packet", program.template.len() + 1),
+    ] {
+        if count > MAX {
+            return Err(format!("the program has more than {MAX} {what}"));
+        }
+    }
+    Ok(())
 }
 
 /// Sees that the document has what every v1model program has, so that not just any JSON is one that drops everything.
@@ -392,7 +398,7 @@ fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
     if !primitives.is_empty() {
         e.program.deparser_start = e.here();
         action::primitives(e, reader, &primitives)?;
-        e.op(Op::End);
+        e.end();
     }
     Ok(())
 }

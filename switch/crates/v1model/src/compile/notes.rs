@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the machine stops when a packet is traced: notes between the operations of a program compiled for it.
-//!
-//! A program that carries packets has none, so that it pays nothing.
+//! Where the interpreter stops when a packet is traced: notes between the operations. Machine code has none.
 
 use serde::Serialize;
 
@@ -68,8 +66,6 @@ pub(crate) enum Note {
     Action(u32),
     /// A primitive of an action, parser state or deparser.
     Primitive(Spot),
-    /// An operation that reads or changes what the program keeps, or asks the switch for something.
-    Touch(Op),
     /// What follows marks the packet itself to be dropped, not a copy of its metadata.
     MarkToDrop,
     /// The end of a list of primitives.
@@ -77,40 +73,12 @@ pub(crate) enum Note {
 }
 
 impl Emitter<'_> {
-    /// A stop here, where the program is compiled for traces; else nothing.
-    pub fn note(&mut self, note: impl FnOnce() -> Note) {
-        if self.noted {
-            let op = Op::Note {
-                note: self.program.notes.len() as u32,
-            };
-            self.program.notes.push(note());
-            self.program.ops.push(op);
-        }
+    /// A stop here.
+    pub fn note(&mut self, note: Note) {
+        let op = Op::Note {
+            note: self.program.notes.len() as u32,
+        };
+        self.program.notes.push(note);
+        self.program.ops.push(op);
     }
-}
-
-/// True for operations that a trace shows by themselves, or must undo.
-pub(crate) fn touches(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Count { .. }
-            | Op::Meter { .. }
-            | Op::RegisterRead { .. }
-            | Op::RegisterReadWide { .. }
-            | Op::RegisterWrite { .. }
-            | Op::RegisterWriteWide { .. }
-            | Op::Hash { .. }
-            | Op::Random { .. }
-            | Op::Digest { .. }
-            | Op::Clone { .. }
-            | Op::Resubmit { .. }
-            | Op::Recirculate { .. }
-            | Op::Truncate { .. }
-            | Op::Exit
-            | Op::Extract { .. }
-            | Op::ExtractVarbit { .. }
-            | Op::ExtractNext { .. }
-            | Op::ExtractNextVarbit { .. }
-            | Op::ParserError { .. }
-    )
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::action;
-use super::code::{Case, Op, Select};
+use super::code::{Case, Op, Operand, Select, WideKind};
 use super::cycles::loop_heads;
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
@@ -39,9 +39,9 @@ pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<
     for (state, comes_back) in states_json.iter().zip(heads) {
         e.place(compiler.states[state.str_at("name")?]);
         if comes_back {
-            e.op(Op::Step);
+            e.step();
         }
-        e.note(|| Note::State(Spot::new(state, "name")));
+        e.note(Note::State(Spot::new(state, "name")));
         for op in state.list("parser_ops")? {
             compiler.operation(e, &op)?;
             e.end_statement();
@@ -108,6 +108,7 @@ impl Parser<'_> {
                 let error = self.reader.data(&p[1])?;
                 let code = e.modular(&error, 1, None).map_err(fail)?;
                 e.op(Op::ParserError { code });
+                e.end();
                 e.place(end);
             }
             "shift" => {
@@ -200,11 +201,7 @@ impl Parser<'_> {
         let temp = e.temp(own.max(limbs)).map_err(fail)?;
         let zero = e.wide_constant(&vec![0; own.max(limbs)]).map_err(fail)?;
         if limbs > own {
-            e.op(Op::MoveWide {
-                d: temp,
-                a: zero,
-                limbs: limbs as u16,
-            });
+            e.copy(temp, zero, limbs);
         }
         e.op(Op::Lookahead {
             d: temp,
@@ -212,19 +209,9 @@ impl Parser<'_> {
             width,
         });
         if place.width() < u32::from(width) {
-            let a = super::code::Operand {
-                slot: temp,
-                limbs: limbs as u16,
-                signed: false,
-            };
-            e.wide(
-                super::code::WideKind::Mask(place.width()),
-                temp,
-                limbs,
-                a,
-                a,
-            )
-            .map_err(fail)?;
+            let a = Operand::new(temp, limbs, false);
+            let kind = WideKind::Mask(place.width());
+            e.wide(kind, temp, limbs, a, a).map_err(fail)?;
         }
         e.store(place, temp).map_err(fail)
     }
@@ -237,14 +224,12 @@ impl Parser<'_> {
             parts.push(self.key_part(e, part)?);
         }
         let limbs: usize = parts.iter().map(|&(_, limbs, _)| usize::from(limbs)).sum();
-        let narrow = parts.len() == 1 && limbs == 1;
         let mut select = Select {
             parts,
-            narrow: Vec::new(),
             cases: Vec::new(),
-            default: END,
+            to: Vec::new(),
         };
-        let mut all_narrow = narrow;
+        let mut default = END;
         for transition in &transitions {
             let to = self.next_state(transition)?;
             let ty = transition.opt("type").map_or(Ok("hexstr"), |t| t.str())?;
@@ -255,7 +240,7 @@ impl Parser<'_> {
                     .is_some_and(|v| v.str().is_ok_and(|v| v == "default"));
             if is_default {
                 // Nothing behind the default can match.
-                select.default = to;
+                default = to;
                 break;
             }
             let value = transition.get("value")?;
@@ -263,10 +248,7 @@ impl Parser<'_> {
                 "hexstr" => {
                     transition.charge(limbs as u64 * 16, || "a transition".into())?;
                     let (values, masks) = self.case(&select.parts, transition, &value)?;
-                    if narrow {
-                        select.narrow.push((values[0], masks[0], to));
-                    }
-                    select.cases.push(Case::Masked { values, masks, to });
+                    select.cases.push(Case::Masked { values, masks });
                 }
                 "parse_vset" => {
                     let (set, width) = self.reader.names.value_set(&value)?;
@@ -284,8 +266,7 @@ impl Parser<'_> {
                             ));
                         }
                     }
-                    all_narrow = false;
-                    select.cases.push(Case::ValueSet { set, to });
+                    select.cases.push(Case::ValueSet(set));
                 }
                 other => {
                     return transition.fail(format!(
@@ -293,14 +274,11 @@ impl Parser<'_> {
                     ))
                 }
             }
+            select.to.push(to);
         }
-        if !all_narrow {
-            select.narrow.clear();
-        } else {
-            select.cases.clear();
-        }
-        if select.cases.is_empty() && select.narrow.is_empty() {
-            e.op(Op::Jump { to: select.default });
+        select.to.push(default);
+        if select.cases.is_empty() {
+            e.jump(default);
             return Ok(());
         }
         let index =

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use super::code::Program;
 use super::layout::Layout;
+use super::optimise::optimise;
+use super::Written;
 use crate::engine::{Engine, ENGINE_VARIABLE};
 use crate::error::LoadError;
 use crate::fault::contained;
@@ -31,6 +33,7 @@ impl ProgramId {
 /// What becomes of a JSON; immutable.
 pub(crate) struct Compiled {
     pub id: ProgramId,
+    /// As it is written; its slots and calculations are those of the machine code as well.
     pub program: Program,
     pub schema: Schema,
     pub layout: Layout,
@@ -71,24 +74,30 @@ pub(crate) fn compiled(json: &[u8], budget_bytes: u64) -> Result<Arc<Compiled>, 
     RECENT.get(json, budget_bytes)
 }
 
-/// Compiles a JSON by `program`.
-pub(crate) fn compile(
-    json: &[u8],
-    budget_bytes: u64,
-    program: impl Fn(&Json) -> Result<(Program, Schema, Layout), LoadError>,
-) -> Result<Compiled, LoadError> {
+fn compile(json: &[u8], budget_bytes: u64) -> Result<Compiled, LoadError> {
     let value: Value =
         serde_json::from_slice(json).map_err(|e| LoadError::new("/", format!("not JSON: {e}")))?;
     let budget = Budget::new(budget_bytes);
-    let (mut program, schema, layout) = program(&Json::root(&value, &budget))?;
+    let written = super::program(&Json::root(&value, &budget))?;
     let engine = Engine::chosen().map_err(|error| LoadError::new(ENGINE_VARIABLE, error))?;
     let native = (engine == Engine::Native).then(|| {
         // A fault of ours in it is none of the program's.
-        let compiled = contained(|| native::compile(&mut program, &schema));
+        let compiled = contained(|| native::compile(optimise(&written)?, &written.schema));
         compiled
             .map_err(|fault| fault.to_string())?
             .map_err(|error| error.to_string())
     });
+    let Written {
+        mut program,
+        schema,
+        layout,
+        ..
+    } = written;
+    if let Some(Ok(code)) = &native {
+        // More constants, and calculations that read other slots.
+        program.template = code.program.template.clone();
+        program.calculations = code.program.calculations.clone();
+    }
     Ok(Compiled {
         id: ProgramId::next(),
         program,
@@ -113,7 +122,7 @@ impl Recent {
         let program = match known {
             Some(program) => program,
             // Without the lock: others need not wait.
-            None => Arc::new(compile(json, budget_bytes, super::program)?),
+            None => Arc::new(compile(json, budget_bytes)?),
         };
         self.put(name, &program);
         Ok(program)

@@ -2,7 +2,7 @@
 //! What externs give, to any place: registers of any width, meters, random numbers, hashes. Where there is no result (an
 //! index beyond the array) the place stays as it is, as in BMv2.
 
-use super::code::{Op, Operand, WideKind};
+use super::code::{Op, Operand, Test, WideKind};
 use super::emit::{Emit, Emitter, Label};
 use super::expr::Expr;
 use super::layout::Slot;
@@ -28,9 +28,10 @@ pub(super) fn narrow(
     }
     let temp = zeroed(e, limbs_for(place.width()).max(1))?;
     let (op, end) = (op(temp, place.width().clamp(1, 64) as u8), e.label());
-    match skip {
-        Some(skip) => e.op_unless(skip.branch(end), op),
-        None => e.op(op),
+    // Without a result it does nothing.
+    e.op(op);
+    if let Some(skip) = skip {
+        e.op(skip.branch(end));
     }
     e.store(place, temp)?;
     e.place(end);
@@ -41,43 +42,36 @@ pub(super) fn narrow(
 fn zeroed(e: &mut Emitter, limbs: usize) -> Emit<Slot> {
     let temp = e.temp(limbs)?;
     let zero = e.wide_constant(&vec![0; limbs])?;
-    e.op(Op::MoveWide {
-        d: temp,
-        a: zero,
-        limbs: limbs as u16,
-    });
+    e.copy(temp, zero, limbs);
     Ok(temp)
 }
 
-/// Where an operation has no result: `a` below `b`, or equal to it where `equal`.
+/// Where an operation has no result: what the test asks of `a` and `b`.
 #[derive(Clone, Copy)]
 pub(super) struct Skip {
+    test: Test,
     a: Slot,
     b: Slot,
-    equal: bool,
 }
 
 impl Skip {
     /// `index` is beyond an array of `size`.
     pub fn if_beyond(e: &mut Emitter, index: Slot, size: u32) -> Emit<Skip> {
         Ok(Skip {
+            test: Test::LeU,
             a: e.constant(size.into())?,
             b: index,
-            equal: true,
         })
     }
 
     /// `a` is below `b`.
     pub fn below(a: Slot, b: Slot) -> Skip {
-        Skip { a, b, equal: false }
+        let test = Test::LtU;
+        Skip { test, a, b }
     }
 
     fn branch(self, to: Label) -> Op {
-        let Skip { a, b, equal } = self;
-        match equal {
-            true => Op::BrLeU { a, b, to },
-            false => Op::BrLtU { a, b, to },
-        }
+        Op::branch(self.test, self.a, self.b, to)
     }
 }
 
@@ -92,30 +86,16 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
         } = place
         {
             // The machine itself leaves a single slot as it is.
-            e.op(Op::RegisterRead {
-                register,
-                index,
-                d: *slot,
-                w: *w as u8,
-            });
+            e.read_register(register, index, *slot, 1, *w as u8);
             return Ok(());
         }
     }
     let (skip, end) = (Skip::if_beyond(e, index, array.size)?, e.label());
     let d = zeroed(e, own.max(limbs))?;
-    let read = Op::RegisterReadWide {
-        register,
-        index,
-        d,
-        limbs: own as u16,
-    };
-    e.op_unless(skip.branch(end), read);
+    e.read_register(register, index, d, own, 64);
+    e.op(skip.branch(end));
     if place.width() < array.width {
-        let a = Operand {
-            slot: d,
-            limbs: limbs as u16,
-            signed: false,
-        };
+        let a = Operand::new(d, limbs, false);
         e.wide(WideKind::Mask(place.width()), d, limbs, a, a)?;
     }
     e.store(place, d)?;

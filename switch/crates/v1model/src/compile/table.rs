@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::code::{Calculation, TableCode};
+use super::code::{Calculation, Next, TableCode};
 use super::emit::END;
 use super::layout::{Field, Layout};
 use super::names::{meter_unit, Names};
@@ -161,11 +161,12 @@ pub(crate) fn table(
         key: Vec::new(),
         key_slots: Vec::new(),
         masks: None,
-        key_limbs: 0,
-        next_hit: Vec::new(),
-        next_miss: Vec::new(),
-        next_none: END,
-        next_hit_none: END,
+        next: Next {
+            hit: None,
+            miss: None,
+            by_action: Vec::new(),
+            no_action: END,
+        },
         meter: None,
         profile: None,
         selector: None,
@@ -287,10 +288,9 @@ fn key(json: &Json, layout: &Layout, code: &mut TableCode) -> Load<Vec<KeySchema
         }
         part.charge(limbs as u64 * 16, || "a key field".into())?;
         code.key.push((field.slot, limbs as u16));
-        code.key_limbs = match code.key_limbs.checked_add(limbs as u16) {
-            Some(limbs) => limbs,
-            None => return part.fail("a key is at most 65535 words of 64 bits wide"),
-        };
+        if code.key_slots.len() + limbs > usize::from(u16::MAX) {
+            return part.fail("a key is at most 65535 words of 64 bits wide");
+        }
         code.key_slots
             .extend((0..limbs as u16).map(|i| field.slot + i));
         match part.opt("mask") {

@@ -4,13 +4,18 @@
 use num_bigint::{BigInt, Sign};
 use proptest::prelude::*;
 
-use super::code::Op;
+use super::code::{Alu, Op};
 use super::emit::Emitter;
 use super::expr::{Arith, Compare, Cond, Expr};
 use super::layout::{Field, Layout, ONE};
 use super::lower::Place;
+use super::optimise::flow::{Exit, Flow};
+use super::optimise::optimise;
 use crate::bits::limbs_for;
+use crate::exec::{Machine, Scratch};
 use crate::json::Integer;
+use crate::packet::Packet;
+use crate::schema::Schema;
 
 /// Widths of the test's fields; every second one is signed.
 const WIDTHS: [u32; 8] = [1, 7, 8, 31, 48, 64, 65, 130];
@@ -230,6 +235,32 @@ fn arb_expr() -> impl Strategy<Value = Expr> {
     })
 }
 
+/// Runs ingress, which has neither selects nor lookups.
+fn run_blocks(machine: &mut Machine, packet: &mut Packet, flow: &Flow) {
+    let (mut slots, mut id) = (std::mem::take(&mut packet.slots), flow.roots[1]);
+    loop {
+        for op in &flow.blocks[id].ops {
+            assert!(machine.step(packet, &mut slots, op));
+        }
+        id = match flow.blocks[id].exit {
+            Exit::Goto(to) => to,
+            Exit::Branch {
+                test,
+                a,
+                b,
+                yes,
+                no,
+            } => match test.holds(slots[usize::from(a)], slots[usize::from(b)]) {
+                true => yes,
+                false => no,
+            },
+            Exit::Stop => break,
+            ref exit => unreachable!("{exit:?}"),
+        };
+    }
+    packet.slots = slots;
+}
+
 /// Compiles `field[target] = expr`, with or without optimisation, runs it, and gives back all fields.
 fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> Vec<BigInt> {
     let fields = fields();
@@ -242,33 +273,37 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
     };
     e.program.ingress_start = e.here();
     e.assign(&place, expr).unwrap();
-    let program = if optimised {
-        let (program, constants) = e.resolve();
-        let schema = crate::schema::Schema::default();
-        let mut program = super::optimise::optimise(program, constants, &layout, &schema);
-        super::emit::fuse_moves(&mut program);
-        program
-    } else {
-        e.finish()
+    let (program, constants) = e.resolve();
+    let mut written = super::Written {
+        program,
+        constants,
+        schema: Schema::default(),
+        layout,
     };
-    program.check(&Default::default()).unwrap();
-    let mut packet =
-        crate::packet::Packet::with_slots(program.template.clone(), Default::default());
+    let optimised = optimised.then(|| optimise(&written).map_err(|e| e.to_string()).unwrap());
+    if let Some(optimised) = &optimised {
+        optimised.check(&written.schema).unwrap();
+        written.program = optimised.effects.program.clone();
+    }
+    let program = &written.program;
+    let mut packet = Packet::with_slots(program.template.clone(), Default::default());
     for (field, limbs) in fields.iter().zip(start) {
         let slot = usize::from(field.slot);
         packet.slots[slot..slot + limbs.len()].copy_from_slice(limbs);
     }
-    let mut state = crate::state::State::new(&Default::default(), &[], 1).unwrap();
-    let mut scratch = crate::exec::Scratch::new(&program, &[]);
-    let mut fx = crate::effects::Effects::new();
-    crate::exec::Machine {
-        program: &program,
+    let mut state = crate::state::State::new(&written.schema.clone().into(), &[], 1).unwrap();
+    let mut machine = Machine {
+        program,
         state: &mut state,
-        scratch: &mut scratch,
-        fx: &mut fx,
+        scratch: &mut Scratch::new(program),
+        fx: &mut crate::effects::Effects::new(),
         now: 0,
+        recorder: None,
+    };
+    match &optimised {
+        Some(optimised) => run_blocks(&mut machine, &mut packet, &optimised.flow),
+        None => machine.run(&mut packet, program.ingress_start),
     }
-    .run(&mut packet, program.ingress_start);
     fields
         .iter()
         .map(|f| big(&packet.slots[usize::from(f.slot)..usize::from(f.slot) + limbs_for(f.width)]))
@@ -332,9 +367,19 @@ fn common_shapes_are_one_operation() {
         &Expr::Field(a),
     )
     .unwrap();
-    let ops = e.finish().ops;
-    assert!(matches!(ops[1], Op::Add { w: 8, .. }), "{ops:?}");
-    assert!(matches!(ops[2], Op::Move { .. }), "{ops:?}");
+    let ops = e.resolve().0.ops;
+    assert!(
+        matches!(
+            ops[1],
+            Op::Alu {
+                alu: Alu::Add,
+                w: 8,
+                ..
+            }
+        ),
+        "{ops:?}"
+    );
+    assert!(matches!(ops[2], Op::Alu { alu: Alu::Move, .. }), "{ops:?}");
     assert_eq!(ops.len(), 4);
 }
 
@@ -345,7 +390,8 @@ fn dump() {
     let path = std::env::var("PROGRAM").expect("PROGRAM names a BMv2 JSON");
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let budget = crate::json::Budget::new(u64::MAX);
-    let (program, _, _) = super::program(&crate::json::Json::root(&json, &budget)).unwrap();
+    let super::Written { program, .. } =
+        super::program(&crate::json::Json::root(&json, &budget)).unwrap();
     for (pc, op) in program.ops.iter().enumerate() {
         println!("{pc:5} {op:?}");
     }
@@ -357,4 +403,47 @@ fn dump() {
         program.template.len(),
         program.state_end
     );
+}
+
+/// An operation is named in the table, the front end, the interpreter, machine code, and at most in one place more.
+#[test]
+fn an_operation_is_named_in_five_files() {
+    fn sources(folder: &std::path::Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if !path.to_string_lossy().contains("test") {
+                found.push(std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let mut texts = Vec::new();
+    sources(folder.as_ref(), &mut texts);
+    let table = include_str!("op.rs")
+        .split_once("operations! {{")
+        .unwrap()
+        .1;
+    let rows = table.split_once("\n}}\n").unwrap().0.lines();
+    let mut names = 0;
+    for row in rows.filter_map(|row| row.strip_prefix("    ")) {
+        let name: String = row.chars().take_while(char::is_ascii_alphabetic).collect();
+        if name.is_empty() {
+            continue;
+        }
+        names += 1;
+        let op = format!("Op::{name}");
+        let is_named = |text: &&String| {
+            let mut rest = text.split(&op).skip(1);
+            rest.any(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+        };
+        let files = 1 + texts
+            .iter()
+            .filter(is_named)
+            .filter(|t| !t.contains("operations! {{"))
+            .count();
+        assert!(files <= 5, "{op} is in {files} files");
+    }
+    assert!(names > 40, "{names} operations");
 }

@@ -59,7 +59,6 @@ fn write_number(bytes: &mut [u8], at: usize, width: u32, limbs: &[u64]) {
 }
 
 /// Reads `width` bits (any number) at bit `at` of `bytes` into the slots from `d` on.
-#[inline(never)]
 pub(crate) fn lookahead(bytes: &[u8], at: usize, width: u32, slots: &mut [u64], d: usize) {
     let limbs = width.div_ceil(64) as usize;
     read_number(bytes, at, width, &mut slots[d..d + limbs]);
@@ -68,30 +67,8 @@ pub(crate) fn lookahead(bytes: &[u8], at: usize, width: u32, slots: &mut [u64], 
 /// Extracts the fields of a header without varbit field at byte `at` into the block at `base`. The header is there whole.
 #[inline]
 pub(crate) fn extract(io: &HeaderIo, bytes: &[u8], at: usize, slots: &mut [u64], base: usize) {
-    match &io.loads {
-        Some(loads) => {
-            let block = &mut slots[base..base + usize::from(io.slots)];
-            let window = &bytes[at..at + usize::from(io.window)];
-            for load in loads {
-                // SAFETY: `Program::check` has seen that every load ends in the window and every offset lies in the
-                // block.
-                let word = unsafe {
-                    window
-                        .as_ptr()
-                        .add(usize::from(load.byte))
-                        .cast::<u64>()
-                        .read_unaligned()
-                };
-                let value = u64::from_be(word) << (load.up & 63) >> (load.down & 63);
-                // SAFETY: as above.
-                *unsafe { block.get_unchecked_mut(usize::from(load.offset)) } = value;
-            }
-        }
-        None => {
-            for field in &io.head {
-                extract_field(field, bytes, at * 8, slots, base);
-            }
-        }
+    for field in &io.head {
+        extract_field(field, bytes, at * 8, slots, base);
     }
 }
 

@@ -29,7 +29,6 @@ pub(crate) fn mark_valid(slots: &mut [u64], base: usize, siblings: &[i32]) {
 }
 
 /// `setValid`: the fields of a header that was invalid become 0.
-#[inline(never)]
 pub(crate) fn set_valid(
     program: &Program,
     slots: &mut [u64],
@@ -49,7 +48,6 @@ pub(crate) fn set_valid(
 }
 
 /// `setInvalid`.
-#[inline(never)]
 pub(crate) fn set_invalid(
     program: &Program,
     slots: &mut [u64],
@@ -69,7 +67,6 @@ pub(crate) fn set_invalid(
 }
 
 /// Assigns a header: its validity and, when it is valid, its fields.
-#[inline(never)]
 pub(crate) fn copy(program: &Program, slots: &mut [u64], to: &Element, from: &Element) {
     let (Some(d), Some(a)) = (block(to, slots), block(from, slots)) else {
         return;
@@ -89,7 +86,6 @@ pub(crate) fn copy(program: &Program, slots: &mut [u64], to: &Element, from: &El
 }
 
 /// Equality as P4_16 defines it: both invalid, or both valid with equal fields.
-#[inline(never)]
 pub(crate) fn equal(program: &Program, slots: &[u64], x: &Element, y: &Element) -> bool {
     let (Some(a), Some(b)) = (block(x, slots), block(y, slots)) else {
         return false;
@@ -110,7 +106,6 @@ fn stack_range(stack: &StackCode) -> std::ops::Range<usize> {
 }
 
 /// `push_front(n)`: P4_16, the new elements are invalid.
-#[inline(never)]
 pub(crate) fn push(stack: &StackCode, slots: &mut [u64], n: u64) {
     let n = n.min(u64::from(stack.count)) as usize;
     let next = &mut slots[usize::from(stack.next)];
@@ -122,7 +117,6 @@ pub(crate) fn push(stack: &StackCode, slots: &mut [u64], n: u64) {
 }
 
 /// `pop_front(n)`.
-#[inline(never)]
 pub(crate) fn pop(stack: &StackCode, slots: &mut [u64], n: u64) {
     let next = &mut slots[usize::from(stack.next)];
     *next = next.saturating_sub(n);

@@ -6,12 +6,8 @@ use crate::packet::Packet;
 use crate::schema::ActionId;
 use crate::table::Target;
 
-/// Limbs of a lookup key that is put together on the stack.
-const SHORT_KEY: usize = 8;
-
 impl Machine<'_> {
     /// Looks a packet up and brings the arguments: whether an entry was found, and the action, if there is one.
-    #[inline(never)]
     pub fn apply(
         &mut self,
         packet: &Packet,
@@ -20,22 +16,11 @@ impl Machine<'_> {
     ) -> (bool, Option<ActionId>) {
         let program = self.program;
         let code = &program.tables[index];
-        // Short keys on the stack: their number of limbs is known to be small.
-        let mut short = [0u64; SHORT_KEY];
-        let key = match code.key_slots.len() {
-            n @ ..=SHORT_KEY => &mut short[..n],
-            n => {
-                self.scratch.key.resize(n, 0);
-                self.scratch.key.as_mut_slice()
-            }
-        };
-        for (limb, &slot) in key.iter_mut().zip(&code.key_slots) {
-            *limb = slots[usize::from(slot)];
-        }
-        if let Some(masks) = &code.masks {
-            for (key, mask) in key.iter_mut().zip(masks) {
-                *key &= mask;
-            }
+        let key = &mut self.scratch.key;
+        key.clear();
+        key.extend(code.key_slots.iter().map(|&slot| slots[usize::from(slot)]));
+        for (limb, mask) in key.iter_mut().zip(code.masks.iter().flatten()) {
+            *limb &= mask;
         }
         let bytes = packet.ingress_bytes;
         let lookup = self.state.tables[index].lookup(key, self.now, bytes);
@@ -44,10 +29,7 @@ impl Machine<'_> {
         let mut target = lookup.target;
         let mut place = None;
         if let Target::Action(action, limbs) = target {
-            // Few: a loop is quicker than a call that copies.
-            for (arg, &limb) in slots[args..].iter_mut().zip(limbs) {
-                *arg = limb;
-            }
+            slots[args..args + limbs.len()].copy_from_slice(limbs);
             place = Some(action);
             target = Target::None;
         }
@@ -61,7 +43,7 @@ impl Machine<'_> {
             let member = if is_group {
                 let hash = match code.selector {
                     Some(selector) => {
-                        self.calculate_slots(slots, packet.payload(), usize::from(selector))
+                        self.calculate(slots, packet.payload(), usize::from(selector))
                     }
                     None => 0,
                 };

@@ -2,55 +2,32 @@
 //! Where a select of the parser goes on: its key compared with the cases.
 
 use super::Machine;
-use crate::compile::code::{Case, Pc, Select};
+use crate::compile::code::{Case, Select};
 
 impl Machine<'_> {
-    #[inline]
-    pub fn select(&mut self, slots: &[u64], select: &Select) -> Pc {
-        if !select.narrow.is_empty() {
-            let key = slots[usize::from(select.parts[0].0)];
-            for &(value, mask, to) in &select.narrow {
-                if key & mask == value {
-                    return to;
-                }
-            }
-            return select.default;
-        }
-        self.select_wide(slots, select)
-    }
-
-    #[inline(never)]
-    fn select_wide(&mut self, slots: &[u64], select: &Select) -> Pc {
+    /// The first case that the key matches; their number where none does.
+    pub fn select(&mut self, slots: &[u64], select: &Select) -> usize {
         let key = &mut self.scratch.key;
         key.clear();
         for &(slot, limbs, _) in &select.parts {
             let slot = usize::from(slot);
             key.extend_from_slice(&slots[slot..slot + usize::from(limbs)]);
         }
-        for case in &select.cases {
-            match case {
-                Case::Masked { values, masks, to } => {
-                    if key
-                        .iter()
-                        .zip(masks)
-                        .zip(values)
-                        .all(|((key, mask), value)| key & mask == *value)
-                    {
-                        return *to;
-                    }
-                }
-                Case::ValueSet { set, to } => {
-                    let mut joined = [0u64; 64];
-                    let width: u32 = select.parts.iter().map(|p| p.2).sum();
-                    let limbs = (width.div_ceil(64) as usize).min(joined.len());
-                    join(slots, select, &mut joined[..limbs]);
-                    if self.state.value_sets[*set as usize].contains(&joined[..limbs]) {
-                        return *to;
-                    }
-                }
+        let matches = |case: &Case| match case {
+            Case::Masked { values, masks } => {
+                let mut limbs = key.iter().zip(masks).zip(values);
+                limbs.all(|((key, mask), value)| key & mask == *value)
             }
-        }
-        select.default
+            Case::ValueSet(set) => {
+                let mut joined = [0u64; 64];
+                let width: u32 = select.parts.iter().map(|p| p.2).sum();
+                let limbs = (width.div_ceil(64) as usize).min(joined.len());
+                join(slots, select, &mut joined[..limbs]);
+                self.state.value_sets[*set as usize].contains(&joined[..limbs])
+            }
+        };
+        let found = select.cases.iter().position(matches);
+        found.unwrap_or(select.cases.len())
     }
 }
 

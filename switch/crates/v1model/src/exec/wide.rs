@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic on numbers of several limbs, in two's complement; slow and general.
 
-use crate::compile::code::{Operand, WideKind, WideOp};
+use crate::compile::code::{Alu, Operand, WideKind, WideOp};
 
 /// Clears all bits of `value` from `bits` on.
 pub(crate) fn mask(value: &mut [u64], bits: u32) {
@@ -78,19 +78,18 @@ fn fits_in(slots: &[u64], a: Operand, bits: u32) -> bool {
 }
 
 /// Runs one operation.
-#[inline(never)]
 pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
     let (d, limbs, a, b) = (usize::from(op.d), usize::from(op.limbs), op.a, op.b);
     match op.kind {
-        WideKind::Copy => map_limbs(slots, d, limbs, |s, i| a.limb(s, i)),
-        WideKind::And => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) & b.limb(s, i)),
-        WideKind::Or => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) | b.limb(s, i)),
-        WideKind::Xor => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) ^ b.limb(s, i)),
-        WideKind::Not => map_limbs(slots, d, limbs, |s, i| !a.limb(s, i)),
-        WideKind::Add => add(slots, d, limbs, a, b, false),
-        WideKind::Sub => add(slots, d, limbs, a, b, true),
-        WideKind::Mul => multiply(slots, d, limbs, a, b),
-        WideKind::Shl => {
+        WideKind::Alu(Alu::Move) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i)),
+        WideKind::Alu(Alu::And) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) & b.limb(s, i)),
+        WideKind::Alu(Alu::Or) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) | b.limb(s, i)),
+        WideKind::Alu(Alu::Xor) => map_limbs(slots, d, limbs, |s, i| a.limb(s, i) ^ b.limb(s, i)),
+        WideKind::Alu(Alu::Not) => map_limbs(slots, d, limbs, |s, i| !a.limb(s, i)),
+        WideKind::Alu(Alu::Add) => add(slots, d, limbs, a, b, false),
+        WideKind::Alu(Alu::Sub) => add(slots, d, limbs, a, b, true),
+        WideKind::Alu(Alu::Mul) => multiply(slots, d, limbs, a, b),
+        WideKind::Alu(Alu::Shl) => {
             let distance = b.distance(slots);
             let (words, bits) = (distance / 64, distance % 64);
             for i in (0..limbs).rev() {
@@ -108,7 +107,7 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
                 slots[d + i] = high | low;
             }
         }
-        WideKind::Shr => {
+        WideKind::Alu(Alu::ShrU | Alu::ShrS) => {
             let distance = b.distance(slots).min(1 << 20);
             let (words, bits) = ((distance / 64) as usize, distance % 64);
             map_limbs(slots, d, limbs, |s, i| {
@@ -121,13 +120,13 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
                 low | high
             });
         }
-        WideKind::DivU => divide(slots, d, limbs, a, b, true),
-        WideKind::ModU => divide(slots, d, limbs, a, b, false),
+        WideKind::Alu(Alu::DivU) => divide(slots, d, limbs, a, b, true),
+        WideKind::Alu(Alu::ModU) => divide(slots, d, limbs, a, b, false),
         WideKind::Mask(bits) => {
             map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
             mask(&mut slots[d..d + limbs], bits);
         }
-        WideKind::SignExtend(bits) => {
+        WideKind::Alu(Alu::SignExtend(bits)) => {
             let top = bits as usize - 1;
             let negative = a.limb(slots, top / 64) >> (top % 64) & 1 == 1;
             map_limbs(slots, d, limbs, |s, i| a.limb(s, i));
@@ -136,7 +135,7 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
                 fill_from(&mut slots[d..d + limbs], bits);
             }
         }
-        WideKind::SatU(bits) => {
+        WideKind::Alu(Alu::SatU(bits) | Alu::SatSU(bits)) => {
             if a.negative(slots) {
                 slots[d..d + limbs].fill(0);
             } else if fits_in(slots, a, bits) {
@@ -146,7 +145,7 @@ pub(crate) fn run(slots: &mut [u64], op: &WideOp) {
                 mask(&mut slots[d..d + limbs], bits);
             }
         }
-        WideKind::SatS(bits) => {
+        WideKind::Alu(Alu::SatS(bits)) => {
             let negative = a.negative(slots);
             if fits_in(slots, a, bits - 1) {
                 map_limbs(slots, d, limbs, |s, i| a.limb(s, i));

@@ -61,11 +61,6 @@ impl Hash {
         Some(Hash(kind))
     }
 
-    /// True where the result is a checksum over any message, so that a caller may sum its pieces itself.
-    pub fn is_csum16(&self) -> bool {
-        matches!(self.0, Kind::Csum16)
-    }
-
     /// The hash of `data` as a number.
     #[inline]
     pub fn compute(&mut self, data: &[u8]) -> u64 {

@@ -83,18 +83,6 @@ impl Registers {
         true
     }
 
-    /// The low 64 bits at `index`: the whole value where the width is at most 64. `None` out of range.
-    #[inline(always)]
-    pub fn read_u64(&self, index: u64) -> Option<u64> {
-        if index >= self.len as u64 {
-            return None;
-        }
-        Some(match self.width <= NARROW_BITS {
-            true => u64::from(self.narrow[index as usize]),
-            false => self.wide[index as usize * self.limbs_each],
-        })
-    }
-
     /// The value at `index` in limbs, least significant first, at any width; `None` out of range.
     pub fn get(&self, index: u64) -> Option<Vec<u64>> {
         let mut out = vec![0; self.limbs_each];
@@ -148,8 +136,8 @@ mod tests {
     fn values_are_cut_to_the_width() {
         let mut r = Registers::new(2, 12);
         assert!(r.write_u64(1, 0x1_2345));
-        assert_eq!(r.read_u64(1), Some(0x345));
-        assert_eq!(r.read_u64(0), Some(0));
+        assert_eq!(r.get(1), Some(vec![0x345]));
+        assert_eq!(r.get(0), Some(vec![0]));
         assert!(r.write(0, &[u64::MAX, 7]));
         assert_eq!(r.get(0), Some(vec![0xfff]));
         assert_eq!(r.get(2), None);
@@ -162,9 +150,9 @@ mod tests {
             assert!(r.write(1, &[u64::MAX]));
             let all = u64::MAX >> (64 - width);
             assert_eq!(r.get(1), Some(vec![all]), "width {width}");
-            assert_eq!([r.read_u64(0), r.read_u64(2)], [Some(0); 2]);
+            assert_eq!([r.get(0), r.get(2)], [Some(vec![0]), Some(vec![0])]);
             assert!(r.write_u64(1, 1));
-            assert_eq!(r.read_u64(1), Some(1));
+            assert_eq!(r.get(1), Some(vec![1]));
         }
     }
 
@@ -172,7 +160,7 @@ mod tests {
     fn a_full_limb_keeps_all_bits() {
         let mut r = Registers::new(1, 64);
         r.write_u64(0, u64::MAX);
-        assert_eq!(r.read_u64(0), Some(u64::MAX));
+        assert_eq!(r.get(0), Some(vec![u64::MAX]));
     }
 
     #[test]
@@ -192,6 +180,6 @@ mod tests {
         assert!(!r.write_u64(2, 1));
         assert!(!r.write(u64::MAX, &[1]));
         assert_eq!(r.get(2), None);
-        assert_eq!(r.read_u64(u64::MAX), None);
+        assert_eq!(r.get(u64::MAX), None);
     }
 }

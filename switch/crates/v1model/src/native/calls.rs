@@ -6,8 +6,6 @@ use cranelift_codegen::ir::{types, AbiParam, Signature};
 use cranelift_codegen::isa::CallConv;
 
 use super::context::Context;
-use crate::compile::code::Pc;
-use crate::exec::At;
 use crate::table::{Lookup, Table, Target};
 
 /// `Found::code` of an action after a miss: this and the action; a hit is less.
@@ -27,11 +25,9 @@ pub(super) struct Found {
 /// A function that compiled code may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Callee {
-    /// (pc): the operation there, then the end.
+    /// (index): an operation; 1 when the code goes on behind it.
     Interpret,
-    /// (pc): the same for an operation that may leave the code; 1 when it goes on.
-    Parse,
-    /// (select): where the code goes on.
+    /// (select): the case that the key matches.
     Select,
     /// (calculation): its value.
     Calculate,
@@ -58,8 +54,7 @@ impl Callee {
     fn shape(self) -> (usize, usize) {
         match self {
             Callee::PayloadSum => (0, 1),
-            Callee::Interpret => (1, 0),
-            Callee::Parse | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
+            Callee::Interpret | Callee::Select | Callee::Calculate | Callee::Apply => (1, 1),
             Callee::Hash => (3, 1),
             Callee::Find => (3, 2),
             Callee::FindPrefix => (2, 2),
@@ -80,7 +75,6 @@ impl Callee {
     pub fn address(self) -> usize {
         match self {
             Callee::Interpret => interpret as *const () as usize,
-            Callee::Parse => parse as *const () as usize,
             Callee::Select => select as *const () as usize,
             Callee::Calculate => calculate as *const () as usize,
             Callee::Hash => hash as *const () as usize,
@@ -106,29 +100,18 @@ impl Callee {
     pub const WORDS: usize = 3;
 }
 
-impl Context<'_, '_> {
-    fn run(&mut self, pc: Pc) -> Pc {
-        // SAFETY: `context::run` has them of the packet, as many as the template has, and nobody else uses them.
-        let slots = unsafe {
-            std::slice::from_raw_parts_mut(self.slots, self.machine.program.template.len())
-        };
-        // SAFETY: `context::run` has the packet of a mutable reference, which nothing uses while this runs.
-        let packet = unsafe { &mut *self.packet };
-        self.machine.execute(packet, slots, At::from(pc))
-    }
-}
-
-unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, pc: u64) {
+unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, index: u64) -> u64 {
     // SAFETY: compiled code passes its own context on, and waits.
     let context = unsafe { &mut *context };
-    context.contained(0, |context| u64::from(context.run(pc as Pc)));
-}
-
-unsafe extern "C" fn parse(context: *mut Context<'_, '_>, pc: u64) -> u64 {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
     context.contained(0, |context| {
-        u64::from(context.run(pc as Pc) == pc as Pc + 1)
+        let program = context.machine.program;
+        // SAFETY: `context::run` has them of the packet, as many as the template has, and nobody else uses them.
+        let slots =
+            unsafe { std::slice::from_raw_parts_mut(context.slots, program.template.len()) };
+        // SAFETY: `context::run` has the packet of a mutable reference, which nothing uses while this runs.
+        let packet = unsafe { &mut *context.packet };
+        let op = &program.ops[index as usize];
+        u64::from(context.machine.step(packet, slots, op))
     })
 }
 
@@ -137,10 +120,10 @@ unsafe extern "C" fn select(context: *mut Context<'_, '_>, select: u64) -> u64 {
     let context = unsafe { &mut *context };
     context.contained(0, |context| {
         let program = context.machine.program;
-        // SAFETY: as in `Context::run`.
+        // SAFETY: as in `interpret`.
         let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
         let select = &program.selects[select as usize];
-        context.machine.select(slots, select).into()
+        context.machine.select(slots, select) as u64
     })
 }
 
@@ -149,14 +132,14 @@ unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) 
     let context = unsafe { &mut *context };
     context.contained(0, |context| {
         let program = context.machine.program;
-        // SAFETY: as in `Context::run`.
+        // SAFETY: as in `interpret`.
         let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
-        // SAFETY: as in `Context::run`.
+        // SAFETY: as in `interpret`.
         let packet = unsafe { &*context.packet };
         let payload = packet.payload();
         context
             .machine
-            .calculate_slots(slots, payload, calculation as usize)
+            .calculate(slots, payload, calculation as usize)
     })
 }
 
@@ -179,7 +162,7 @@ unsafe extern "C" fn payload_sum(context: *mut Context<'_, '_>) -> u64 {
     // SAFETY: as in `interpret`.
     let context = unsafe { &mut *context };
     context.contained(0, |context| {
-        // SAFETY: as in `Context::run`.
+        // SAFETY: as in `interpret`.
         let packet = unsafe { &*context.packet };
         u64::from(!csum16(packet.payload()))
     })
@@ -190,9 +173,9 @@ unsafe extern "C" fn apply(context: *mut Context<'_, '_>, table: u64) -> u64 {
     let context = unsafe { &mut *context };
     context.contained(0, |context| {
         let words = context.machine.program.template.len();
-        // SAFETY: as in `Context::run`.
+        // SAFETY: as in `interpret`.
         let slots = unsafe { std::slice::from_raw_parts_mut(context.slots, words) };
-        // SAFETY: as in `Context::run`.
+        // SAFETY: as in `interpret`.
         let packet = unsafe { &*context.packet };
         let (hit, action) = context.machine.apply(packet, slots, table as usize);
         let action = action.map_or(NO_ACTION, |action| action.0.into());

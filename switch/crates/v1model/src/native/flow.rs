@@ -4,13 +4,13 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, types, InstBuilder, Value};
 
-use super::blocks::{Block, Blocks};
+use super::blocks::Blocks;
 use super::calls;
 use super::lower::{trusted, Lower, DONE};
 use super::slots::SlotSet;
 use super::values::{Known, State};
-use crate::compile::code::{Op, Pc};
-use crate::compile::layout::Slot;
+use crate::compile::code::Test;
+use crate::compile::optimise::flow::{Exit, Id};
 
 /// A block where it is reached: one with several ends that lead to it has a copy for each place in the frame that is known
 /// there, so that a header that follows several others is still found at a distance that stands in the code.
@@ -36,40 +36,43 @@ struct Edge {
 
 impl<'l, 'f> Lower<'l, 'f> {
     /// The code from `start` on, in place; afterwards the builder is at no block.
-    pub fn code(&mut self, leaders: &[bool], start: Pc) {
-        let blocks = Blocks::new(self.native, leaders, start);
-        self.copies = blocks.blocks.iter().map(|_| Vec::new()).collect();
+    pub fn code(&mut self, start: Id) {
+        let blocks = Blocks::new(self.native, start);
+        self.copies = self
+            .native
+            .optimised
+            .flow
+            .blocks
+            .iter()
+            .map(|_| Vec::new())
+            .collect();
         let first = self.edge(&blocks, start);
         self.b.ins().jump(first, &[]);
-        for (index, block) in blocks.blocks.iter().enumerate() {
+        for &id in &blocks.order {
+            let block = blocks.get(id);
             // The code may come back to a loop's.
-            for copy in 0..self.copies[index].len() {
-                let copy = &self.copies[index][copy];
+            for copy in 0..self.copies[id].len() {
+                let copy = &self.copies[id][copy];
                 self.b.switch_to_block(copy.block);
                 self.state = copy.entry.clone();
-                self.forget_dead(&block.live);
+                self.forget_dead(blocks.live(id));
                 block.ops.iter().for_each(|op| self.op(op));
-                self.end(&blocks, block);
+                self.end(&blocks, &block.exit);
             }
         }
     }
 
     /// Makes memory ready for the ends of a block that lead to these blocks.
-    fn settle(&mut self, blocks: &Blocks, next: &[usize]) {
-        let mut wanted: Vec<&SlotSet> = Vec::new();
-        let mut joined: Vec<&SlotSet> = Vec::new();
-        for &to in next {
-            let block = &blocks.blocks[to];
-            wanted.push(&block.live);
-            if block.is_joined() {
-                joined.push(&block.live);
-            }
-        }
-        let loops = next.iter().any(|&to| blocks.blocks[to].is_loop);
+    fn settle(&mut self, blocks: &Blocks, next: &[Id]) {
+        let live = |to: &Id| blocks.live(*to);
+        let wanted: Vec<&SlotSet> = next.iter().map(live).collect();
+        let joined = next.iter().filter(|to| blocks.is_joined(**to));
+        let joined: Vec<&SlotSet> = joined.map(live).collect();
+        let loops = next.iter().any(|&to| blocks.is_loop(to));
         self.by_place = self.place().is_some() && !loops && self.more > next.len();
         let exited = self.native.exited();
         let by_place = self.by_place;
-        let kept = self.native.kept.clone();
+        let kept = &self.native.optimised.kept;
         let slots = self.native.program.template.len();
         self.flush(|slot| {
             if slot >= slots {
@@ -84,13 +87,12 @@ impl<'l, 'f> Lower<'l, 'f> {
         });
     }
 
-    /// Where to jump for the block at `pc`, which then begins with what is known here.
-    fn edge(&mut self, blocks: &Blocks, pc: Pc) -> ir::Block {
-        let index = blocks.by_pc[&pc];
+    /// Where to jump for a block, which then begins with what is known here.
+    fn edge(&mut self, blocks: &Blocks, id: Id) -> ir::Block {
         let state = self.state.clone();
-        match blocks.blocks[index].is_joined() {
-            true => self.join(blocks, index, state),
-            false => self.copy(index, None, state),
+        match blocks.is_joined(id) {
+            true => self.join(blocks, id, state),
+            false => self.copy(id, None, state),
         }
     }
 
@@ -118,7 +120,7 @@ impl<'l, 'f> Lower<'l, 'f> {
     fn join(&mut self, blocks: &Blocks, index: usize, mut state: State) -> ir::Block {
         let at = self.place().filter(|_| self.by_place);
         state.drop_dirty();
-        if blocks.blocks[index].is_loop {
+        if blocks.is_loop(index) {
             state = State::new(self.native.places());
         }
         let found = self.copies[index].iter().position(|copy| copy.at == at);
@@ -142,97 +144,71 @@ impl<'l, 'f> Lower<'l, 'f> {
         copy.block
     }
 
-    fn end(&mut self, blocks: &Blocks, block: &Block) {
-        match block.end {
-            Op::End => {
+    fn end(&mut self, blocks: &Blocks, exit: &Exit) {
+        match *exit {
+            Exit::Stop => {
                 self.store_kept();
                 self.finish(DONE);
             }
-            Op::ParserError { code } => {
-                let code = self.value(code);
-                self.parser_error(code);
-                self.store_kept();
-                self.finish(DONE);
-            }
-            Op::Jump { to } => {
-                self.settle(blocks, &block.next);
+            Exit::Goto(to) => {
+                self.settle(blocks, &[to]);
                 let to = self.edge(blocks, to);
                 self.b.ins().jump(to, &[]);
             }
-            Op::BrEq { a, b, to } => self.branch(blocks, block, IntCC::Equal, (a, b), to),
-            Op::BrNe { a, b, to } => self.branch(blocks, block, IntCC::NotEqual, (a, b), to),
-            Op::BrLtU { a, b, to } => {
-                self.branch(blocks, block, IntCC::UnsignedLessThan, (a, b), to);
+            Exit::Branch {
+                test,
+                a,
+                b,
+                yes,
+                no,
+            } => {
+                let test = match test {
+                    Test::Eq => IntCC::Equal,
+                    Test::Ne => IntCC::NotEqual,
+                    Test::LtU => IntCC::UnsignedLessThan,
+                    Test::LeU => IntCC::UnsignedLessThanOrEqual,
+                    Test::LtS => IntCC::SignedLessThan,
+                    Test::LeS => IntCC::SignedLessThanOrEqual,
+                };
+                self.settle(blocks, &[yes, no]);
+                let holds = self.compare(test, a, b);
+                let (yes, no) = (self.edge(blocks, yes), self.edge(blocks, no));
+                self.b.ins().brif(holds, yes, &[], no, &[]);
             }
-            Op::BrLeU { a, b, to } => {
-                self.branch(blocks, block, IntCC::UnsignedLessThanOrEqual, (a, b), to);
-            }
-            Op::BrLtS { a, b, to } => {
-                self.branch(blocks, block, IntCC::SignedLessThan, (a, b), to);
-            }
-            Op::BrLeS { a, b, to } => {
-                self.branch(blocks, block, IntCC::SignedLessThanOrEqual, (a, b), to);
-            }
-            Op::Select { select } => {
-                self.settle_and_select(blocks, block, usize::from(select));
-            }
-            Op::Call { table, exits } => {
-                self.call_table(blocks, block, table, usize::from(exits));
-            }
-            op => unreachable!("{op:?} ends no block"),
-        }
-    }
-
-    fn branch(
-        &mut self,
-        blocks: &Blocks,
-        block: &Block,
-        test: IntCC,
-        (a, b): (Slot, Slot),
-        to: Pc,
-    ) {
-        self.settle(blocks, &block.next);
-        let holds = self.compare(test, a, b);
-        let other = *block
-            .next
-            .iter()
-            .find(|&&next| blocks.blocks[next].pc != to)
-            .unwrap_or(&block.next[0]);
-        let yes = self.edge(blocks, to);
-        let no = self.edge(blocks, blocks.blocks[other].pc);
-        self.b.ins().brif(holds, yes, &[], no, &[]);
-    }
-
-    fn settle_and_select(&mut self, blocks: &Blocks, block: &Block, select: usize) {
-        self.settle(blocks, &block.next);
-        for (test, pc) in self.select(select) {
-            let to = self.edge(blocks, pc);
-            let Some(test) = test else {
+            Exit::Select { select, ref to } => {
+                self.settle(blocks, to);
+                let tests = self.select(select);
+                for (test, &to) in tests.into_iter().zip(to) {
+                    let to = self.edge(blocks, to);
+                    let (test, no) = (test(self), self.b.create_block());
+                    self.b.ins().brif(test, to, &[], no, &[]);
+                    self.b.switch_to_block(no);
+                }
+                let to = self.edge(blocks, to[to.len() - 1]);
                 self.b.ins().jump(to, &[]);
-                return;
-            };
-            let (test, no) = (test(self), self.b.create_block());
-            self.b.ins().brif(test, to, &[], no, &[]);
-            self.b.switch_to_block(no);
+            }
+            Exit::Lookup {
+                table,
+                ref actions,
+                ref to,
+            } => self.call_table(blocks, table, actions, to),
         }
     }
 
-    /// An end that leads to the block at `pc` after the call of an action, whose arguments lie at `entry`. Where others
+    /// An end that leads to a block after the call of an action, whose arguments lie at `entry`. Where others
     /// lead there too, the arguments go to memory on the way: `store_arguments`.
     fn action_edge(
         &mut self,
         blocks: &Blocks,
-        pc: Pc,
+        id: Id,
         action: usize,
         entry: Value,
     ) -> (ir::Block, Option<Edge>) {
-        let index = blocks.by_pc[&pc];
-        let block = &blocks.blocks[index];
         let limbs = self.native.argument_limbs(action);
         let args = usize::from(self.native.program.args);
-        if block.is_joined() {
-            let to = self.join(blocks, index, self.state.clone());
-            let live = (0..limbs).filter(|limb| block.live.contains(args + limb));
+        if blocks.is_joined(id) {
+            let to = self.join(blocks, id, self.state.clone());
+            let live = (0..limbs).filter(|limb| blocks.live(id).contains(args + limb));
             let edge = Edge {
                 block: self.b.create_block(),
                 to,
@@ -246,7 +222,7 @@ impl<'l, 'f> Lower<'l, 'f> {
             let offset = limb as i32 * 8;
             state.set(args + limb, Known::Argument { entry, offset });
         }
-        (self.copy(index, None, state), None)
+        (self.copy(id, None, state), None)
     }
 
     fn store_arguments(&mut self, edge: &Edge) {
@@ -261,35 +237,33 @@ impl<'l, 'f> Lower<'l, 'f> {
         self.b.ins().jump(edge.to, &[]);
     }
 
-    fn call_table(&mut self, blocks: &Blocks, block: &Block, table: u16, exits: usize) {
+    fn call_table(&mut self, blocks: &Blocks, table: u16, actions: &[u32], to: &[Id]) {
         let args = usize::from(self.native.program.args);
         let limbs = usize::from(self.native.program.arg_limbs);
         let (entry, code) = self.lookup(table);
         (args..args + limbs).for_each(|slot| self.state.forget(slot));
-        self.settle(blocks, &block.next);
-        let exits = self.native.program.exits[exits].clone();
+        self.settle(blocks, to);
         let (hits, misses) = (self.b.create_block(), self.b.create_block());
         let hit = self
             .b
             .ins()
             .icmp_imm(IntCC::UnsignedLessThan, code, calls::MISS as i64);
         self.b.ins().brif(hit, hits, &[], misses, &[]);
+        let (on_hit, rest) = to.split_at(actions.len());
+        let (on_miss, none) = rest.split_at(actions.len());
         for (start, base, by_action, none) in [
-            (hits, 0, &exits.hit, exits.hit_none),
-            (misses, calls::MISS, &exits.miss, exits.none),
+            (hits, 0, on_hit, none[1]),
+            (misses, calls::MISS, on_miss, none[0]),
         ] {
             self.b.switch_to_block(start);
-            let mut actions = self.native.table_actions(table);
             // Where nothing follows that differs, it need not be told apart.
-            actions.retain(|&action| by_action.get(action).is_some_and(|&to| to != none));
-            for action in actions {
-                let is_it =
-                    self.b
-                        .ins()
-                        .icmp_imm(IntCC::Equal, code, (base + action as u64) as i64);
+            let differing = actions.iter().zip(by_action).filter(|(_, &to)| to != none);
+            for (&action, &to) in differing {
+                let is_it = (base + u64::from(action)) as i64;
+                let is_it = self.b.ins().icmp_imm(IntCC::Equal, code, is_it);
                 let (yes, edge) = match entry {
-                    Some(entry) => self.action_edge(blocks, by_action[action], action, entry),
-                    None => (self.edge(blocks, by_action[action]), None),
+                    Some(entry) => self.action_edge(blocks, to, action as usize, entry),
+                    None => (self.edge(blocks, to), None),
                 };
                 let no = self.b.create_block();
                 self.b.ins().brif(is_it, yes, &[], no, &[]);

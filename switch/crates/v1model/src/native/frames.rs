@@ -87,7 +87,7 @@ impl Lower<'_, '_> {
     pub fn emit(&mut self) {
         let program = self.native.program;
         let (anew, done) = (self.b.create_block(), self.b.create_block());
-        match &program.patches {
+        match &self.native.optimised.patches {
             Some(patches) if program.deparser.len() < usize::from(NOT_EMITTED) => {
                 let packet = self.context(offset_of!(Context<'_, '_>, packet));
                 let extracted = offset_of!(Packet, extracted) as i32;

@@ -346,17 +346,23 @@ impl<'l, 'f> Lower<'l, 'f> {
                 let left = self.b.ins().iadd_imm(left, -1);
                 self.b.ins().store(trusted(), left, scratch, offset);
             }
-            _ => self.interpret(op),
+            Op::ParserError { code } => {
+                let code = self.value(code);
+                self.parser_error(code);
+            }
+            _ => {
+                self.interpret(op);
+            }
         }
     }
 
-    /// Has the interpreter do an operation behind which the code goes on.
-    fn interpret(&mut self, op: &Op) {
-        let pc = self.native.alone(op);
+    /// Has the interpreter do an operation; 1 when the code goes on behind it.
+    pub fn interpret(&mut self, op: &Op) -> Value {
+        let index = self.native.alone(op);
         self.with_memory(op, |lower| {
-            let pc = lower.number(pc.into());
-            lower.call(Callee::Interpret, &[pc]);
-        });
+            let index = lower.number(index);
+            lower.call(Callee::Interpret, &[index])[0]
+        })
     }
 
     /// Does `f`, which does an operation on memory.

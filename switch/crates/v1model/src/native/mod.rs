@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A compiled program as machine code: the same operations that the interpreter runs, without its dispatch, with
-//! constants and offsets in the code and values in registers.
+//! A program as machine code: its operations as they are optimised, with constants and offsets in the code and values in
+//! registers.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `blocks` | operations as blocks, and the slots that are live between them |
+//! | `blocks` | the blocks from one start on, in order |
 //! | `values` | what is known of slots at a place |
 //! | `flow` | blocks in order: copies of them, and how one leads to the next |
 //! | `lower` | a block's operations to a function: values, memory, calls |
 //! | `arithmetic`, `parser`, `state`, `frames` | operations to instructions |
+//! | `sum` | Internet checksums as sums of words |
 //! | `calls` | functions of ours that the code calls |
 //! | `context` | what these share with the code |
 //!
@@ -23,11 +24,13 @@ mod frames;
 mod lower;
 mod parser;
 mod state;
+mod sum;
 mod values;
 
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 
-use cranelift_codegen::ir::{types, AbiParam, Function, InstBuilder, Signature, UserFuncName};
+use cranelift_codegen::ir::{types, AbiParam, Function, Signature, UserFuncName};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::Context as CodegenContext;
@@ -35,14 +38,16 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{default_libcall_names, FuncId, Linkage, Module};
 
-use self::blocks::Blocks;
 use self::calls::Callee;
 use self::context::{run, Code};
 use self::lower::{Lower, Pseudo};
-use crate::compile::code::{Op, Pc, Program};
+use crate::compile::code::{Op, Program};
 use crate::compile::layout::Slot;
+use crate::compile::optimise::dead::live_throughout;
+use crate::compile::optimise::flow::Exit;
 use crate::compile::optimise::slots::{self, SlotSet};
-use crate::compile::touch::{has_state, touches, Touch};
+use crate::compile::optimise::Optimised;
+use crate::compile::touch::{touches, Touch};
 use crate::exec::{Machine, STEPS_MAX};
 use crate::packet::Packet;
 use crate::schema::Schema;
@@ -53,6 +58,10 @@ const MOST_OPS: usize = 30_000;
 
 /// The machine code of a program.
 pub(crate) struct Compiled {
+    /// The program around it; `ops` are those that the interpreter does.
+    pub program: Program,
+    /// See `Optimised::resets`.
+    pub resets: Vec<(usize, usize)>,
     /// Parser, and verification of checksums where `checksums`.
     parse: Code,
     warm: Code,
@@ -137,12 +146,13 @@ impl Compiled {
 
 /// A program while it is compiled.
 struct Native<'p> {
+    optimised: &'p Optimised,
     program: &'p Program,
     schema: &'p Schema,
-    /// Operations that the interpreter does, each followed by `End`, behind the program's own.
+    /// By block, the slots whose values count where it begins.
+    live: &'p [SlotSet],
+    /// Operations that the interpreter does.
     alone: Vec<Op>,
-    /// Slots that count when code ends.
-    kept: SlotSet,
     /// See `warm_tables`.
     warm: Vec<u16>,
     call_conv: CallConv,
@@ -178,7 +188,7 @@ impl Native<'_> {
     fn is_kept(&self, place: usize) -> bool {
         match self.pseudo(place) {
             Some(pseudo) => pseudo != Pseudo::Exited,
-            None => self.kept.contains(place),
+            None => self.optimised.kept.contains(place),
         }
     }
 
@@ -190,14 +200,12 @@ impl Native<'_> {
 
     /// The largest value that a slot has.
     fn most(&self, slot: usize) -> u64 {
-        self.program.most.get(slot).copied().unwrap_or(u64::MAX)
-    }
-
-    /// Actions that a table may run.
-    fn table_actions(&self, table: u16) -> Vec<usize> {
-        let table = &self.schema.tables[usize::from(table)];
-        let actions = crate::compile::table_actions(table, self.schema);
-        actions.into_iter().map(|action| action as usize).collect()
+        self.optimised
+            .effects
+            .most
+            .get(slot)
+            .copied()
+            .unwrap_or(u64::MAX)
     }
 
     /// Where the limbs of an exact table's key go in its words; None where these are more than a call takes.
@@ -208,27 +216,34 @@ impl Native<'_> {
 
     /// The parser, or what verifies checksums behind it, reads or changes what other packets do too: then no frame may be
     /// parsed before those in front of it are handled.
-    fn parser_has_state(&self, leaders: &[bool]) -> bool {
-        let blocks = Blocks::new(self, leaders, self.program.parser_start);
-        let mut ops = blocks.blocks.iter().flat_map(|block| &block.ops);
+    fn parser_has_state(&self) -> bool {
+        let flow = &self.optimised.flow;
+        let blocks = flow.order(flow.roots[0]);
+        let mut ops = blocks.iter().flat_map(|&id| &flow.blocks[id].ops);
         let mut checksums = self.program.checksums.iter().filter(|c| c.verify);
-        ops.any(|op| has_state(self.program, op))
+        ops.any(|op| op.has_state(self.program))
             || checksums.any(|c| self.program.calculations[usize::from(c.calculation)].has_state())
     }
 
     /// Tables that may be large whose key is known before ingress, which looks it up.
-    fn warm_tables(&self, leaders: &[bool]) -> Vec<u16> {
-        let blocks = Blocks::new(self, leaders, self.program.ingress_start);
+    fn warm_tables(&self) -> Vec<u16> {
+        let flow = &self.optimised.flow;
         let (mut written, mut tables) = (SlotSet::new(self.program.template.len()), Vec::new());
-        for block in &blocks.blocks {
-            for op in block.ops.iter().chain([&block.end]) {
-                touches(self.program, op, &mut |touch, range| {
-                    if touch != Touch::Reads {
-                        range.for_each(|slot| written.add(slot));
-                    }
-                });
+        let mut write = |touch: Touch, range: Range<usize>| {
+            if touch != Touch::Reads {
+                range.for_each(|slot| written.add(slot));
             }
-            if let Op::Call { table, .. } = block.end {
+        };
+        for block in flow
+            .order(flow.roots[1])
+            .into_iter()
+            .map(|id| &flow.blocks[id])
+        {
+            for op in &block.ops {
+                touches(self.program, op, &mut write);
+            }
+            block.exit.touches(self.program, &mut write);
+            if let Exit::Lookup { table, .. } = block.exit {
                 tables.push(table);
             }
         }
@@ -250,14 +265,13 @@ impl Native<'_> {
         self.schema.actions[action].arg_limbs()
     }
 
-    /// Where the interpreter finds an operation alone.
-    fn alone(&mut self, op: &Op) -> Pc {
-        let known = self.alone.iter().step_by(2).position(|known| known == op);
-        let index = known.unwrap_or_else(|| {
-            self.alone.extend([*op, Op::End]);
-            self.alone.len() / 2 - 1
-        });
-        (self.program.ops.len() + 2 * index) as Pc
+    /// Index of an operation among those that the interpreter does.
+    fn alone(&mut self, op: &Op) -> u64 {
+        let known = self.alone.iter().position(|known| known == op);
+        known.unwrap_or_else(|| {
+            self.alone.push(*op);
+            self.alone.len() - 1
+        }) as u64
     }
 }
 
@@ -268,44 +282,44 @@ pub(crate) enum NotCompiled {
     TooLarge(usize),
     #[error("the program is not in the form that is compiled")]
     Form,
+    #[error("a fault in the compiler: {0}")]
+    Wrong(String),
     #[error("this processor is not known: {0}")]
     Processor(String),
     #[error("{0}")]
     Code(String),
 }
 
-/// Compiles a program; operations that only the interpreter does are added to it.
-pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled, NotCompiled> {
-    if program.ops.len() > MOST_OPS {
-        return Err(NotCompiled::TooLarge(program.ops.len()));
+impl NotCompiled {
+    /// Of a program whose actions, each copied to where it is called, are too much.
+    pub fn too_large(program: &Program) -> NotCompiled {
+        let operations = program.ops.len() - program.notes.len();
+        match operations > MOST_OPS {
+            true => NotCompiled::TooLarge(operations),
+            false => NotCompiled::Form,
+        }
     }
-    let odd = |op: &Op| {
-        matches!(
-            op,
-            Op::Apply { .. } | Op::Return | Op::ReturnOrExit | Op::Note { .. }
-        )
-    };
-    let Some(kept) = program
-        .kept
-        .clone()
-        .filter(|_| !program.ops.iter().any(odd))
-    else {
-        return Err(NotCompiled::Form);
-    };
+}
+
+/// Compiles a program.
+pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled, NotCompiled> {
+    optimised.check(schema).map_err(NotCompiled::Wrong)?;
     let mut memory = Memory(ManuallyDrop::new(module()?));
     let module = &mut *memory.0;
+    let program = &optimised.effects.program;
     let checksums = program.checksums.iter().all(|c| c.condition.is_none());
+    let (live, _) = live_throughout(&optimised.flow, &optimised.effects, &optimised.kept);
     let mut native = Native {
-        program: &*program,
+        optimised: &optimised,
+        program,
         schema,
+        live: &live,
         alone: Vec::new(),
-        kept,
         warm: Vec::new(),
         call_conv: module.target_config().default_call_conv,
     };
-    let leaders = blocks::leaders(native.program);
-    if !native.parser_has_state(&leaders) {
-        native.warm = native.warm_tables(&leaders);
+    if !native.parser_has_state() {
+        native.warm = native.warm_tables();
     }
     let mut ids = Vec::new();
     for part in [
@@ -315,7 +329,7 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         Part::Egress,
         Part::Deparse,
     ] {
-        ids.push(function(module, &mut native, &leaders, part, checksums)?);
+        ids.push(function(module, &mut native, part, checksums)?);
     }
     let (alone, warmed) = (native.alone, native.warm);
     let finalized = module.finalize_definitions();
@@ -326,14 +340,23 @@ pub(crate) fn compile(program: &mut Program, schema: &Schema) -> Result<Compiled
         unsafe { std::mem::transmute::<*const u8, Code>(address) }
     };
     let [parse, warm, ingress, egress, deparse] = [0, 1, 2, 3, 4].map(|i| code(ids[i]));
-    program.ops.extend(alone);
+    let slots = program.template.len();
+    let Optimised {
+        effects, resets, ..
+    } = optimised;
+    let program = Program {
+        ops: alone,
+        ..effects.program
+    };
     Ok(Compiled {
+        program,
+        resets,
         parse,
         warm,
         ingress,
         egress,
         deparse,
-        slots: program.template.len(),
+        slots,
         checksums,
         warmed: warmed.into(),
         _memory: memory,
@@ -376,7 +399,6 @@ fn module() -> Result<JITModule, NotCompiled> {
 fn function(
     module: &mut JITModule,
     native: &mut Native<'_>,
-    leaders: &[bool],
     part: Part,
     checksums: bool,
 ) -> Result<FuncId, NotCompiled> {
@@ -395,7 +417,7 @@ fn function(
     let mut frontend = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut codegen.func, &mut frontend);
     let mut lower = Lower::new(native, builder);
-    lower.part(leaders, part, checksums);
+    lower.part(part, checksums);
     lower.b.seal_all_blocks();
     lower.b.finalize();
     module.define_function(id, &mut codegen).map_err(error)?;
@@ -403,16 +425,16 @@ fn function(
 }
 
 impl Lower<'_, '_> {
-    fn part(&mut self, leaders: &[bool], part: Part, checksums: bool) {
-        let program = self.native.program;
+    fn part(&mut self, part: Part, checksums: bool) {
+        let roots = &self.native.optimised.flow.roots;
         match part {
             Part::Warm => {
                 let warm = self.native.warm.clone();
                 self.warm(&warm, Callee::WarmEntry);
                 self.finish(lower::DONE);
             }
-            Part::Ingress => self.code(leaders, program.ingress_start),
-            Part::Egress => self.code(leaders, program.egress_start),
+            Part::Ingress => self.code(roots[1]),
+            Part::Egress => self.code(roots[2]),
             Part::Parse => {
                 // `Pipeline::parse` begins at the frame's start.
                 let (parsed, extracted) = (self.native.parsed(), self.native.extracted());
@@ -421,7 +443,7 @@ impl Lower<'_, '_> {
                 }
                 let tail = self.b.create_block();
                 self.tail = Some(tail);
-                self.code(leaders, program.parser_start);
+                self.code(roots[0]);
                 self.b.switch_to_block(tail);
                 self.tail = None;
                 self.state = values::State::new(self.native.places());
@@ -438,11 +460,7 @@ impl Lower<'_, '_> {
                 }
                 let tail = self.b.create_block();
                 self.tail = Some(tail);
-                if program.deparser_start == 0 {
-                    self.b.ins().jump(tail, &[]);
-                } else {
-                    self.code(leaders, program.deparser_start);
-                }
+                self.code(roots[3]);
                 self.b.switch_to_block(tail);
                 self.state = values::State::new(self.native.places());
                 self.emit();

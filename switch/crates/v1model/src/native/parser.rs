@@ -11,12 +11,13 @@ use super::context::Context;
 use super::lower::{unaligned, Lower, DONE};
 use super::values::Known;
 use crate::bits::low_mask;
-use crate::compile::code::{Case, Op, Pc, NOT_EMITTED};
-use crate::compile::touch::parses;
+use crate::compile::code::{Case, Op, NOT_EMITTED};
+use crate::compile::io::limbs;
+use crate::compile::layout::Slot;
 use crate::packet::{Packet, OUT_OF_ORDER};
 
-/// A case's test, made where it is asked, and where the code goes on; the default has none.
-pub(super) type SelectCase<'l, 'f> = (Option<Box<dyn FnOnce(&mut Lower<'l, 'f>) -> Value>>, Pc);
+/// A case's test, made where it is asked.
+pub(super) type CaseTest<'l, 'f> = Box<dyn FnOnce(&mut Lower<'l, 'f>) -> Value>;
 
 impl<'l, 'f> Lower<'l, 'f> {
     /// False when it is no operation of the parser.
@@ -27,7 +28,7 @@ impl<'l, 'f> Lower<'l, 'f> {
                 self.lookahead(usize::from(d), offset, width.into());
                 true
             }
-            _ if parses(op) => {
+            _ if op.parses() => {
                 self.parse(op);
                 true
             }
@@ -37,11 +38,7 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     /// Has the interpreter do it.
     fn parse(&mut self, op: &Op) {
-        let pc = self.native.alone(op);
-        let on = self.with_memory(op, |lower| {
-            let pc = lower.number(pc.into());
-            lower.call(Callee::Parse, &[pc])[0]
-        });
+        let on = self.interpret(op);
         self.state.forget(self.native.parsed());
         self.state.forget(self.native.extracted());
         self.leave_unless(on, DONE, |_| {});
@@ -149,16 +146,17 @@ impl<'l, 'f> Lower<'l, 'f> {
         let program = self.native.program;
         let (element, place) = (&program.elements[element], program.places[element]);
         let io = &program.headers[usize::from(element.header)];
-        let Some(loads) = &io.loads else {
+        let limbs = || io.head.iter().flat_map(limbs);
+        if limbs().any(|(_, bit, width)| bit % 8 + width > 64) {
             return false;
-        };
+        }
         self.need(io.fixed_bytes.into());
         let (address, at) = self.unparsed();
         let base = usize::from(element.base);
-        for load in loads {
-            let byte = i32::from(load.byte) + at.unwrap_or(0) as i32;
-            let value = self.field(address, byte, load.up.into(), 64 - u32::from(load.down));
-            let slot = base + usize::from(load.offset);
+        for (offset, bit, width) in limbs() {
+            let byte = (bit / 8) as i32 + at.unwrap_or(0) as i32;
+            let value = self.field(address, byte, bit % 8, width);
+            let slot = base + usize::from(offset);
             self.state.set(slot, Known::Value(value));
         }
         self.state.set(base, Known::Const(1));
@@ -214,68 +212,51 @@ impl<'l, 'f> Lower<'l, 'f> {
         self.state.set(d, Known::Value(value));
     }
 
-    /// The tests of a select in order, made where they are asked.
-    pub fn select(&mut self, index: usize) -> Vec<SelectCase<'l, 'f>> {
-        let program = self.native.program;
-        let select = &program.selects[index];
-        let mut cases: Vec<SelectCase<'l, 'f>> = Vec::new();
-        if select
-            .cases
-            .iter()
-            .any(|case| matches!(case, Case::ValueSet { .. }))
-        {
+    /// The tests of a select's cases in order.
+    pub fn select(&mut self, index: usize) -> Vec<CaseTest<'l, 'f>> {
+        let select = &self.native.program.selects[index];
+        let is_set = |case: &Case| matches!(case, Case::ValueSet(_));
+        if select.cases.iter().any(is_set) {
             self.flush(|_| true);
             let number = self.number(index as u64);
-            let to = self.call(Callee::Select, &[number])[0];
-            let mut targets: Vec<Pc> = select.targets().copied().collect();
-            targets.pop();
-            targets.sort_unstable();
-            targets.dedup();
-            for pc in targets {
-                let test = move |lower: &mut Lower<'l, 'f>| {
-                    lower.b.ins().icmp_imm(IntCC::Equal, to, i64::from(pc))
-                };
-                cases.push((Some(Box::new(test)), pc));
-            }
-        } else {
-            for &(value, mask, pc) in &select.narrow {
-                let slot = select.parts[0].0;
-                let test = move |lower: &mut Lower<'l, 'f>| {
-                    let key = lower.value(slot);
-                    let key = match lower.bound(key) & !mask {
-                        0 => key,
-                        _ => lower.b.ins().band_imm(key, mask as i64),
-                    };
-                    lower.b.ins().icmp_imm(IntCC::Equal, key, value as i64)
-                };
-                cases.push((Some(Box::new(test)), pc));
-            }
-            if !select.narrow.is_empty() {
-                cases.push((None, select.default));
-                return cases;
-            }
-            for case in &select.cases {
-                let Case::Masked { values, masks, to } = case else {
-                    continue;
-                };
-                let parts = select.parts.iter();
-                let slots = parts.flat_map(|&(slot, limbs, _)| slot..slot + limbs);
-                let limbs = slots.zip(masks.iter().zip(values));
-                let limbs: Vec<_> = limbs.map(|(slot, (&m, &v))| (slot, m, v)).collect();
-                let test = move |lower: &mut Lower<'l, 'f>| {
-                    let mut differing = lower.number(0);
-                    for (slot, mask, value) in limbs {
-                        let key = lower.value(slot);
-                        let key = lower.b.ins().band_imm(key, mask as i64);
-                        let bits = lower.b.ins().bxor_imm(key, value as i64);
-                        differing = lower.b.ins().bor(differing, bits);
-                    }
-                    lower.b.ins().icmp_imm(IntCC::Equal, differing, 0)
-                };
-                cases.push((Some(Box::new(test)), *to));
-            }
+            let found = self.call(Callee::Select, &[number])[0];
+            let test = |case| -> CaseTest<'l, 'f> {
+                Box::new(move |l| l.b.ins().icmp_imm(IntCC::Equal, found, case))
+            };
+            return (0..select.cases.len() as i64).map(test).collect();
         }
-        cases.push((None, select.default));
-        cases
+        let parts = select.parts.iter();
+        let slots: Vec<Slot> = parts.flat_map(|&(slot, n, _)| slot..slot + n).collect();
+        let test = |case: &Case| -> Option<CaseTest<'l, 'f>> {
+            let Case::Masked { values, masks } = case else {
+                return None;
+            };
+            let limbs = slots.iter().zip(masks.iter().zip(values));
+            let limbs: Vec<_> = limbs.map(|(&slot, (&m, &v))| (slot, m, v)).collect();
+            Some(Box::new(move |l| l.matches(&limbs)))
+        };
+        select.cases.iter().filter_map(test).collect()
+    }
+
+    /// Each of the slots, masked, has its value.
+    fn matches(&mut self, limbs: &[(Slot, u64, u64)]) -> Value {
+        let mut differing = None;
+        for &(slot, mask, value) in limbs {
+            let key = self.value(slot);
+            let key = match self.bound(key) & !mask {
+                0 => key,
+                _ => self.b.ins().band_imm(key, mask as i64),
+            };
+            if limbs.len() == 1 {
+                return self.b.ins().icmp_imm(IntCC::Equal, key, value as i64);
+            }
+            let bits = self.b.ins().bxor_imm(key, value as i64);
+            differing = Some(match differing {
+                Some(others) => self.b.ins().bor(others, bits),
+                None => bits,
+            });
+        }
+        let differing = differing.unwrap_or_else(|| self.number(0));
+        self.b.ins().icmp_imm(IntCC::Equal, differing, 0)
     }
 }

@@ -10,12 +10,12 @@ use super::calls::Callee;
 use super::context::Context;
 use super::lower::{trusted, Lower};
 use super::slots::SlotSet;
+use super::sum::WordSum;
 use super::values::Known;
 use crate::bits::{limbs_for, low_mask};
 use crate::compile::code::Op;
 use crate::compile::layout::Slot;
 use crate::compile::touch::inputs;
-use crate::exec::calculate::WordSum;
 use crate::externs::register::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
 use crate::schema::MatchKind;
@@ -31,6 +31,7 @@ impl Lower<'_, '_> {
                 index,
                 d,
                 w,
+                ..
             } => self.register_read(register, index, d, w),
             Op::RegisterWrite { register, index, a } => self.register_write(register, index, a),
             Op::Count { counter, index } => {
@@ -224,7 +225,7 @@ impl Lower<'_, '_> {
         let code = &self.native.program.tables[usize::from(table)];
         let number = self.number(table.into());
         if code.profile.is_some() || code.meter.is_some() {
-            let op = Op::Call { table, exits: 0 };
+            let op = Op::Apply { table };
             let code = self.with_memory(&op, |l| l.call(Callee::Apply, &[number])[0]);
             return (None, code);
         }

@@ -51,7 +51,7 @@ pub struct Exact {
     direct: Vec<u32>,
     index: HashIndex,
     seeds: Seeds,
-    /// One for each limb, in order; empty where packing saves no word.
+    /// One for each limb, in order.
     places: Vec<Place>,
     /// Of each word, the number of limbs that it and the words before it hold.
     ends: Vec<usize>,
@@ -65,16 +65,12 @@ impl Exact {
     pub fn new(keys: &[KeySchema], max_size: u32) -> Self {
         let packed = packing(keys).unwrap_or_default();
         let words = packed.len();
-        let mut places: Vec<Place> = packed.concat();
         let limbs = |word: &Vec<Place>| word.len();
         let ends = packed.iter().map(limbs).scan(0, |end, limbs| {
             *end += limbs;
             Some(*end)
         });
         let ends = ends.collect();
-        if words == places.len() {
-            places.clear();
-        }
         let bits: u32 = keys.iter().map(|k| k.width).sum();
         let direct = match words {
             1 if bits <= DIRECT_BITS => vec![0; 1 << bits],
@@ -84,7 +80,7 @@ impl Exact {
             direct,
             index: HashIndex::new(max_size),
             seeds: Seeds::random(),
-            places,
+            places: packed.concat(),
             ends,
             words,
         }
@@ -97,12 +93,8 @@ impl Exact {
 
     /// Writes the key as it stands in a record.
     pub fn pack(&self, key: &[u64], words: &mut [u64]) {
-        match self.places.is_empty() {
-            true => words.copy_from_slice(key),
-            false => words
-                .iter_mut()
-                .zip(0..)
-                .for_each(|(word, w)| *word = self.word(key, w)),
+        for (w, word) in words.iter_mut().enumerate() {
+            *word = self.word(key, w);
         }
     }
 
@@ -119,9 +111,6 @@ impl Exact {
 
     /// The limbs of a key from its record; the inverse of `pack`.
     pub fn unpack(&self, words: &[u64]) -> Vec<u64> {
-        if self.places.is_empty() {
-            return words.to_vec();
-        }
         let mut limbs = Vec::with_capacity(self.places.len());
         for (word, &end) in words.iter().zip(&self.ends) {
             for place in &self.places[limbs.len()..end] {
@@ -132,39 +121,16 @@ impl Exact {
     }
 
     /// The entry whose key equals `key`.
-    #[inline(always)]
     pub fn find(&self, records: &Records, key: &[u64]) -> Option<u32> {
         if !self.direct.is_empty() {
-            let word = match *key {
-                [a] => a,
-                _ => self.word(key, 0),
-            };
-            return self.direct.get(word as usize)?.checked_sub(1);
+            return self.direct.get(self.word(key, 0) as usize)?.checked_sub(1);
         }
-        if self.places.is_empty() {
-            match *key {
-                [a] => self.find_words(records, [a]),
-                [a, b] => self.find_words(records, [a, b]),
-                [a, b, c] => self.find_words(records, [a, b, c]),
-                _ => self
-                    .index
-                    .find(self.seeds.hash(key.len(), |i| key[i]), |at| {
-                        records.key(at) == key
-                    }),
-            }
-        } else {
-            match self.words {
-                1 => self.find_packed::<1>(records, key),
-                2 => self.find_packed::<2>(records, key),
-                3 => self.find_packed::<3>(records, key),
-                4 => self.find_packed::<4>(records, key),
-                5 => self.find_packed::<5>(records, key),
-                6 => self.find_packed::<6>(records, key),
-                7 => self.find_packed::<7>(records, key),
-                8 => self.find_packed::<8>(records, key),
-                _ => self.find_long(records, key),
-            }
-        }
+        // Without a copy of the key.
+        let hash = self.seeds.hash(self.words, |w| self.word(key, w));
+        self.index.find(hash, |at| {
+            let mut stored = records.key(at).iter().enumerate();
+            stored.all(|(w, &stored)| self.word(key, w) == stored)
+        })
     }
 
     /// Adds the entry whose record holds its packed key already.
@@ -202,19 +168,6 @@ impl Exact {
         }
     }
 
-    #[inline(always)]
-    fn find_packed<const W: usize>(&self, records: &Records, key: &[u64]) -> Option<u32> {
-        let mut words = [0u64; W];
-        let mut start = 0;
-        for (word, &end) in words.iter_mut().zip(&self.ends) {
-            for (limb, place) in key[start..end].iter().zip(&self.places[start..end]) {
-                *word |= limb << (place.shift & 63);
-            }
-            start = end;
-        }
-        self.find_words(records, words)
-    }
-
     /// The entry whose packed key is this.
     #[inline(always)]
     pub fn find_key<const W: usize>(&self, records: &Records, words: [u64; W]) -> Option<u32> {
@@ -245,19 +198,6 @@ impl Exact {
             let stored = &records.key(at)[..W];
             (0..W).fold(0, |diff, i| diff | (words[i] ^ stored[i])) == 0
         })
-    }
-
-    /// Keys of more than eight packed words (1,024 bits of narrow fields): word by word, without a copy of the key.
-    #[cold]
-    fn find_long(&self, records: &Records, key: &[u64]) -> Option<u32> {
-        self.index
-            .find(self.seeds.hash(self.words, |w| self.word(key, w)), |at| {
-                records
-                    .key(at)
-                    .iter()
-                    .enumerate()
-                    .all(|(w, &stored)| self.word(key, w) == stored)
-            })
     }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One packet's way through a program, step by step; the program's state is afterwards as it was.
 //!
-//! The program is compiled a second time, as it is written and with notes at which the machine stops; the pipeline that
-//! carries packets is not touched, and lends its state for the time of a trace.
+//! The interpreter runs the program as it is written and has a recorder see each note and what an operation finds; the
+//! pipeline that carries packets lends its state for the time of a trace.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `mod` | `Tracer` |
 //! | `steps` | what is shown |
-//! | `record` | from the machine's stops to steps |
+//! | `record` | from what the interpreter sees to steps |
 //! | `undo` | what a packet changed, put back |
 
 mod record;
@@ -27,7 +27,7 @@ use crate::pipeline::Pipeline;
 /// Steps that one control shows at most; those beyond are counted.
 pub const STEPS_MAX: usize = 4096;
 
-/// A program compiled for traces.
+/// A program that records what packets do.
 pub struct Tracer {
     pipeline: Pipeline,
 }

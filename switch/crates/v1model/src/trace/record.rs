@@ -181,8 +181,8 @@ impl Recorder {
     }
 
     /// What follows; call `settle` before.
-    pub fn note(&mut self, scene: &Scene, state: &mut State, note: u32) {
-        match &scene.program.notes[note as usize] {
+    pub fn note(&mut self, scene: &Scene, state: &mut State, note: &Note) {
+        match note {
             Note::State(spot) => self.step(
                 spot,
                 Kind::State {
@@ -225,7 +225,6 @@ impl Recorder {
                     });
                 }
             }
-            Note::Touch(op) => self.touch(scene, state, op),
             Note::MarkToDrop => self.used(Use::MarkToDrop),
             Note::Done => self.in_line = false,
         }
@@ -308,7 +307,8 @@ impl Recorder {
         }
     }
 
-    fn touch(&mut self, scene: &Scene, state: &mut State, op: &Op) {
+    /// The operation that follows; call `settle` before.
+    pub fn touch(&mut self, scene: &Scene, state: &mut State, op: &Op) {
         let slot = |slot: Slot| scene.slots[usize::from(slot)];
         let register = |register: usize, index: u64| state.registers[register].get(index);
         let register_name = |id: usize| scene.schema.registers[id].name.clone();
@@ -341,11 +341,6 @@ impl Recorder {
                 }
             }
             Op::RegisterRead {
-                register: id,
-                index,
-                ..
-            }
-            | Op::RegisterReadWide {
                 register: id,
                 index,
                 ..

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Takes out operations whose results nobody reads: p4c's temporaries, once their readers read what was copied.
 
-use super::effects::{is_pure, may_leave, Effects, Touch};
+use super::effects::{Effects, Touch};
 use super::flow::{Block, Exit, Flow, Id};
 use super::slots::SlotSet;
 use crate::compile::code::Op;
@@ -18,7 +18,7 @@ pub(super) fn remove(flow: &mut Flow, effects: &Effects, visible: &SlotSet) -> S
     for (block, mut live) in flow.blocks.iter_mut().zip(after) {
         let mut kept = Vec::with_capacity(block.ops.len());
         for op in block.ops.drain(..).rev() {
-            if is_pure(&op, effects) && !is_read(&op, effects, &live) {
+            if op.is_pure(&effects.program) && !is_read(&op, effects, &live) {
                 continue;
             }
             before(&op, effects, &end, &mut live);
@@ -37,7 +37,11 @@ pub(super) fn read_first(flow: &Flow, effects: &Effects, end: &SlotSet) -> SlotS
 }
 
 /// What is live where each block begins, and where a part ends: `visible` and what later parts read.
-fn live_throughout(flow: &Flow, effects: &Effects, visible: &SlotSet) -> (Vec<SlotSet>, SlotSet) {
+pub(crate) fn live_throughout(
+    flow: &Flow,
+    effects: &Effects,
+    visible: &SlotSet,
+) -> (Vec<SlotSet>, SlotSet) {
     let summaries: Vec<Summary> = flow
         .blocks
         .iter()
@@ -79,7 +83,7 @@ fn before(op: &Op, effects: &Effects, end: &SlotSet, live: &mut SlotSet) {
             range.for_each(|slot| live.add(slot));
         }
     });
-    if may_leave(op) {
+    if op.may_leave() {
         live.add_all(end);
     }
 }
@@ -95,27 +99,11 @@ fn at_end(block: &Block, effects: &Effects, end: &SlotSet, live: &[SlotSet]) -> 
             set.add_all(&live[to]);
         }
     }
-    let mut add = |slot: usize| set.add(slot);
-    match &block.exit {
-        Exit::Branch { a, b, .. } => {
-            add((*a).into());
-            add((*b).into());
+    block.exit.touches(&effects.program, &mut |touch, range| {
+        if touch == Touch::Reads {
+            range.for_each(|slot| set.add(slot));
         }
-        Exit::Select { select, .. } => {
-            for &(slot, limbs, _) in &effects.program.selects[*select].parts {
-                (slot..slot + limbs).for_each(|slot| add(slot.into()));
-            }
-        }
-        Exit::Lookup { table, .. } => {
-            let code = &effects.program.tables[usize::from(*table)];
-            effects.lookup(code, &mut |touch, range| {
-                if touch == Touch::Reads {
-                    range.for_each(&mut add);
-                }
-            });
-        }
-        Exit::Stop | Exit::Goto(_) => {}
-    }
+    });
     set
 }
 
@@ -124,8 +112,8 @@ struct Summary {
     reads: SlotSet,
     /// Written before it is read.
     writes: SlotSet,
-    /// It may leave the code half way.
-    leaves: bool,
+    /// Where it may leave the code half way: written before.
+    leaves: Option<SlotSet>,
     /// The code ends with it.
     stops: bool,
     targets: Vec<Id>,
@@ -136,33 +124,41 @@ impl Summary {
         let slots = effects.most.len();
         let none = SlotSet::new(slots);
         let mut reads = at_end(block, effects, &none, &[]);
-        let mut writes = none.clone();
+        let (mut writes, mut leaves) = (none.clone(), None);
         for op in block.ops.iter().rev() {
             before(op, effects, &none, &mut reads);
             effects.visit(op, &mut |touch, range| {
                 if touch == Touch::Writes {
-                    range.for_each(|slot| writes.add(slot));
+                    for slot in range {
+                        writes.add(slot);
+                        if let Some(written) = &mut leaves {
+                            SlotSet::add(written, slot);
+                        }
+                    }
                 }
             });
+            if op.may_leave() {
+                leaves = Some(none.clone());
+            }
         }
         Summary {
             reads,
             writes,
-            leaves: block.ops.iter().any(may_leave),
+            leaves,
             stops: block.exit == Exit::Stop,
             targets: block.exit.targets(),
         }
     }
 }
 
-/// For each block, what is live where it begins, and perhaps more: all that counts at the end counts where a block may
-/// leave the code.
+/// For each block, what is live where it begins.
 fn live(blocks: &[Summary], end: &SlotSet) -> Vec<SlotSet> {
     let mut live: Vec<SlotSet> = blocks.iter().map(|b| b.reads.clone()).collect();
     for (live, block) in live.iter_mut().zip(blocks) {
-        if block.leaves {
-            live.add_all(end);
-        } else if block.stops {
+        if let Some(written) = &block.leaves {
+            live.add_others(end, written);
+        }
+        if block.stops {
             live.add_others(end, &block.writes);
         }
     }

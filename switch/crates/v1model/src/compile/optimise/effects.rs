@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::compile::code::{Calculation, Input, Op, Program, TableCode};
+use crate::bits::low_mask;
+use crate::compile::code::{Calculation, Input, Op, Program};
 use crate::compile::layout::Slot;
-use crate::compile::touch::{lookup, one, touches};
+use crate::compile::touch::touches;
 
-pub(super) use crate::compile::touch::{may_leave, Touch};
+pub(crate) use crate::compile::touch::Touch;
 
 /// The program around the operations.
-pub(super) struct Effects {
+pub(crate) struct Effects {
     pub program: Program,
     /// Size and width in bits of each register array.
     pub registers: Vec<(u64, u32)>,
@@ -24,19 +25,31 @@ pub(super) struct Effects {
 impl Effects {
     /// Calls `f` with every range of slots that `op` touches.
     pub fn visit(&self, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
-        match *op {
-            Op::RegisterRead {
-                register, index, d, ..
-            } if self.in_range(register, self.most[usize::from(index)]) => {
-                f(Touch::Reads, one(index));
-                f(Touch::Writes, one(d));
+        let certain = op.register_read().is_some_and(|(register, index)| {
+            self.in_range(register, self.most[usize::from(index)])
+        });
+        touches(&self.program, op, &mut |touch, range| match touch {
+            Touch::MayWrite if certain => f(Touch::Writes, range),
+            touch => f(touch, range),
+        });
+    }
+
+    /// The slot that gets another value for certain, and the largest that this may be; `index` is at most that.
+    pub fn result(&self, op: &Op, index: impl FnOnce(Slot) -> u64) -> Option<(Slot, u64)> {
+        let (d, w) = op.result()?;
+        let most = low_mask(w.into());
+        match op.register_read() {
+            // Out of range the slot keeps what it had.
+            Some((register, at)) if !self.in_range(register, index(at)) => None,
+            Some((register, _)) => {
+                Some((d, most & low_mask(self.registers[usize::from(register)].1)))
             }
-            _ => touches(&self.program, op, f),
+            None => Some((d, most)),
         }
     }
 
     /// True when an index of at most `most` is always one of the register array's.
-    pub fn in_range(&self, register: u16, most: u64) -> bool {
+    fn in_range(&self, register: u16, most: u64) -> bool {
         most < self.registers[usize::from(register)].0
     }
 
@@ -61,42 +74,4 @@ impl Effects {
     pub fn has_state(&self, calculation: u16) -> bool {
         self.program.calculations[usize::from(calculation)].has_state()
     }
-
-    /// What a lookup reads and writes besides the action that follows.
-    pub fn lookup(&self, table: &TableCode, f: &mut dyn FnMut(Touch, Range<usize>)) {
-        lookup(&self.program, table, f);
-    }
-}
-
-/// An operation without any effect but the slots that it writes.
-pub(super) fn is_pure(op: &Op, effects: &Effects) -> bool {
-    if let Op::Hash { calculation, .. } = op {
-        return !effects.has_state(*calculation);
-    }
-    matches!(
-        op,
-        Op::Move { .. }
-            | Op::MoveWide { .. }
-            | Op::Add { .. }
-            | Op::Sub { .. }
-            | Op::Mul { .. }
-            | Op::And { .. }
-            | Op::Or { .. }
-            | Op::Xor { .. }
-            | Op::Not { .. }
-            | Op::Shl { .. }
-            | Op::ShrU { .. }
-            | Op::ShrS { .. }
-            | Op::DivU { .. }
-            | Op::ModU { .. }
-            | Op::SignExtend { .. }
-            | Op::SatU { .. }
-            | Op::SatSU { .. }
-            | Op::SatS { .. }
-            | Op::Wide { .. }
-            | Op::LoadElement { .. }
-            | Op::SetHeadersEqual { .. }
-            | Op::RegisterRead { .. }
-            | Op::RegisterReadWide { .. }
-    )
 }

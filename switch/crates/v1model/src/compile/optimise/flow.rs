@@ -1,36 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The code as blocks with explicit ends: taken from a program, in which actions are called, with every call made a
-//! copy of the action; and put back as flat code.
+//! copy of the action.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use crate::compile::code::{Exits, Op, Pc, Program, Select};
+use crate::compile::code::{Op, Pc, Program, Test};
 use crate::compile::layout::Slot;
+use crate::compile::touch::{lookup, one, run, Touch};
+use crate::native::NotCompiled;
 
 /// Index of a block.
-pub(super) type Id = usize;
+pub(crate) type Id = usize;
 
 /// Straight code and how it ends.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Block {
+pub(crate) struct Block {
     pub ops: Vec<Op>,
     pub exit: Exit,
 }
 
-/// What a branch asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Test {
-    Eq,
-    Ne,
-    LtU,
-    LeU,
-    LtS,
-    LeS,
-}
-
 /// The end of a block.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Exit {
+pub(crate) enum Exit {
     Stop,
     Goto(Id),
     Branch {
@@ -55,6 +47,23 @@ pub(super) enum Exit {
 }
 
 impl Exit {
+    /// Calls `f` with every range of slots that it touches.
+    pub fn touches(&self, program: &Program, f: &mut dyn FnMut(Touch, Range<usize>)) {
+        match *self {
+            Exit::Stop | Exit::Goto(_) => {}
+            Exit::Branch { a, b, .. } => {
+                f(Touch::Reads, one(a));
+                f(Touch::Reads, one(b));
+            }
+            Exit::Select { select, .. } => {
+                for &(slot, limbs, _) in &program.selects[select].parts {
+                    f(Touch::Reads, run(slot, limbs));
+                }
+            }
+            Exit::Lookup { table, .. } => lookup(program, &program.tables[usize::from(table)], f),
+        }
+    }
+
     /// The blocks that may follow.
     pub fn targets(&self) -> Vec<Id> {
         match self {
@@ -83,32 +92,32 @@ impl Exit {
 
 /// All code of a program; `roots` are the starts of parser, ingress, egress, deparser and the checksums' conditions.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     pub blocks: Vec<Block>,
     pub roots: Vec<Id>,
 }
 
-/// Where the machine starts, in the order of `Flow::roots`.
-fn starts(program: &mut Program) -> Vec<&mut Pc> {
-    let conditions = program
-        .checksums
-        .iter_mut()
-        .filter_map(|c| c.condition.as_mut().map(|(pc, _)| pc));
-    [
-        &mut program.parser_start,
-        &mut program.ingress_start,
-        &mut program.egress_start,
-        &mut program.deparser_start,
-    ]
-    .into_iter()
-    .chain(conditions)
-    .collect()
-}
-
 impl Flow {
-    /// Blocks of a program whose tables may run `table_actions`. None when it would become too large.
-    pub fn new(program: &mut Program, table_actions: &[Vec<u32>], most: usize) -> Option<Flow> {
-        let roots: Vec<Pc> = starts(program).into_iter().map(|pc| *pc).collect();
+    /// Blocks of a program whose tables may run `table_actions`.
+    ///
+    /// # Errors
+    /// It would become too large.
+    pub fn new(
+        program: &Program,
+        table_actions: &[Vec<u32>],
+        most: usize,
+    ) -> Result<Flow, NotCompiled> {
+        let conditions = program.checksums.iter().filter_map(|c| c.condition);
+        let starts = [
+            program.parser_start,
+            program.ingress_start,
+            program.egress_start,
+            program.deparser_start,
+        ];
+        let roots: Vec<Pc> = starts
+            .into_iter()
+            .chain(conditions.map(|(pc, _)| pc))
+            .collect();
         let mut reader = Reader {
             program,
             table_actions,
@@ -124,20 +133,11 @@ impl Flow {
             let block = reader.block(pc, back);
             size += block.ops.len() + 1;
             if size > most {
-                return None;
+                return Err(NotCompiled::too_large(program));
             }
             blocks.push(block);
         }
-        Some(Flow { blocks, roots })
-    }
-
-    /// True when flat code can name all its selects and lookups.
-    pub fn fits(&self) -> bool {
-        let count =
-            |wanted: fn(&Exit) -> bool| self.blocks.iter().filter(|b| wanted(&b.exit)).count();
-        let selects = count(|exit| matches!(exit, Exit::Select { .. }));
-        let lookups = count(|exit| matches!(exit, Exit::Lookup { .. }));
-        selects.max(lookups) <= 1 << 16
+        Ok(Flow { blocks, roots })
     }
 
     /// Number of operations and ends.
@@ -155,6 +155,31 @@ impl Flow {
         entries
     }
 
+    /// Blocks that `start` leads to, each in front of those that follow it but where the code comes back.
+    pub fn order(&self, start: Id) -> Vec<Id> {
+        // Depth first; a block is finished behind all that follow it.
+        let mut found = vec![false; self.blocks.len()];
+        found[start] = true;
+        let mut path = vec![(start, self.blocks[start].exit.targets(), 0)];
+        let mut order = Vec::new();
+        while let Some((id, targets, next)) = path.last_mut() {
+            match targets.get(*next) {
+                Some(&to) => {
+                    *next += 1;
+                    if !std::mem::replace(&mut found[to], true) {
+                        path.push((to, self.blocks[to].exit.targets(), 0));
+                    }
+                }
+                None => {
+                    order.push(*id);
+                    path.pop();
+                }
+            }
+        }
+        order.reverse();
+        order
+    }
+
     /// Where a jump to `id` ends up: through blocks that do nothing.
     fn resolve(&self, mut id: Id) -> Id {
         for _ in 0..self.blocks.len() {
@@ -169,63 +194,37 @@ impl Flow {
         id
     }
 
-    /// Puts the code into `program`; what it had is gone.
-    pub fn put(mut self, program: &mut Program) {
+    /// Blocks that do nothing go, and one that only one other goes on to becomes a part of that.
+    pub fn tidy(&mut self) {
         let resolved: Vec<Id> = (0..self.blocks.len()).map(|id| self.resolve(id)).collect();
         for block in &mut self.blocks {
             block.exit.retarget(|id| resolved[id]);
         }
         self.roots.iter_mut().for_each(|id| *id = resolved[*id]);
-        let mut writer = Writer {
-            flow: &self,
-            ops: vec![Op::End],
-            places: vec![None; self.blocks.len()],
-            waiting: self.roots.iter().rev().copied().collect(),
-            selects: Vec::new(),
-            exits: Vec::new(),
+        let nothing = || Block {
+            ops: Vec::new(),
+            exit: Exit::Stop,
         };
-        while let Some(id) = writer.waiting.pop() {
-            writer.trace(id, program);
+        let mut found = vec![false; self.blocks.len()];
+        for &root in &self.roots {
+            self.order(root).into_iter().for_each(|id| found[id] = true);
         }
-        writer.ops.push(Op::End);
-        let Writer {
-            mut ops,
-            places,
-            mut selects,
-            mut exits,
-            ..
-        } = writer;
-        let fix = |pc: &mut Pc| *pc = places[*pc as usize].expect("every block is placed");
-        ops.iter_mut().filter_map(Op::target).for_each(fix);
-        selects
-            .iter_mut()
-            .flat_map(Select::targets_mut)
-            .for_each(fix);
-        for exits in &mut exits {
-            exits.targets_mut().for_each(fix);
+        for id in (0..found.len()).filter(|&id| !found[id]) {
+            self.blocks[id] = nothing();
         }
-        let roots: Vec<Pc> = self
-            .roots
-            .iter()
-            .map(|&id| places[id].expect("a root is placed"))
-            .collect();
-        // Code that ends at once is operation 0: then `deparse` need not run it.
-        for (start, root) in starts(program).into_iter().zip(roots) {
-            *start = if ops[root as usize] == Op::End {
-                0
-            } else {
-                root
-            };
-        }
-        program.ops = ops;
-        program.selects = selects;
-        program.exits = exits;
-        // `Call`s lead to their own exits.
-        program.actions.clear();
-        for table in &mut program.tables {
-            table.next_hit.clear();
-            table.next_miss.clear();
-            (table.next_none, table.next_hit_none) = (0, 0);
+        let entries = self.entries();
+        for id in 0..self.blocks.len() {
+            while let Exit::Goto(to) = self.blocks[id].exit {
+                if self.blocks[to] == nothing() {
+                    self.blocks[id].exit = Exit::Stop;
+                } else if entries[to] == 1 && to != id {
+                    let next = std::mem::replace(&mut self.blocks[to], nothing());
+                    self.blocks[id].ops.extend(next.ops);
+                    self.blocks[id].exit = next.exit;
+                } else {
+                    break;
+                }
+            }
         }
     }
 }
@@ -248,11 +247,19 @@ impl Reader<'_> {
             self.leaders.extend(op.jump());
         }
         for select in &self.program.selects {
-            self.leaders.extend(select.targets());
+            self.leaders.extend(&select.to);
         }
     }
 
-    fn id(&mut self, pc: Pc, back: Option<Id>) -> Id {
+    fn id(&mut self, mut pc: Pc, back: Option<Id>) -> Id {
+        // A loop of jumps has no end.
+        for _ in 0..self.program.ops.len() {
+            match self.program.ops[pc as usize] {
+                Op::Jump { to } => pc = to,
+                Op::Note { .. } => pc += 1,
+                _ => break,
+            }
+        }
         *self.ids.entry((pc, back)).or_insert_with(|| {
             self.pending.push((pc, back));
             self.pending.len() - 1
@@ -269,26 +276,16 @@ impl Reader<'_> {
                 return Block { ops, exit };
             }
             let op = self.program.ops[pc as usize];
-            let mut branch = |test: Test, a: Slot, b: Slot, to: Pc| Exit::Branch {
-                test,
-                a,
-                b,
-                yes: self.id(to, back),
-                no: self.id(pc + 1, back),
-            };
             let exit = match op {
-                Op::BrEq { a, b, to } => branch(Test::Eq, a, b, to),
-                Op::BrNe { a, b, to } => branch(Test::Ne, a, b, to),
-                Op::BrLtU { a, b, to } => branch(Test::LtU, a, b, to),
-                Op::BrLeU { a, b, to } => branch(Test::LeU, a, b, to),
-                Op::BrLtS { a, b, to } => branch(Test::LtS, a, b, to),
-                Op::BrLeS { a, b, to } => branch(Test::LeS, a, b, to),
+                Op::Branch { test, a, b, to } => Exit::Branch {
+                    test,
+                    a,
+                    b,
+                    yes: self.id(to, back),
+                    no: self.id(pc + 1, back),
+                },
                 Op::Jump { to } => Exit::Goto(self.id(to, back)),
                 Op::End => Exit::Stop,
-                Op::ParserError { .. } => {
-                    ops.push(op);
-                    Exit::Stop
-                }
                 Op::Return | Op::ReturnOrExit => {
                     if op == Op::ReturnOrExit {
                         ops.push(Op::CheckExit);
@@ -298,11 +295,15 @@ impl Reader<'_> {
                 Op::Select { select } => {
                     let select = usize::from(select);
                     let program = self.program;
-                    let to = program.selects[select].targets();
+                    let to = program.selects[select].to.iter();
                     let to = to.map(|to| self.id(*to, back)).collect();
                     Exit::Select { select, to }
                 }
                 Op::Apply { table } => self.lookup(table),
+                Op::Note { .. } => {
+                    pc += 1;
+                    continue;
+                }
                 op => {
                     ops.push(op);
                     pc += 1;
@@ -318,121 +319,15 @@ impl Reader<'_> {
         let code = &program.tables[usize::from(table)];
         let actions = self.table_actions[usize::from(table)].clone();
         let mut to = Vec::new();
-        for next in [&code.next_hit, &code.next_miss] {
-            for &action in &actions {
-                let back = self.id(next[action as usize], None);
-                to.push(self.id(program.actions[action as usize], Some(back)));
+        for hit in [true, false] {
+            for action in actions.iter().map(|&action| action as usize) {
+                let back = self.id(code.next.to(hit, Some(action)), None);
+                to.push(self.id(program.actions[action], Some(back)));
             }
         }
-        to.push(self.id(code.next_none, None));
-        to.push(self.id(code.next_hit_none, None));
+        for hit in [false, true] {
+            to.push(self.id(code.next.to(hit, None), None));
+        }
         Exit::Lookup { table, actions, to }
-    }
-}
-
-struct Writer<'f> {
-    flow: &'f Flow,
-    /// Targets are ids of blocks until the end.
-    ops: Vec<Op>,
-    places: Vec<Option<Pc>>,
-    waiting: Vec<Id>,
-    selects: Vec<Select>,
-    exits: Vec<Exits>,
-}
-
-impl Writer<'_> {
-    /// Writes blocks from `id` on, each followed by one that comes after it.
-    fn trace(&mut self, mut id: Id, program: &Program) {
-        while self.places[id].is_none() {
-            self.places[id] = Some(self.ops.len() as Pc);
-            let block = &self.flow.blocks[id];
-            self.ops.extend_from_slice(&block.ops);
-            let next = match &block.exit {
-                Exit::Stop => None,
-                Exit::Goto(to) => Some(*to),
-                Exit::Branch {
-                    test,
-                    a,
-                    b,
-                    yes,
-                    no,
-                } => {
-                    if self.places[*no].is_some() && self.places[*yes].is_none() {
-                        self.ops.push(opposite(*test, *a, *b, *no as Pc));
-                        self.waiting.push(*no);
-                        Some(*yes)
-                    } else {
-                        self.ops.push(branch(*test, *a, *b, *yes as Pc));
-                        self.waiting.push(*yes);
-                        Some(*no)
-                    }
-                }
-                Exit::Select { select, to } => {
-                    let mut copy = program.selects[*select].clone();
-                    for (place, id) in copy.targets_mut().zip(to) {
-                        *place = *id as Pc;
-                    }
-                    self.selects.push(copy);
-                    let select = (self.selects.len() - 1) as u16;
-                    self.ops.push(Op::Select { select });
-                    self.waiting.extend(to.iter().rev());
-                    return;
-                }
-                Exit::Lookup { table, actions, to } => {
-                    let exits = Exits::new(actions, to);
-                    self.exits.push(exits);
-                    let exits = (self.exits.len() - 1) as u16;
-                    self.ops.push(Op::Call {
-                        table: *table,
-                        exits,
-                    });
-                    self.waiting.extend(to.iter().rev());
-                    return;
-                }
-            };
-            match next {
-                None => {
-                    if !matches!(self.ops.last(), Some(Op::ParserError { .. })) {
-                        self.ops.push(Op::End);
-                    }
-                    return;
-                }
-                Some(next) if self.places[next].is_some() => {
-                    // To end is as short as to jump to the end.
-                    let end = &self.flow.blocks[next];
-                    self.ops
-                        .push(if end.ops.is_empty() && end.exit == Exit::Stop {
-                            Op::End
-                        } else {
-                            Op::Jump { to: next as Pc }
-                        });
-                    return;
-                }
-                Some(next) => id = next,
-            }
-        }
-    }
-}
-
-fn branch(test: Test, a: Slot, b: Slot, to: Pc) -> Op {
-    match test {
-        Test::Eq => Op::BrEq { a, b, to },
-        Test::Ne => Op::BrNe { a, b, to },
-        Test::LtU => Op::BrLtU { a, b, to },
-        Test::LeU => Op::BrLeU { a, b, to },
-        Test::LtS => Op::BrLtS { a, b, to },
-        Test::LeS => Op::BrLeS { a, b, to },
-    }
-}
-
-/// Not a < b is b <= a.
-fn opposite(test: Test, a: Slot, b: Slot, to: Pc) -> Op {
-    match test {
-        Test::Eq => branch(Test::Ne, a, b, to),
-        Test::Ne => branch(Test::Eq, a, b, to),
-        Test::LtU => branch(Test::LeU, b, a, to),
-        Test::LeU => branch(Test::LtU, b, a, to),
-        Test::LtS => branch(Test::LeS, b, a, to),
-        Test::LeS => branch(Test::LtS, b, a, to),
     }
 }

@@ -8,15 +8,14 @@
 //! | `effects` | what an operation reads and writes |
 //! | `selects` | small selects as branches |
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
-//! | `values`, `fold`, `pool` | operations read where values come from; common and constant ones are not computed |
+//! | `values`, `pool` | operations read where values come from; common and constant ones are not computed |
 //! | `dead` | results that nobody reads are not computed |
 //! | `patches` | which bytes of headers a program can change at all |
 //! | `slots` | a set of slots |
 
-mod dead;
-mod effects;
-mod flow;
-mod fold;
+pub(crate) mod dead;
+pub(crate) mod effects;
+pub(crate) mod flow;
 #[cfg(test)]
 mod pass_tests;
 mod patches;
@@ -34,10 +33,11 @@ use self::effects::Effects;
 use self::flow::Flow;
 use self::pool::Pool;
 use self::slots::SlotSet;
-use super::code::Program;
+use super::code::{Piece, Program};
 use super::layout::{Layout, Slot};
+use super::Written;
 use crate::bits::low_mask;
-use crate::schema::Schema;
+use crate::native::NotCompiled;
 
 /// Programs of more operations stay as they are written.
 const MOST_OPS: usize = 20_000;
@@ -46,20 +46,35 @@ const MORE: usize = 1_000;
 /// To zero so many slots is quicker than to begin anew behind them.
 const CLOSE: usize = 16;
 
-/// `program` in fewer operations; `constants` are its constants by slot. What it leaves in fields that nothing outside
-/// sees (p4c's local variables) may differ.
-pub(super) fn optimise(
-    mut program: Program,
-    constants: HashMap<Slot, u64>,
-    layout: &Layout,
-    schema: &Schema,
-) -> Program {
+/// A program in fewer operations, with what machine code is made from.
+pub(crate) struct Optimised {
+    /// The program around the operations; the largest value of each slot.
+    pub effects: Effects,
+    pub flow: Flow,
+    /// The slots that count when a part of the program has run: what others see, and what a later part reads.
+    pub kept: SlotSet,
+    /// For each of `Program::deparser`, the pieces with fields that the program ever writes: all that differs from the
+    /// frame when the headers are those that were extracted. None: not known.
+    pub patches: Option<Vec<Vec<Piece>>>,
+    /// Slots that a reset zeroes, first and behind the last; the others are written before they are read.
+    pub resets: Vec<(usize, usize)>,
+}
+
+/// The program in fewer operations. What it leaves in fields that nothing outside sees (p4c's local variables) may differ.
+pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
+    let Written {
+        program,
+        constants,
+        schema,
+        layout,
+    } = written;
     let of = |table| super::table::actions(table, schema);
     let tables: Vec<Vec<u32>> = schema.tables.iter().map(of).collect();
-    let Some(flow) = Flow::new(&mut program, &tables, MOST_OPS) else {
-        return program;
-    };
-    let mut pool = Pool::new(constants, std::mem::take(&mut program.template).into_vec());
+    let flow = Flow::new(program, &tables, MOST_OPS)?;
+    let mut program = program.clone();
+    (program.ops, program.notes) = Default::default();
+    let template = std::mem::take(&mut program.template).into_vec();
+    let mut pool = Pool::new(constants.clone(), template);
     let mut visible = visible(&program, layout, pool.template.len());
     let mut effects = Effects {
         registers: schema
@@ -80,18 +95,16 @@ pub(super) fn optimise(
         visible = dead::remove(&mut flow, &effects, &visible);
     }
     let first = first_values(&flow, &effects, layout, &visible);
-    let (fits, patches) = (flow.fits(), patches::patches(&flow, &effects));
-    let (mut program, most) = (effects.program, effects.most);
-    program.template = pool.template.into();
-    if !fits {
-        return program;
-    }
-    program.patches = patches;
-    program.most = most;
-    program.resets = resets(&first, program.state_end);
-    flow.put(&mut program);
-    program.kept = Some(visible);
-    program
+    let patches = patches::patches(&flow, &effects);
+    effects.program.template = pool.template.into();
+    flow.tidy();
+    Ok(Optimised {
+        resets: resets(&first, effects.program.state_end),
+        effects,
+        flow,
+        kept: visible,
+        patches,
+    })
 }
 
 /// The slots whose values count when a packet comes in: all that outside code sees, and what the program reads before it

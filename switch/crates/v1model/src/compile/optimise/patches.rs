@@ -3,11 +3,12 @@
 //! written when it leaves.
 
 use super::effects::{Effects, Touch};
-use super::flow::{Exit, Flow};
+use super::flow::Flow;
 use super::slots::SlotSet;
 use crate::compile::code::{Op, Piece};
+use crate::compile::touch::one;
 
-/// `Program::patches`; None when a header has fields that only the slow path writes.
+/// `Optimised::patches`; None when a header has fields that only the slow path writes.
 pub(super) fn patches(flow: &Flow, effects: &Effects) -> Option<Vec<Vec<Piece>>> {
     let written = written(flow, effects);
     let of = |&(_, base, ty): &(u16, u16, u16)| {
@@ -42,16 +43,10 @@ fn written(flow: &Flow, effects: &Effects) -> SlotSet {
                 op => effects.visit(op, &mut add),
             }
         }
-        if let Exit::Lookup { table, .. } = block.exit {
-            effects.lookup(&effects.program.tables[usize::from(table)], &mut add);
-        }
+        block.exit.touches(&effects.program, &mut add);
     }
     for checksum in effects.program.checksums.iter().filter(|c| c.update) {
         add(Touch::Writes, one(checksum.slot));
     }
     written
-}
-
-fn one(slot: u16) -> std::ops::Range<usize> {
-    slot.into()..usize::from(slot) + 1
 }

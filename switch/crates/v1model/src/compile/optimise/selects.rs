@@ -2,10 +2,10 @@
 //! Selects with few cases as branches, one for each part of the key that a case asks for: what is known decides them.
 
 use super::effects::Effects;
-use super::flow::{Block, Exit, Flow, Id, Test};
+use super::flow::{Block, Exit, Flow, Id};
 use super::pool::Pool;
 use crate::bits::low_mask;
-use crate::compile::code::{Case, Select};
+use crate::compile::code::{Case, Select, Test};
 use crate::compile::layout::Slot;
 
 /// Most cases of a select that becomes branches.
@@ -36,7 +36,7 @@ pub(super) fn to_branches(mut flow: Flow, effects: &mut Effects, pool: &mut Pool
 
 /// For each case what it asks: (slot, value); None when a case asks otherwise.
 fn questions(select: &Select) -> Option<Vec<Vec<(Slot, u64)>>> {
-    if select.narrow.len() + select.cases.len() > FEW {
+    if select.cases.len() > FEW {
         return None;
     }
     let slots: Vec<(Slot, u64)> = select
@@ -55,13 +55,11 @@ fn questions(select: &Select) -> Option<Vec<Vec<(Slot, u64)>>> {
         }
         Some(asked)
     };
-    let narrow = select.narrow.iter();
-    let narrow = narrow.map(|&(value, mask, _)| question(&[value], &[mask]));
     let cases = select.cases.iter().map(|case| match case {
-        Case::Masked { values, masks, .. } => question(values, masks),
-        Case::ValueSet { .. } => None,
+        Case::Masked { values, masks } => question(values, masks),
+        Case::ValueSet(_) => None,
     });
-    narrow.chain(cases).collect()
+    cases.collect()
 }
 
 /// Blocks that ask the cases' questions in order; the end that leads to the first.

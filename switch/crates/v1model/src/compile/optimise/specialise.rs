@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use super::effects::{Effects, Touch};
-use super::flow::{Block, Exit, Flow, Id, Test};
+use super::flow::{Block, Exit, Flow, Id};
 use super::slots::SlotSet;
-use crate::compile::code::Op;
+use crate::compile::code::{Alu, Op, Test};
 use crate::compile::layout::Slot;
 
 /// What is known of a slot.
@@ -92,7 +92,13 @@ fn compared_later(flow: &Flow, effects: &Effects, constants: &Constants) -> Vec<
                 }
             }
             for op in block.ops.iter().rev() {
-                if let Op::Move { d, a, .. } = *op {
+                if let Op::Alu {
+                    alu: Alu::Move,
+                    d,
+                    a,
+                    ..
+                } = *op
+                {
                     let wanted = set.contains(d.into());
                     set.remove(d.into());
                     if wanted && !constants.contains_key(&a) {
@@ -157,13 +163,11 @@ impl Pass<'_> {
                 yes,
                 no,
             } => self.branch(*test, (*a, *b), (*yes, *no), &facts),
-            Exit::Lookup { table, .. } => {
-                let code = &self.effects.program.tables[usize::from(*table)];
-                let mut after = facts.clone();
-                self.effects.lookup(code, &mut forget(&mut after));
-                self.others(exit, &after)
+            other => {
+                let mut after = facts;
+                other.touches(&self.effects.program, &mut forget(&mut after));
+                self.others(other, &after)
             }
-            other => self.others(other, &facts),
         };
         Block {
             ops: ops.clone(),
@@ -179,7 +183,13 @@ impl Pass<'_> {
 
     fn learn(&self, op: &Op, facts: &mut Facts) {
         match *op {
-            Op::Move { d, a, w } => {
+            Op::Alu {
+                alu: Alu::Move,
+                d,
+                a,
+                w,
+                ..
+            } => {
                 let mask = crate::bits::low_mask(w.into());
                 let fact = match self.fact(a, facts) {
                     Some(Fact::Is(value)) => Some(Fact::Is(value & mask)),
@@ -251,24 +261,12 @@ fn forget(facts: &mut Facts) -> impl FnMut(Touch, std::ops::Range<usize>) + '_ {
 fn answer(test: Test, a: Option<Fact>, b: Option<Fact>) -> Option<bool> {
     use Fact::{Is, IsNot};
     match (a?, b?) {
-        (Is(a), Is(b)) => Some(holds(test, a, b)),
+        (Is(a), Is(b)) => Some(test.holds(a, b)),
         (IsNot(a), Is(b)) | (Is(a), IsNot(b)) if a == b => match test {
             Test::Eq => Some(false),
             Test::Ne => Some(true),
             _ => None,
         },
         _ => None,
-    }
-}
-
-/// A branch on two numbers, as the machine takes it.
-pub(super) fn holds(test: Test, a: u64, b: u64) -> bool {
-    match test {
-        Test::Eq => a == b,
-        Test::Ne => a != b,
-        Test::LtU => a < b,
-        Test::LeU => a <= b,
-        Test::LtS => (a as i64) < b as i64,
-        Test::LeS => a as i64 <= b as i64,
     }
 }

@@ -5,22 +5,19 @@
 //! Within a block, and on into a block that is entered from one place only (an extended basic block).
 
 use std::collections::HashMap;
-use std::mem::Discriminant;
 
 use super::effects::{Effects, Touch};
-use super::flow::{Exit, Flow, Id, Test};
-use super::fold::{self, Alu};
+use super::flow::{Exit, Flow, Id};
 use super::pool::Pool;
-use super::specialise::holds;
 use crate::bits::low_mask;
-use crate::compile::code::{Input, Op};
+use crate::compile::code::{Alu, Input, Op, Test};
 use crate::compile::layout::Slot;
 
 /// Number of a value.
 type Value = u32;
 
-/// A computed value: operation, operands, cut, other bits.
-type Key = (Discriminant<Op>, Value, Value, u8, u8);
+/// A computed value: operation, operands, cut.
+type Key = (Alu, Value, Value, u8);
 
 /// So many values are handed on to a following block.
 const MOST_VALUES: usize = 1_000;
@@ -146,13 +143,13 @@ impl Pass<'_> {
 
     /// The operation in better words; None when it does nothing.
     fn rewrite(&mut self, mut op: Op) -> Option<Op> {
-        for slot in fold::operands(&mut op) {
+        for slot in op.operands() {
             *slot = self.instead(*slot);
         }
-        if let Some(alu) = fold::alu(&op) {
-            return self.rewrite_alu(op, &alu);
+        if let Op::Alu { alu, a, b, d, w } = op {
+            return self.rewrite_alu(alu, (a, b), d, w);
         }
-        if let Op::Hash { calculation, .. } = &mut op {
+        if let Some(calculation) = op.calculation() {
             *calculation = self.calculation(*calculation);
         }
         let values = &mut self.values;
@@ -163,75 +160,53 @@ impl Pass<'_> {
                 });
             }
         });
-        match op {
-            Op::RegisterRead {
-                register,
-                index,
-                d,
-                w,
-            } => {
-                // Out of range the slot keeps what it had.
-                let index = self.value(index);
-                let most = self.values.known[index as usize].most;
-                if self.effects.in_range(register, most) {
-                    let width = self.effects.registers[usize::from(register)].1;
-                    let most = low_mask(w.into()) & low_mask(width);
-                    let value = self.values.new_value(None, most);
-                    self.values.put(d, value);
-                }
-            }
-            Op::Hash { d, w, .. } => {
-                let value = self.values.new_value(None, low_mask(w.into()));
-                self.values.put(d, value);
-            }
-            _ => {}
+        let known = |slot| {
+            let value = self.values.of.get(&slot);
+            let known = value.map(|&value| self.values.known[value as usize].most);
+            known.unwrap_or(self.effects.most[usize::from(slot)])
+        };
+        if let Some((d, most)) = self.effects.result(&op, known) {
+            let value = self.values.new_value(None, most);
+            self.values.put(d, value);
         }
         Some(op)
     }
 
-    fn rewrite_alu(&mut self, op: Op, alu: &Alu) -> Option<Op> {
-        let a = self.value(alu.a);
-        let b = alu.b.map(|b| self.value(b));
-        let result = self.result(&op, alu, a, b);
-        if self.values.of.get(&alu.d) == Some(&result) {
+    fn rewrite_alu(&mut self, alu: Alu, (a, b): (Slot, Slot), d: Slot, w: u8) -> Option<Op> {
+        let (x, y) = (self.value(a), self.value(b));
+        let result = self.result(alu, x, y, w);
+        if self.values.of.get(&d) == Some(&result) {
             return None;
         }
-        let d = alu.d;
         let from = match self.values.known[result as usize].constant {
             Some(constant) => self.constant_slot(constant),
             None => self.values.holder(result),
         };
         self.values.put(d, result);
-        Some(from.map_or(op, |a| Op::Move { d, a, w: 64 }))
+        Some(from.map_or(Op::alu(alu, d, a, b, w), |from| Op::copy(d, from)))
     }
 
     /// The value that an operation computes.
-    fn result(&mut self, op: &Op, alu: &Alu, a: Value, b: Option<Value>) -> Value {
+    fn result(&mut self, alu: Alu, a: Value, b: Value, w: u8) -> Value {
         let known = |value: Value| &self.values.known[value as usize];
-        let (a_known, b_known) = (known(a), b.map(known));
-        let constant = a_known
-            .constant
-            .zip(b_known.map_or(Some(0), |b| b.constant));
-        if let Some(value) = constant.and_then(|(a, b)| fold::compute(op, a, b)) {
-            return self.values.constant(value);
+        let (x, y) = (known(a), known(b));
+        if let (Some(x), Some(y)) = (x.constant, y.constant) {
+            return self.values.constant(alu.compute(x, y, w));
         }
-        let most_a = a_known.most;
-        let shift = b_known.and_then(|b| b.constant);
-        let most = fold::upper_bound(op, most_a, b_known.map_or(0, |b| b.most), shift);
-        let copies = match op {
-            Op::Move { w, .. } => most_a <= low_mask((*w).into()),
-            Op::SatU { bits, w, .. } => most_a <= low_mask((*bits.min(w)).into()),
+        let copies = match alu {
+            Alu::Move => x.most <= low_mask(w.into()),
+            Alu::SatU(bits) => x.most <= low_mask(bits.min(w.into())),
             _ => false,
         };
         if copies {
             return a;
         }
-        let (first, second) = match b {
-            Some(b) if fold::commutes(op) => (a.min(b), a.max(b)),
-            Some(b) => (a, b),
-            None => (a, Value::MAX),
+        let most = alu.upper_bound(x.most, y.most, y.constant, w);
+        let (first, second) = match alu.commutes() {
+            true => (a.min(b), a.max(b)),
+            false => (a, b),
         };
-        let key = (alu.kind, first, second, alu.w, alu.bits);
+        let key = (alu, first, second, w);
         if let Some(&value) = self.values.computed.get(&key) {
             return value;
         }
@@ -292,10 +267,9 @@ impl Pass<'_> {
                     *exit = Exit::Goto(if answer { *yes } else { *no });
                 }
             }
-            Exit::Lookup { table, .. } => {
+            other => {
                 let values = &mut self.values;
-                let code = &self.effects.program.tables[usize::from(*table)];
-                self.effects.lookup(code, &mut |touch, range| {
+                other.touches(&self.effects.program, &mut |touch, range| {
                     if touch != Touch::Reads {
                         range.for_each(|slot| {
                             values.of.remove(&(slot as Slot));
@@ -303,20 +277,19 @@ impl Pass<'_> {
                     }
                 });
             }
-            Exit::Stop | Exit::Goto(_) | Exit::Select { .. } => {}
         }
     }
 
     fn answer(&self, test: Test, x: Value, y: Value) -> Option<bool> {
         if x == y {
-            return Some(holds(test, 0, 0));
+            return Some(test.holds(0, 0));
         }
         let (a, b) = (
             &self.values.known[x as usize],
             &self.values.known[y as usize],
         );
         match (test, a.constant, b.constant) {
-            (_, Some(a), Some(b)) => Some(holds(test, a, b)),
+            (_, Some(a), Some(b)) => Some(test.holds(a, b)),
             (Test::Eq | Test::Ne, None, Some(c)) if c > a.most => Some(test == Test::Ne),
             (Test::Eq | Test::Ne, Some(c), None) if c > b.most => Some(test == Test::Ne),
             (Test::LtU, None, Some(c)) if a.most < c => Some(true),

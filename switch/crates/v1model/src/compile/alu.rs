@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Arithmetic and comparisons: what each computes of numbers of one limb, for the interpreter and for constants, and the
+//! largest that its result may be. Those of several limbs are in `exec::wide`.
+
+use crate::bits::low_mask;
+
+/// What an operation computes from `a` and `b`; those of one operand leave `b` alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Alu {
+    Move,
+    Not,
+    /// Sign-extends the low bits, so many.
+    SignExtend(u32),
+    /// min(a, 2^bits - 1), unsigned.
+    SatU(u32),
+    /// A signed value to 0..2^bits.
+    SatSU(u32),
+    /// A signed value to bits signed bits.
+    SatS(u32),
+    Add,
+    Sub,
+    Mul,
+    And,
+    Or,
+    Xor,
+    /// Distances from 64 on shift everything out.
+    Shl,
+    ShrU,
+    ShrS,
+    /// By zero gives 0.
+    DivU,
+    ModU,
+}
+
+impl Alu {
+    /// The result, cut to its low `w` bits.
+    pub fn compute(self, a: u64, b: u64, w: u8) -> u64 {
+        let distance = u32::try_from(b).unwrap_or(u32::MAX);
+        let value = match self {
+            Alu::Move => a,
+            Alu::Not => !a,
+            Alu::SignExtend(from) => {
+                let up = 64 - from;
+                (((a << up) as i64) >> up) as u64
+            }
+            Alu::SatU(bits) => a.min(low_mask(bits)),
+            Alu::SatSU(bits) => ((a as i64).max(0) as u64).min(low_mask(bits)),
+            Alu::SatS(bits) => {
+                let max = (low_mask(bits) >> 1) as i64;
+                (a as i64).clamp(-max - 1, max) as u64
+            }
+            Alu::Add => a.wrapping_add(b),
+            Alu::Sub => a.wrapping_sub(b),
+            Alu::Mul => a.wrapping_mul(b),
+            Alu::And => a & b,
+            Alu::Or => a | b,
+            Alu::Xor => a ^ b,
+            Alu::Shl => a.checked_shl(distance).unwrap_or(0),
+            Alu::ShrU => a.checked_shr(distance).unwrap_or(0),
+            Alu::ShrS => ((a as i64) >> b.min(63)) as u64,
+            Alu::DivU => a.checked_div(b).unwrap_or(0),
+            Alu::ModU => a.checked_rem(b).unwrap_or(0),
+        };
+        value & low_mask(w.into())
+    }
+
+    /// The bits from which it extends the sign; else 64.
+    pub fn extended_from(self) -> u32 {
+        match self {
+            Alu::SignExtend(from) => from,
+            _ => 64,
+        }
+    }
+
+    /// The operands may be exchanged.
+    pub fn commutes(self) -> bool {
+        matches!(self, Alu::Add | Alu::Mul | Alu::And | Alu::Or | Alu::Xor)
+    }
+
+    /// The largest result for operands of at most `a` and `b`; `shift` is the second one where it is a constant.
+    pub fn upper_bound(self, a: u64, b: u64, shift: Option<u64>, w: u8) -> u64 {
+        let ones = |max: u64| low_mask(64 - max.leading_zeros());
+        let all = match self {
+            Alu::Move | Alu::DivU | Alu::ModU => a,
+            Alu::Add => a.saturating_add(b),
+            Alu::Mul => a.saturating_mul(b),
+            Alu::And => a.min(b),
+            Alu::Or | Alu::Xor => ones(a | b),
+            Alu::SatU(bits) => a.min(low_mask(bits)),
+            Alu::SatSU(bits) => low_mask(bits),
+            Alu::ShrU => shift.map_or(a, |n| if n < 64 { a >> n } else { 0 }),
+            Alu::Shl => match shift {
+                Some(n) if n <= u64::from(a.leading_zeros().min(63)) => a << n,
+                _ => u64::MAX,
+            },
+            _ => u64::MAX,
+        };
+        // What does not fit may wrap to anything that does.
+        all.min(low_mask(w.into()))
+    }
+}
+
+/// What a branch asks of two numbers; S: signed, U: unsigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    Eq,
+    Ne,
+    LtU,
+    LeU,
+    LtS,
+    LeS,
+}
+
+impl Test {
+    pub fn holds(self, a: u64, b: u64) -> bool {
+        match self {
+            Test::Eq => a == b,
+            Test::Ne => a != b,
+            Test::LtU => a < b,
+            Test::LeU => a <= b,
+            Test::LtS => (a as i64) < b as i64,
+            Test::LeS => a as i64 <= b as i64,
+        }
+    }
+}
