@@ -17,7 +17,7 @@ from fl_state import OwnedProcess, stop_processes
 
 KILLED_TIMEOUT_S = 2.0
 """How long a process that was killed may take to be gone: the kernel takes its memory away first."""
-LOOK_S = 0.2
+POLL_S = 0.2
 """Between two looks of the supervisor."""
 STARTS_MAX = 5
 """Starts in a row, each of which lasted less than `WELL_AFTER_S`: then it stays dead."""
@@ -151,15 +151,15 @@ class Supervisor:
 
     def _run(self) -> None:
         looks = 0
-        while not self._closed.wait(LOOK_S):
+        while not self._closed.wait(POLL_S):
             for service in self._services():
                 if (how := service.death()) is not None and not self._closed.is_set():
-                    self._look_after(service, how)
+                    self._reconnect(service, how)
             looks += 1
-            if looks % round(1 / LOOK_S) == 0:
+            if looks % round(1 / POLL_S) == 0:
                 self._between()
 
-    def _look_after(self, service: Service, how: str) -> None:
+    def _reconnect(self, service: Service, how: str) -> None:
         if service.given_up:
             return
         starts = self._starts.setdefault(service.what, [])

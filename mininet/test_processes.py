@@ -84,7 +84,7 @@ def test_how_one_has_ended_is_known(make: Callable[..., Service]) -> None:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a supervisor said; it looks often."""
-    monkeypatch.setattr(fl_processes, "LOOK_S", 0.01)
+    monkeypatch.setattr(fl_processes, "POLL_S", 0.01)
     return []
 
 

@@ -53,7 +53,7 @@ class LogLevel(str, Enum):
     ERROR = "error"
 
 
-def tell(event: str, fields: dict[str, Any], *, frequent: bool = False) -> None:
+def log_event(event: str, fields: dict[str, Any], *, frequent: bool = False) -> None:
     """Log an event of the loop: what is wrong is a warning, what is frequent (each flow, each decision) is for debugging."""
     level = logging.WARNING if event in _WARNINGS else logging.DEBUG if frequent else logging.INFO
     if LOOP.isEnabledFor(level):

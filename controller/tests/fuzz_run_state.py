@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.config.apply import last_applied, read_note
+from fairlane_controller.config.apply import last_applied, read_applied
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import read_history
 from fairlane_controller.history.undo import next_redo, next_undo
@@ -101,7 +101,7 @@ def read_all(folder: Path) -> None:
         store.policy("s1", 3, 0)
         store.read_policies("s1")
     with _refusals():
-        read_note(folder)
+        read_applied(folder)
         last_applied(folder)
     with _refusals():
         records = read_history(folder)

@@ -101,7 +101,7 @@ async def test_a_follower_decides_as_the_loop_would(switch: LiveSwitch, tmp_path
     events = tmp_path / "dry.jsonl"
     follower = DryFollower(read_run_state(switch.folder), DryLog(events), QthreshOptions())
     for _ in range(6):
-        await follower.look()
+        await follower.poll()
     told = [event for event in records(events) if event["event"] == "threshold"]
     assert [(event["previous_packets"], event["qthresh_packets"]) for event in told] == [(6, 12)]
     assert "goes from 6 to 12 packets: (9) says 11.8" in told[0]["why"]

@@ -229,9 +229,9 @@ def test_the_state_is_read_back(tmp_path: Path) -> None:
 def test_numbers_are_kept_while_vcs_come_and_go() -> None:
     first = allocate(configs.config(), Allocation(), 0.0)[0]
     gone = allocate(with_vcs("vc1", "vc3", "vc5"), first, 10.0)[0]
-    assert {seat.vc: seat.slot for seat in gone.seats} == {"vc1": 0, "vc3": 2, "vc5": 4}
+    assert {assignment.vc: assignment.slot for assignment in gone.assignments} == {"vc1": 0, "vc3": 2, "vc5": 4}
     assert gone.vc_ids == {"vc1": 1, "vc3": 3, "vc5": 5}
-    assert {seat.slot for seat in gone.freed} == {1, 3}
+    assert {assignment.slot for assignment in gone.freed} == {1, 3}
 
 
 def new_vc(name: str, ingress_port: int) -> dict[str, Any]:
@@ -244,11 +244,11 @@ def test_a_slot_is_given_again_after_its_grace_and_counts_from_zero() -> None:
     data = configs.data()
     data["vcs"] = [*data["vcs"][2:], new_vc("late", 7)]
     soon, reused = allocate(parse_config(data, "x"), first, 10.0)
-    late = soon.seats_by_key()["s1", 6, "late"]
+    late = soon.assignments_by_key()["s1", 6, "late"]
     assert (late.slot, late.queue, reused) == (5, 6, ())  # vc1 and vc2's frames may still wait in slots 0 and 1
     data["vcs"].append(new_vc("later", 8))
     after, reused = allocate(parse_config(data, "x"), soon, 12.0)
-    later = after.seats_by_key()["s1", 6, "later"]
+    later = after.assignments_by_key()["s1", 6, "later"]
     assert (later.slot, later.queue, reused) == (0, 1, (later,))
     assert not after.freed
 
@@ -257,22 +257,24 @@ def test_a_vc_that_comes_back_at_once_has_its_own_slot() -> None:
     first = allocate(configs.config(), Allocation(), 0.0)[0]
     gone = allocate(with_vcs("vc1"), first, 10.0)[0]
     back, reused = allocate(configs.config(), gone, 10.1)
-    assert {seat.vc: seat.slot for seat in back.seats} == {seat.vc: seat.slot for seat in first.seats}
+    assert {assignment.vc: assignment.slot for assignment in back.assignments} == {
+        assignment.vc: assignment.slot for assignment in first.assignments
+    }
     assert not back.freed
-    assert [seat.vc for seat in reused] == ["vc2", "vc3", "vc4", "vc5"], "they are new: they count from 0"
+    assert [assignment.vc for assignment in reused] == ["vc2", "vc3", "vc4", "vc5"], "they are new: they count from 0"
 
 
 def test_numbers_of_an_older_state_file_are_kept() -> None:
-    seat = {"switch": "s1", "port": 6}
+    assignment = {"switch": "s1", "port": 6}
     document = {
         "vc_ids": {"vc1": 9, "vc2": 4},
-        "seats": [{**seat, "vc": "vc1", "slot": 7, "queue": 3}],
-        "freed": [{**seat, "vc": "vc2", "slot": 0, "queue": 1, "free_at_s": 100.0}],
+        "assignments": [{**assignment, "vc": "vc1", "slot": 7, "queue": 3}],
+        "freed": [{**assignment, "vc": "vc2", "slot": 0, "queue": 1, "free_at_s": 100.0}],
         "used": {"s1": 12},
     }
     after, reused = allocate(with_vcs("vc1", "vc3"), Allocation.model_validate(document), 50.0)
     assert after.vc_ids == {"vc1": 9, "vc3": 1}
-    assert [(one.vc, one.slot, one.queue) for one in after.seats] == [("vc1", 7, 3), ("vc3", 1, 2)]
+    assert [(one.vc, one.slot, one.queue) for one in after.assignments] == [("vc1", 7, 3), ("vc3", 1, 2)]
     assert [(one.vc, one.slot, one.free_at_s) for one in after.freed] == [("vc2", 0, 100.0)]
     assert ([one.vc for one in reused], after.used) == (["vc3"], {"s1": 12})
 
@@ -296,7 +298,7 @@ def test_all_slots_of_a_switch() -> None:
     vc = config.vcs[0]
     vcs = tuple(vc.model_copy(update={"name": f"v{number}", "mcr": 0.0}) for number in range(program.VC_SLOTS + 1))
     full = config.model_copy(update={"vcs": vcs[:-1]})
-    assert len(allocate(full, Allocation(), 0.0)[0].seats) == program.VC_SLOTS
+    assert len(allocate(full, Allocation(), 0.0)[0].assignments) == program.VC_SLOTS
     with pytest.raises(FairlaneError, match="switch s1 has no slot left for VC v4096: there are 4096"):
         allocate(config.model_copy(update={"vcs": vcs}), Allocation(), 0.0)
 
@@ -319,20 +321,20 @@ def test_no_slot_is_two_vcs_and_none_is_given_again_too_soon(steps: list[tuple[s
     left: dict[int, tuple[str, float]] = {}
     for numbers, pause_s in steps:
         now_s += pause_s
-        before = {seat.vc: seat for seat in held.seats}
+        before = {assignment.vc: assignment for assignment in held.assignments}
         held = allocate(with_vcs(*(f"vc{number}" for number in numbers)), held, now_s)[0]
-        after = {seat.vc: seat for seat in held.seats}
+        after = {assignment.vc: assignment for assignment in held.assignments}
         assert set(after) == {f"vc{number}" for number in numbers}
-        for seats in (
-            {seat.slot for seat in held.seats},
-            {seat.queue for seat in held.seats},
+        for assignments in (
+            {assignment.slot for assignment in held.assignments},
+            {assignment.queue for assignment in held.assignments},
             set(held.vc_ids.values()),
         ):
-            assert len(seats) == len(numbers)
-        assert all(after[vc] == seat for vc, seat in before.items() if vc in after)
-        left |= {seat.slot: (vc, now_s) for vc, seat in before.items() if vc not in after}
-        for vc, seat in after.items():
-            owner, since_s = left.get(seat.slot, (vc, now_s))
+            assert len(assignments) == len(numbers)
+        assert all(after[vc] == assignment for vc, assignment in before.items() if vc in after)
+        left |= {assignment.slot: (vc, now_s) for vc, assignment in before.items() if vc not in after}
+        for vc, assignment in after.items():
+            owner, since_s = left.get(assignment.slot, (vc, now_s))
             assert owner == vc or vc in before or now_s - since_s >= GRACE_S
 
 

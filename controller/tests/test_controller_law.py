@@ -32,7 +32,7 @@ def model_of(counts: Mapping[str, FlowCount], model: float = MODEL) -> dict[str,
 
 def look(law: Law[str], now_s: float, counts: Mapping[str, FlowCount], port: Port = SHORT) -> dict[str, Decision]:
     """With (9) of the short path; nothing at the first look."""
-    return law.look(now_s, counts, port, model_of(counts)) or {}
+    return law.step(now_s, counts, port, model_of(counts)) or {}
 
 
 @dataclass
@@ -187,15 +187,15 @@ def test_what_other_classes_take_counts_for_the_line() -> None:
         port = Port(LINK_BPS, 0.004, 0.008, 50, 3.0, other_bps)
         for second in range(20):
             counts = {"a": counted(85 * second), "b": counted(40 * second)}
-            decided = law.look(second, counts, port, model_of(counts)) or {}
+            decided = law.step(second, counts, port, model_of(counts)) or {}
         assert ((decided["a"].qthresh_packets or 99) < MODEL) is falls
 
 
 def test_a_restarted_loop_goes_on_from_what_is_in_force() -> None:
     law, counts = Law[str](), {name: counted(10) for name in ("a", "b")}
-    assert law.look(0.0, counts, SHORT, model_of(counts), {"a": 4}) is None
+    assert law.step(0.0, counts, SHORT, model_of(counts), {"a": 4}) is None
     again = {name: counted(135) for name in ("a", "b")}
-    decided = law.look(1.0, again, SHORT, model_of(again), {"a": 9}) or {}
+    decided = law.step(1.0, again, SHORT, model_of(again), {"a": 9}) or {}
     assert decided["a"].exact_packets == pytest.approx(4.0, rel=0.03)
     assert decided["b"].exact_packets == pytest.approx(MODEL, rel=0.03)
 
@@ -203,7 +203,7 @@ def test_a_restarted_loop_goes_on_from_what_is_in_force() -> None:
 def test_nothing_to_compare() -> None:
     decided: dict[str, Decision] = {}
     law = Law[str](LawOptions(max_flows=3))
-    assert law.look(0.0, {"a": counted(10)}, SHORT, {"a": MODEL}) is None
+    assert law.step(0.0, {"a": counted(10)}, SHORT, {"a": MODEL}) is None
     assert look(law, 1.0, {"a": counted(60)})["a"].why is Why.ALONE
     many = {name: counted(30) for name in "abcd"}
     for second in range(2, 8):
@@ -239,7 +239,7 @@ def test_thresholds_that_leave_the_line_idle_are_lifted_and_come_back() -> None:
 def test_what_all_have_in_common_fades() -> None:
     decided: dict[str, Decision] = {}
     law, start = Law[str](), {"a": counted(0), "b": counted(0)}
-    law.look(0.0, start, SHORT, model_of(start), {"a": 2, "b": 2})
+    law.step(0.0, start, SHORT, model_of(start), {"a": 2, "b": 2})
     for second in range(1, 61):
         decided = look(law, second, {"a": counted(125 * second), "b": counted(125 * second)})
     assert decided["a"].exact_packets == pytest.approx(MODEL, rel=0.01)
@@ -249,7 +249,7 @@ def test_where_the_line_is_not_full_small_thresholds_rise_although_shares_swing(
     decided: dict[str, Decision] = {}
     law, sent = Law[str](), {"a": 0.0, "b": 0.0}
     start = {flow: counted(0) for flow in sent}
-    law.look(0.0, start, SHORT, model_of(start), {"a": 2, "b": 2})
+    law.step(0.0, start, SHORT, model_of(start), {"a": 2, "b": 2})
     for second in range(1, 61):
         sent = {"a": sent["a"] + 117 + 40 * (-1) ** second, "b": sent["b"] + 117 - 40 * (-1) ** second}
         decided = look(law, second, {flow: counted(packets, dropped=second) for flow, packets in sent.items()})
@@ -304,7 +304,7 @@ def test_one_tap_at_a_time_and_none_before_it_shows() -> None:
     for second in range(40):
         sent = {"big": sent["big"] + 3200, "small": sent["small"] + 540 - second}
         counts = {"big": counted(sent["big"], lost), "small": counted(sent["small"])}
-        decided = law.look(second, counts, LONG, {"big": 370.0, "small": 370.0}) or {}
+        decided = law.step(second, counts, LONG, {"big": 370.0, "small": 370.0}) or {}
         assert not decided or not decided["small"].tap
         if decided and decided["big"].tap:
             taps.append(second)
@@ -320,7 +320,7 @@ def test_a_flow_that_taps_do_not_reach_is_held() -> None:
     for second in range(30):
         sent = {"deaf": sent["deaf"] + 3000, "other": sent["other"] + 750 - 5 * second}
         counts = {"deaf": counted(sent["deaf"], lost), "other": counted(sent["other"])}
-        decided = law.look(second, counts, LONG, {"deaf": 370.0, "other": 370.0}) or {}
+        decided = law.step(second, counts, LONG, {"deaf": 370.0, "other": 370.0}) or {}
         lost += bool(decided) and decided["deaf"].tap
         if decided and decided["deaf"].why is Why.HELD:
             break
@@ -361,7 +361,7 @@ def decisions(
             weight = (weights or {}).get(flow, 1.0)
             counts[flow] = FlowCount(number, number * packet_bytes, sums[flow][1], sums[flow][1] * packet_bytes, weight)
         model = {flow: MODEL * count.weight for flow, count in counts.items()}
-        decided = law.look(second, counts, port, model)
+        decided = law.step(second, counts, port, model)
         if decided is not None:
             found.append(decided)
     return found
@@ -427,7 +427,7 @@ def look_at_lanes(
             "near": counted(100 * second),
             "far": counted(100 * far_share * second, dropped=second // tooth_looks),
         }
-        factors.append(lanes.look(float(second), counts, longest))
+        factors.append(lanes.step(float(second), counts, longest))
     return factors
 
 
@@ -447,7 +447,7 @@ def test_lanes_stay_where_all_have_their_share_or_lose_nothing(far_share: float,
 def test_lanes_are_no_longer_than_the_port_has_room_for_and_forget() -> None:
     lanes = LaneLength[str]()
     assert max(look_at_lanes(lanes, 60, 0.5, longest=2.0)) == 2.0
-    later = [lanes.look(60.0 + second, {"near": counted(6000 + 100 * second)}, 2.0) for second in range(1, 200)]
+    later = [lanes.step(60.0 + second, {"near": counted(6000 + 100 * second)}, 2.0) for second in range(1, 200)]
     assert later == sorted(later, reverse=True)
     assert later[-1] == 1.0
 
@@ -459,7 +459,7 @@ def test_a_weight_is_a_share_of_the_lanes_too() -> None:
             FlowCount(rate * second, 1000 * rate * second, second // 5, 0, weight)
             for rate, weight in ((100, 2.0), (50, 1.0))
         )
-        lanes.look(float(second), {"heavy": heavy, "light": light}, 9.0)
+        lanes.step(float(second), {"heavy": heavy, "light": light}, 9.0)
     assert (lanes.factor, lanes.mean_weight) == (1.0, 1.5)
 
 
@@ -481,18 +481,18 @@ def test_whatever_the_counters_say_lanes_are_between_once_and_the_port_s_room(se
             for dropped in [chance.randint(0, 1000)]
         }
         longest = chance.choice([0.5, 1.0, 7.0])
-        assert 1.0 <= lanes.look(now_s, counts, longest) <= max(1.0, longest)
+        assert 1.0 <= lanes.step(now_s, counts, longest) <= max(1.0, longest)
 
 
 def test_many_flows_are_looked_at_less_often_and_shares_still_meet() -> None:
     options = LawOptions()
-    assert (options.look_s(2), options.look_s(85), options.look_s(256)) == (1.0, 1.0, pytest.approx(3.01, abs=0.01))
+    assert (options.step_s(2), options.step_s(85), options.step_s(256)) == (1.0, 1.0, pytest.approx(3.01, abs=0.01))
     plant = Plant({f"vegas {number}": 3.0 for number in range(128)}, held=tuple(f"reno {n}" for n in range(128)))
     law, decided, before, counts = Law[str](options), dict[str, Decision](), dict[str, float](), dict[str, FlowCount]()
     port = Port(LINK_BPS, 0.004, 0.008, 1000, 700.0)
     for step in range(60):
         before = dict(plant.sent) if step == 30 else before
         counts = plant.step(3.0, decided)
-        decided = law.look(3.0 * step, counts, port, model_of(counts), look_s=3.0) or {}
+        decided = law.step(3.0 * step, counts, port, model_of(counts), step_s=3.0) or {}
     rates = [plant.sent[flow] - before[flow] for flow in plant.sent]
     assert min(rates) / max(rates) > 0.8  # without the law 0.67

@@ -111,7 +111,7 @@ def look(
     keeper = keeper or keeper_of(model, [] if events is None else events)
 
     async def run() -> bool:
-        return all([await keeper.look(cast("SwitchClient", model), PORTS) for _ in range(times)])
+        return all([await keeper.poll(cast("SwitchClient", model), PORTS) for _ in range(times)])
 
     return asyncio.run(run())
 

@@ -132,7 +132,7 @@ def test_programs_are_told_from_each_other_by_their_tables() -> None:
     for name in program_names():
         program = load_program(name)
         assert program.pipeline().json.is_file(), "compiled"
-        assert find_program(["ipv4_lpm", *program.tables, *program.kept_tables]) is program
+        assert find_program(["ipv4_lpm", *program.tables, *program.dynamic_tables]) is program
     assert find_program(["ipv4_lpm"]) is None
     assert command_groups()["ena"] == (
         "fairlane_controller.programs.ena.cli:app",

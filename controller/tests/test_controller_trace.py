@@ -182,9 +182,9 @@ def test_a_loop_tells_its_events_as_json_lines(wired_switch: LiveSwitch) -> None
 
 def test_lines_for_people_and_levels(capsys: pytest.CaptureFixture[str]) -> None:
     with logs.printed():
-        logs.tell("error", {"switch": "s1", "message": "it is gone", "code": "x"})
-        logs.tell("took_over", {"switch": "s1"})
-    logs.tell("error", {"message": "nobody hears"})
+        logs.log_event("error", {"switch": "s1", "message": "it is gone", "code": "x"})
+        logs.log_event("took_over", {"switch": "s1"})
+    logs.log_event("error", {"message": "nobody hears"})
     (line,) = capsys.readouterr().err.splitlines()
     assert line[10] == "T"
     assert line.endswith('WARNING fairlane_controller.loop: it is gone event="error" switch="s1" code="x"')

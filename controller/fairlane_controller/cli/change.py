@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from fairlane_controller.cli.dry import DryResult, tell_dry
+from fairlane_controller.cli.dry import DryResult, print_dry
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import make
@@ -72,6 +72,6 @@ def carry_out(
             return planned, "direct" if sites.loop_folder is None else "loop"
 
     if dry_run:
-        tell_dry(asyncio.run(show()), as_json)
+        print_dry(asyncio.run(show()), as_json)
         return None
     return asyncio.run(work())

@@ -12,7 +12,7 @@ import typer
 
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.diff import compare_file, diff_command
-from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.dry import dry_results, print_dry
 from fairlane_controller.cli.edit import edit_command
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
@@ -99,7 +99,7 @@ def apply_command(
     loaded = read_file(file, state)
     if dry_run:
         _, found = compare_file(loaded, state)
-        tell_dry(dry_results(found), as_json)
+        print_dry(dry_results(found), as_json)
         return
     run = find_run(loaded, state)
     check(loaded, run)

@@ -33,7 +33,7 @@ def diff_command(
     """Compare a configuration with what the switches hold: entries that are missing, different or extra. Exit code 10 when there are any."""
     loaded = load(file, state)
     _, found = compare_file(loaded, state)
-    tell_differences(loaded, found, as_json)
+    print_differences(loaded, found, as_json)
     if not found.same:
         raise typer.Exit(DIFFERENT_EXIT_CODE)
 
@@ -50,7 +50,7 @@ def compare_file(loaded: Loaded, state: str | None) -> tuple[RunState, Compariso
     return run, asyncio.run(compare_on(loaded.config, run))
 
 
-def tell_differences(loaded: Loaded, found: Comparison, as_json: bool) -> None:
+def print_differences(loaded: Loaded, found: Comparison, as_json: bool) -> None:
     """Print what differs."""
     if as_json:
         print_json({"same": found.same, "differences": [row.to_json() for row in found.rows]})

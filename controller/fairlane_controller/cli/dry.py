@@ -51,7 +51,7 @@ def _units(schema: P4Schema | None) -> Mapping[str, str]:
     return program.units if program is not None else {}
 
 
-def tell_dry(results: Sequence[DryResult], as_json: bool) -> None:
+def print_dry(results: Sequence[DryResult], as_json: bool) -> None:
     """Print what would be written."""
     if as_json:
         updates = [{"switch": one.switch, **update} for one in results for update in one.updates]

@@ -15,8 +15,8 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.diff import compare_file, tell_differences
-from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.diff import compare_file, print_differences
+from fairlane_controller.cli.dry import dry_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.config.apply import apply, last_applied
@@ -55,12 +55,12 @@ def edit_command(
         loaded = read_file(copy, state)
         run, found = compare_file(loaded, state)
         if dry_run:
-            tell_dry(dry_results(found), as_json)
+            print_dry(dry_results(found), as_json)
             copy.unlink()
             return
         loaded = replace(loaded, source=replace(loaded.source, name=str(path)), path=path.absolute())
         if not as_json:
-            tell_differences(loaded, found, False)
+            print_differences(loaded, found, False)
         keep(run)
         done = asyncio.run(apply(loaded, run, typed()))
     except FairlaneError as ex:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, dry_result, tell_dry
+from fairlane_controller.cli.dry import DryResult, dry_result, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import resolve
@@ -87,7 +87,7 @@ def init_command(
         return list(await asyncio.gather(*(dry(one) for one in states)))
 
     if dry_run:
-        tell_dry(asyncio.run(all_dry()), as_json)
+        print_dry(asyncio.run(all_dry()), as_json)
         return
     results, errors = asyncio.run(work())
     if as_json:

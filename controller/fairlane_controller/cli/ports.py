@@ -58,7 +58,7 @@ ports_app = App(
     invoke_without_command=True,
     no_args_is_help=False,
 )
-Looked = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
+PolledPorts = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
 """A switch, the time between two looks (0: there was one), and each port before and now."""
 _NO_LIMIT = ("none", "unlimited")
 _WEIGHT = re.compile(r"^(\d+)=(\d+)$")
@@ -103,7 +103,7 @@ def show(
 ) -> None:
     """Show every port: link state, rate, scheduler, capacity, what waits, what leaves, what is dropped and why."""
     targets = resolve(state, switch)
-    found = asyncio.run(look_at_ports(targets, queues, interval))
+    found = asyncio.run(poll_ports(targets, queues, interval))
     if as_json:
         print_json(
             [
@@ -163,7 +163,7 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     )
 
 
-def print_ports(found: list[Looked], *, queues: bool) -> None:
+def print_ports(found: list[PolledPorts], *, queues: bool) -> None:
     """A line a port, and with `queues` one a queue that was used."""
     columns = (
         "switch",
@@ -188,7 +188,7 @@ def print_ports(found: list[Looked], *, queues: bool) -> None:
         _print_queues(found)
 
 
-def _print_queues(found: list[Looked]) -> None:
+def _print_queues(found: list[PolledPorts]) -> None:
     used = [
         (name, now.port, q.queue, q.weight, q.waiting_packets, format_size(q.waiting_bytes), q.sent_packets, q.dropped_packets)
         for name, _, pairs in found
@@ -200,8 +200,8 @@ def _print_queues(found: list[Looked]) -> None:
     print_table("queues that had a packet or have a weight", columns, used, empty="none yet")
 
 
-async def look_at_ports(targets: Targets, queues: bool, interval_s: float) -> list[Looked]:
-    async def read_switch(endpoint: Endpoint) -> Looked:
+async def poll_ports(targets: Targets, queues: bool, interval_s: float) -> list[PolledPorts]:
+    async def read_switch(endpoint: Endpoint) -> PolledPorts:
         async with open_ports(endpoint, targets.run) as client:
             before, began_s = await client.ports(), time.monotonic()
             if interval_s:

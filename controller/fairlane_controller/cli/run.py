@@ -28,7 +28,7 @@ from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import folder_program, load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.web.hub import LONELY
+from fairlane_controller.web.hub import UNNAMED
 from fairlane_controller.web.server import parse_listen
 
 
@@ -131,7 +131,7 @@ def run_command(
             asyncio.run(run_dry(targets, on_ready))
         return
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
-    seen: dict[str, LiveTargets] = {target.run.name if target.run else LONELY: target for target in targets}
+    seen: dict[str, LiveTargets] = {target.run.name if target.run else UNNAMED: target for target in targets}
     with printed(log_format, log_level):
         work = run_loops(targets, on_ready, backup=backup)
         asyncio.run(beside(work, lambda: seen, listen, events))

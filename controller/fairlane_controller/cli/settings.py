@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.dry import dry_results, tell_dry
+from fairlane_controller.cli.dry import dry_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.targets import resolve
@@ -49,7 +49,7 @@ def set_command(
     loaded = Loaded(parse(data, source), source)
     check(loaded, run)
     if dry_run:
-        tell_dry(dry_results(asyncio.run(compare_on(loaded.config, run))), as_json)
+        print_dry(dry_results(asyncio.run(compare_on(loaded.config, run))), as_json)
         return
     done = asyncio.run(apply(loaded, run, typed(), with_last_applied(loaded, run)))
     if as_json:

@@ -377,13 +377,13 @@ def describe_command(
 
     Examples: `fairlane describe s1:3`, `fairlane describe s1:3 --json`
     """
-    from fairlane_controller.cli.ports import look_at_ports, print_ports  # with all that changes a port
+    from fairlane_controller.cli.ports import poll_ports, print_ports  # with all that changes a port
 
     targets = resolve(state, switch, port)
     name, number = targets.one("a port is").name, known_port(targets, port)
 
     async def read() -> Any:
-        return await asyncio.gather(look_at_ports(targets, True, interval), take_two(targets, interval))
+        return await asyncio.gather(poll_ports(targets, True, interval), take_two(targets, interval))
 
     looked, (after, before) = asyncio.run(read())
     one, earlier = _only(need_switches(after), (name, number)), _only(before, (name, number)) if before else None

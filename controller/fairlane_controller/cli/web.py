@@ -22,7 +22,7 @@ from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.state.run_state import state_root
 from fairlane_controller.state.store import STATE_FILE
-from fairlane_controller.web.hub import LONELY, Hub, HubOptions
+from fairlane_controller.web.hub import UNNAMED, Hub, HubOptions
 from fairlane_controller.web.server import Listen, PageServer, parse_listen, served
 
 ListenTlsCert = Annotated[
@@ -46,7 +46,7 @@ def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[],
     if not states and not switches:
         return _running
     targets = [resolve(state, switches) for state in states or [None]]
-    fixed: dict[str, LiveTargets] = {target.run.name if target.run else LONELY: target for target in targets}
+    fixed: dict[str, LiveTargets] = {target.run.name if target.run else UNNAMED: target for target in targets}
     return lambda: dict(fixed)
 
 

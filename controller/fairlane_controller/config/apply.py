@@ -53,7 +53,7 @@ async def apply(loaded: Loaded, run: RunState, command: str, remembered: Loaded 
     check(loaded, run)
     async with history.changing(run.folder, command, run), Sites(run) as sites:
         found = await compare(loaded.config, sites)
-        note = {CONFIG: note_of(remembered or loaded)}
+        note = {CONFIG: applied_document(remembered or loaded)}
         if found.same and not _changed(found.documents, run.folder):
             with Store(run.folder) as store:
                 await asyncio.to_thread(store.put, _changed(note, run.folder))
@@ -90,12 +90,12 @@ def _applied(found: Comparison) -> Applied:
 # ---- what was applied last -------------------------------------------------------------------------------------------
 
 
-def note_of(loaded: Loaded) -> dict[str, Any]:
+def applied_document(loaded: Loaded) -> dict[str, Any]:
     """What is remembered of a file."""
     return {"source": str(loaded.path or loaded.source.name), "config": loaded.config.plain()}
 
 
-def read_note(folder: Path) -> dict[str, Any] | None:
+def read_applied(folder: Path) -> dict[str, Any] | None:
     """What was applied last; None when nothing was. Raises BAD_FILE."""
     with Store(folder) as store:
         data = store.get(CONFIG)
@@ -108,7 +108,7 @@ def read_note(folder: Path) -> dict[str, Any] | None:
 
 def last_applied(folder: Path) -> Loaded:
     """The configuration that was applied last; BAD_INPUT when none was."""
-    note = read_note(folder)
+    note = read_applied(folder)
     if note is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"no configuration was applied to {folder} yet: name a FILE")
     config: FairlaneConfig = parse(note["config"], Source(f"{folder / STATE_FILE}: {CONFIG}"))
@@ -117,7 +117,7 @@ def last_applied(folder: Path) -> Loaded:
 
 def with_last_applied(loaded: Loaded, run: RunState) -> Loaded:
     """What was applied last, with the ports of `loaded` changed in it."""
-    note = read_note(run.folder)
+    note = read_applied(run.folder)
     if note is None:
         return loaded
     ports: dict[tuple[str, int], dict[str, Any]] = {}

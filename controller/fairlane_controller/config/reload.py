@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.apply import CONFIG, apply, last_applied, read_note
+from fairlane_controller.config.apply import CONFIG, apply, last_applied, read_applied
 from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.target import addressed
@@ -25,7 +25,7 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.units import counted
 
-LOOK_S = 0.25
+POLL_S = 0.25
 """Between two looks at the file; one that changes is read when two looks see the same, since it may be half written before."""
 RETRY_S = (0.2, 0.3, 0.5, 1.0, 2.0)
 """Pauses while a switch is away or refuses; the last one again and again."""
@@ -115,7 +115,7 @@ class ConfigService:
                 done = await apply(loaded, addressed(loaded, self._run), command)
             except FairlaneError as ex:
                 if waits and ex.code in _AGAIN:
-                    self._tell_waiting(name, why, ex)
+                    self._report_waiting(name, why, ex)
                     raise
                 self._log.write(
                     "config_refused",
@@ -137,7 +137,7 @@ class ConfigService:
         )
         return {"file": name, **done.to_json()}
 
-    def _tell_waiting(self, name: str, why: str, problem: FairlaneError) -> None:
+    def _report_waiting(self, name: str, why: str, problem: FairlaneError) -> None:
         """Once for each reason."""
         if self._waiting != problem.message:
             self._waiting = problem.message
@@ -158,7 +158,7 @@ class ConfigService:
         seen = before = self._stamp()
         failures = 0
         while True:
-            pause_s = RETRY_S[min(failures, len(RETRY_S)) - 1] if failures else LOOK_S
+            pause_s = RETRY_S[min(failures, len(RETRY_S)) - 1] if failures else POLL_S
             with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause_s)
             now = self._stamp()
@@ -184,7 +184,7 @@ class ConfigService:
             if self._path is not None:
                 path = self._path
                 await self._apply(lambda: read_file(path), self._why, "fairlane config reload", waits=True)
-            elif read_note(self._run.folder) is not None:
+            elif read_applied(self._run.folder) is not None:
                 folder = self._run.folder
                 await self._apply(lambda: last_applied(folder), self._why, "fairlane config apply, again", waits=True)
         except FairlaneError as ex:

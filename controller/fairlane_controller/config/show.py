@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fairlane_controller.config.apply import read_note
+from fairlane_controller.config.apply import read_applied
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
 from fairlane_controller.config.ports import read_ports
 from fairlane_controller.history.sites import Sites
@@ -59,7 +59,7 @@ async def loop_options(run: RunState) -> Plain | None:
     if loop_runs(run.folder):
         found = await ask(run.folder, {"op": "loop_options"})
         return dict(found) if found else None
-    note = read_note(run.folder)
+    note = read_applied(run.folder)
     return note["config"].get("loop") if note else None
 
 

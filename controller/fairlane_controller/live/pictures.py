@@ -39,7 +39,7 @@ def need_program(snapshot: Snapshot, name: str) -> Snapshot:
     for row in need_switches(snapshot).switches:
         if row.program != name:
             other = snapshot.program_of(row.switch)
-            raise wrong_program(name, () if other is None else (*other.tables, *other.kept_tables))
+            raise wrong_program(name, () if other is None else (*other.tables, *other.dynamic_tables))
     return snapshot
 
 

@@ -228,7 +228,7 @@ class SwitchReader:
 
     async def read(self, place: Place, *, wait: bool) -> tuple[SwitchRow, Sample]:
         """The switch now. Where it is not connected, `wait` waits for the attempt (for its time limit); else the row says so at once."""
-        await self._look_after()
+        await self._reconnect()
         if self._client is None:
             self._connect_in_background()
             if wait and self._connecting is not None:
@@ -257,7 +257,7 @@ class SwitchReader:
     def _unreachable(self, text: str) -> FairlaneError:
         return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
 
-    async def _look_after(self) -> None:
+    async def _reconnect(self) -> None:
         """Let a connection go that is lost, or was made when the switch had no program and now has one."""
         client = self._client
         if client is not None and client.disconnected.is_set():

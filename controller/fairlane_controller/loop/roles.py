@@ -20,7 +20,7 @@ from fairlane_controller.loop.control import ControlServer, Handler
 from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
 from fairlane_controller.state.locks import BACKUP_LOCK_FILE, LOOP_LOCK_FILE, already_runs, lock_holder, take_lock
 
-LOOK_S = 0.05
+POLL_S = 0.05
 "Between two looks of a backup at the primary's lock."
 
 
@@ -69,7 +69,7 @@ class FolderRole:
         while self.role is Role.BACKUP:
             self._primary = self._take(LOOP_LOCK_FILE)
             if self._primary is None:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
                 continue
             self.role = Role.PRIMARY
             if self._backup is not None:

@@ -145,7 +145,7 @@ class TopologyLoop:
             await settle_at_start(self.target.folder)
         people = self.role.serve(self.handle, self._status, self._lead, self._guard)
         try:
-            ready = tell_ready(self.agents.values(), on_ready)
+            ready = report_ready(self.agents.values(), on_ready)
             await run_agents(self.agents.values(), [people, ready, self._config.watch()], self._log)
         finally:
             self.close()
@@ -260,7 +260,7 @@ def lead_all(agents: Iterable[SwitchSession], log: Log) -> None:
         session.lead()
 
 
-async def tell_ready(agents: Iterable[SwitchSession], on_ready: Callable[[], None]) -> None:
+async def report_ready(agents: Iterable[SwitchSession], on_ready: Callable[[], None]) -> None:
     """Call `on_ready` when every switch was taken over or is looked at; one that is away delays it READY_TIMEOUT_S at most."""
 
     async def settled(agent: SwitchSession) -> None:

@@ -62,7 +62,7 @@ class OccupancyKeeper:
         while True:
             await asyncio.sleep(PERIOD_S)
             try:
-                looked = await self.look(client, sorted(ports()))
+                looked = await self.poll(client, sorted(ports()))
             except FairlaneError as problem:
                 if problem.code is not ErrorCode.SWITCH_UNREACHABLE:
                     looked = False  # nobody serves gNMI there
@@ -71,7 +71,7 @@ class OccupancyKeeper:
             if not looked:
                 await asyncio.Event().wait()
 
-    async def look(self, client: SwitchClient, ports: Sequence[int]) -> bool:
+    async def poll(self, client: SwitchClient, ports: Sequence[int]) -> bool:
         """Look once, and correct what is certainly wrong. False where the target reads no registers (BMv2)."""
         held = await client.read_registers(self._state.of_port[0], ports)
         if held is None:

@@ -228,13 +228,13 @@ class PortMeter:
 
     def on_t_res(self, now_s: float, sample: TResSample) -> None:
         """One `t_res_t`. Held back until BW is known where the sample holds the frame's own T_D."""
-        if self._has_said_enough(now_s, sample.flow_hash):
+        if self._has_reported_enough(now_s, sample.flow_hash):
             return
         self._recent.append((now_s, sample))
         if self._doubt_s is None:
             self._take(now_s, sample)
 
-    def _has_said_enough(self, now_s: float, flow_hash: int) -> bool:
+    def _has_reported_enough(self, now_s: float, flow_hash: int) -> bool:
         """Whether a flow, one of many, has given a sample a short time ago."""
         flows, window = len(self._t_res), self._t_res.get(flow_hash)
         if flows <= self.options.few_flows or window is None or not window.count:
@@ -274,9 +274,9 @@ class PortMeter:
             return
         self._run_side = side
         self._run.append(now_s)
-        self._look_for_shift(now_s)
+        self._find_shift(now_s)
 
-    def _look_for_shift(self, now_s: float) -> None:
+    def _find_shift(self, now_s: float) -> None:
         """Forget what was before a run of samples on one side, once it tells enough."""
         options = self.options
         if len(self._run) < 2:
@@ -302,7 +302,7 @@ class PortMeter:
 
     def measurement(self, now_s: float) -> PortMeasurement:
         """Everything that is known at `now_s`."""
-        self._look_for_shift(now_s)
+        self._find_shift(now_s)
         of_acks, longest_s = self._paths(now_s)
         if not self._run:
             self._port_s = None if of_acks is None else of_acks.value

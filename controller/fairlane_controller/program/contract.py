@@ -187,7 +187,7 @@ class Program:
     "The document of state.db that has its whole configuration: what is in force is remembered, and no switch is asked; empty: the switches have it."
     tables: ClassVar[tuple[str, ...]] = ()
     "Tables that the program owns, in the order in which entries are inserted: an entry that is not wanted is deleted."
-    kept_tables: ClassVar[tuple[str, ...]] = ()
+    dynamic_tables: ClassVar[tuple[str, ...]] = ()
     "Tables whose entries `Control` makes and deletes by itself (flows)."
     loop_tables: ClassVar[Mapping[str, str]] = {}
     "Tables that a running loop reconciles and that no other client may write, each with the command to use instead."
@@ -230,7 +230,7 @@ class Program:
     def missing_table(self, names: Iterable[str]) -> str | None:
         """The first of its tables that a switch with tables `names` lacks; None: the switch runs this program."""
         there = set(names)
-        return next((table for table in (*self.tables, *self.kept_tables) if table not in there), None)
+        return next((table for table in (*self.tables, *self.dynamic_tables) if table not in there), None)
 
     def topology_control(self) -> type[TopologyControl] | None:
         """The class of what it does at run time, imported only when it is needed; None: it needs no loop."""

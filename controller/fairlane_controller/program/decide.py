@@ -65,7 +65,7 @@ class DecidingControl(SwitchControl):
         self._settings = self._program.ports_of(self.session.endpoint.name, current)
 
     @every(lambda control: control.topology.program.decide_every_s)
-    async def look(self, client: SwitchClient) -> None:
+    async def poll(self, client: SwitchClient) -> None:
         """Read all managed ports, and decide about each."""
         seen = await self._read()
         async with self.session.writes:
@@ -101,12 +101,12 @@ class DecidingControl(SwitchControl):
             if changed := [key for key in fixed if getattr(wanted, key) != getattr(held, key)]:
                 raise ValueError(f"it changed {', '.join(changed)}, which `decided` does not name")
         except Exception as ex:  # a law of somebody else: whatever it does, the loop goes on
-            self._tell_failed(port, f"{type(ex).__name__}: {ex}")
+            self._report_failed(port, f"{type(ex).__name__}: {ex}")
             return None
         self._failed = ""
         return wanted
 
-    def _tell_failed(self, port: int, why: str) -> None:
+    def _report_failed(self, port: int, why: str) -> None:
         if why != self._failed:
             self._failed = why
             self.session.event("error", port=port, code=ErrorCode.INTERNAL.value, why=f"decide of port {port}: {why}")

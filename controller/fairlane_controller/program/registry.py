@@ -141,7 +141,7 @@ def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     """
     names = set(tables)
     programs = filter(None, map(_usable, _names_from(named)))
-    return next((one for one in programs if (one.tables or one.kept_tables) and not one.missing_table(names)), None)
+    return next((one for one in programs if (one.tables or one.dynamic_tables) and not one.missing_table(names)), None)
 
 
 def _names_from(named: str) -> Iterator[str]:

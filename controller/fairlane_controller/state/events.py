@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TextIO
 
-from fairlane_controller.logs import tell
+from fairlane_controller.logs import log_event
 
 EVENTS_FILE = "controller-events.jsonl"
 MAX_BYTES = 16 * 1024 * 1024
@@ -46,7 +46,7 @@ class EventLog:
         """One event; `event` is its stable name."""
         for listener in self.listeners:
             listener(event, fields)
-        tell(event, fields, frequent=event in self._frequent)
+        log_event(event, fields, frequent=event in self._frequent)
         if self._path is None:
             return
         record = {

@@ -164,7 +164,7 @@ EVENTS_KEPT = 500
 STEPS_KEPT = 120
 """Events `tuned`, which come every second: they do not push the others out."""
 EVENTS_AT_FIRST = 1000
-LONELY = "-"
+UNNAMED = "-"
 """The name of switches that belong to no topology."""
 
 

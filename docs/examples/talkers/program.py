@@ -63,7 +63,7 @@ class Talkers(Program):
     name = "talkers"
     title = "Counts what each pair of hosts sends."
     p4 = "talkers"
-    kept_tables = ("talker",)
+    dynamic_tables = ("talker",)
     control = "program:Topology"
     columns_of_talkers = (
         Column("packets", "packets", "packets", "frames since the entry was made", total=True),

@@ -342,10 +342,10 @@ class SimPart(RunPart):
             SwitchAgent(world.endpoint(name), topology, log, state=states.get(name), client_factory=world.client)
             for name in world.managed_switches()
         ]
-        watching = [self._look_forever()] if self.part.loop_values else []
+        watching = [self._poll_forever()] if self.part.loop_values else []
         return [*(agent.run() for agent in self.agents), *watching]
 
-    async def _look_forever(self) -> None:
+    async def _poll_forever(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_PERIOD_S)

@@ -98,7 +98,7 @@ class GfrControl(SwitchControl):
         self._lines: dict[int, LineMeter] = {}
         self._capacity_bps: dict[int, float] = {}
         "What the line of a port drains, where that is in force instead of its configured capacity."
-        self._told_bps: dict[int, float] = {}
+        self._reported_bps: dict[int, float] = {}
         self._is_stale = False
         "Somebody else has written entries since the last look."
 
@@ -299,9 +299,9 @@ class GfrControl(SwitchControl):
         if rate is None or rate.count < MIN_COUNT or rate.age_s > MAX_AGE_S:
             return held if port.follow_capacity else None
         differs = abs(rate.value / port.capacity - 1.0) > DIFFERS
-        told = self._told_bps.get(port.port, port.capacity)
+        told = self._reported_bps.get(port.port, port.capacity)
         if abs(rate.value / told - 1.0) > DIFFERS:
-            self._told_bps[port.port] = rate.value if differs else port.capacity
+            self._reported_bps[port.port] = rate.value if differs else port.capacity
             followed = (
                 "C_GFR, LBO and HBO follow it" if port.follow_capacity else "the configuration does not follow it"
             )
@@ -324,18 +324,20 @@ class GfrControl(SwitchControl):
         self, client: SwitchClient, now_s: float, shares: Iterable[P4TableEntry], names: Mapping[int, str]
     ) -> None:
         """Bytes that each VC has had accepted, to its port's meter."""
-        seats: dict[int, tuple[int, str]] = {}
+        assignments: dict[int, tuple[int, str]] = {}
         for entry in shares:
             vc = names.get(int(entry["vc"]))
             if isinstance(entry.action, P4TableAction) and entry.action.name == program.ACTION_SET_SHARE and vc:
-                seats[int(entry.action.args["slot"])] = int(entry["egress_port"]), vc
-        if not self._options.measure or not 0 < len(seats) <= self._options.max_measured_vcs:
+                assignments[int(entry.action.args["slot"])] = int(entry["egress_port"]), vc
+        if not self._options.measure or not 0 < len(assignments) <= self._options.max_measured_vcs:
             return
         accepted = [verdict for verdict in program.Verdict if verdict.accepted]
-        indices = {slot << 5 | clp << 4 | verdict: slot for slot in seats for clp in (0, 1) for verdict in accepted}
+        indices = {
+            slot << 5 | clp << 4 | verdict: slot for slot in assignments for clp in (0, 1) for verdict in accepted
+        }
         counts: dict[int, dict[str, int]] = {}
         for index, cell in (await client.read_counters(program.COUNTER_VERDICTS, indices)).items():
-            port, vc = seats[indices[index]]
+            port, vc = assignments[indices[index]]
             of_port = counts.setdefault(port, {})
             of_port[vc] = of_port.get(vc, 0) + cell.byte_count
         for number, of_port in counts.items():

@@ -11,7 +11,7 @@ from fairlane import RunState, parse_dscp
 from finsy import P4MeterConfig, P4TableAction, P4TableEntry, P4TableMatch
 
 from . import names as program
-from .allocation import Allocation, Seat
+from .allocation import Allocation, SlotAssignment
 from .config import GfrConfig, GfrScheme, PortConfig, Queues, RateAt, VcConfig
 from .match import Ternary
 from .model import (
@@ -152,7 +152,7 @@ def _meter(settings: MeterSettings) -> P4MeterConfig:
     )
 
 
-def share_entry(port: PortConfig, vc: VcConfig, vc_id: int, seat: Seat, share: VcShare) -> P4TableEntry:
+def share_entry(port: PortConfig, vc: VcConfig, vc_id: int, assignment: SlotAssignment, share: VcShare) -> P4TableEntry:
     """`vc_share`: slot, queue and share of a VC on an egress port."""
     words = share.words
     return P4TableEntry(
@@ -160,8 +160,8 @@ def share_entry(port: PortConfig, vc: VcConfig, vc_id: int, seat: Seat, share: V
         match=P4TableMatch(egress_port=port.port, vc=vc_id),
         action=P4TableAction(
             program.ACTION_SET_SHARE,
-            slot=seat.slot,
-            queue=seat.queue,
+            slot=assignment.slot,
+            queue=assignment.queue,
             w=words.w,
             weight=words.weight,
             share=words.share,
@@ -187,11 +187,11 @@ def port_entries(
 ) -> list[P4TableEntry]:
     """What changes with the active VCs of a port: its scheme (N) and every VC's share."""
     shares = port_shares(port, vcs, active)
-    seats = allocation.seats_by_key()
+    assignments = allocation.assignments_by_key()
     made = [scheme_entry(port, sum(share.active for share in shares))]
     for vc, share in zip(vcs, shares, strict=True):
-        seat = seats[port.switch, port.port, vc.name]
-        made.append(share_entry(port, vc, allocation.vc_ids[vc.name], seat, share))
+        assignment = assignments[port.switch, port.port, vc.name]
+        made.append(share_entry(port, vc, allocation.vc_ids[vc.name], assignment, share))
     return made
 
 

@@ -20,7 +20,7 @@ from finsy import P4CounterData, P4CounterEntry, P4TableEntry
 from pydantic import BaseModel, ConfigDict, Field
 
 from . import names as program
-from .allocation import Allocation, Seat, allocate
+from .allocation import Allocation, SlotAssignment, allocate
 from .check import check_config
 from .config import GfrConfig
 from .entries import Active, port_entries, switch_entries
@@ -65,7 +65,7 @@ class GfrPlan(Plan):
     switches: tuple[str, ...]
     "The switches that have, or had, entries of it."
     before: GfrState = field(default_factory=GfrState)
-    reused: tuple[Seat, ...] = ()
+    reused: tuple[SlotAssignment, ...] = ()
     run: RunState | None = field(default=None, repr=False)
     active: Active | None = None
     "Active VCs of each port, as a running loop has them; None: all are."
@@ -124,10 +124,10 @@ class GfrPlan(Plan):
         """Updates that let the verdicts of slots that had another VC begin anew."""
         return [
             ~P4CounterEntry(
-                program.COUNTER_VERDICTS, index=seat.slot * program.VERDICTS_A_SLOT + cell, data=P4CounterData()
+                program.COUNTER_VERDICTS, index=assignment.slot * program.VERDICTS_A_SLOT + cell, data=P4CounterData()
             )
-            for seat in self.reused
-            if seat.switch == switch
+            for assignment in self.reused
+            if assignment.switch == switch
             for cell in range(program.VERDICTS_A_SLOT)
         ]
 

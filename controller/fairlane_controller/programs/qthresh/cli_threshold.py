@@ -83,7 +83,7 @@ def show(
         empty="no port is managed" if port is None else f"port {port.name} is not managed",
     )  # fmt: skip
     for row in rows:
-        _tell_no_lanes(row)
+        _print_no_lanes(row)
     for flow in flows:
         print(f"{flow['flow']} {flow['sentence']}")
     if port is not None and rows and not flows:
@@ -206,7 +206,7 @@ def make(
         tell(made, as_json)
 
 
-def _tell_no_lanes(row: dict[str, Any]) -> None:
+def _print_no_lanes(row: dict[str, Any]) -> None:
     if row.get("why_no_lanes"):
         where = f"{row['switch']}:{row['port']} class {row['class']}"
         print(f"{where}: the flows share one queue: {row['why_no_lanes']}")
@@ -223,6 +223,6 @@ def tell(results: list[dict[str, Any]], as_json: bool) -> None:
         else:
             lanes = f"{result['lanes']} lanes, " if result.get("lanes") else ""
             print(f"{where}: {lanes}Qthresh {result['qthresh_packets']} packets, weight {result['weight']:g}")
-        _tell_no_lanes(result)
+        _print_no_lanes(result)
         if result["via"] == "direct" and not result["remembered"]:
             print(f"{where}: the mode is not remembered (no run-state folder)")

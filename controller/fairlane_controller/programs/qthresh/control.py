@@ -191,8 +191,8 @@ class QthreshControl(SwitchControl):
 
     async def _tune_forever(self, client: SwitchClient) -> None:
         while True:
-            look_s = self._options.law.look_s(min(len(self._flows), self._options.law.max_flows))
-            await asyncio.sleep(look_s)
+            step_s = self._options.law.step_s(min(len(self._flows), self._options.law.max_flows))
+            await asyncio.sleep(step_s)
             await self._space_lists(client)
             ports = sorted({port for port, _ in self._deciders if self._tuned_keys(port) or self._lane_keys(port)})
             if not ports:
@@ -205,9 +205,9 @@ class QthreshControl(SwitchControl):
                     if is_many:
                         await self._end_tuning(client, port)
                     elif keys:
-                        await self._tune(client, port, keys, counts, look_s)
+                        await self._tune(client, port, keys, counts, step_s)
                     if lanes and not is_many:
-                        self._look_at_lanes(port, lanes, counts)
+                        self._check_lanes(port, lanes, counts)
 
     async def _space_lists(self, client: SwitchClient) -> None:
         """With many flows T_res samples come in fewer lists."""
@@ -230,7 +230,7 @@ class QthreshControl(SwitchControl):
         keys = [key for key in sorted(self._deciders) if key[0] == port and key in self._planned]
         return [key for key in keys if self._is_tuning(key) and self._deciders[key].in_force_packets is not None]
 
-    def _look_at_lanes(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> None:
+    def _check_lanes(self, port: int, keys: Sequence[tuple[int, int]], counts: Mapping[FlowKey, FlowCount]) -> None:
         flows = {
             flow: replace(counts[flow], weight=self._weight_of(key, flow))
             for key in keys
@@ -239,7 +239,7 @@ class QthreshControl(SwitchControl):
         }
         lanes = self._lanes.setdefault(port, LaneLength(self._options.law))
         longest = max(self._longest.get(key, 1.0) for key in keys)
-        before, after = lanes.factor, lanes.look(_now_s(), flows, longest)
+        before, after = lanes.factor, lanes.step(_now_s(), flows, longest)
         if after > before:
             why_longer = why.explain_longer(after)
             self._policy_event("lanes", keys[0], why=why_longer, factor=round(after, 3), longest=round(longest, 3))
@@ -250,7 +250,7 @@ class QthreshControl(SwitchControl):
         port: int,
         keys: Sequence[tuple[int, int]],
         counts: Mapping[FlowKey, FlowCount],
-        look_s: float,
+        step_s: float,
     ) -> None:
         """The flows' own thresholds of one port with the policies `keys`: in the switch weights beside their class's threshold, and taps."""
         limit, line = self._limits.get(port), self._line(port, keys, counts)
@@ -276,7 +276,7 @@ class QthreshControl(SwitchControl):
                 low, high = settings.min_packets or 1, settings.max_packets or limit.max_packets
                 bounds[flow] = low * weight, high * weight
         law = self._laws.setdefault(port, Law(self._options.law))
-        decided = law.look(_now_s(), mine, line, model, tuned, look_s)
+        decided = law.step(_now_s(), mine, line, model, tuned, step_s)
         if decided is None:
             return
         wanted = {
@@ -295,7 +295,7 @@ class QthreshControl(SwitchControl):
         if written:
             for key in keys:
                 self._tuned_s[key] = _now_s()
-            self._tell_tuning(keys[0], law, written)
+            self._report_tuning(keys[0], law, written)
 
     def _weight_of(self, key: tuple[int, int], flow: FlowKey) -> float:
         """A flow's own weight, or its class's."""
@@ -330,7 +330,7 @@ class QthreshControl(SwitchControl):
         grown = sum(max(0, now - before[1].get(flow, 0)) for flow, now in octets.items())
         return 8 * grown / (now_s - before[0])
 
-    def _tell_tuning(self, key: tuple[int, int], law: Law[FlowKey], written: int) -> None:
+    def _report_tuning(self, key: tuple[int, int], law: Law[FlowKey], written: int) -> None:
         self._policy_event(
             "tuned",
             key,

@@ -33,13 +33,13 @@ class DryFollower:
         self._log.write("took_over", why="a loop runs: what it measures is decided by, and nothing is written")
         first = True
         while True:
-            await self.look()
+            await self.poll()
             if first:
                 first = False
                 ready()
             await asyncio.sleep(self._options.loop.evaluate_period)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Ask and decide once."""
         rows = await ask(self._run.folder, {"op": "measure"})
         measured = {(row["switch"], int(row["port"])): PortMeasurement.from_json(row) for row in rows}

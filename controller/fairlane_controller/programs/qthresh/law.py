@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The law of the thresholds: what each flow of a port may have waiting, from what it got, the line and the path; pure, in virtual time.
 
-Once a period dt the counters of all flows of a port are read (`Law.look`). x_i is the rate of flow i per unit of its weight, f the mean
+Once a period dt the counters of all flows of a port are read (`Law.step`). x_i is the rate of flow i per unit of its weight, f the mean
 of those that want more, e_i = x_i/f - 1.
 
 **Who wants more.** A flow that does not grow while the line idles has what it asks for, until it grows, or loses it on a full line; so has
@@ -61,7 +61,7 @@ class FlowCount:
 
 @dataclass(frozen=True)
 class Port:
-    """What is known of a port at a look."""
+    """What is known of a port at a step."""
 
     line_bps: float
     "BW."
@@ -102,7 +102,7 @@ class Why(str, Enum):
 
 @dataclass(frozen=True)
 class Decision:
-    """One flow at a look."""
+    """One flow at a step."""
 
     why: Why
     rate_bps: float
@@ -135,9 +135,9 @@ class LawOptions:
     """The constants, each with its unit and its reason."""
 
     period_s: float = 1.0
-    "dt: between two looks. A write a second and port is what a switch takes beside its traffic."
+    "dt: between two steps. A write a second and port is what a switch takes beside its traffic."
     flows_per_s: float = 85.0
-    "With more flows than this the looks are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
+    "With more flows than this the steps are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
     active_s: float = 2.0
     "A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
     young_s: float = 2.0
@@ -149,27 +149,27 @@ class LawOptions:
     max_flows: int = 256
     "With more flows than this (9) alone decides: their entries could not be read and written in a period."
     full: float = 0.97
-    "Of the line, in one period: above it the line is full. Below 1 by what a look cuts off at both ends."
-    content_looks: int = 5
-    "So many looks on an idle line without growth, and half a saw-tooth, show that a flow has what it asks for: CUBIC stands still in the middle of one."
+    "Of the line, in one period: above it the line is full. Below 1 by what a step cuts off at both ends."
+    content_steps: int = 5
+    "So many steps on an idle line without growth, and half a saw-tooth, show that a flow has what it asks for: CUBIC stands still in the middle of one."
     content_growth: float = 0.03
     "And this is growth, in all of them: Reno's on a path of 300 packets is 1 % of its rate a second."
     squeezed: float = 0.8
     "A flow that has less than this part of what it asked for, on a full line, wants it back."
-    long_looks: float = 5.0
-    "A path is long when its saw-tooth takes more looks: with fewer, a mean over it says nothing."
+    long_steps: float = 5.0
+    "A path is long when its saw-tooth takes more steps: with fewer, a mean over it says nothing."
     account_teeth: float = 3.0
-    "An account forgets in so many saw-teeth, in ten looks at least."
+    "An account forgets in so many saw-teeth, in ten steps at least."
     settled_trips: float = 4.0
-    "Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a look must be mostly of that."
+    "Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a step must be mostly of that."
     deep: float = 0.6
     "Of what (9) or the port lets wait: with more the queue would soon refuse by itself, several packets of whoever comes."
     far: float = 0.03
     "In saw-teeth at the fair rate: the account from which on a flow is tapped although nobody yields to it. Flows that halve in turn never have it."
     steady: float = 0.02
-    "A rate that falls by less than this in a look does not yield."
+    "A rate that falls by less than this in a step does not yield."
     tap_error: float = 0.02
-    "e_i from which on a flow is tapped: less is within what a look cuts off."
+    "e_i from which on a flow is tapped: less is within what a step cuts off."
     tap_takes: float = 0.5
     "A tap takes at most this part of a window. One flow may always be tapped; more of them when the packets that wait make up for what they lose."
     slowed: float = 0.9
@@ -200,14 +200,14 @@ class LawOptions:
     "u is a mean over about this time: the queue's own movement is no idle line."
     max_common_factor: float = 1.5
     "exp(c) at most."
-    lane_looks: int = 3
-    "A saw-tooth in a lane counts when it, or several together, lasted so many looks."
+    lane_steps: int = 3
+    "A saw-tooth in a lane counts when it, or several together, lasted so many steps."
     lane_step: float = 1.5
     "By so much the lanes become longer at once: in four steps five times as long."
     lane_forget_per_s: float = 0.005
     "and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
 
-    def look_s(self, flows: int) -> float:
+    def step_s(self, flows: int) -> float:
         """dt with so many flows."""
         return max(self.period_s, flows / self.flows_per_s)
 
@@ -224,19 +224,19 @@ class _State:
     moved_s: float = -math.inf
     "When its counters last grew,"
     sent_packets: int = 0
-    "by how many packets in this look,"
+    "by how many packets in this step,"
     packet_bytes: float = 0.0
     "and how long they were."
     refused_s: float = -math.inf
     "When it last lost a packet,"
-    refused_looks: int = 0
-    "and in how many looks in a row it has."
+    refused_steps: int = 0
+    "and in how many steps in a row it has."
     last: FlowCount | None = None
     rate_bps: float = 0.0
     before_bps: float = 0.0
-    "x_i at this look and at the one before."
+    "x_i at this step and at the one before."
     idle_bps: list[float] = field(default_factory=list[float])
-    "Its rates in the looks in a row in which the line idled and nothing was refused."
+    "Its rates in the steps in a row in which the line idled and nothing was refused."
     content_bps: float | None = None
     "It has what it asks for up to this rate."
     account_s: float = 0.0
@@ -259,7 +259,7 @@ class _State:
 
 @dataclass
 class Law(Generic[Flow]):
-    """The flows of one port between looks."""
+    """The flows of one port between steps."""
 
     options: LawOptions = field(default_factory=LawOptions)
     last: dict[Flow, Decision] = field(default_factory=lambda: {})
@@ -267,27 +267,27 @@ class Law(Generic[Flow]):
     log_common: float = 0.0
     "c."
     utilisation: float | None = None
-    "u; None before the first look."
+    "u; None before the first step."
     is_long: bool = False
     _states: dict[Flow, _State] = field(default_factory=lambda: {})
     _at_s: float | None = None
-    _look_s: float = 1.0
+    _step_s: float = 1.0
     "dt."
     _queue_packets: float = 0.0
-    "What waits, smoothed over some looks."
+    "What waits, smoothed over some steps."
     _tooth_s: float = 1.0
     "A saw-tooth of a sender with delayed ACKs."
-    _full_looks: int = 0
-    "So many looks in a row the line was full."
+    _full_steps: int = 0
+    "So many steps in a row the line was full."
 
-    def look(
+    def step(
         self,
         now_s: float,
         counts: Mapping[Flow, FlowCount],
         port: Port,
         model_packets: Mapping[Flow, float],
         in_force_packets: Mapping[Flow, int] | None = None,
-        look_s: float | None = None,
+        step_s: float | None = None,
     ) -> dict[Flow, Decision] | None:
         """What each flow should have from now on.
 
@@ -297,14 +297,14 @@ class Law(Generic[Flow]):
             port: what is known of it.
             model_packets: (9) for each flow, with its weight.
             in_force_packets: the tuned thresholds; a flow that is new here goes on from its one.
-            look_s: how far apart the looks are; None: `period_s`.
+            step_s: how far apart the steps are; None: `period_s`.
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
-            `max_flows`. None at the first look.
+            `max_flows`. None at the first step.
         """
         options, before_s, self._at_s = self.options, self._at_s, now_s
-        self._look_s = look_s or options.period_s
+        self._step_s = step_s or options.period_s
         elapsed_s = 0.0 if before_s is None else now_s - before_s
         self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
         carried_bps, refused = self._rates(now_s, counts, elapsed_s)
@@ -319,7 +319,7 @@ class Law(Generic[Flow]):
         if active and carried_bps <= 0:  # an outage: nothing to learn, what is in force stays
             return self.last
         for state in active.values():
-            self._look_for_content(state, used, refused_now=state.refused_s >= now_s)
+            self._find_content(state, used, refused_now=state.refused_s >= now_s)
         rtt_s = port.t_res_s + self._queue_packets * port.packet_s
         trips = elapsed_s / max(rtt_s, port.packet_s)
         shortest = options.least_length * max((state.packet_bytes for state in active.values()), default=0.0)
@@ -345,8 +345,8 @@ class Law(Generic[Flow]):
             held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= options.deaf_taps}
         else:
             taps, held = set[Flow](), errors
-        # A look moves a threshold by no more when looks are farther apart: what it did shows at the next one only.
-        self._integrate(held, elapsed_s * options.period_s / self._look_s, rtt_s)
+        # A step moves a threshold by no more when steps are farther apart: what it did shows at the next one only.
+        self._integrate(held, elapsed_s * options.period_s / self._step_s, rtt_s)
         decided: dict[Flow, Decision] = {}
         for flow, state in self._states.items():
             if flow in held:
@@ -388,7 +388,7 @@ class Law(Generic[Flow]):
             if state.sent_packets:
                 state.moved_s = now_s
                 state.packet_bytes = (count.arrived_bytes - before.arrived_bytes) / state.sent_packets
-            state.refused_looks = state.refused_looks + 1 if lost > 0 else 0
+            state.refused_steps = state.refused_steps + 1 if lost > 0 else 0
             if lost > 0:
                 state.refused_s, state.awaits_tap = now_s, False
             if elapsed_s > 0 and count.weight > 0:
@@ -416,14 +416,14 @@ class Law(Generic[Flow]):
         flows = max(1, sum(1 for state in self._states.values() if state.rate_bps > 0))
         held = port.path_packets + self._queue_packets
         tooth_s = held / flows * held * port.packet_s
-        limit_s = self.options.long_looks * self._look_s * (0.8 if self.is_long else 1.0)
+        limit_s = self.options.long_steps * self._step_s * (0.8 if self.is_long else 1.0)
         if (tooth_s > limit_s) != self.is_long:
             self.is_long = not self.is_long
             for state in self._states.values():
                 state.forget_path()
-        self._tooth_s = max(tooth_s, self._look_s)
+        self._tooth_s = max(tooth_s, self._step_s)
 
-    def _look_for_content(self, state: _State, used: float, *, refused_now: bool) -> None:
+    def _find_content(self, state: _State, used: float, *, refused_now: bool) -> None:
         """Whether the flow has what it asks for."""
         options = self.options
         if state.content_bps is not None:
@@ -434,7 +434,7 @@ class Law(Generic[Flow]):
             state.idle_bps.clear()
             return
         state.idle_bps.append(state.rate_bps)
-        if len(state.idle_bps) <= max(options.content_looks, self._tooth_s / 2 / self._look_s):
+        if len(state.idle_bps) <= max(options.content_steps, self._tooth_s / 2 / self._step_s):
             return
         first = state.idle_bps.pop(0)
         if state.rate_bps <= first * (1.0 + options.content_growth):
@@ -462,7 +462,7 @@ class Law(Generic[Flow]):
     ) -> set[Flow]:
         """The flows that lose a packet now; accounts, and who does not listen."""
         options = self.options
-        over_s = max(options.account_teeth * self._tooth_s, 10 * self._look_s)
+        over_s = max(options.account_teeth * self._tooth_s, 10 * self._step_s)
         settled_s = max(elapsed_s, options.settled_trips * rtt_s) - 1e-6
 
         def window(flow: Flow) -> float:
@@ -484,8 +484,8 @@ class Law(Generic[Flow]):
             elif state.deaf >= options.deaf_taps and now_s - state.tapped_s > over_s:
                 # So long it was held: the next packet that it loses shows whether it still has to be.
                 state.deaf = options.deaf_taps - 1
-        self._full_looks = self._full_looks + 1 if used >= options.full else 0
-        if not self._full_looks:
+        self._full_steps = self._full_steps + 1 if used >= options.full else 0
+        if not self._full_steps:
             return set()
         most = min(sum(model_packets[flow] for flow in wanting), float(port.capacity_packets))
         if port.waiting_packets >= options.deep * most:
@@ -499,7 +499,7 @@ class Law(Generic[Flow]):
             if flow in due
             and state.deaf < options.deaf_taps
             and not state.awaits_tap
-            and (now_s - max(state.tapped_s, state.refused_s) >= settled_s or state.refused_looks > options.deaf_taps)
+            and (now_s - max(state.tapped_s, state.refused_s) >= settled_s or state.refused_steps > options.deaf_taps)
         ]
         chosen: set[Flow] = set()
         missing = 0.0
@@ -536,8 +536,8 @@ class Law(Generic[Flow]):
             if errors[flow] > options.tap_error
             and state.account_s >= least_s
             and flow not in gives_way
-            # In the first full look every rate has just grown: a flow that gives way by itself cannot be told yet.
-            and (self._full_looks > 1 or now_s - state.refused_s <= 2 * self._tooth_s)
+            # In the first full step every rate has just grown: a flow that gives way by itself cannot be told yet.
+            and (self._full_steps > 1 or now_s - state.refused_s <= 2 * self._tooth_s)
         }
 
     def _integrate(self, errors: Mapping[Flow, float], elapsed_s: float, rtt_s: float) -> None:
@@ -580,7 +580,7 @@ class _Tooth:
     fair_bytes: float | None = None
     "The mean of all flows by its beginning; None: no loss yet, or it was interrupted."
     began: FlowCount | None = None
-    looks: int = 0
+    steps: int = 0
 
 
 @dataclass
@@ -597,13 +597,13 @@ class LaneLength(Generic[Flow]):
     mean_weight: float = 1.0
     "Of the flows that send."
     rates_bps: dict[Flow, float] = field(default_factory=lambda: {})
-    "What each flow that sends got between the last two looks, per unit of weight."
+    "What each flow that sends got between the last two steps, per unit of weight."
     _teeth: dict[Flow, _Tooth] = field(default_factory=lambda: {})
     _fair_bytes: float = 0.0
     "What a flow with exactly the mean would have got so far, per unit of weight."
     _at_s: float | None = None
 
-    def look(self, now_s: float, counts: Mapping[Flow, FlowCount], longest: float = math.inf) -> float:
+    def step(self, now_s: float, counts: Mapping[Flow, FlowCount], longest: float = math.inf) -> float:
         """`factor` from now on.
 
         Args:
@@ -624,7 +624,7 @@ class LaneLength(Generic[Flow]):
             taken = (count.carried_bytes - tooth.last.carried_bytes) / count.weight
             if taken > 0:
                 got[flow] = taken
-                tooth.looks += 1
+                tooth.steps += 1
             else:
                 tooth.began = None
             if count.dropped_packets > tooth.last.dropped_packets:
@@ -650,9 +650,9 @@ class LaneLength(Generic[Flow]):
     def _falls_short(self, tooth: _Tooth) -> bool:
         """Whether the saw-tooth that ends here gave its flow less than the mean; the next one begins."""
         options, began, fair_bytes = self.options, tooth.began, tooth.fair_bytes
-        if began is not None and tooth.looks < options.lane_looks:
+        if began is not None and tooth.steps < options.lane_steps:
             return False
-        tooth.began, tooth.fair_bytes, tooth.looks = tooth.last, self._fair_bytes, 0
+        tooth.began, tooth.fair_bytes, tooth.steps = tooth.last, self._fair_bytes, 0
         if began is None or fair_bytes is None:
             return False
         carried = (tooth.last.carried_bytes - began.carried_bytes) / tooth.last.weight

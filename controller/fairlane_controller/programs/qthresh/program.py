@@ -42,7 +42,7 @@ class Qthresh(Program):
     LoopSettings = QthreshLoop
     control = "topology:QthreshTopology"
     first_commands = ("threshold show", "flows")
-    kept_tables = tuple(names.TABLE_FLOW.values())
+    dynamic_tables = tuple(names.TABLE_FLOW.values())
     loop_tables = {
         **dict.fromkeys(names.TABLE_FLOW.values(), "it makes and deletes flow entries itself"),
         names.TABLE_POLICY: "use `fairlane threshold` or `fairlane threshold scheme`",

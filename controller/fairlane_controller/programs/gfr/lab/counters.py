@@ -22,14 +22,16 @@ Verdicts = Mapping[str, Mapping[str, int]]
 async def read_refusals(client: SwitchClient, allocation: Allocation) -> dict[str, dict[str, int]]:
     """Frames of each VC that the switch has refused since it began, by verdict; `clp0` are those of CLP 0 that the scheme refused."""
     found: dict[str, dict[str, int]] = {}
-    for seat in allocation.seats:
-        if seat.switch != client.endpoint.name:
+    for assignment in allocation.assignments:
+        if assignment.switch != client.endpoint.name:
             continue
         places = {
-            gfr_program.verdict_index(seat.slot, clp, verdict): (clp, verdict) for verdict in REFUSALS for clp in (0, 1)
+            gfr_program.verdict_index(assignment.slot, clp, verdict): (clp, verdict)
+            for verdict in REFUSALS
+            for clp in (0, 1)
         }
         cells = await client.read_counters(gfr_program.COUNTER_VERDICTS, list(places))
-        mine = found.setdefault(seat.vc, {**{verdict.name.lower(): 0 for verdict in REFUSALS}, "clp0": 0})
+        mine = found.setdefault(assignment.vc, {**{verdict.name.lower(): 0 for verdict in REFUSALS}, "clp0": 0})
         for index, cell in cells.items():
             clp, verdict = places[index]
             mine[verdict.name.lower()] += cell.packet_count
