@@ -107,7 +107,7 @@ def run(
     decided: dict[int, Decision] = {}
     taps: set[int] = set()
     before = [0.0] * len(senders)
-    used_s, now_s, step_s, trip_s = 0.0, 0.0, 1.0, 0.0
+    used_s, now_s, next_s, trip_s = 0.0, 0.0, 1.0, 0.0
     step_s = min(rtt_s / 4, 0.05)
     while now_s < end_s:
         there = {number: one for number, one in enumerate(senders) if now_s >= one.start_s}
@@ -138,8 +138,8 @@ def run(
         elif total > 0:
             used_s += step_s * min(1.0, total / now_rtt_s * per_packet_s)
         now_s += step_s
-        if now_s >= step_s and there:
-            step_s += 1.0
+        if now_s >= next_s and there:
+            next_s += 1.0
             port = Port(rate_bps, per_packet_s, rtt_s, buffer_packets, queue)
             found = law.step(now_s, {n: one.count() for n, one in there.items()}, port, dict.fromkeys(there, model))
             decided = found or {}
