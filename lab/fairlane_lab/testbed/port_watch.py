@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, cast
@@ -114,8 +114,8 @@ class PortWatch:
     async def _run_all(self) -> None:
         switches = dict.fromkeys(port.switch for port in self._bed.ports)
         embedded, part = self._bed.target == "embedded", self._bed.part.part
-        looks: list[tuple[Look, float]] = [(self._read_drops, self._period_s), (self._read_values, VALUES_EVERY_S)]
-        looks.append((self._read_queues if embedded else self._read_counters, self._period_s))
+        looks: list[tuple[Look, float]] = [(self._read_values, VALUES_EVERY_S)]
+        looks.append((self._read_ports if embedded else self._read_counters, self._period_s))
         if embedded and self._flows and part.flow_register:
             looks += [(self._find_flows, FIND_FLOWS_EVERY_S), (self._read_flows, self._period_s)]
         await asyncio.gather(
@@ -182,16 +182,16 @@ class PortWatch:
         now_s = time.monotonic()
         self.samples.of_program[name].append((now_s, await self._bed.part.read(client)))
 
-    async def _read_queues(self, client: SwitchClient, name: str) -> None:
-        del client
-        now_s = time.monotonic()
-        ports = self._queues_of(name)
-        if (at_s := self._instant(now_s)) is not None:
+    async def _read_ports(self, client: SwitchClient, name: str) -> None:
+        """What left the managed ports, what waits there, and what was refused, by the queues and by the program."""
+        began_s, numbers = time.monotonic(), self._numbers(name)
+        ports = [port for port in self._queues_of(name) if port.port in numbers]
+        if (at_s := self._instant(began_s)) is not None:
             for port in ports:
-                if port.port in self._numbers(name):
-                    self.samples.tx_bytes[name, port.port].append((at_s, float(port.tx_bytes)))
-                    self.samples.tx_packets[name, port.port].append((at_s, float(port.tx_packets)))
-                    self.samples.waiting[name, port.port].append((at_s, float(port.waiting_packets)))
+                self.samples.tx_bytes[name, port.port].append((at_s, float(port.tx_bytes)))
+                self.samples.tx_packets[name, port.port].append((at_s, float(port.tx_packets)))
+                self.samples.waiting[name, port.port].append((at_s, float(port.waiting_packets)))
+        await self._read_drops(client, name, {port.port: sum(port.drops.values()) for port in ports})
 
     async def _read_counters(self, client: SwitchClient, name: str) -> None:
         """What the program sent to each port."""
@@ -203,16 +203,15 @@ class PortWatch:
                 self.samples.tx_bytes[name, number].append((at_s, float(sum(one.byte_count for one in sent))))
                 self.samples.tx_packets[name, number].append((at_s, float(sum(one.packet_count for one in sent))))
 
-    async def _read_drops(self, client: SwitchClient, name: str) -> None:
+        await self._read_drops(client, name, {})
+
+    async def _read_drops(self, client: SwitchClient, name: str, of_queues: Mapping[int, int]) -> None:
         """What the program of a switch has refused at its managed ports, and the queues behind it (BMv2 does not tell of those)."""
-        now_s = time.monotonic()
+        began_s = time.monotonic()
         drops = await program_drops(client, self._bed.part.part, self._numbers(name))
-        for port in self._queues_of(name) if self._bed.target == "embedded" else ():
-            if port.port in drops:
-                drops[port.port] += sum(port.drops.values())
-        if (at_s := self._instant(now_s)) is not None:
+        if (at_s := self._instant(began_s)) is not None:
             for number, packets in drops.items():
-                self.samples.drops[name, number].append((at_s, float(packets)))
+                self.samples.drops[name, number].append((at_s, float(packets + of_queues.get(number, 0))))
 
     def _queues_of(self, name: str) -> list[PortCounts]:
         try:
