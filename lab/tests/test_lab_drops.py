@@ -56,7 +56,7 @@ def test_mininet_counts_the_drops_that_the_simulator_counts(
         await asyncio.sleep(6.0)
         for switch in world.managed_switches():
             async with world.client(world.endpoint(switch)) as client:
-                await watch._read_drops(client, switch)  # pyright: ignore[reportPrivateUsage]
+                await watch._read_ports(client, switch)  # pyright: ignore[reportPrivateUsage]
         seen = await snapshot(world)
         return seen.drops, seen.of_program
 
