@@ -66,6 +66,29 @@ async fn value_sets_change_what_the_parser_takes() {
             "value set EntitiesParser.label_types: member 1 is given twice"
         )
     );
+    // A member that is no key of the set changes nothing.
+    for wrong in [
+        vec![exact(1, &[1, 0, 0])],
+        vec![exact(2, &[1])],
+        vec![],
+        vec![exact(1, &[1]), exact(1, &[2])],
+    ] {
+        let members = vec![ValueSetMember { r#match: wrong }];
+        let value_set_id = ids.value_sets("label_types");
+        let entry = ValueSetEntry {
+            value_set_id,
+            members,
+        };
+        let (code, text) = a.modify(Kind::ValueSetEntry(entry)).await.unwrap_err();
+        assert!(
+            [Code::InvalidArgument, Code::OutOfRange, Code::NotFound].contains(&code),
+            "{code:?}: {text}"
+        );
+    }
+    assert_eq!(
+        a.read(vec![set(&[])]).await.unwrap(),
+        [set(&[&[0x11, 0x11], &[0x43, 0x21]])]
+    );
     assert_eq!(
         a.insert(set(&[])).await.unwrap_err().0,
         Code::InvalidArgument
