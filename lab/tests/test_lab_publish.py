@@ -15,7 +15,7 @@ from fairlane_lab.definition import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
 from fairlane_lab.report import archive, publish
 from fairlane_lab.report.archive import archive_run, archived_runtimes, is_stale, numbers_problem, open_archived
-from fairlane_lab.report.publish import find_differing_pages, make_pages, write_pages
+from fairlane_lab.report.publish import find_differing_pages, make_pages, round_coordinates, write_pages
 from fairlane_lab.report.run_folder import open_run
 from fairlane_lab.results.summary_file import RunFolderError
 from report_folders import make_folder
@@ -170,6 +170,11 @@ def test_a_picture_is_drawn_again_only_for_other_data(results: Path) -> None:
     drawn = picture.stat().st_mtime_ns
     make_pages(results)
     assert picture.stat().st_mtime_ns == drawn
+
+
+def test_coordinates_are_rounded_and_numbers_at_the_axes_are_not() -> None:
+    drawn = '<path d="M 1.234567 -8.0004 L 2 0.5"/><text x="3.14159">0.001</text><text>-0.0050 ms</text>'
+    assert round_coordinates(drawn) == '<path d="M 1.23 -8 L 2 0.5"/><text x="3.14">0.001</text><text>-0.0050 ms</text>'
 
 
 def test_check_says_which_page_differs(tmp_path: Path) -> None:

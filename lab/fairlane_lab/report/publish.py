@@ -45,6 +45,7 @@ from fairlane_lab.results.summary_file import RunFolderError
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
 TABLES = "tables"
+_TAG = re.compile(r"<[^>]+>")
 _LONG_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{3,}(?![\w.])")
 ROWS_SHOWN = 12
 """Numbers of an experiment that stand on its page; all are in its table's file."""
@@ -154,7 +155,7 @@ class Page:
                 about = {"Date": None, "Description": f"data {self.digest}"}
                 drawn = io.StringIO()
                 figure.savefig(drawn, format="svg", facecolor="white", metadata=about)
-            path.write_text(_LONG_NUMBER.sub(_short_number, drawn.getvalue()), encoding="utf-8")
+            path.write_text(round_coordinates(drawn.getvalue()), encoding="utf-8")
             plt.close(figure)
         return f"![{plot.title}]({PLOTS}/{path.name})"
 
@@ -249,9 +250,13 @@ def write_pages(results: Path, show_progress: Callable[[str], None] = lambda _na
     return [results / name for name in pages if name.endswith(".md")]
 
 
-def _short_number(found: re.Match[str]) -> str:
-    """A coordinate to a hundredth of a point."""
-    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+def round_coordinates(svg: str) -> str:
+    """The picture with coordinates to a hundredth of a point; its texts, numbers at the axes among them, stay."""
+
+    def short(number: re.Match[str]) -> str:
+        return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+    return _TAG.sub(lambda tag: _LONG_NUMBER.sub(short, tag[0]), svg)
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> None:
