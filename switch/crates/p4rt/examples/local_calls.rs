@@ -62,14 +62,17 @@ fn main() {
     let requests: Vec<Vec<u8>> = (0..CALLS)
         .map(|i| insert(table_id, action_id, i..i + 1).encode_to_vec())
         .collect();
-    let start = Instant::now();
-    for request in &requests {
-        let request = WriteRequest::decode(request.as_slice()).expect("made above");
-        local
-            .write(&mut device, 0, request)
-            .expect("the entry is new");
-    }
-    report("write_one_entry", start, CALLS);
+    let mut write = |what: &str, requests: &[Vec<u8>], entries: u32| {
+        let start = Instant::now();
+        for request in requests {
+            let request = WriteRequest::decode(request.as_slice()).expect("made above");
+            local
+                .write(&mut device, 0, request)
+                .expect("the entries are new");
+        }
+        report(what, start, entries);
+    };
+    write("write_one_entry", &requests, CALLS);
 
     let bulk = CALLS..3 * CALLS;
     let entries = bulk.len() as u32;
@@ -77,14 +80,7 @@ fn main() {
     let requests: Vec<Vec<u8>> = starts
         .map(|i| insert(table_id, action_id, i..i + BULK).encode_to_vec())
         .collect();
-    let start = Instant::now();
-    for request in &requests {
-        let request = WriteRequest::decode(request.as_slice()).expect("made above");
-        local
-            .write(&mut device, 0, request)
-            .expect("the entries are new");
-    }
-    report("write_entry_in_bulk", start, entries);
+    write("write_entry_in_bulk", &requests, entries);
 
     let counter = |index| Entity {
         entity: Some(Kind::CounterEntry(CounterEntry {
