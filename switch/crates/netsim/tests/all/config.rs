@@ -99,6 +99,7 @@ fn what_does_not_fit_together_is_told() {
         ("/links/0/b/port", json!(9), "links[0].b.port: 9 is not allowed; allowed: a port of \"s1\": 1, 2, 3"),
         ("/links/1/b/port", json!(1), "links[1].b: link \"h1-s1\" is plugged in there already"),
         ("/links/4/a_to_b/loss", json!(2), "links[4].a_to_b.loss: 2 is out of range; allowed: 0 to 1"),
+        ("/links/4/a_to_b/delay_ns", json!(1.5), "links[4].a_to_b.delay_ns: 1.5 is not a whole number in range; allowed: 0 to 60000000000 ns"),
         ("/links/4/a_to_b/jitter_ns", json!(2_000_000), "links[4].a_to_b.jitter_ns: 2000000 exceeds delay_ns (1000000); allowed: 0 to 1000000 ns"),
         ("/links/4/a_to_b/ge_leave", json!(0), "links[4].a_to_b.ge_leave: 0 is out of range; allowed: 0.000001 to 1"),
         ("/links/4/a_to_b", json!({"trace": [5], "rate_bps": 2000}), "links[4].a_to_b.trace: 1 times stands beside rate_bps (2000); allowed: one of them, the other 0 or null"),

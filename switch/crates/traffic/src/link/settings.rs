@@ -142,10 +142,11 @@ pub fn keys(unit: Unit) -> Vec<String> {
 
 impl Kind {
     fn range(self, unit: Unit) -> Option<Range> {
+        let whole = unit == Unit::Ns;
         let (ns, _, unit) = unit.parts();
         match self {
             Kind::Number(range) => Some(range),
-            Kind::Time => number(0.0, 60e9 / ns, unit, false).range(Unit::Ns),
+            Kind::Time => number(0.0, 60e9 / ns, unit, whole).range(Unit::Ns),
             _ => None,
         }
     }
