@@ -152,7 +152,7 @@ def test_vcs_that_are_remembered_are_offered(
     assert offered("fairlane log --object ", monkeypatch, capsys) == [], "its program has none"
     write_state(topology, {**good_state(), "program": "gfr"})
     plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
-    GfrStore(topology).put(plan.state)
+    GfrStore(topology).write({"": plan.state})
     assert offered("fairlane log --object vc", monkeypatch, capsys) == ["vc1", "vc2", "vc3", "vc4", "vc5"]
 
 

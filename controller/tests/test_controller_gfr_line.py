@@ -87,9 +87,9 @@ class Log:
         self.events.append({"event": event, **fields})
 
 
-async def run_on(rate_bps: float, **port: Any) -> tuple[MemorySwitch, GfrControl, Log]:
+async def run_on(rate_bps: float, first_mcr: str = "2Mbit", **port: Any) -> tuple[MemorySwitch, GfrControl, Log]:
     """The peer-to-peer switch whose line really drains `rate_bps`, after 20 s in which all five VCs sent."""
-    data = configs.data()
+    data = configs.changed("vcs.0.mcr", first_mcr)
     data["ports"][0] |= port
     switch, log = MemorySwitch(), Log()
     plan = make_plan(parse_config(data, "gfr.toml"), GfrState(), 0.0, None, "x")
@@ -143,3 +143,8 @@ async def test_a_line_below_the_sum_of_mcr_gives_every_vc_its_mcr() -> None:
     w = {int(entry["vc"]): entry.action for entry in switch.entries(program.TABLE_VC_SHARE)}
     shares = [action.args["w"] for _, action in sorted(w.items()) if isinstance(action, P4TableAction)]
     assert [int(share) for share in shares] == [2_000_000, 4_000_000, 6_000_000, 8_000_000, 10_000_000]
+
+
+async def test_a_vc_without_mcr_gets_a_bit_a_second_on_a_line_below_the_sum_of_mcr() -> None:
+    switch, _, _ = await run_on(10e6, first_mcr="0bit", follow_capacity=True)
+    assert sorted(int(one["w"]) for one in arguments(switch, program.TABLE_VC_SHARE))[:2] == [1, 4_000_000]

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
-from fairlane import ErrorCode, FairlaneError, unknown_name
+from fairlane import unknown_name
 from fairlane.cli import (
     App,
     DryRunOption,
@@ -29,6 +29,7 @@ from fairlane.text import counted, format_rate
 from .cli_vc import VCS, vc_app
 from .config import GfrPort, read_config
 from .plan import GfrStore
+from .view import VC
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
 app.add_typer(vc_app, name="vc")
@@ -66,26 +67,21 @@ def set_(
     """
     need_changes("gfr set", changes)
     done = ", ".join(f"{key} {value}" for key, value in changes.items())
+    port_number = port.number if port else None
     targets = VCS.targets(state, switch, port)
     name = targets.one("with --switch they are").name if switch or (port and port.switch) else None
 
     def edit(data: dict[str, Any]) -> None:
-        for row in chosen_ports(data["ports"], name, port.number if port else None):
+        places = {f"{row['switch']}:{row['port']}": row for row in data["ports"]}
+        chosen = [
+            row for row in places.values() if name in (None, row["switch"]) and port_number in (None, row["port"])
+        ]
+        if not chosen:
+            raise unknown_name("port", f"{name or '*'}:{port_number or '*'}", list(places))
+        for row in chosen:
             row.update(changes)
 
     VCS.make(state, edit, "gfr set", done, dry_run=dry_run, as_json=as_json)
-
-
-def chosen_ports(ports: list[dict[str, Any]], switch: str | None, number: int | None) -> list[dict[str, Any]]:
-    """The managed ports of a switch and a number, None for all. Raises UNKNOWN_NAME."""
-    if not ports:
-        problem = "no port is managed yet: give the ports with `fairlane gfr apply FILE`"
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, problem)
-    found = [row for row in ports if switch in (None, row["switch"]) and number in (None, row["port"])]
-    if not found:
-        named = ":".join(str(part) for part in (switch, number) if part is not None)
-        raise unknown_name("port", named, [f"{row['switch']}:{row['port']}" for row in ports])
-    return found
 
 
 @app.command("show")
@@ -113,30 +109,24 @@ def show(
     if not ports:
         console.print("no port is managed: give ports and VCs with `fairlane gfr apply FILE`", markup=False)
     for row in ports:
-        bounds = ", ".join(f"{title} {row[key]}" for key, title in _BOUNDS.items() if row[key])
-        title = f"{row['switch']}:{row['port']}: {row['scheme']} ({row['queues']}), QT {_cell(row['waiting_cells'])} cells of {bounds}, N {_cell(row['active_vcs'])}"
-        print_table(title, _COLUMNS, [_line(vc) for vc in row["vcs"]], empty="no VC")
+        values = {
+            "LBO": row["lbo_cells"],
+            "HBO": row["hbo_cells"],
+            "QMAX": row["capacity_cells"],
+            "N": row["active_vcs"],
+        }
+        about = ", ".join(f"{name} {_text(value)}" for name, value in {"QT": row["waiting_cells"], **values}.items())
+        columns = [one for one in VC.columns if any(vc[one.name] is not None for vc in row["vcs"])]
+        lines = [[vc["vc"], *(_text(vc[one.name]) for one in columns)] for vc in row["vcs"]]
+        title = f"{row['switch']}:{row['port']}: {row['scheme']} ({row['queues']}), cells: {about}"
+        print_table(title, ["VC", *(one.title for one in columns)], lines, empty="no VC")
 
 
-_BOUNDS = {"lbo_cells": "LBO", "hbo_cells": "HBO", "capacity_cells": "QMAX"}
-_COLUMNS = ("VC", "active", "slot", "MCR", "w_i", "r_i", "Q_i", "arrived", "accepted", "refused", "verdicts (CLP 0+1)")
-
-
-def _line(vc: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        vc["vc"],
-        {None: "-", True: "yes", False: "no"}[vc["active"]],
-        vc["slot"],
-        format_rate(vc["mcr_bps"]),
-        format_rate(vc["w_bps"]),
-        format_rate(vc["rate_bps"]),
-        _cell(vc["waiting_cells"]),
-        vc["arrived_packets"],
-        vc["accepted_packets"],
-        vc["refused_packets"],
-        ", ".join(f"{name} {v.get('clp0', 0)}+{v.get('clp1', 0)}" for name, v in vc["verdicts"].items()) or "-",
-    )
-
-
-def _cell(value: int | None) -> str:
-    return "-" if value is None else str(value)
+def _text(value: Any) -> str:
+    """A value for people: a rate, frames of CLP 0 and CLP 1 by verdict, or anything else."""
+    if isinstance(value, dict):
+        verdicts = cast("dict[str, dict[str, int]]", value)
+        return ", ".join(f"{name} {by.get('clp0', 0)}+{by.get('clp1', 0)}" for name, by in verdicts.items()) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_rate(value) if isinstance(value, float) else "-" if value is None else str(value)

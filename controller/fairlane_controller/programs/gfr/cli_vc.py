@@ -23,22 +23,29 @@ class Vcs(Objects):
         """
         run = self.targets(state).need_run()
         config = GfrStore(run.folder).state.config
-        w: dict[str, dict[str, float]] = {vc.name: {} for vc in config.vcs}
+        ports, w_bps = {port.place: port for port in config.ports}, {vc.name: dict[str, float]() for vc in config.vcs}
         for place, vcs in vcs_of(config, run).items():
-            port = config.port(*place)
-            for share in port_shares(port, vcs) if port is not None else ():
-                w[share.vc][f"{place[0]}:{place[1]}"] = share.w_bps
+            for name, share in port_shares(ports[place], vcs).items():
+                w_bps[name][str(ports[place])] = share
+        rows = [{**vc.model_dump(mode="json"), "w_bps": w_bps[vc.name]} for vc in config.vcs]
         if as_json:
-            print_json([{**vc.model_dump(mode="json"), "w_bps": w[vc.name]} for vc in config.vcs])
+            print_json(rows)
             return
-        columns = ("VC", "MCR", "PCR", "MBS", "MFS", "packets", "policed at", "w at")
-        rows = [
-            (vc.name, format_rate(vc.mcr), format_rate(vc.pcr) if vc.pcr else "capacity", f"{vc.mbs_cells} cells", f"{vc.mfs_bytes} B", "; ".join(map(str, vc.match)), ", ".join(f"{e.switch}:{e.ingress_port}" for e in vc.edge) or "nowhere", ", ".join(f"{at} {format_rate(rate)}" for at, rate in w[vc.name].items()))
+        columns = ("VC", "MCR", "PCR", "MBS (cells)", "MFS (bytes)", "packets", "policed at", "w at")
+        cells = [
+            (
+                vc.name,
+                format_rate(vc.mcr),
+                format_rate(vc.pcr) if vc.pcr else "capacity",
+                vc.mbs_cells,
+                vc.mfs_bytes,
+                "; ".join(map(str, vc.match)),
+                ", ".join(f"{edge.switch}:{edge.ingress_port}" for edge in vc.edge) or "nowhere",
+                ", ".join(f"{at} {format_rate(rate)}" for at, rate in w_bps[vc.name].items()),
+            )
             for vc in config.vcs
-        ]  # fmt: skip
-        print_table(
-            "VCs", columns, rows, empty="there is none; add one with `fairlane gfr vc add` or `fairlane gfr apply FILE`"
-        )
+        ]
+        print_table("VCs", columns, cells, empty="there is none: `fairlane gfr vc add` adds one")
 
 
 VCS = Vcs(PROGRAM, "vcs", VcConfig, "VC")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from fairlane import ErrorCode, FairlaneError, RunState, TopologyControl
 
@@ -30,21 +30,19 @@ class GfrTopology(TopologyControl):
     ) -> None:
         """`plan`: instead of what is remembered."""
         super().__init__(run, probes=probes)
-        if run is None and plan is None:
-            raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")
+        if plan is None:
+            if run is None:
+                raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")
+            plan = plan_in_force(GfrStore(run.folder).state, run)
         self.options = options or ActivityOptions(probes=probes)
-        self.plan = plan or plan_in_force(GfrStore(cast("RunState", run).folder).state, cast("RunState", run))
+        self.plan = plan
 
     def use_loop(self, loop: Any) -> None:
-        """Look so often, and count a VC as active for so long."""
+        """Take the keys of `GfrLoop` into use."""
         self.options = replace(self.options, period_s=loop.activity_period, active_s=loop.active_time)
 
     def refresh(self, controls: Mapping[str, GfrControl]) -> None:
         """With the configuration that is remembered now."""
-        if self.run is None:
-            return
-        state = GfrStore(self.run.folder).state
-        if state != self.plan.state:
+        del controls
+        if self.run is not None and (state := GfrStore(self.run.folder).state) != self.plan.state:
             self.plan = plan_in_force(state, self.run)
-        for control in controls.values():
-            control.use_plan()

@@ -17,7 +17,7 @@ from ..control import ActivityOptions
 from ..plan import GfrPlan, GfrState, make_plan
 from ..topology import GfrTopology
 from .config import gfr_config
-from .counters import read_refusals
+from .vcs import read_refusals
 
 SAMPLE_S = 0.1
 """Between two looks at what the flows have carried."""

@@ -11,7 +11,7 @@ from fairlane_lab.testbed.plan import Plan
 from ..cli_vc import VCS
 from ..plan import GfrStore
 from .config import gfr_config
-from .counters import read_refusals
+from .vcs import read_refusals
 
 
 class GfrInMininet(MininetPart):
