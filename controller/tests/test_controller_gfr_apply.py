@@ -16,7 +16,7 @@ from fairlane_controller.programs.gfr.allocation import GRACE_S, Allocation, all
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
-from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, GfrStore, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, gfr_store, make_plan
 from fairlane_controller.state.locks import change_lock
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
@@ -77,7 +77,7 @@ async def test_the_entries_of_peer_to_peer() -> None:
     (edge, *_) = switch.entries(program.TABLE_VC_EDGE)
     assert arguments(edge) == {"mfs": 1514, "mark_dscp": 12, "set_dscp": 1}
     classify = switch.entries(program.TABLE_VC_CLASSIFY[4])
-    assert {entry.priority for entry in classify} == {1 + 9 + 24}
+    assert len(classify) == 5
     assert not switch.entries(program.TABLE_VC_CLASSIFY[6])
     assert len(switch.entries(program.TABLE_CLP_MARK)) == 9
 
@@ -216,11 +216,11 @@ def test_a_bad_configuration_makes_no_plan() -> None:
 
 def test_the_state_is_read_back(tmp_path: Path) -> None:
     plan = plan_of(configs.config())
-    GfrStore(tmp_path).write({"": plan.state})
-    assert GfrStore(tmp_path).state == plan.state
+    gfr_store(tmp_path).write({"": plan.state})
+    assert gfr_store(tmp_path).get() == plan.state
     put_text(tmp_path, "gfr", "{")
     with pytest.raises(FairlaneError, match=r"state\.db: gfr: line 1, column 2: .*property name"):
-        GfrStore(tmp_path)
+        gfr_store(tmp_path)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

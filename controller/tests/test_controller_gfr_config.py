@@ -13,7 +13,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.quantities import DSCP_NAMES, parse_dscp
 from fairlane_controller.programs.gfr.check import check_config
 from fairlane_controller.programs.gfr.config import GfrConfig, GfrScheme, VcMatch, parse_config, read_config
-from fairlane_controller.programs.gfr.entries import classify_entries, first_clash
+from fairlane_controller.programs.gfr.entries import classify_entries
 from fairlane_controller.programs.gfr.paths import path_of, vcs_of
 from fairlane_controller.state.run_state import RunState
 from finsy import P4TableEntry
@@ -109,8 +109,7 @@ def test_one_value_that_cannot_be(path: str, value: Any, message: str) -> None:
         ("vcs.0.edge.0.ingress_port", 4, "vcs[0].edge[0]: nothing in match finds vc1 at s1:4, so nothing would be policed there"),
         ("vcs.0.path", [{"switch": "s1", "port": 7}], "vcs[0].path[0]: s1:7 is no port of this configuration; valid: s1:6"),
         ("vcs.0.mark_dscp", "AF11", "vcs[0].mark_dscp: 'AF11' is not in clp_dscp, so no other switch would see the mark; valid: AF12,"),
-        ("vcs.1.match", [{"switch": "s1", "ingress_port": 1, "src": "10.0.1.0/24"}], "vcs[1].match: vc2 matches packets of vc1 at switch s1 that are matched as precisely: one of them must say more"),
-        ("vcs.1.match", [{"switch": "s1", "ingress_port": 1, "dst": "10.0.9.0/24"}], "vcs[1].match: vc2 matches packets of vc1 at switch s1 that are matched as precisely"),
+        ("vcs.1.match", [{"switch": "s1", "ingress_port": 1, "src": "10.0.1.0/24"}], "vcs[1].match[0]: vc2 matches the same packets as vc1 at switch s1: one of them must say more"),
     ],
 )  # fmt: skip
 def test_values_that_cannot_be_together(path: str, value: Any, message: str) -> None:
@@ -208,21 +207,39 @@ def test_a_match_without_addresses_is_for_both_ip_versions() -> None:
     assert (four.table_id, six.table_id) == ("vc_classify", "vc_classify_v6")
     assert dict(four.match or {}) == dict(six.match or {}) == {"ingress_port": (1, 0x1FF), "vid": (100, 0xFFF)}
     (only,) = entries(dscp="EF", src="2001:db8::/32")
-    assert (only.table_id, only.priority) == ("vc_classify_v6", 1 + 6 + 32)
+    assert only.table_id == "vc_classify_v6"
 
 
-def test_the_more_precise_match_wins_and_is_no_clash() -> None:
-    wide, narrow = entries(src="10.0.0.0/8"), entries(src="10.1.0.0/16")
-    beside, across = entries(src="10.2.0.0/16"), entries(dst="10.9.0.0/16")
-    assert (narrow[0].priority or 0) > (wide[0].priority or 0)
-    assert first_clash({0: wide, 1: narrow, 2: beside}) is None
-    assert first_clash({0: wide, 1: narrow, 2: across}) == (1, 2)
-    assert first_clash({0: [*narrow, *across], 1: wide}) is None
+def priority(**given: Any) -> int:
+    """That of a match's entry for IPv4."""
+    return entries(**given)[0].priority or 0
 
 
-def test_a_clash_is_found_behind_another_vc_with_the_same_common_bits() -> None:
-    same = {"src": "10.1.0.0/16"}
-    assert first_clash({0: entries(1, dst="10.9.0.0/16"), 1: entries(1, **same), 2: entries(2, **same)}) == (0, 1)
+def test_the_more_precise_match_wins() -> None:
+    assert priority(src="10.1.0.0/16") > priority(src="10.0.0.0/8") > priority()
+    assert priority(src="10.1.0.0/16", dst="10.0.0.0/8") > priority(ingress_port=1, vlan=2)
+
+
+def test_of_equally_precise_matches_one_decides() -> None:
+    ranks = [
+        priority(src="16.0.0.0/4", dst="16.0.0.0/5", ingress_port=1, vlan=2),
+        priority(src="16.0.0.0/9", dst="16.0.0.0/9", vlan=2),
+        priority(src="16.0.0.0/12", dst="16.0.0.0/12", dscp="EF"),
+        priority(src="10.9.8.0/24", dst="16.0.0.0/6"),
+        priority(src="16.0.0.0/6", dst="10.9.8.0/24"),
+    ]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len({*ranks}) == 5
+    check_config(
+        parse_config(
+            configs.changed(
+                "vcs.1.match",
+                [{"switch": "s1", "ingress_port": 1, "dst": "10.0.9.0/24"}, {"switch": "s1", "ingress_port": 2}],
+            ),
+            "x",
+        ),
+        "x",
+    )
 
 
 def test_a_path_follows_routes_where_they_say_it() -> None:

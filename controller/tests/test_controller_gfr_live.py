@@ -131,7 +131,7 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
     held, file = tables(switch), documents(switch.folder)
     for code, arguments, words in (
         (2, ("gfr", "vc", "add", "big", "--mcr", "46Mbit", "-m", "s1,ingress_port=3"), "vc add: s1:6: capacity: the MCRs of 3 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
-        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match: x matches packets of vc1 at switch s1"),
+        (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,ingress_port=1"), "vc add: VC x: match[0]: x matches the same packets as vc1 at switch s1"),
         (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
         (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "--edge", "s1"), "--edge 's1': must be SWITCH:PORT"),
         (2, ("gfr", "vc", "set", "vc1", "--weight", "0"), "vc set: VC vc1: weight: 0.0 is out of range: must be greater than 0"),

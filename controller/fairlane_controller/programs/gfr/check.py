@@ -10,7 +10,7 @@ from fairlane import Place, PortState, RunState, duration_text, parse_dscp
 from fairlane.text import bad_config, format_rate
 
 from .config import RATE_PERIOD_MIN_S, GfrConfig, PortConfig, VcConfig
-from .entries import classify_entries, first_clash
+from .entries import classify_entries
 from .model import CELL_LINE_BITS
 from .names import PERIOD_CELLS_MAX
 from .paths import path_of, vcs_of
@@ -121,16 +121,16 @@ def _vc(at: str, vc: VcConfig, config: GfrConfig, run: RunState | None) -> Itera
 
 
 def _clashes(config: GfrConfig) -> Iterator[str]:
-    for switch in config.switches:
-        entries = {
-            index: [entry for match in vc.match if match.switch == switch for entry in classify_entries(match, 0)]
-            for index, vc in enumerate(config.vcs)
-        }
-        clash = first_clash(entries)
-        if clash is not None:
-            first, second = (config.vcs[index].name for index in clash)
-            what = f"packets of {first} at switch {switch} that are matched as precisely"
-            yield f"vcs[{clash[1]}].match: {second} matches {what}: one of them must say more (ingress_port, src, dst, vlan, dscp)"
+    """Matches of different VCs that are the same; of others it is said which one decides (`classify_entries`)."""
+    owners: dict[object, str] = {}
+    for index, vc in enumerate(config.vcs):
+        for number, match in enumerate(vc.match):
+            owner = owners.setdefault(
+                (match.switch, *(str(entry.match) for entry in classify_entries(match, 0))), vc.name
+            )
+            if owner != vc.name:
+                must = "one of them must say more (ingress_port, src, dst, vlan, dscp)"
+                yield f"vcs[{index}].match[{number}]: {vc.name} matches the same packets as {owner} at switch {match.switch}: {must}"
 
 
 def _mtu(port: PortConfig, run: RunState | None) -> int:

@@ -28,7 +28,7 @@ from fairlane.text import counted, format_rate
 
 from .cli_vc import VCS, vc_app
 from .config import GfrPort, read_config
-from .plan import GfrStore
+from .plan import gfr_store
 from .view import VC
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
@@ -96,7 +96,7 @@ def show(
     """
     targets = VCS.targets(state)
     if config:
-        print_json(GfrStore(targets.folder).state.config.model_dump(mode="json"))
+        print_json(gfr_store(targets.folder).get().config.model_dump(mode="json"))
         return
     snapshot = need_program(asyncio.run(take_two(targets, 0))[0], "gfr")
     ports: list[dict[str, Any]] = [

@@ -7,32 +7,24 @@ from fairlane.cli import JsonOption, Objects, StateOption, print_json, print_tab
 from fairlane.text import format_rate
 
 from .config import VcConfig
-from .entries import port_shares
 from .names import PROGRAM
-from .paths import vcs_of
-from .plan import GfrStore
+from .plan import gfr_store
 
 
 class Vcs(Objects):
     """The VCs of the configuration in force."""
 
     def list_(self, state: StateOption = None, as_json: JsonOption = False) -> None:
-        """List the VCs of the configuration in force, with what (3) gives them when all are active.
+        """List the VCs of the configuration in force; `fairlane gfr show` has what they get.
 
         Example: `fairlane gfr vc list`
         """
-        run = self.targets(state).need_run()
-        config = GfrStore(run.folder).state.config
-        ports, w_bps = {port.place: port for port in config.ports}, {vc.name: dict[str, float]() for vc in config.vcs}
-        for place, vcs in vcs_of(config, run).items():
-            for name, share in port_shares(ports[place], vcs).items():
-                w_bps[name][str(ports[place])] = share
-        rows = [{**vc.model_dump(mode="json"), "w_bps": w_bps[vc.name]} for vc in config.vcs]
+        vcs = gfr_store(self.targets(state).folder).get().config.vcs
         if as_json:
-            print_json(rows)
+            print_json([vc.model_dump(mode="json") for vc in vcs])
             return
-        columns = ("VC", "MCR", "PCR", "MBS (cells)", "MFS (bytes)", "packets", "policed at", "w at")
-        cells = [
+        columns = ("VC", "MCR", "PCR", "MBS (cells)", "MFS (bytes)", "packets", "policed at")
+        rows = [
             (
                 vc.name,
                 format_rate(vc.mcr),
@@ -41,11 +33,10 @@ class Vcs(Objects):
                 vc.mfs_bytes,
                 "; ".join(map(str, vc.match)),
                 ", ".join(f"{edge.switch}:{edge.ingress_port}" for edge in vc.edge) or "nowhere",
-                ", ".join(f"{at} {format_rate(rate)}" for at, rate in w_bps[vc.name].items()),
             )
-            for vc in config.vcs
+            for vc in vcs
         ]
-        print_table("VCs", columns, cells, empty="there is none: `fairlane gfr vc add` adds one")
+        print_table("VCs", columns, rows, empty="there is none: `fairlane gfr vc add` adds one")
 
 
 VCS = Vcs(PROGRAM, "vcs", VcConfig, "VC")

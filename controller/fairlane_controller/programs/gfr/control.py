@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairlane import P4TableEntry, Session, SwitchControl, apply_plan, enable_digest, load_program, runs_program
-from fairlane.measure import LinkChange, OccupancyKeeper, listen_digest, listen_probes, send_probes
+from fairlane.measure import (
+    LinkChange,
+    MeasureOptions,
+    OccupancyKeeper,
+    listen_digest,
+    listen_probes,
+    plain,
+    send_probes,
+)
 from fairlane.switch import SwitchClient, open_ports, sort_entries
 from fairlane.text import counted, format_rate
 
@@ -33,24 +41,6 @@ MIN_COUNT = 3
 MAX_AGE_S = 3.0
 DIFFERS = 0.05
 """A line that drains so much faster or slower than its capacity in force is another line."""
-MAX_MEASURED_VCS = 256
-"""With more VCs on a switch their service rates are not read."""
-
-
-@dataclass(frozen=True)
-class ActivityOptions:
-    """When a VC counts, and what is measured."""
-
-    period_s: float = 1.0
-    "Between two reads of the counters."
-    active_s: float = 2.0
-    "T_active: a VC without an arrival for so long is not active."
-    measure: bool = True
-    "Whether the drain rate of the lines, tau and the VCs' service rates are measured."
-    probes: bool = True
-    "Whether the links are probed for tau, where `measure`."
-    keeps_counts: bool = True
-    "Whether what the switch counts as waiting is compared with its queues (`measure/occupancy.py`)."
 
 
 class GfrControl(SwitchControl):
@@ -112,13 +102,12 @@ class GfrControl(SwitchControl):
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Poll the VCs' counters; measure the lines."""
-        options = self.topology.options
         jobs: list[Coroutine[Any, Any, Any]] = [self._keep_forever(client)]
-        if options.measure:
+        if self.topology.measures:
             jobs.append(self._listen(client))
-            if options.probes:
+            if self.topology.probes:
                 jobs += [send_probes(client, self._all_lines), listen_probes(client, self.line)]
-        if options.keeps_counts:
+        if self.topology.keeps_counts:
             open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
             keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
             jobs.append(keeper.keep_forever(client, lambda: self._ports))
@@ -126,13 +115,13 @@ class GfrControl(SwitchControl):
 
     async def _listen(self, client: SwitchClient) -> None:
         await enable_digest(self.session, client, DIGEST_REPORT)
-        await listen_digest(client, DIGEST_REPORT, self.line, LineReport, LineMeter.on_report)
+        await listen_digest(client, DIGEST_REPORT, self.line, LineReport, LineMeter.on_line_report)
 
     async def _keep_forever(self, client: SwitchClient) -> None:
         while True:
             async with self.session.writes:
                 await self.keep(client)
-            await asyncio.sleep(self.topology.options.period_s)
+            await asyncio.sleep(self.topology.loop.activity_period)
 
     # ---- what it does --------------------------------------------------------------------------------------------
 
@@ -150,7 +139,6 @@ class GfrControl(SwitchControl):
         entries = await client.read_table(names.TABLE_VC_SHARE, counters=True)
         ids = {number: name for name, number in self.topology.plan.state.allocation.vc_ids.items()}
         shares = {(int(entry["egress_port"]), ids[entry["vc"]]): entry for entry in entries if entry["vc"] in ids}
-        await self._measure_services(client, now_s, shares)
         before = self._active, self._capacity_bps
         active = self._active_vcs(now_s, shares)
         rates = {number: self._line_bps(port, now_s) for number, port in self._ports.items()}
@@ -180,7 +168,7 @@ class GfrControl(SwitchControl):
             if self._counts.get(key, (None, 0.0))[0] != count:
                 self._counts[key] = count, now_s
         self._counts = {key: self._counts[key] for key in counts}
-        after_s = now_s - self.topology.options.active_s + 1e-9
+        after_s = now_s - self.topology.loop.active_time + 1e-9
         active = [key for key, (_, since_s) in self._counts.items() if since_s > after_s]
         return {number: frozenset(vc for port, vc in active if port == number) for number in self._ports}
 
@@ -206,7 +194,7 @@ class GfrControl(SwitchControl):
         started, stopped = sorted(self._active[number] - before), sorted(before - self._active[number])
         parts = [f"frames of {', '.join(started)} arrived"] if started else []
         if stopped:
-            parts.append(f"nothing of {', '.join(stopped)} arrived for {self.topology.options.active_s:g} s")
+            parts.append(f"nothing of {', '.join(stopped)} arrived for {self.topology.loop.active_time:g} s")
         n, capacity_bps = status["n"], status["capacity_bps"]
         shares = ", ".join(f"{vc} {format_rate(status['w_bps'][vc])}" for vc in sorted(status["active"])) or "nobody"
         why = f"{' and '.join(parts) or 'first look'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
@@ -222,20 +210,24 @@ class GfrControl(SwitchControl):
             run = self.topology.plan.run
             state = run.switch(self.session.endpoint.name).port(number) if run is not None else None
             layer = state.link_layer if state is not None else ""
-            self._lines[number] = LineMeter(layer, port.capacity, partial(self._report_link, number))
+            tell = partial(self._report_link, number)
+            self._lines[number] = LineMeter(MeasureOptions(), port.capacity, tell, link_layer=layer)
         return self._lines.get(number) if port is not None else None
 
     def _all_lines(self) -> dict[int, LineMeter]:
         return {number: line for number in self._ports if (line := self.line(number)) is not None}
 
     def measurements(self) -> list[dict[str, Any]]:
-        """One object a managed port."""
+        """One object a managed port: its capacity in force, BW and τ."""
         now_s, capacities = (
             asyncio.get_running_loop().time(),
-            {port["port"]: port["capacity_bps"] for port in self.status()["ports"]},
+            {one["port"]: one["capacity_bps"] for one in self.status()["ports"]},
         )
-        lines = self._all_lines().items()
-        return [{"port": at, "capacity_bps": capacities[at], **line.to_json(now_s)} for at, line in lines]
+        measured = {number: line.measurement(now_s) for number, line in self._all_lines().items()}
+        return [
+            {"port": at, "capacity_bps": capacities[at], "bw_bps": plain(one.bw_bps), "tau_s": plain(one.tau_s)}
+            for at, one in measured.items()
+        ]
 
     def _report_link(self, number: int, change: LinkChange) -> None:
         self.session.event("link_changed", port=number, why=change.why, **change.to_json())
@@ -243,7 +235,7 @@ class GfrControl(SwitchControl):
     def _line_bps(self, port: PortConfig, now_s: float) -> float | None:
         """What should be in force instead of the configured capacity; None: nothing. An idle line keeps what it had."""
         line, current = self._lines.get(port.port), self._capacity_bps.get(port.port)
-        rate = line.rate_bps(now_s) if line is not None else None
+        rate = line.measurement(now_s).bw_bps if line is not None else None
         if rate is None or rate.count < MIN_COUNT or rate.age_s > MAX_AGE_S:
             return current if port.follow_capacity else None
         configured, measured = port.capacity, rate.value
@@ -267,25 +259,3 @@ class GfrControl(SwitchControl):
         if not port.follow_capacity or not is_other:
             return None
         return current if current is not None and abs(measured / current - 1.0) <= DIFFERS else measured
-
-    async def _measure_services(
-        self, client: SwitchClient, now_s: float, shares: Mapping[tuple[int, str], P4TableEntry]
-    ) -> None:
-        """Bytes that each VC has had accepted, to its port's meter."""
-        if not self.topology.options.measure or not 0 < len(shares) <= MAX_MEASURED_VCS:
-            return
-        accepted = [(clp, verdict) for clp in (0, 1) for verdict in names.Verdict if verdict.accepted]
-        indices = {
-            names.verdict_index(names.args_of(entry)["slot"], *cell): key
-            for key, entry in shares.items()
-            for cell in accepted
-        }
-        counts: dict[int, dict[str, int]] = {}
-        for index, cell in (await client.read_counters(names.COUNTER_VERDICTS, indices)).items():
-            port, vc = indices[index]
-            counts.setdefault(port, {}).setdefault(vc, 0)
-            counts[port][vc] += cell.byte_count
-        for number, of_port in counts.items():
-            line = self.line(number)
-            if line is not None:
-                line.on_counts(now_s, of_port)

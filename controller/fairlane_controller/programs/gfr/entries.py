@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from fairlane import P4TableAction, P4TableEntry, P4TableMatch, parse_dscp
@@ -102,48 +102,26 @@ def edge_entries(ingress_port: int, vc: VcConfig, vc_id: int, capacity_bps: floa
 
 
 def classify_entries(match: VcMatch, vc_id: int) -> Iterator[P4TableEntry]:
-    """`vc_classify` and `vc_classify_v6`: packets of a VC. Of two entries that match a packet the one that compares more bits decides."""
+    """`vc_classify` and `vc_classify_v6`: packets of a VC.
+
+    Of two entries that match a packet the one that compares more bits decides; of equally many, the one with the ingress port, else with
+    the VLAN, else with the DSCP, else with the longer `src`. So two entries of one priority have equal masks: they match no packet
+    together unless they are the same.
+    """
     values = {"ingress_port": match.ingress_port or None, "vid": match.vlan or None, "dscp": parse_dscp(match.dscp)}
     fields = {name: (value, (1 << WIDTHS[name]) - 1) for name, value in values.items() if value is not None}
     for name in ("src", "dst"):
         network = network_of(getattr(match, name))
         if network is not None and network.prefixlen:
             fields[name] = int(network.network_address), int(network.netmask)
-    bits = sum(mask.bit_count() for _, mask in fields.values())
+    priority = sum(mask.bit_count() for _, mask in fields.values())
+    for name in WIDTHS:
+        priority = priority << 1 | (name in fields)
+    priority = priority << 8 | fields.get("src", (0, 0))[1].bit_count()
     for version in match.versions:
         yield P4TableEntry(
             names.TABLE_VC_CLASSIFY[version],
             match=P4TableMatch(fields),
             action=P4TableAction("set_vc", vc=vc_id),
-            priority=1 + bits,  # greater is matched first (P4Runtime 1.5 §9.1.1)
+            priority=1 + priority,  # greater is matched first (P4Runtime 1.5 §9.1.1)
         )
-
-
-def first_clash(entries: Mapping[int, Sequence[P4TableEntry]]) -> tuple[int, int] | None:
-    """Two owners of which entries of `vc_classify` compare equally many bits and match a packet together; None without any.
-
-    Which of the two a switch would choose is not defined. Entries with equal masks are one group, and groups are compared by their
-    common bits: the work grows with entries times groups, not with pairs of entries.
-
-    Args:
-        entries: By owner; the match of a field is its value and mask.
-    """
-    groups: dict[tuple[str, int], dict[tuple[tuple[str, int], ...], list[tuple[int, dict[str, Any]]]]] = {}
-    for owner, mine in entries.items():
-        for entry in mine:
-            match: dict[str, Any] = dict(entry.match or {})
-            masks = tuple((name, mask) for name, (_, mask) in match.items())
-            groups.setdefault((entry.table_id, entry.priority), {}).setdefault(masks, []).append((owner, match))
-    for group in groups.values():
-        kinds = list(group.items())
-        for number, (masks, first) in enumerate(kinds):
-            for other_masks, second in kinds[number:]:
-                common = {name: mask & dict(other_masks)[name] for name, mask in masks if name in dict(other_masks)}
-                seen: dict[tuple[int, ...], set[int]] = {}
-                for owner, match in first:
-                    seen.setdefault(tuple(match[name][0] & mask for name, mask in common.items()), set()).add(owner)
-                for owner, match in second:
-                    others = seen.get(tuple(match[name][0] & mask for name, mask in common.items()), set()) - {owner}
-                    if others:
-                        return min(*others, owner), max(*others, owner)
-    return None

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured of a port that GFR manages: how fast its line drains, τ of its link, and the service rate of each VC; no I/O, no clock."""
+"""What is measured of a port that GFR manages: how fast its line drains, and τ of its link; no I/O, no clock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from fairlane.measure import Estimate, LinkChange, MeasureOptions, PortMeter, PortReport, QuantileWindow, plain
+from fairlane.measure import PortMeter, PortReport
 from fairlane.switch import CELL_LINE_BYTES
 
 from .config import PortConfig
@@ -28,52 +26,19 @@ class LineReport:
     waiting_cells: int = 0
 
 
-class LineMeter:
-    """One port; times are seconds of any one clock."""
+@dataclass
+class LineMeter(PortMeter):
+    """BW and τ of one port, by the reports of `gfr.p4`."""
 
-    def __init__(
-        self, link_layer: str = "", line_bps: float | None = None, tell: Callable[[LinkChange], None] = lambda _: None
-    ) -> None:
-        """Nothing is measured yet.
+    link_layer: str = ""
+    "Of the line; what is not `none` or `ethernet` is an atm line."
 
-        Args:
-            link_layer: Of the line; what is not `none` or `ethernet` is an atm line.
-            line_bps: As configured.
-            tell: Hears of each change of the line and its link.
-        """
-        self.link_layer = link_layer
-        self._port = PortMeter(MeasureOptions(), line_bps=line_bps, tell=tell)
-        self.link, self.on_probe = self._port.link, self._port.on_probe
-        self._services: dict[str, QuantileWindow] = {}
-        self._counted: dict[str, tuple[float, int]] = {}
-
-    def on_report(self, now_s: float, report: LineReport) -> None:
+    def on_line_report(self, now_s: float, report: LineReport) -> None:
         """One report; what an ethernet line adds to a frame is in none of its counts, so nothing is known of its rate."""
         is_atm = self.link_layer in ("", "atm")
         line_bytes = report.busy_cells * CELL_LINE_BYTES if is_atm else report.busy_bytes
         if self.link_layer != "ethernet":
-            self._port.on_report(now_s, PortReport(0, report.busy_us, line_bytes, busy_packets=1, flows=0))
-
-    def on_counts(self, now_s: float, accepted_bytes: Mapping[str, int]) -> None:
-        """Bytes of frame of each VC that went into the queue so far."""
-        for vc, count in accepted_bytes.items():
-            before_s, before = self._counted.get(vc, (now_s, count))
-            if count > before and now_s > before_s:
-                window = self._services.setdefault(vc, QuantileWindow(0.5, 10.0, shift_count=3, shift_ratio=0.25))
-                window.add(now_s, 8 * (count - before) / (now_s - before_s))
-        self._counted = {vc: (now_s, count) for vc, count in accepted_bytes.items()}
-        self._services = {vc: window for vc, window in self._services.items() if vc in accepted_bytes}
-
-    def rate_bps(self, now_s: float) -> Estimate | None:
-        """What the line drains while frames wait, bit/s on the line."""
-        return self._port.measurement(now_s).bw_bps
-
-    def to_json(self, now_s: float) -> dict[str, Any]:
-        """Plain data with units in the names; the service rates count bits of frames, not of cells."""
-        measured = self._port.measurement(now_s)
-        services = {vc: plain(window.estimate(now_s)) for vc, window in sorted(self._services.items())}
-        known = {vc: service for vc, service in services.items() if service is not None}
-        return {"bw_bps": plain(measured.bw_bps), "tau_s": plain(measured.tau_s), "service_bps": known}
+            self.on_report(now_s, PortReport(0, report.busy_us, line_bytes, busy_packets=1, flows=0))
 
 
 def scale_to_capacity(port: PortConfig, capacity_bps: float, mcr_bps: float) -> PortConfig:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A configuration for all switches that it concerns: checked, numbered, remembered, as entries.
 
-state = GfrStore(folder).state
+state = gfr_store(folder).get()
 plan = make_plan(config, state, now_s, run, "gfr.toml")
 change = await change_set(load_program("gfr"), plan, {"s1": client})"""
 
@@ -40,17 +40,9 @@ class GfrState(BaseModel):
     allocation: Allocation = Field(default_factory=Allocation)
 
 
-class GfrStore(Documents[GfrState]):
-    """The state, in the state file of a folder; `folder` None keeps it in memory only."""
-
-    def __init__(self, folder: Path | None) -> None:
-        """Raises BAD_FILE when it cannot be understood."""
-        super().__init__(folder, GFR_DOCUMENT, GfrState, GFR_DOCUMENT)
-
-    @property
-    def state(self) -> GfrState:
-        """What is in force now."""
-        return self.get()
+def gfr_store(folder: Path | None) -> Documents[GfrState]:
+    """The state, in the state file of a folder; `folder` None keeps it in memory only. Raises BAD_FILE when it cannot be understood."""
+    return Documents(folder, GFR_DOCUMENT, GfrState, GFR_DOCUMENT)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from fairlane import (
 from . import names, view
 from .check import problems_of
 from .config import GfrLoop, GfrPort, GfrSections, with_changes
-from .plan import GFR_DOCUMENT, GfrPlan, GfrStore, make_plan, plan_in_force
+from .plan import GFR_DOCUMENT, GfrPlan, gfr_store, make_plan, plan_in_force
 
 
 class Gfr(Program):
@@ -84,12 +84,12 @@ class Gfr(Program):
         for place, port in ports.items():
             for key in sorted(port.model_fields_set - {"mtu_bytes", "capacity"}) if port.capacity is None else ():
                 yield f"{config.at[place]}.{key}: is of GFR's ports, which have a capacity (C_GFR): give capacity, or leave {key} out"
-        part = with_changes(config, GfrStore(run.folder if run is not None else None).state.config)
+        part = with_changes(config, gfr_store(run.folder if run is not None else None).get().config)
         yield from problems_of(part, run, config.at) if part is not None else ()
 
     def plan(self, config: Config, run: RunState | None) -> GfrPlan:
         """What a configuration leaves out stays as it is remembered."""
-        state = GfrStore(run.folder if run is not None else None).state
+        state = gfr_store(run.folder if run is not None else None).get()
         part = with_changes(config, state.config)
         if part is None and run is not None:
             return plan_in_force(state, run)
@@ -107,13 +107,13 @@ class Gfr(Program):
 
     def remembered(self, run: RunState | None) -> Config:
         """The configuration in force."""
-        config = GfrStore(run.folder if run is not None else None).state.config
+        config = gfr_store(run.folder if run is not None else None).get().config
         plain = config.model_dump(mode="json", exclude_defaults=True)
         return self.config_of({**plain, "clp_dscp": config.clp_dscp, "vcs": plain.get("vcs", ())})
 
     def object_names(self, kind: str, folder: Path) -> list[str]:
         """VCs of the configuration in force."""
-        return [vc.name for vc in GfrStore(folder).state.config.vcs] if kind == "vc" else []
+        return [vc.name for vc in gfr_store(folder).get().config.vcs] if kind == "vc" else []
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports and VCs."""

@@ -13,7 +13,7 @@ from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData
 
 from . import names
-from .plan import GfrState, GfrStore
+from .plan import GfrState, gfr_store
 
 TOLERANCE = 0.97
 """A rate measured over a second or so is this near at least when the VC gets its MCR: the meters' granularity and one burst."""
@@ -23,7 +23,7 @@ CELL_OVERHEAD = 53 / 48
 COLUMNS = (
     Column("scheme", "scheme"),
     Column("queues", "queues", doc="wrr: a queue a VC; fifo: one", wide=True),
-    Column("waiting_cells", "QT", "cells", "Cells that wait at the port (QT).", plot="queue", metric="fairlane_queue_cells"),
+    Column("waiting_cells", "QT", "cells", "Cells that wait at the port (QT).", register=names.REGISTER_PORT_CELLS, plot="queue", metric="fairlane_queue_cells"),
     Column("lbo_cells", "LBO", "cells", "low buffer occupancy", plot="control"),
     Column("hbo_cells", "HBO", "cells", "high buffer occupancy", plot="control"),
     Column("capacity_cells", "QMAX", "cells", "Cells that may wait at the port (QMAX).", plot="capacity", metric="fairlane_queue_capacity_cells"),
@@ -32,7 +32,6 @@ COLUMNS = (
 MEASURED = (
     Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
     Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes"),
-    Column("service_bps", "service", "bit/s", "Rate at which frames of a VC are accepted.", metric=None, source="counters", wide=True),
 )  # fmt: skip
 MEASURING_NEEDS = "BW needs frames that wait at the port, τ a switch of ours at the other end"
 VC = Kind(
@@ -66,19 +65,18 @@ async def read_rows(reading: Reading) -> list[Row]:
     schemes = {int(entry["egress_port"]): entry for entry in of_ports}
     vcs = dict(sorted((int(names.args_of(entry)["slot"]), entry) for entry in shares))
     slots = [*vcs, *(names.NO_VC_SLOT + port for port in schemes)]
-    counted, cells, rates, port_cells, passed, admitted = await asyncio.gather(
+    counted, cells, rates, passed, admitted = await asyncio.gather(
         reading.counters(
             names.COUNTER_VERDICTS, [names.verdict_index(*cell) for cell in product(slots, (0, 1), names.Verdict)]
         ),
         reading.registers(names.REGISTER_VC_CELLS, slots),
         reading.registers(names.REGISTER_VC_RATE, slots),
-        reading.registers(names.REGISTER_PORT_CELLS, schemes),
         reading.counters(COUNTER_PASSED, schemes),
         reading.counters(COUNTER_ADMITTED, schemes),
     )
     if "store" not in reading.memory:
-        reading.memory["store"] = GfrStore(reading.folder)
-    state: GfrState = reading.memory["store"].state
+        reading.memory["store"] = gfr_store(reading.folder)
+    state: GfrState = reading.memory["store"].get()
     by_id = {number: name for name, number in state.allocation.vc_ids.items()}
     mcr = {vc.name: float(vc.mcr) for vc in state.config.vcs}
     active = {int(one["port"]): one.get("active") or () for one in (reading.loop or {}).get("ports") or ()}
@@ -117,7 +115,6 @@ async def read_rows(reading: Reading) -> list[Row]:
         values = {
             "scheme": entry.action.name if isinstance(entry.action, P4TableAction) else None,
             "queues": "wrr" if args.get("per_vc_queue") else "fifo",
-            "waiting_cells": port_cells[port] if port_cells is not None else None,
             "lbo_cells": args.get("lbo"),
             "hbo_cells": args.get("hbo"),
             "capacity_cells": args.get("qmax"),
