@@ -135,10 +135,10 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
         (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
         (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "--edge", "s1"), "--edge 's1': must be SWITCH:PORT"),
         (2, ("gfr", "vc", "set", "vc1", "--weight", "0"), "vc set: VC vc1: weight: 0.0 is out of range: must be greater than 0"),
-        (2, ("gfr", "vc", "set", "vc1", "--mfs", "9000"), "VC vc1: mfs_bytes: 9000 is above the MTU of s1:6"),
+        (2, ("gfr", "vc", "set", "vc1", "--mfs", "9000"), "VC vc1: mfs_bytes: 9000 must be at most 1500, the MTU of s1:6"),
         (2, ("gfr", "vc", "set", "vc1"), "vc set needs at least one option"),
         (3, ("gfr", "vc", "delete", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
-        (2, ("gfr", "set", "--qmax", "4001"), "qmax_cells: 4001 is above the buffer of s1:6 (port_cells 4000)"),
+        (2, ("gfr", "set", "--qmax", "4001"), "qmax_cells: 4001 must be at most 4000, the buffer of s1:6 (port_cells)"),
         (3, ("gfr", "set", "--scheme", "wrr"), "unknown scheme 'wrr'"),
         (2, ("gfr", "set"), "gfr set needs at least one option"),
         (3, ("gfr", "apply", "no.toml"), "cannot read no.toml"),
@@ -146,7 +146,7 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
         said = " ".join(switch.fairlane(*arguments, code=code).split())
         assert words in said, said
     if switch.target == "bmv2":
-        assert "'wrr' needs a port whose scheduler is wrr or drr" in " ".join(
+        assert "'wrr' needs the scheduler wrr or drr" in " ".join(
             switch.fairlane("gfr", "set", "--queueing", "wrr", code=2).split()
         )
     assert tables(switch) == held

@@ -7,7 +7,7 @@ its last frames have left the queue, so no VC inherits another's cells.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any
 
 from fairlane import ErrorCode, FairlaneError, Numbering, Place, RunState
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,7 +19,6 @@ from .paths import vcs_of
 
 Key = tuple[str, int, str]
 """(switch, port, VC)."""
-K = TypeVar("K", str, Key)
 GRACE_S = 1.0
 """Added to the time that a full buffer takes to drain: the entry's own way to the switch."""
 
@@ -109,10 +108,10 @@ def allocate(
     return Allocation(vc_ids=vc_ids, assignments=tuple(assignments), freed=tuple(freed), used=used), tuple(reused)
 
 
-def _give(numbers: Numbering[K], key: K) -> int:
+def _give(numbers: Numbering[Any], key: str | Key) -> int:
     number = numbers.give(key)
     if number is None:
-        problem = f"there is no number left for VC {key}: {len(numbers.given)} are in use, those of deleted VCs come back after a second or two"
+        problem = f"there is no number left for VC {key}: {len(numbers.given)} are in use"
         raise FairlaneError(ErrorCode.OUT_OF_RANGE, problem)
     return number
 

@@ -6,6 +6,7 @@ What one value alone can show is refused here; what needs others, or the topolog
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -27,19 +28,19 @@ MARKED_DSCPS = ("AF12", "AF13", "AF22", "AF23", "AF32", "AF33", "AF42", "AF43")
 RATE_PERIOD_MIN_S = RATE_PERIOD_MIN_US / 1e6
 
 
-def _known_dscp(text: str) -> str:
-    parse_dscp(text)
-    return text
-
-
 def network_of(text: str) -> IPv4Network | IPv6Network | None:
     """`10.0.1.0/24`, `2001:db8::/32`, an address, or "" (any, None). Raises ValueError, also where host bits are not 0."""
     return ip_network(text.strip()) if text.strip() else None
 
 
-def _known_network(text: str) -> str:
-    network_of(text)
-    return text
+def _read_by(parse: Callable[[str], object]) -> AfterValidator:
+    """A text that a function understands; it stays a text."""
+
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return AfterValidator(check)
 
 
 LineRate = Annotated[Rate, Field(le=MAX_40)]
@@ -47,11 +48,11 @@ LineRate = Annotated[Rate, Field(le=MAX_40)]
 Capacity = Annotated[LineRate, Field(gt=0)]
 CellThreshold = Annotated[Cells, Field(le=CELLS_MAX)]
 DscpText = Annotated[
-    str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value), AfterValidator(_known_dscp)
+    str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value), _read_by(parse_dscp)
 ]
 """0 to 63 or a name; "": none."""
 Dscps = Annotated[tuple[Annotated[DscpText, Field(min_length=1)], ...], PlainSerializer(list)]
-Prefix = Annotated[str, AfterValidator(_known_network)]
+Prefix = Annotated[str, _read_by(network_of)]
 
 
 class GfrScheme(str, Enum):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -41,18 +40,6 @@ Refusals = Mapping[str, Mapping[str, int]]
 # ---- what it should get ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class IdealShare:
-    """Means over the time in which a VC counts."""
-
-    w_bps: float
-    """Bits on the line."""
-    goodput_bps: float
-    """Application bits that w carries."""
-    guaranteed_bps: float
-    """Application bits that the MCR carries."""
-
-
 def active(scenario: Scenario, vc: Vc) -> Span:
     """From its first flow's start to its last one's end."""
     flows, end_s = flows_of(scenario, vc), scenario.duration_s
@@ -68,30 +55,26 @@ def counted(scenario: Scenario, vc: Vc) -> Span:
     return begin_s, max(begin_s, end_s)
 
 
-def ideal_shares(scenario: Scenario, ports: Iterable[GfrPort]) -> dict[str, IdealShare]:
-    """Of every VC that ever counts, by name.
+def ideal_shares(scenario: Scenario, ports: Iterable[GfrPort]) -> dict[str, float]:
+    """Mean w_i of every VC that ever counts over the time in which it counts, bits on the line, by name.
 
     At each moment a VC has the least of the w_i that the ports on its way give it, N and Σ MCR being those of the VCs that are active then.
     """
     spans = {vc.name: active(scenario, vc) for vc in scenario.vcs}
     crossing = [(port, [vc for vc in scenario.vcs if vc.name in port.vcs]) for port in ports]
-    found: dict[str, IdealShare] = {}
+    found: dict[str, float] = {}
     for vc in scenario.vcs:
         begin_s, end_s = counted(scenario, vc)
-        w_bps = 0.0
         edges = {begin_s, end_s, *(at_s for span in spans.values() for at_s in span if begin_s < at_s < end_s)}
         for first_s, last_s in pairwise(sorted(edges)):
             there = {name for name, span in spans.items() if _holds(span, first_s, last_s)}
             shares: list[float] = []
             for port, vcs in crossing:
-                if vc in vcs:
-                    here = [each for each in vcs if each.name in there]
-                    w = guaranteed_shares([each.mcr_bps for each in here], port.capacity_bps)
-                    shares.append(w[here.index(vc)])
-            w_bps += min(shares, default=0.0) * (last_s - first_s) / (end_s - begin_s)
-        if end_s > begin_s:
-            goodput, guaranteed = (ideal_goodput_bps(bps, *segment(scenario, vc)) for bps in (w_bps, vc.mcr_bps))
-            found[vc.name] = IdealShare(w_bps, goodput, guaranteed)
+                here = [each for each in vcs if each.name in there]
+                if vc in here:
+                    shares.append(guaranteed_shares([each.mcr_bps for each in here], port.capacity_bps)[here.index(vc)])
+            w_bps = min(shares, default=0.0) * (last_s - first_s) / (end_s - begin_s)
+            found[vc.name] = found.get(vc.name, 0.0) + w_bps
     return found
 
 
@@ -126,30 +109,19 @@ def vc_results(
     scenario: Scenario, ports: Iterable[GfrPort], samples: Mapping[str, Samples], drops: Refusals
 ) -> list[VcResult]:
     """A result for each VC that counts. `samples` are the VCs' acknowledged bytes, `drops` their refused frames by verdict."""
-    ideal, found = ideal_shares(scenario, ports), list[VcResult]()
+    found: list[VcResult] = []
+    ideal = ideal_shares(scenario, ports)
     for vc in scenario.vcs:
         if vc.name not in ideal:
             continue
-        share, (begin_s, end_s) = ideal[vc.name], counted(scenario, vc)
+        begin_s, end_s = counted(scenario, vc)
+        fair, guaranteed = (ideal_goodput_bps(bps, *segment(scenario, vc)) for bps in (ideal[vc.name], vc.mcr_bps))
         goodput = window_rate_bps(samples[vc.name], begin_s, end_s)
         worst = worst_window_bps(samples[vc.name], (begin_s, end_s), WINDOW_S)
-        met, met_5s = (
-            None if bps is None else bps / share.guaranteed_bps if share.guaranteed_bps else 1.0
-            for bps in (goodput, worst)
-        )
-        found.append(
-            VcResult(
-                vc.name,
-                mcr_bps=float(vc.mcr_bps),
-                w_bps=share.w_bps,
-                ideal_bps=share.goodput_bps,
-                goodput_bps=goodput,
-                mcr_met=met or 0.0,
-                mcr_met_5s=met_5s,
-                drops=dict(drops.get(vc.name, {})),
-                active_s=end_s - begin_s,
-            )
-        )
+        met, met_5s = ((None if bps is None else bps / guaranteed if guaranteed else 1.0) for bps in (goodput, worst))
+        result = VcResult(vc.name, float(vc.mcr_bps), ideal[vc.name], fair, goodput, met or 0.0, met_5s)
+        result.drops, result.active_s = dict(drops.get(vc.name, {})), end_s - begin_s
+        found.append(result)
     return found
 
 
