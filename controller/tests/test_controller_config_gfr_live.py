@@ -114,7 +114,7 @@ def test_a_time_of_a_gfr_port_in_a_configuration(gfr_switch: LiveSwitch) -> None
         FIFO.replace("[[ports]]", '[[ports]]\nrate_form = "alpha"\nrate_period = "100ms"', 1), encoding="utf-8"
     )
     switch.fairlane("config", "apply", str(file))
-    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_period"] == "100ms"
+    assert switch.json("config", "show")["config"]["ports"][0]["rate_period"] == "100ms"
     assert 'rate_period = "100ms"' in switch.fairlane("config", "show")
 
 

@@ -177,9 +177,9 @@ def test_every_scheme_live(switch: LiveSwitch) -> None:
     (entry,) = switch.json("p4", "table", "port_scheme")
     assert entry["action"].startswith("pervc_threshold(")
     switch.fairlane("gfr", "set", "--scheme", "proposed", "--lbo", "500", "--rate-form", "alpha", "--rate-alpha", "0.5")
-    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_alpha"] == 0.5
+    assert switch.json("config", "show")["config"]["ports"][0]["rate_alpha"] == 0.5
     switch.fairlane("gfr", "set", "--rate-period", "100ms")
-    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_period"] == "100ms"
+    assert switch.json("config", "show")["config"]["ports"][0]["rate_period"] == "100ms"
     (entry,) = switch.json("p4", "table", "port_scheme")
     assert "lbo=0x1f4" in entry["action"]
     assert "period_us=0x186a0" in entry["action"]

@@ -28,7 +28,6 @@ from fairlane.text import counted, format_rate
 
 from .cli_vc import VCS, vc_app
 from .config import GfrPort, read_config
-from .plan import gfr_store
 from .view import VC
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
@@ -88,17 +87,12 @@ def set_(
 def show(
     state: StateOption = None,
     as_json: JsonOption = False,
-    config: Annotated[bool, typer.Option("--in-force", help="The configuration in force instead, as JSON.")] = False,
 ) -> None:
     """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict.
 
-    Examples: `fairlane gfr show`, `fairlane gfr show --in-force`
+    Example: `fairlane gfr show`; `fairlane config show` has the configuration in force
     """
-    targets = VCS.targets(state)
-    if config:
-        print_json(gfr_store(targets.folder).get().config.model_dump(mode="json"))
-        return
-    snapshot = need_program(asyncio.run(take_two(targets, 0))[0], "gfr")
+    snapshot = need_program(asyncio.run(take_two(VCS.targets(state), 0))[0], "gfr")
     ports: list[dict[str, Any]] = [
         {**row.to_json(), "vcs": [one.to_json() for one in snapshot.objects if (one.switch, one.port) == (row.switch, row.port)]}
         for row in snapshot.managed_ports

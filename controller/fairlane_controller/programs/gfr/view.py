@@ -55,6 +55,8 @@ VC = Kind(
     ),
 )  # fmt: skip
 KINDS = (VC,)
+PARAMETERS = {"lbo_cells": "lbo", "hbo_cells": "hbo", "capacity_cells": "qmax", "active_vcs": "n"}
+"""Columns of a port that are parameters of its scheme's action."""
 
 
 async def read_rows(reading: Reading) -> list[Row]:
@@ -79,20 +81,13 @@ async def read_rows(reading: Reading) -> list[Row]:
     state: GfrState = reading.memory["store"].get()
     by_id = {number: name for name, number in state.allocation.vc_ids.items()}
     mcr = {vc.name: float(vc.mcr) for vc in state.config.vcs}
-    active = {int(one["port"]): one.get("active") or () for one in (reading.loop or {}).get("ports") or ()}
+    active = {one["port"]: one["active"] for one in (reading.loop or {}).get("ports", ())}
     rows: list[Row] = []
     for slot, entry in vcs.items():
-        port, vc = int(entry["egress_port"]), by_id.get(int(entry["vc"]), f"id {int(entry['vc'])}")
+        port, vc = int(entry["egress_port"]), by_id.get(entry["vc"], f"id {entry['vc']}")
         verdicts, arrived = _verdicts(slot, counted), entry.counter_data or P4CounterData()
         accepted = [counted[names.verdict_index(slot, clp, v)] for v in names.Verdict if v.accepted for clp in (0, 1)]
-        refused = sum(_refused(verdicts).values())
-        offered, goodput = (
-            reading.per_s(("vc", slot, name), total)
-            for name, total in (
-                ("arrived", arrived.byte_count),
-                ("accepted", sum(cell.byte_count for cell in accepted)),
-            )
-        )
+        accepted_bits, refused = sum(8 * cell.byte_count for cell in accepted), sum(_refused(verdicts).values())
         values = {
             "slot": slot,
             "mcr_bps": mcr.get(vc),
@@ -103,8 +98,8 @@ async def read_rows(reading: Reading) -> list[Row]:
             "arrived_packets": arrived.packet_count,
             "accepted_packets": sum(cell.packet_count for cell in accepted),
             "refused_packets": refused,
-            "offered_bps": None if offered is None else 8 * offered,
-            "goodput_bps": None if goodput is None else 8 * goodput,
+            "offered_bps": reading.per_s(("vc", slot, "arrived"), 8 * arrived.byte_count),
+            "goodput_bps": reading.per_s(("vc", slot, "accepted"), accepted_bits),
             "drops_per_s": reading.per_s(("vc", slot, "refused"), refused),
             "verdicts": verdicts,
         }
@@ -113,12 +108,9 @@ async def read_rows(reading: Reading) -> list[Row]:
         rows += _drops(port, None, _verdicts(names.NO_VC_SLOT + port, counted))
         args, sent = names.args_of(entry), (passed[port], admitted[port])
         values = {
+            **{name: args.get(parameter) for name, parameter in PARAMETERS.items()},
             "scheme": entry.action.name if isinstance(entry.action, P4TableAction) else None,
             "queues": "wrr" if args.get("per_vc_queue") else "fifo",
-            "lbo_cells": args.get("lbo"),
-            "hbo_cells": args.get("hbo"),
-            "capacity_cells": args.get("qmax"),
-            "active_vcs": args.get("n"),
             "sent_packets": sum(cell.packet_count for cell in sent),
             "sent_bytes": sum(cell.byte_count for cell in sent),
         }
