@@ -145,7 +145,7 @@ def test_ways_follow_the_routes() -> None:
         (('vc = "vc1"\n', ""), "flows[0].vc: must be given: vc1, vc2"),
         (('sender = "h2"', 'sender = "h1"'), "flows[1].vc: h1 is in VC 'vc1' already: all flows of a host are in one VC"),
         (('name = "vc2"', 'name = "vc1"'), "vcs: the name 'vc1' occurs 2 times; it may once"),
-        (("mcr_bps = 40_000_000", "mcr_bps = 50_000_000"), "control.capacity (the port's rate_bps, and mcr_bps of the VCs): the MCRs of 2 VCs sum up to 60 Mbit/s on s1:7, 8.16 Mbit/s more than"),
+        (("mcr_bps = 40_000_000", "mcr_bps = 50_000_000"), "vcs: the MCRs of 2 VCs sum up to 60 Mbit/s on s1:7, 8.16 Mbit/s more than"),
         (("mbs_cells = 64", "mbs_cells = 31"), "vcs[1].mbs_cells: 31 must be at least 32, a frame of mfs_bytes (1500)"),
         (("mbs_cells = 64", "pcr_bps = 1"), "vcs[1].pcr_bps: 1 bit/s must be at least mcr (40 Mbit/s)"),
         (("mbs_cells = 64", "mfs_bytes = 999"), "flows[1].vc: its packets of 1000 bytes are longer than mfs_bytes 999 of vc2: all would be dropped"),

@@ -28,7 +28,7 @@ from fairlane.text import counted, format_rate
 
 from .cli_vc import VCS, vc_app
 from .config import GfrPort, read_config
-from .view import VC
+from .view import COLUMNS, VC
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
 app.add_typer(vc_app, name="vc")
@@ -65,18 +65,15 @@ def set_(
     Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set s1:6 --lbo 1000cells --hbo 3000cells`
     """
     need_changes("gfr set", changes)
-    done = ", ".join(f"{key} {value}" for key, value in changes.items())
-    port_number = port.number if port else None
-    targets = VCS.targets(state, switch, port)
+    targets, done = VCS.targets(state, switch, port), ", ".join(f"{key} {value}" for key, value in changes.items())
     name = targets.one("with --switch they are").name if switch or (port and port.switch) else None
+    place = (name, port.number if port else None)
 
     def edit(data: dict[str, Any]) -> None:
-        places = {f"{row['switch']}:{row['port']}": row for row in data["ports"]}
-        chosen = [
-            row for row in places.values() if name in (None, row["switch"]) and port_number in (None, row["port"])
-        ]
+        chosen = [row for row in data["ports"] if place[0] in (None, row["switch"]) and place[1] in (None, row["port"])]
         if not chosen:
-            raise unknown_name("port", f"{name or '*'}:{port_number or '*'}", list(places))
+            managed = [f"{row['switch']}:{row['port']}" for row in data["ports"]]
+            raise unknown_name("port", ":".join(str(part or "*") for part in place), managed)
         for row in chosen:
             row.update(changes)
 
@@ -84,10 +81,7 @@ def set_(
 
 
 @app.command("show")
-def show(
-    state: StateOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict.
 
     Example: `fairlane gfr show`; `fairlane config show` has the configuration in force
@@ -103,16 +97,10 @@ def show(
     if not ports:
         console.print("no port is managed: give ports and VCs with `fairlane gfr apply FILE`", markup=False)
     for row in ports:
-        values = {
-            "LBO": row["lbo_cells"],
-            "HBO": row["hbo_cells"],
-            "QMAX": row["capacity_cells"],
-            "N": row["active_vcs"],
-        }
-        about = ", ".join(f"{name} {_text(value)}" for name, value in {"QT": row["waiting_cells"], **values}.items())
+        about = ", ".join(f"{one.title} {_text(row[one.name])}" for one in COLUMNS)
         columns = [one for one in VC.columns if any(vc[one.name] is not None for vc in row["vcs"])]
         lines = [[vc["vc"], *(_text(vc[one.name]) for one in columns)] for vc in row["vcs"]]
-        title = f"{row['switch']}:{row['port']}: {row['scheme']} ({row['queues']}), cells: {about}"
+        title = f"{row['switch']}:{row['port']}: {about}"
         print_table(title, ["VC", *(one.title for one in columns)], lines, empty="no VC")
 
 

@@ -68,8 +68,6 @@ class Gfr(Program):
         "hbo": "QT above HBO",
         "threshold": "the scheme's threshold for the VC was reached",
         "chance": "DFBA's chance hit it",
-        "pcr": "above the VC's peak rate, at its edge",
-        "mfs": "longer than the VC's longest frame, at its edge",
     }
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:

@@ -19,12 +19,12 @@ from ..names import PROGRAM
 from .config import Control, gfr_config
 from .vcs import packet_bytes
 
-KEYS = {
-    "pcr": "pcr_bps",
-    "capacity": "capacity (the port's rate_bps, and mcr_bps of the VCs)",
-    "rate_period": "rate_period_us",
+PATHS = {
+    "control.capacity": "vcs",
+    "control.rate_period": "control.rate_period_us",
+    "control.queues": "control.scheduler",
 }
-"""Keys of the controller's configuration, and what an experiment file has for them where it has another name."""
+"""Where an experiment file has what the controller's configuration has elsewhere."""
 
 
 def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:
@@ -45,9 +45,7 @@ def _control(control: Control, body: Body) -> Iterable[Problem]:
     if control.wrr_weights == "mcr":
         queues = (control.scheme, control.scheduler)
         if queues != ("pervc_threshold", "wrr") or not all(vc.mcr_bps for vc in body.vcs):
-            text = (
-                '"mcr" is for scheme = "pervc_threshold" with scheduler = "wrr" and an mcr_bps above 0 of every VC only'
-            )
+            text = '"mcr" is for scheme = "pervc_threshold" with scheduler = "wrr" only, and for VCs with an mcr_bps above 0'
             yield Problem("control.wrr_weights", text)
 
 
@@ -79,5 +77,5 @@ def _refused(scenario: Scenario, topology: Resolved) -> Iterable[Problem]:
     run = run_state_of(topology.checked, [port.place for port in config.ports], PROGRAM)
     for text in problems_of(config, run):
         key, _, message = text.partition(": ")
-        table, _, name = re.sub(r"^ports\[\d+\]", "control", key).rpartition(".")
-        yield Problem(f"{table}.{KEYS.get(name, name)}", message)
+        path = re.sub(r"^ports\[\d+\]", "control", key).replace(".pcr", ".pcr_bps")
+        yield Problem(PATHS.get(path, path), message)
