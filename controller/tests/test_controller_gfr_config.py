@@ -12,7 +12,7 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.quantities import DSCP_NAMES, parse_dscp
 from fairlane_controller.programs.gfr.check import check_config
-from fairlane_controller.programs.gfr.config import GfrConfig, GfrScheme, VcMatch, parse_config, read_config
+from fairlane_controller.programs.gfr.config import GfrConfig, VcMatch, parse_config, read_config
 from fairlane_controller.programs.gfr.entries import classify_entries
 from fairlane_controller.programs.gfr.paths import path_of, vcs_of
 from fairlane_controller.state.run_state import RunState
@@ -42,7 +42,7 @@ def test_the_design_s_example_is_read(tmp_path: Path) -> None:
     config = read_config(path)
     check_config(config, str(path))
     (port,), (vc,) = config.ports, config.vcs
-    assert (port.capacity, port.scheme, port.queues) == (51_840_000, GfrScheme.PROPOSED, "wrr")
+    assert (port.capacity, port.scheme, port.queues) == (51_840_000, "proposed", "wrr")
     assert (vc.mcr, vc.pcr, vc.mfs_frame_bytes, vc.mfs_cells) == (2e6, 51.84e6, 1514, 32)
     assert GfrConfig.model_validate(config.model_dump(mode="json")) == config
 
@@ -65,7 +65,7 @@ def test_a_good_configuration_fits_its_topology() -> None:
         ("ports.0.capacity", "fast", "ports[0].capacity: rate 'fast' is not a number with a unit; examples: 512kbit"),
         ("ports.0.capacity", 0, "ports[0].capacity: 0 is out of range: must be greater than 0"),
         ("ports.0.capacity", None, "ports[0].capacity: must be given"),
-        ("ports.0.scheme", "propose", "ports[0].scheme: unknown scheme 'propose'; did you mean 'proposed'?; valid: drop_tail, double_epd, dfba, wfba, pervc_threshold, proposed"),
+        ("ports.0.scheme", "propose", "ports[0].scheme: 'propose': must be 'drop_tail', 'double_epd', 'dfba', 'wfba', 'pervc_threshold' or 'proposed'"),
         ("ports.0.queues", "drr", "ports[0].queues: 'drr': must be 'wrr' or 'fifo'"),
         ("ports.0.lbo_cell", 5, "ports[0].lbo_cell: unknown key; did you mean 'lbo_cells'?; valid: capacity, dfba_alpha,"),
         ("ports.0.qmax_cells", 70_000, "ports[0].qmax_cells: 70000 is out of range: must be less than or equal to 65535"),

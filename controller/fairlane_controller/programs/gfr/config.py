@@ -7,7 +7,6 @@ What one value alone can show is refused here; what needs others, or the topolog
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -43,6 +42,8 @@ def _read_by(parse: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
+Scheme = Literal["drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"]
+"""How an egress port admits frames: actions of the table `port_scheme`."""
 LineRate = Annotated[Rate, Field(le=MAX_40)]
 """Bits on the line a second, as 40 bits have them."""
 Capacity = Annotated[LineRate, Field(gt=0)]
@@ -55,17 +56,6 @@ Dscps = Annotated[tuple[Annotated[DscpText, Field(min_length=1)], ...], PlainSer
 Prefix = Annotated[str, _read_by(network_of)]
 
 
-class GfrScheme(str, Enum):
-    """How an egress port admits frames: actions of the table `port_scheme`."""
-
-    DROP_TAIL = "drop_tail"
-    DOUBLE_EPD = "double_epd"
-    DFBA = "dfba"
-    WFBA = "wfba"
-    PERVC_THRESHOLD = "pervc_threshold"
-    PROPOSED = "proposed"
-
-
 class GfrPort(Settings):
     """A port of the file: GFR's when it has a capacity."""
 
@@ -73,7 +63,7 @@ class GfrPort(Settings):
     "GFR: C_GFR, bit/s on the line; a port without it is not GFR's."
     follow_capacity: bool = False
     "Let C_GFR, LBO and HBO follow what the line really drains, where that is less or more than `capacity`."
-    scheme: Annotated[GfrScheme, Flag("--scheme")] = GfrScheme.PROPOSED
+    scheme: Annotated[Scheme, Flag("--scheme")] = "proposed"
     "drop_tail, double_epd, dfba, wfba, pervc_threshold or proposed."
     queues: Annotated[Literal["wrr", "fifo"], Flag("--queueing")] = "wrr"
     "wrr (a queue a VC, served with the weights w_i) or fifo (one queue for all)."

@@ -185,7 +185,7 @@ class GfrControl(SwitchControl):
             active = self._active.get(port.port)
             running = [vc.name for vc in vcs if active is None or vc.name in active]
             w_bps = {vc: max(1, round(w)) for vc, w in port_shares(port, vcs, active).items()}
-            about = {"port": port.port, "capacity_bps": port.capacity, "scheme": port.scheme.value, "n": len(running)}
+            about = {"port": port.port, "capacity_bps": port.capacity, "scheme": port.scheme, "n": len(running)}
             ports.append({**about, "active": running, "w_bps": w_bps})
         return {"ports": ports}
 

@@ -11,7 +11,7 @@ from fairlane import P4TableAction, P4TableEntry, P4TableMatch, parse_dscp
 
 from . import names
 from .allocation import Allocation
-from .config import GfrScheme, PortConfig, VcConfig, VcMatch, network_of
+from .config import PortConfig, VcConfig, VcMatch, network_of
 from .model import guaranteed_shares, police_meters, share_words
 
 WIDTHS = {"ingress_port": 9, "vid": 12, "dscp": 6}
@@ -40,7 +40,7 @@ def port_entries(
 ) -> Iterator[P4TableEntry]:
     """What changes with the active VCs of a port: `port_scheme` with N, and each VC's slot, queue and share in `vc_share`."""
     n = sum(active is None or vc.name in active for vc in vcs)
-    match, action = P4TableMatch(egress_port=port.port), P4TableAction(port.scheme.value, **_scheme(port, max(1, n)))
+    match, action = P4TableMatch(egress_port=port.port), P4TableAction(port.scheme, **_scheme(port, max(1, n)))
     yield P4TableEntry(names.TABLE_PORT_SCHEME, match=match, action=action)
     assignments, shares = allocation.assignments_by_key(), port_shares(port, vcs, active)
     for vc in vcs:
@@ -55,16 +55,16 @@ def port_entries(
 def _scheme(port: PortConfig, n: int) -> dict[str, int]:
     """The arguments of the action that is the port's scheme; factors are in 1/256."""
     arguments = {"qmax": port.qmax_cells, "per_vc_queue": int(port.queues == "wrr")}
-    if port.scheme is not GfrScheme.DROP_TAIL:
+    if port.scheme != "drop_tail":
         arguments["lbo"] = port.lbo_cells
-    if port.scheme not in (GfrScheme.DROP_TAIL, GfrScheme.WFBA):
+    if port.scheme not in ("drop_tail", "wfba"):
         arguments["hbo"] = port.hbo_cells
-    if port.scheme is GfrScheme.WFBA:
+    if port.scheme == "wfba":
         arguments["z"] = round(256 * port.wfba_z)
-    if port.scheme is GfrScheme.DFBA:
+    if port.scheme == "dfba":
         span = min((1 << 32) - 1, round((1 << 32) / (port.hbo_cells - port.lbo_cells)))
         arguments |= {"z": round(256 * port.dfba_z), "alpha": round(256 * port.dfba_alpha), "inv_span": span}
-    if port.scheme is GfrScheme.PROPOSED:
+    if port.scheme == "proposed":
         arguments |= {"n": n, "rate_form": int(port.rate_form == "alpha"), "alpha": round(256 * port.rate_alpha)}
         arguments |= {"at_arrival": int(port.rate_at == "arrival"), "period_us": round(port.rate_period * 1e6)}
     return arguments

@@ -13,7 +13,7 @@ from fairlane_lab.scenario import Scenario, Vc, flows_of
 from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 from pydantic import Field
 
-from ..config import GfrConfig, parse_config
+from ..config import GfrConfig, Scheme, parse_config
 from ..names import RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
 
 Cells = Annotated[int, Field(ge=1, le=65_535)]
@@ -22,7 +22,7 @@ Cells = Annotated[int, Field(ge=1, le=65_535)]
 class Control(Section):
     """`[control]`: what it does at every managed port; symbols are the GFR paper's. A file that compares schemes may give the keys of all."""
 
-    scheme: Literal["drop_tail", "double_epd", "dfba", "wfba", "pervc_threshold", "proposed"] = "drop_tail"
+    scheme: Scheme = "drop_tail"
     probes: bool = False
     scheduler: Literal["fifo", "wrr"] = "wrr"
     """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
