@@ -24,7 +24,7 @@ from fairlane.measure import (
     plain,
     send_probes,
 )
-from fairlane.switch import SwitchClient, open_ports, sort_entries
+from fairlane.switch import SwitchClient, open_ports, put_entries, sort_entries
 from fairlane.text import counted, format_rate
 
 from . import names
@@ -147,9 +147,9 @@ class GfrControl(SwitchControl):
         self._active, self._capacity_bps = active, capacity
         if not changed and capacity == before[1] and not self._is_stale:
             return False
-        self._is_stale = False
+        is_stale, self._is_stale = self._is_stale, False
         try:
-            written = await self._reconcile(client)
+            written = await self._reconcile(client, all_tables=is_stale)
         except BaseException:
             (self._active, self._capacity_bps), self._is_stale = before, True  # it is tried again
             raise
@@ -172,11 +172,16 @@ class GfrControl(SwitchControl):
         active = [key for key, (_, since_s) in self._counts.items() if since_s > after_s]
         return {number: frozenset(vc for port, vc in active if port == number) for number in self._ports}
 
-    async def _reconcile(self, client: SwitchClient) -> int:
-        """Have the switch have all that the plan says, and nothing else; returns how many entries changed."""
+    async def _reconcile(self, client: SwitchClient, *, all_tables: bool = True) -> int:
+        """Have the switch have what the plan says, and nothing else; returns how many entries changed.
+
+        With many VCs all tables take a multiple of the time of those that the loop decides about.
+        """
         if self.session.dry_run:
             return 0
-        return (await apply_plan(client, load_program(names.PROGRAM), self.plan)).written
+        if all_tables:
+            return (await apply_plan(client, load_program(names.PROGRAM), self.plan)).written
+        return await put_entries(client, self.plan.port_entries(self.session.endpoint.name))
 
     def status(self) -> dict[str, Any]:
         """N and the shares of its ports."""

@@ -74,13 +74,18 @@ class GfrPlan(Plan):
                 follows = port.follow_capacity and bps != port.capacity
                 yield scale_to_capacity(port, bps, sum(vc.mcr for vc in vcs)) if follows else port, vcs
 
-    def entries(self, switch: str) -> list[P4TableEntry]:
-        """Every entry of GFR's tables that a switch should have; none for a switch that the configuration does not name."""
-        config, allocation, made = self.state.config, self.state.allocation, list[P4TableEntry]()
-        if switch not in config.switches:
-            return made
+    def port_entries(self, switch: str) -> list[P4TableEntry]:
+        """The entries of a switch that change with the active VCs and the lines."""
+        allocation, made = self.state.allocation, list[P4TableEntry]()
         for port, vcs in self.ports(switch):
             made += port_entries(port, vcs, self.active.get(port.place), allocation)
+        return made
+
+    def entries(self, switch: str) -> list[P4TableEntry]:
+        """Every entry of GFR's tables that a switch should have; none for a switch that the configuration does not name."""
+        config, allocation, made = self.state.config, self.state.allocation, self.port_entries(switch)
+        if switch not in config.switches:
+            return []
         made += mark_entries(config.clp_dscp)
         capacities = {port.place: port.capacity for port in config.ports}
         for vc in config.vcs:
