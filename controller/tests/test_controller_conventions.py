@@ -117,7 +117,7 @@ def test_a_time_has_a_unit(text: str, seconds: float) -> None:
 
 
 def test_a_time_without_a_unit_or_beyond_its_limits_is_refused_with_what_is_allowed() -> None:
-    with pytest.raises(FairlaneError, match="--interval '5' has no unit; examples: 200us"):
+    with pytest.raises(FairlaneError, match="--interval '5' is not a number with a unit; examples: 200us"):
         call("-i", "5")
     with pytest.raises(FairlaneError, match="--interval 11m is out of range: it must be between 0 and 600s") as refused:
         call("--interval=11m")

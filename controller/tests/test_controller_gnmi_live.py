@@ -594,13 +594,13 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
         (("ports", "set", "s1:9", "--rate", "2Mbps"), 3, "has no port 9; it has 1, 3"),
         (("ports", "set", "s1:eth9", "--down"), 3, "has no port 'eth9'; it has 1 ("),
         (("ports", "set", "s1:3"), 2, "ports set needs at least one option of what to change"),
-        (("ports", "set", "s1:3", "--rate", "5"), 2, "--rate '5' has no unit: write 5Mbit, 5kbit or 5bit"),
+        (("ports", "set", "s1:3", "--rate", "5"), 2, "--rate '5' is not a number with a unit; examples: 512kbit"),
         (("ports", "set", "s1:3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
         (("ports", "set", "s1:3", "--scheduler", "fifo"), 2, "allowed: strict, wrr, drr, calendar, fq"),
         (("ports", "set", "s1:3", "--queues", "4"), 2, "queues can only be added"),
         (("ports", "set", "s1:3", "--queue-weight", "9=2"), 2, "there is no queue 9"),
         (("ports", "set", "s1:3", "--queue-weight", "9"), 2, "--queue-weight '9': must be QUEUE=WEIGHT, e.g. 1=3"),
-        (("ports", "set", "s1:3", "--queue-packets", "64KB"), 2, "must be in packets"),
+        (("ports", "set", "s1:3", "--queue-packets", "64KB"), 2, "is not a whole number of packets"),
     ],
 )
 def test_what_is_refused_says_what_is_allowed(

@@ -56,11 +56,7 @@ def time_option(name: str, *letters: str, help: str, at_least: float = 0.0, at_m
 
 def rate_bps(text: str, what: str) -> int:
     """A rate with a unit, because whoever writes 5 hardly means 5 bit/s; 0 needs none. BAD_INPUT."""
-    number = text.strip()
-    if number.replace(".", "", 1).isdigit() and float(number):
-        problem = f"{what} {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
-        raise FairlaneError(ErrorCode.BAD_INPUT, problem)
-    return round(parse_rate(text, what))
+    return round(parse_rate(text, what, needs_unit=True))
 
 
 def queue_packets_option(help: str) -> Any:
