@@ -64,7 +64,10 @@ def test_a_drop_says_why_and_where(embedded: LiveSwitch) -> None:
     text = embedded.fairlane("trace", "s1:1", "--packet", "tcp:10.0.1.1:1>10.99.0.1:2")
     assert "dropped by the program: ingress_drop at p4src/qthresh.p4:" in text
     assert "reason no_route: no route to the destination" in text
-    assert "table LaneIngress.route.ipv4_lpm hdr.ipv4.dst=10.99.0.1: miss" in text
+    assert (
+        "table LaneIngress.route.ipv4_lpm, action LaneIngress.route.no_route, hit False, key hdr.ipv4.dst=10.99.0.1"
+        in " ".join(text.replace("│", "").split())
+    )
     assert "reason ttl" in embedded.fairlane("trace", "s1:1", "--packet", f"{TCP},ttl=1")
     full = embedded.fairlane("trace", "s1:1", "--packet", TCP, "--full")
     short = embedded.fairlane("trace", "s1:1", "--packet", TCP)

@@ -7,7 +7,6 @@ import asyncio
 import ipaddress
 import json
 import math
-from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, cast
 
 import typer
@@ -68,7 +67,9 @@ def trace_command(
         program, seen = None if as_json else await _program(targets), 0
         if port is not None and not live:
             result = await trace(endpoint, port.number, given[0])
-            print_json(result) if as_json else console.print(tree(endpoint.name, result, program, full=full))
+            print_json(result) if as_json else console.print(
+                tree(endpoint.name, result, program, full=full), soft_wrap=True
+            )
             return
         wanted = _filter(match or "") | ({"ingress_port": port.number} if port else {})
         async for result in trace_live(endpoint, wanted, count, math.ceil(timeout)):
@@ -135,7 +136,8 @@ def outcome(trace: Row, program: Program | None) -> list[str]:
     for part in (*trace.get("rounds", ()), *trace.get("copies", ())):
         if drop := part.get("drop"):
             to = f" to port {part['port']}" if "port" in part else ""
-            where = _source(drop.get("place") or {}, " at ")
+            source: Row = drop.get("place", {}).get("source", {})
+            where = " at {file}:{line}".format_map(source) if source else ""
             found.append(f"dropped by the {drop['by']}{to}: {drop['reason']}{where}{_reason(trace, program)}")
         elif part["fate"] == "transmit":
             size, queue = len(part["frame"]) // 2, part["queue"]["queue"]
@@ -166,89 +168,60 @@ def tree(switch: str, trace: Row, program: Program | None, *, full: bool = False
     root = Tree(Text(f"{switch}:{trace['ingress_port']}, {trace['bytes']} bytes, at {trace['time_ns'] / 1e9:.6f} s"))
     for text in outcome(trace, program):
         root.add(Text(text, "bold red" if text.startswith("dropped") else "bold green"))
-    blocks: list[tuple[str, Row, tuple[str, ...], tuple[str, ...]]] = []
-    for one in trace.get("rounds", ()):
-        blocks.append((f"parser ({one['why']})", one, ("parser",), ("parser_error", "checksum_error")))
-        blocks.append(("ingress", one, ("ingress",), ("digests", "log", "fate", "to")))
-    for one in trace.get("copies", ()):
-        title = f"port {one['port']} ({one['why']}), {_plain(one['queue'])}"
-        blocks.append((title, one, ("egress", "deparser"), ("log", "fate", "frame")))
-    for title, part, controls, notes in blocks:
-        branch = root.add(Text(title, "bold"))
-        for control in controls:
-            for step in part[control]:
-                _add_step(branch, step, full)
-        for name in notes:
-            if part.get(name):
-                _add(branch, f"{name.replace('_', ' ')}: {_plain(part[name])}")
+    for part in (*trace.get("rounds", ()), *trace.get("copies", ())):
+        branch = root.add(Text(_line({"port": part.get("port"), "packet": part["why"]}), "bold"))
+        for control in ("parser", "ingress", "egress", "deparser"):
+            if steps := part.get(control):
+                steps_of = branch.add(Text(control, "bold"))
+                for step in steps:
+                    _add(steps_of, step, full)
+        for key in _NOTES:
+            if part.get(key):
+                branch.add(Text(_line({key: part[key]})))
     return root
 
 
-def _add(parent: Tree, text: str, row: Row | None = None) -> Tree:
-    """A line, and behind it the place of its source."""
-    return parent.add(Text(text).append(_source(row or {}, "  "), "dim"))
+_NOTES = ("parser_error", "checksum_error", "digests", "log", "queue", "fate", "to", "frame")
+"""What is said of a round or a copy beside its controls; `outcome` has its drop."""
+_BELOW = ("extracted", "lines", "changes", "uses")
+"""What stands below a step, in lines of its own."""
 
 
-def _source(row: Row, before: str) -> str:
-    source = row.get("source")
-    return f"{before}{source['file']}:{source['line']}" if source else ""
-
-
-def _add_step(branch: Tree, step: Row, full: bool) -> None:
-    kind, below = step["step"], list[str]()
-    lines = [line for line in step.get("lines", ()) if full or line.get("changes") or line.get("uses")]
-    if not full and (step.get("result") is False or (kind in ("action", "deparser") and not lines)):
+def _add(parent: Tree, row: Row, full: bool) -> None:
+    """A step, what it did, and the place of its source."""
+    below = [one for key in _BELOW for one in row.get(key, ()) if full or "op" not in one or _does(one)]
+    idle = row.get("result") is False or (row.get("step") in ("action", "deparser") and not below)
+    if idle and not full:
         return
-    heading = f"{kind} {step.get('action') or step['name']}"
-    match kind:
-        case "state":
-            below = [f"{one['header']}: {_values(one['fields'], one['header'])}" for one in step["extracted"]]
-        case "condition":
-            heading = f"if {_text(step, step['name'])}: {'yes' if step['result'] else 'no'}"
-        case "table":
-            heading = f"table {step['name']} {_values(step['key'])}: {'hit' if step['hit'] else 'miss'}"
-            entry = [f"entry {step['entry']}"] if step.get("entry") else []
-            below = [*entry, f"→ {step['action'] or 'no action'}({_values(step['args'])})"]
-        case _:
-            pass
-    if kind != "action" or "." in step["action"]:  # p4c makes actions without a dot of statements of the control itself
-        branch = _add(branch, heading, step)
-    for text in (*below, *_effects(step)):
-        _add(branch, text)
-    for line in lines:
-        text = _text(line, line["op"])
-        # For a constant p4c names the place where it was declared, not the assignment.
-        _add(branch, "  ".join([text if "=" in text or "(" in text else line["op"], *_effects(line)]), line)
+    source: Row = row.get("source", {})
+    text = Text(_line({key: value for key, value in row.items() if key not in (*_BELOW, "source")}))
+    place = "  {file}:{line} {text}".format_map({"text": "", **source}) if source else ""
+    branch = parent.add(text.append(place.rstrip(), "dim"))
+    for one in below:
+        _add(branch, one, full)
 
 
-def _text(row: Row, otherwise: str) -> str:
-    """The source text of a step or line."""
-    source: Row = row.get("source") or {}
-    text = str(source.get("text") or otherwise).removesuffix("; ...").strip()
-    return text if len(text) <= 90 else f"{text[:89]}…"
+def _does(row: Row) -> bool:
+    return bool(row.get("changes") or row.get("uses"))
 
 
-def _effects(row: Row) -> Iterator[str]:
-    """What a step or a line used and changed."""
-    for use in row.get("uses", ()):
-        yield _plain(use)
-    for change in row.get("changes", ()):
-        before, after = (show_value(change["name"], change["width"], change[key]) for key in ("from", "to"))
-        yield f"{change['name'].removeprefix('metadata_t.')}: {before} → {after}"
-
-
-def _values(values: Iterable[Row], prefix: str = "metadata_t") -> str:
-    named = ((one["name"].removeprefix(f"{prefix}."), one) for one in values)
-    return ", ".join(f"{name}={show_value(one['name'], one['width'], one['value'])}" for name, one in named)
-
-
-def _plain(value: Any) -> str:
-    """Any part of the answer in one line: `kind counter, name drops, index 3`."""
+def _line(value: Any) -> str:
+    """Any part of the answer in one line: `counter drops, index 3, packets 5`."""
     match value:
+        case {"name": str(name), "width": int(width), "value": str(text)}:
+            return f"{name}={show_value(name, width, text)}"
+        case {"name": str(name), "width": int(width), "from": str(before), "to": str(after)}:
+            return f"{name}: {show_value(name, width, before)} → {show_value(name, width, after)}"
         case dict():
-            pairs = cast("Row", value).items()
-            return ", ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in pairs if one is not None)
+            row = cast("Row", value)
+            names = [str(row[key]) for key in ("step", "kind", "op", "header", "name") if key in row]
+            rest = (
+                f"{key.replace('_', ' ')} {_line(one)}"
+                for key, one in row.items()
+                if one not in (None, [], "") and key not in ("step", "kind", "op", "header", "name")
+            )
+            return ", ".join(filter(None, [" ".join(names), *rest]))
         case list():
-            return "; ".join(map(_plain, cast("list[Any]", value)))
+            return ", ".join(map(_line, cast("list[Any]", value)))
         case _:
             return str(value)
