@@ -217,7 +217,7 @@ def _line(value: Any) -> str:
             names = [str(row[key]) for key in ("step", "kind", "op", "header", "name") if key in row]
             rest = (
                 f"{key.replace('_', ' ')} {_line(one)}"
-                for key, one in row.items()
+                for key, one in sorted(row.items())
                 if one not in (None, [], "") and key not in ("step", "kind", "op", "header", "name")
             )
             return ", ".join(filter(None, [" ".join(names), *rest]))
