@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion of names: switches, ports, tables, objects of ports, events; `complete_names` for the commands of other packages.
+"""Shell completion of names: topologies, switches, ports, tables; `complete_names` for the commands of other packages.
 
 Quick, and silent whatever goes wrong.
 """
@@ -100,17 +100,6 @@ def complete_port(ctx: Any) -> dict[str, str]:
 
 
 @complete_names
-def complete_object(ctx: Any) -> list[str]:
-    """Names of the objects that the topology's program remembers."""
-    from fairlane_controller.program.registry import load_program
-    from fairlane_controller.state.run_state import find_folder, read_run_state
-
-    run = read_run_state(find_folder(ctx.params.get("state")))
-    program = load_program(run.program)
-    return [name for kind in program.kinds for name in program.object_names(kind.name, run.folder)]
-
-
-@complete_names
 def complete_row_kinds(_: Any) -> Iterable[str]:
     """Kinds of rows of an export, of any program."""
     from fairlane_controller.program.registry import loaded_programs
@@ -130,14 +119,3 @@ def complete_verb_words(ctx: Any) -> Iterable[str]:
     files = [Path(one["p4info"]) for one in _switches(ctx) if one.get("p4info")]
     schema = P4Schema(next(path for path in files if path.is_file()))
     return next_words(schema, [ctx.info_name, *(ctx.params.get("words") or ())])
-
-
-@complete_names
-def complete_event(ctx: Any) -> Iterable[str]:
-    """Names of events in the log."""
-    from fairlane_controller.live.events import EventTail
-    from fairlane_controller.state.events import EVENTS_FILE
-    from fairlane_controller.state.run_state import find_folder
-
-    tail = EventTail(find_folder(ctx.params.get("state")) / EVENTS_FILE, first=5_000)
-    return sorted({str(event["event"]) for event in tail.new()})

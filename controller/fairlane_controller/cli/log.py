@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from fairlane_controller.cli.complete import complete_event, complete_object
 from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, say
 from fairlane_controller.cli.targets import resolve
@@ -30,8 +29,7 @@ def log_command(
     last: Annotated[int | None, typer.Option("--last", help=f"So many; default {DEFAULT_LAST}, all with --since.", metavar="N")] = None,
     since: Annotated[str | None, typer.Option("--since", help="5m, 90s, 1h ago; 12:03:07 or 2026-01-31T12:03:07 UTC.", metavar="TIME")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
-    event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT", autocompletion=complete_event)] = None,
-    of: Annotated[str | None, typer.Option("--object", help="Only of this object of a port, by its name.", metavar="NAME", autocompletion=complete_object)] = None,
+    event: Annotated[list[str] | None, typer.Option("--event", "-e", help="Only these; repeatable.", metavar="EVENT")] = None,
     switch: SwitchOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
@@ -46,7 +44,7 @@ def log_command(
     if switch or (port and port.switch):
         switch = [endpoint.name for endpoint in resolve(str(folder), switch, port).endpoints]
     after = parse_since(since) if since is not None else None
-    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, of, after)
+    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, None, after)
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
         raise FairlaneError(ErrorCode.BAD_FILE, f"there is no event log yet ({path}): `fairlane run` writes one")
