@@ -180,7 +180,9 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
         assert whole.ports[1].values["scheme"] == "drop_tail"
 
 
-async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSwitch) -> None:
+async def test_one_that_never_answers_does_not_hold_the_others_up(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there, waiting = targets_of(switch), asyncio.Event()
     away = Endpoint("s2", f"127.0.0.1:{fl_ports.unused()}")
 
@@ -199,7 +201,8 @@ async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSw
 
     attempts: list[SwitchClient] = []
     targets = Targets((away, *there.endpoints), there.run)
-    async with LiveSource(targets, ReaderOptions(retry_s=0.0), client_factory=client_of) as source:
+    monkeypatch.setattr("fairlane_controller.live.view.SwitchClient", client_of)
+    async with LiveSource(targets, ReaderOptions(retry_s=0.0)) as source:
         first = await source.snapshot()
         assert [(row.switch, row.reachable) for row in first.switches] == [("s2", False), ("s1", True)]
         while not waiting.is_set():

@@ -12,7 +12,7 @@ import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.live.terminal.frame import WatchView, render
+from fairlane_controller.live.terminal import WatchView, render
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.web.hub import Hub
 from live_rows import picture
@@ -92,9 +92,7 @@ def test_flows_have_the_names_of_their_hosts(
 
 def test_so_does_what_is_watched() -> None:
     console = Console(width=160, height=40, file=io.StringIO(), record=True, highlight=False)
-    view = WatchView(SEEN)
-    view.take(SEEN)
-    console.print(render(view, 160, 40))
+    console.print(render(WatchView(SEEN), 160, 40))
     text = console.export_text()
     assert "60  dumbbell" in text
     assert "tcp h2:40001 → h3:5001" in text

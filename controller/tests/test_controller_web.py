@@ -96,7 +96,7 @@ def test_the_page_gets_words_and_knows_no_program() -> None:
     assert said["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
     port = said["ports"]["s1:3"]
     assert port["tiles"][:4] == [
-        ("sent", "1.98 Mbit/s", "99 % of 2.00 Mbit/s", False),
+        ("sent", "1.98 Mbit/s", "99 % of 2 Mbit/s", False),
         ("waiting", "9 packets", "of 50", False),
         ("Qthresh", "5 packets", "scheme qthresh, mode auto, k 1.95, weight 1", False),
         ("drops", "5.9 /s", "2,073 in all", False),

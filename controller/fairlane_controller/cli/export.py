@@ -5,25 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fairlane_controller.cli.complete import complete_row_kinds
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.export import Writer, check_file, open_writers
-from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.units import counted, format_time
+from fairlane_controller.units import counted
 
 DURATION, INTERVAL = Seconds(10), Seconds(0.5)
 
@@ -41,23 +37,20 @@ def export_command(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:  # fmt: skip
-    """Write what happens into a file: a row a port, object or drop reason every half second. Ctrl-C keeps what is there.
+    """Write what happens into a file: a row a port, object or drop reason every half second. What is in the file stays after Ctrl-C.
 
-    CSV and Parquet hold the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
+    CSV and Parquet have the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
     line is a whole snapshot.
 
     Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
     """
     targets = resolve(state, switch)
     check_file(file)
-    taken, ended_early, writers = asyncio.run(
-        _export(
-            targets, duration, interval, lambda first: open_writers(file, rows or ["ports"], first, overwrite=overwrite)
-        )
-    )
+    count = max(1, int(duration / interval + 1e-9))
+    taken, writers = asyncio.run(_export(targets, file, rows or ["ports"], overwrite, count, interval))
     if as_json:
         files = [{"file": str(one.path), "rows": one.rows} for one in writers]
-        print_json({"snapshots": taken, "ended_early": ended_early, "files": files})
+        print_json({"snapshots": taken, "ended_early": taken < count, "files": files})
         return
     for one in writers:
         text = f"{one.path}: {counted(one.rows, 'row')} of {counted(taken, 'snapshot')}"
@@ -65,33 +58,22 @@ def export_command(
 
 
 async def _export(
-    targets: Targets, duration_s: float, period_s: float, open_files: Callable[[Snapshot], list[Writer]]
-) -> tuple[int, bool, list[Writer]]:
-    """How many snapshots were written, whether ^C ended it, and the files. The first has no rates: it says what columns there are."""
-    loop, stop = asyncio.get_running_loop(), make_end_event()
-    numbers = range(1, max(1, math.floor(duration_s / period_s + 1e-9)) + 1)
-    columns = (
-        TextColumn("export"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} snapshots"),
-        TimeElapsedColumn(),
-    )
-    with (
-        contextlib.ExitStack() as stack,
-        Progress(*columns, console=error_console, transient=True, disable=not error_console.is_terminal) as progress,
-    ):
-        async with LiveSource(targets) as source:
-            writers = open_files(need_switches(await source.snapshot()))
+    targets: Targets, file: Path, kinds: list[str], overwrite: bool, count: int, period_s: float
+) -> tuple[int, list[Writer]]:
+    """Returns how many snapshots were written, less than `count` after ^C, and the files. The first has no rates: it says what columns there are."""
+    loop, ended = asyncio.get_running_loop(), make_end_event()
+    async with LiveSource(targets) as source:
+        writers = open_writers(file, kinds, need_switches(await source.snapshot()), overwrite=overwrite)
+        with contextlib.ExitStack() as stack:
             for writer in writers:
                 stack.callback(writer.close)
             begun_s = loop.time()
-            for number in progress.track(numbers):
+            for number in range(count):
                 with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-                    await asyncio.wait_for(stop.wait(), max(0.0, begun_s + number * period_s - loop.time()))
-                if stop.is_set():
-                    error_console.print(f"ended after {format_time(round(loop.time() - begun_s, 1))}", markup=False)
-                    return number - 1, True, writers
+                    await asyncio.wait_for(ended.wait(), max(0.0, begun_s + (number + 1) * period_s - loop.time()))
+                if ended.is_set():
+                    return number, writers
                 snapshot = await source.snapshot()
                 for writer in writers:
                     writer.add(snapshot)
-    return numbers[-1], False, writers
+    return count, writers

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot in words: values of columns by their units, the state of loop and switches, a port's facts and objects. `watch`, the page and the tables of commands show these."""
+"""A snapshot in words: values of columns by their units, the state of loop and switches, a port's objects and measurements.
+
+`watch`, the page and the tables of commands show these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
 from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE, Column, Kind
@@ -13,29 +16,32 @@ from fairlane_controller.units import format_per_s, format_rate, format_size, fo
 
 STALE_S = 3.0
 """An older measurement is marked."""
+_BY_UNIT = {"bit/s": format_rate, "s": format_time, "bytes": format_size, "/s": format_per_s}
 
 
 def text_of(column: Column, value: Any) -> str:
-    """`2 Mbit/s`, `7.26 ms`, `1,200`, `yes`; `-` for None. A count stands without its unit: the heading has it."""
+    """`1.98 Mbit/s`, `7.26 ms`, `1,200`, `yes`; `-` for None. A count has no unit: the heading has it."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {one}" for key, one in value.items()) or "none"  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, Mapping):
+        words = cast("Mapping[str, Any]", value).items()
+        return ", ".join(f"{key} {one}" for key, one in words) or "none"
     if not isinstance(value, (int, float)):
         return str(value)
-    match column.unit:
-        case "bit/s":
-            return format_rate(rounded(value, 4))
-        case "s":
-            return format_time(rounded(value))
-        case "bytes":
-            return format_size(rounded(value))
-        case "/s":
-            return format_per_s(value)
-        case _:
-            return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if column.unit in _BY_UNIT:
+        return _BY_UNIT[column.unit](rounded(value, 4))
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+live_text = text_of
+
+
+def with_unit(column: Column, value: Any) -> str:
+    """`5 packets`, `2 Mbit/s`."""
+    unit = f" {column.unit}" if column.unit in ("packets", "cells") and value is not None else ""
+    return text_of(column, value) + unit
 
 
 def heading_of(column: Column) -> str:
@@ -43,46 +49,19 @@ def heading_of(column: Column) -> str:
     return f"{column.title} ({column.unit})" if column.unit == "cells" else column.title
 
 
-# ---- values of constant width, for what changes while one looks ------------------------------------------------------
-
-
-def live_text(column: Column, value: Any, *, unit: bool = True) -> str:
-    """As `text_of`, with as many digits whatever the value is; `unit`: with that of a rate."""
-    if column.unit == "bit/s":
-        return rate(value, unit=unit)
-    return per_second(value) if column.plot == DROPS else text_of(column, value)
-
-
-def with_unit(column: Column, value: Any) -> str:
-    """`5 packets`, `2.00 Mbit/s`."""
-    unit = f" {column.unit}" if column.unit in ("packets", "cells") and value is not None else ""
-    return live_text(column, value) + unit
-
-
 def count(value: float | None) -> str:
-    """`12`, `1,234`, `1.2 M`; `-` for None."""
-    if value is None:
-        return "-"
-    return f"{value / 1e6:.1f} M" if value >= 1e6 else f"{value:,.0f}"
+    """`12`, `1,234`; `-` for None."""
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def per_second(value: float | None) -> str:
-    """`0`, `2.0`, `153`; `-` for None."""
-    if not value:
-        return "-" if value is None else "0"
-    return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+    """`0`, `2`, `5.9`, `153`; `-` for None."""
+    return "-" if value is None else f"{rounded(value):,g}"
 
 
-def rate(value_bps: float | None, *, unit: bool = True) -> str:
-    """Three digits and a unit: `1.98 Mbit/s`, `864 kbit/s`, `0 bit/s`; `-` for None."""
-    if value_bps is None:
-        return "-"
-    name = "bit/s" if unit else ""
-    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value_bps >= factor * 0.9995:
-            number = value_bps / factor
-            return f"{number:.{2 if number < 9.995 else 1 if number < 99.95 else 0}f} {prefix}{name}"
-    return f"{value_bps:.0f} {name}".rstrip()
+def rate(value_bps: float | None) -> str:
+    """`1.98 Mbit/s`; `-` for None."""
+    return format_rate(rounded(value_bps))
 
 
 def percent(value: float | None) -> str:
@@ -91,12 +70,8 @@ def percent(value: float | None) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """`0.2 s`, `12 s`, `3 min`; empty for None."""
-    if seconds is None:
-        return ""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    """`0.2 s`, `12 s`; empty for None."""
+    return "" if seconds is None else format_time(round(seconds, 1 if seconds < 10 else 0))
 
 
 # ---- the whole topology ----------------------------------------------------------------------------------------------
@@ -144,11 +119,11 @@ def brief_objects(snapshot: Snapshot, row: PortRow) -> list[tuple[Kind, tuple[Ob
 
 def measurements(snapshot: Snapshot, row: PortRow) -> Iterator[tuple[Column, float | None, float | None]]:
     """What the loop measures at the port, and how many seconds old it is; a value that it does not know yet is None."""
-    program = snapshot.program_of(row.switch)
-    for column in program.measured if program is not None and row.measured is not None else ():
+    program, measured = snapshot.program_of(row.switch), row.measured
+    for column in program.measured if program is not None and measured is not None else ():
         if got := row.estimate(column.name):
             yield column, got["value"], got.get("age_s")
-        elif not column.wide and row.measured is not None and row.measured.get(column.name, 0) is None:
+        elif not column.wide and measured is not None and measured.get(column.name, 0) is None:
             yield column, None, None
 
 
@@ -160,9 +135,9 @@ class ObjectLine:
     is_active: bool | None
     "Whether it sends; None where its program does not say."
     queue: float | None
-    "What waits: a bar;"
+    "What waits: a bar."
     marks: tuple[float, ...]
-    "and what it is compared with."
+    "What the bar is compared with."
     cells: tuple[str, ...]
     bad: tuple[int, ...]
     "Which cells say that packets are lost."
@@ -180,10 +155,8 @@ class ObjectTable:
     lines: tuple[ObjectLine, ...]
 
 
-def object_table(
-    snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, narrow: bool = False, unit: bool = True
-) -> ObjectTable:
-    """The objects as a table; `narrow`: only what charts show; `unit`: with those of rates."""
+def object_table(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, narrow: bool = False) -> ObjectTable:
+    """The objects as a table; `narrow`: only what charts show."""
     queue, goodput = kind.plotted(QUEUE), kind.plotted(GOODPUT)
     marks = [c for c in kind.columns if queue is not None and c.plot == CONTROL and c.unit == queue.unit]
     compared = [*([queue] if queue is not None else []), *marks]
@@ -196,7 +169,7 @@ def object_table(
     for row in rows:
         cells = ["/".join(count(row[one.name]) for one in compared)] if compared else []
         bad = tuple(len(cells) + at for at, one in enumerate(rest) if one.plot == DROPS and row[one.name])
-        cells += [live_text(one, row[one.name], unit=unit) for one in rest]
+        cells += [text_of(one, row[one.name]) for one in rest]
         if goodput is not None:
             cells.append(percent(row[goodput.name] / total if row[goodput.name] is not None and total else None))
         limits = tuple(float(row[one.name]) for one in marks if row[one.name])

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The screen of `fairlane watch`: head, ports, one port in detail, the last events. rich fits it into the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import termios
+import time
+import tty
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rich.bar import Bar
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from fairlane_controller.live.events import Event, EventTail, place_of, sentence_of
+from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.live.sampler import Sampler
+from fairlane_controller.live.shown import (
+    BAD,
+    GOOD,
+    WARN,
+    age,
+    brief_objects,
+    count,
+    known,
+    loop_in_words,
+    measurements,
+    object_table,
+    per_second,
+    percent,
+    rate,
+    text_of,
+    troubles,
+    with_unit,
+)
+from fairlane_controller.live.source import LiveSource
+from fairlane_controller.program.rows import Kind
+
+WIDE = 110
+"""Columns of a terminal that has room for more columns of a table."""
+TRAIL = 16
+"""Samples of a port's queue in its sparkline."""
+OBJECTS_MAX = 50
+"""Lines of objects of a kind where the screen has no end (`--once`)."""
+_STYLES = {GOOD: "green", WARN: "yellow", BAD: "red"}
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+Queues = dict[tuple[str, int], "float | None"]
+"""What waits at each port, in the unit of its program."""
+
+
+def queues_of(snapshot: Snapshot) -> Queues:
+    """What a sparkline shows of a snapshot."""
+    return {row.place: snapshot.queue_of(row)[0] for row in snapshot.ports}
+
+
+@dataclass
+class WatchView:
+    """What is on the screen."""
+
+    snapshot: Snapshot
+    trail: Sequence[Queues] = ()
+    "The newest last."
+    events: Sequence[Event] = ()
+    selected: tuple[str, int] | None = None
+    paused: bool = False
+    all_ports: bool = False
+
+    def ports(self) -> tuple[PortRow, ...]:
+        """The ports in the list; those that nobody manages only where asked for, or where there is nothing else."""
+        return self.snapshot.ports if self.all_ports else self.snapshot.managed_ports or self.snapshot.ports
+
+    def chosen(self) -> PortRow | None:
+        """The port in detail: the selected one, else the first of the list."""
+        ports = self.ports()
+        return next((row for row in ports if row.place == self.selected), ports[0] if ports else None)
+
+    def press(self, key: str) -> None:
+        """Do what a key asks for."""
+        ports, chosen = self.ports(), self.chosen()
+        if key == "pause":
+            self.paused = not self.paused
+        elif key == "all":
+            self.all_ports = not self.all_ports
+        elif chosen is not None:
+            self.selected = ports[(ports.index(chosen) + (-1 if key == "up" else 1)) % len(ports)].place
+
+
+def render(view: WatchView, width: int, height: int | None = None) -> RenderableType:
+    """The screen for so many columns and lines; None: as many lines as it takes."""
+    snapshot, ports, chosen = view.snapshot, view.ports(), view.chosen()
+    lines = height or 1 << 30
+    room = max(1, (lines - 12) // 2)
+    first = max(0, min(ports.index(chosen) - room // 2, len(ports) - room)) if chosen is not None else 0
+    shown = ports[first : first + room]
+    some = "" if len(shown) == len(ports) else f": {len(shown)} of {len(ports)}"
+    head = [*_head(view), _rule(("ports" if view.all_ports else "managed ports") + some)]
+    head.append(
+        _port_table(view, shown, width >= WIDE) if shown else Text("no port is known: run `fairlane config init`")
+    )
+    newest = {place_of(event): event for event in view.events if event.get("event") == "tuned"}
+    events = [one for one in view.events if one.get("event") != "tuned" or newest[place_of(one)] is one][-5:]
+    facts: list[RenderableType] = []
+    objects: list[RenderableType] = []
+    if chosen is not None:
+        facts += [_rule(f"{chosen.name} {chosen.interface or ''}"), *_facts(snapshot, chosen)]
+        left = lines - len(head) - len(shown) - len(facts) - len(events) - 3
+        for kind in snapshot.kinds_at(chosen):
+            if not kind.brief:
+                objects.append(_objects(snapshot, chosen, kind, max(1, min(left, OBJECTS_MAX)), width < WIDE))
+    return Group(*head, *facts, *objects, _rule("events"), *map(_event, events))
+
+
+def _rule(title: str) -> Rule:
+    return Rule(Text(title), align="left", style="dim")
+
+
+def _one_line(*parts: str | tuple[str, str]) -> Text:
+    """Texts, or each with its style, in one line, cut where there is no room."""
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+def _head(view: WatchView) -> list[RenderableType]:
+    snapshot = view.snapshot
+    state, words = loop_in_words(snapshot)
+    switches = (f"{row.switch} {row.program}" for row in snapshot.switches if not row.error and row.program)
+    title = (
+        ("PAUSED " if view.paused else "", "bold yellow"),
+        (f" {snapshot.topology or 'no topology'} ", "bold reverse"),
+        f" {snapshot.title}  {snapshot.target or ''}  ",
+        (words + ("" if snapshot.loop or snapshot.loop_error else " runs"), _STYLES[state]),
+        time.strftime("  %H:%M:%S  ", time.localtime(snapshot.time_s)),
+        ("q quit  p pause  ↑↓ port  a all ports", "dim"),
+    )
+    problems = (_one_line((f"✗ {problem}", "bold red")) for _, problem in troubles(snapshot)[:6])
+    return [_one_line(*title), _one_line((" · ".join(switches), "dim")), *problems]
+
+
+def _table(*headings: str, ratios: Sequence[str] = (), left: Sequence[str] = ()) -> Table:
+    """A table without lines as wide as the screen; columns in `ratios` take what the others leave."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=True)
+    for name in headings:
+        side = "left" if name in ratios or name in left else "right"
+        table.add_column(name, justify=side, no_wrap=True, ratio=1 if name in ratios else None)
+    return table
+
+
+def _port_table(view: WatchView, ports: Sequence[PortRow], wide: bool) -> Table:
+    own = [one for one in view.snapshot.columns if not one.wide and not one.plot][: 3 if wide else 1]
+    titles = [one.title for one in own]
+    table = _table(
+        "port",
+        "sent",
+        "line",
+        "%",
+        "queue",
+        "full",
+        "lately",
+        "drops/s",
+        *titles,
+        ratios=("line", "queue"),
+        left=("port",),
+    )
+    for row in ports:
+        waiting, capacity, _ = view.snapshot.queue_of(row)
+        trail = [queues.get(row.place) for queues in view.trail][-TRAIL:]
+        top = max([value for value in trail if value is not None], default=0.0)
+        style = "reverse" if row is view.chosen() and len(view.ports()) > 1 else ""
+        table.add_row(
+            Text(row.name, style),
+            rate(row.tx_bps),
+            Bar(1.0, 0.0, row.utilisation or 0.0, color="blue"),
+            percent(row.utilisation),
+            Bar(capacity or max(top, 1.0), 0.0, waiting or 0.0, color="cyan"),
+            f"{count(waiting)}/{count(capacity)}",
+            sparkline(trail, TRAIL, max(top, 4.0)),
+            Text(per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
+            *(text_of(column, row.values.get(column.name)) for column in own),
+        )
+    return table
+
+
+def sparkline(values: Sequence[float | None], width: int, full: float) -> Text:
+    """A level a value, `·` for one that is not known, the newest at the right; `full` is the top."""
+    cells = ("·" if value is None else _LEVELS[max(0, min(7, int(8 * value / full - 1e-9)))] for value in values)
+    return Text("".join(cells).rjust(width), "cyan", no_wrap=True)
+
+
+def _facts(snapshot: Snapshot, row: PortRow) -> list[Text]:
+    """What the program says of the port, a line for each of its first classes, and what is measured."""
+    program = snapshot.program_of(row.switch)
+    found = [(f"{kind.short} {one.key}: ", kind.columns, one.values) for kind, some in brief_objects(snapshot, row) for one in some]  # fmt: skip
+    if program is not None and not found:
+        found = [("", program.columns, row.values)]
+    texts = [
+        start + " · ".join(f"{one.title} {with_unit(one, values[one.name])}" for one in known(columns, values))
+        for start, columns, values in found[:3]
+    ]
+    texts.append(
+        " · ".join(
+            f"{one.title} {text_of(one, value)}{f' ({age(old)})' if old is not None else ''}"
+            for one, value, old in measurements(snapshot, row)
+        )
+    )
+    return [_one_line(text) for text in texts if text]
+
+
+def _objects(snapshot: Snapshot, row: PortRow, kind: Kind, room: int, narrow: bool) -> RenderableType:
+    """The objects of a kind at a port: those that send most, as many as there is room for."""
+    found = snapshot.objects_of(row, kind)
+    if not found:
+        return Text(f"no {kind.name} has an entry here", "dim")
+    shown = sorted(found[:room], key=lambda one: one.key)  # each stays in its line
+    objects = object_table(snapshot, kind, shown, narrow=narrow)
+    name = f"{kind.name} ({room} of {len(found)})" if len(found) > room else kind.name
+    bar = [objects.bar] if objects.bar else []
+    table = _table(name, *bar, *objects.headings, ratios=(name, *bar))
+    for one in objects.lines:
+        dot = {None: "", False: "○ ", True: "● "}[one.is_active]
+        bars = [Bar(objects.full, 0.0, one.queue or 0.0, color="cyan")] if bar else []
+        cells = (Text(text, "red" if at in one.bad else "") for at, text in enumerate(one.cells))
+        table.add_row(Text(dot + one.name), *bars, *cells)
+    return table
+
+
+def _event(event: Event) -> Text:
+    moment = str(event.get("time", ""))
+    with contextlib.suppress(ValueError):
+        moment = datetime.fromisoformat(moment).astimezone().strftime("%H:%M:%S")
+    dry = " (dry run)" if event.get("dry_run") else ""
+    return _one_line(
+        (moment, "dim"), f" {place_of(event):<5} ", (str(event.get("event")), "cyan"), f"{dry} {sentence_of(event)}"
+    )
+
+
+async def watch_once(source: LiveSource, tail: EventTail, interval_s: float) -> WatchView:
+    """Two snapshots `interval_s` apart, so that there are rates."""
+    first = await source.snapshot()
+    await asyncio.sleep(interval_s)
+    snapshot = await source.snapshot()
+    return WatchView(snapshot, [queues_of(first), queues_of(snapshot)], tail.new())
+
+
+async def watch_live(
+    source: LiveSource, tail: EventTail, console: Console, interval_s: float, ended: asyncio.Event
+) -> None:
+    """Draw until `q` or `ended`.
+
+    Args:
+        source: Whose snapshots.
+        tail: The event log.
+        console: The terminal.
+        interval_s: Seconds between two snapshots; more where that takes too much of a core.
+        ended: Set by the command's signals.
+    """
+    view = WatchView(await source.snapshot())
+    events: deque[Event] = deque(maxlen=300)
+
+    def draw() -> None:
+        live.update(render(view, *console.size), refresh=True)
+
+    def press(key: str) -> None:
+        if key == "quit":
+            ended.set()
+        else:
+            view.press(key)
+            draw()
+
+    async def follow() -> None:
+        async for _ in sampler.follow(0):
+            if sampler.problem is not None:
+                raise sampler.problem
+            if not view.paused and sampler.latest is not None:
+                view.snapshot, view.trail = sampler.latest, [queues for _, queues in sampler.history]
+                events.extend(tail.new())
+                view.events = events
+                draw()
+
+    with Live(console=console, screen=True, auto_refresh=False) as live, keyboard(press):
+        async with Sampler(source, queues_of, interval_s, TRAIL * interval_s) as sampler:
+            tasks = [asyncio.ensure_future(follow()), asyncio.ensure_future(ended.wait())]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+            for task in done:
+                task.result()
+
+
+_KEYS: dict[bytes, str] = {b"\x1b[A": "up", b"\x1b[B": "down", b"q": "quit", b"p": "pause", b"a": "all"}
+
+
+@contextlib.contextmanager
+def keyboard(press: Callable[[str], Any]) -> Generator[None]:
+    """Call `press` with the name of each key while inside; not where standard input is no terminal. Needs a running event loop."""
+    try:
+        number = sys.stdin.fileno()
+        before = termios.tcgetattr(number)
+    except (termios.error, OSError, ValueError):
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        data = b""
+        with contextlib.suppress(OSError):
+            data = os.read(number, 64)
+        if not data:
+            loop.remove_reader(number)
+        elif data in _KEYS:
+            press(_KEYS[data])
+
+    try:
+        tty.setcbreak(number)
+        loop.add_reader(number, read)
+        yield
+    finally:
+        loop.remove_reader(number)
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
