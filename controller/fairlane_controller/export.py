@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time series of snapshots as CSV, Parquet or JSON lines: one row a port, object or drop reason and time. What is in a file stays readable when the export is ended early."""
+"""Time series of snapshots as CSV, Parquet or JSON lines: one row a port, object or drop reason and time."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import functools
 import importlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ _PLACE = (Column("switch", "switch"), Column("port", "port", value_type=int))
 
 Columns = Mapping[str, type]
 Rows = list[dict[str, Any]]
+Write = Callable[[Rows], object]
 
 
 def columns_of(kind: str, snapshot: Snapshot) -> Columns:
@@ -61,133 +62,97 @@ def _flat(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, (Mapping, list)) else value
 
 
-def check_file(file: Path) -> None:
-    """BAD_INPUT unless the suffix is one that we write and the folder is there."""
-    if file.suffix.lower() not in FORMATS:
-        text = f"{file}: the suffix says the format: {', '.join(FORMATS)}, not {file.suffix or 'none'!r}"
-        raise FairlaneError(ErrorCode.BAD_INPUT, text)
-    if not file.absolute().parent.is_dir():
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{file}: there is no folder {file.absolute().parent}")
+@contextlib.contextmanager
+def csv_file(path: Path, columns: Columns) -> Generator[Write]:
+    """RFC 4180 with a header, on the disk at once; an empty cell is what is not known."""
+    with path.open("w", encoding="utf-8", newline="", buffering=1) as file:
+        writer = csv.DictWriter(file, list(columns))
+        writer.writeheader()
+        yield writer.writerows
 
 
-def open_writers(file: Path, kinds: Sequence[str], first: Snapshot, *, overwrite: bool) -> list[Writer]:
-    """The files of an export.
+@contextlib.contextmanager
+def json_lines(path: Path, _columns: Columns) -> Generator[Write]:
+    """A row a line, on the disk at once."""
+    with path.open("w", encoding="utf-8", buffering=1) as file:
+        yield lambda rows: file.writelines(json.dumps(row, default=str) + "\n" for row in rows)
 
-    Args:
-        file: Its name; its suffix is the format.
-        kinds: Of rows. `.jsonl` is one file of whole snapshots, the others one a kind, `NAME-KIND` when there are several.
-        first: Says which columns there are.
-        overwrite: Replace a file that is there.
 
-    Raises:
-        FairlaneError: BAD_INPUT for another suffix and for a file that is there, UNKNOWN_NAME for another kind, BAD_FILE.
-    """
-    check_file(file)
-    make = FORMATS[file.suffix.lower()]
-    columns = {kind: columns_of(kind, first) for kind in kinds}
-    several = len(kinds) > 1 and make is not JsonLines
-    paths = {kind: file.with_name(f"{file.stem}-{kind}{file.suffix}") if several else file for kind in kinds}
-    if make is JsonLines:
-        paths = {kinds[0]: file}
-    for path in paths.values():
-        if path.exists() and not overwrite:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{path} is there already: another name, or --overwrite")
+@contextlib.contextmanager
+def parquet_file(path: Path, columns: Columns) -> Generator[Write]:
+    """Typed columns; the file can be read after its end only. Needs pyarrow."""
     try:
-        return [make(path, kind, columns[kind]) for kind, path in paths.items()]
-    except OSError as ex:
-        raise _cannot_write(file, ex) from None
+        arrow: Any = importlib.import_module("pyarrow")
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        text = f"{path}: Parquet needs the Python package pyarrow; .csv and .jsonl need nothing"
+        raise FairlaneError(ErrorCode.BAD_INPUT, text) from None
+    types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
+    schema = arrow.schema([(name, types[one]) for name, one in columns.items()])
+    waiting: Rows = []
+
+    def write(rows: Rows, least: int = ROW_GROUP) -> None:
+        waiting.extend(rows)
+        if len(waiting) >= least:
+            writer.write_table(arrow.Table.from_pylist(waiting, schema))
+            waiting.clear()
+
+    with parquet.ParquetWriter(str(path), schema) as writer:
+        try:
+            yield write
+        finally:
+            write([], least=1)
 
 
-def _cannot_write(path: Path, error: OSError) -> FairlaneError:
-    return FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {error.strerror or error}")
+FORMATS = {".csv": csv_file, ".parquet": parquet_file, ".jsonl": json_lines}
 
 
-class Writer:
-    """A CSV file with the rows of a kind, on the disk at once (RFC 4180 with a header; an empty cell is what is not known)."""
+class Export(contextlib.ExitStack):
+    """The files of an export, by their paths with how many rows they have; they end with the `with` block, however it ends."""
 
-    def __init__(self, path: Path, kind: str, columns: Columns) -> None:
-        self.path, self.kind, self.columns = path, kind, columns
-        self.rows = 0
-        "Written so far."
-        self.open()
+    def __init__(self, file: Path, kinds: list[str], first: Snapshot, *, overwrite: bool = False) -> None:
+        """Begin the files.
 
-    def open(self) -> None:
-        """Begin the file."""
-        self._file = self.path.open("w", encoding="utf-8", newline="")
-        self._csv = csv.DictWriter(self._file, list(self.columns))
-        self._csv.writeheader()
+        Args:
+            file: Its name; its suffix is the format.
+            kinds: Of rows. `.jsonl` is one file of whole snapshots, the others one a kind, `NAME-KIND` when there are several.
+            first: Says which columns there are.
+            overwrite: Replace a file that is there.
+
+        Raises:
+            FairlaneError: BAD_INPUT for another suffix and for a file that is there, UNKNOWN_NAME for another kind, BAD_FILE.
+        """
+        super().__init__()
+        self.rows: dict[Path, int] = {}
+        self._files: list[tuple[Path, str, Columns, Write]] = []
+        if file.suffix not in FORMATS:
+            text = f"{file}: the suffix says the format: {', '.join(FORMATS)}, not {file.suffix or 'none'!r}"
+            raise FairlaneError(ErrorCode.BAD_INPUT, text)
+        columns: dict[str, Columns] = {kind: columns_of(kind, first) for kind in kinds}
+        if file.suffix == ".jsonl":
+            columns = {"": {}}
+        for kind in columns:
+            path = file.with_name(f"{file.stem}-{kind}{file.suffix}") if len(columns) > 1 else file
+            if path.exists() and not overwrite:
+                raise FairlaneError(ErrorCode.BAD_INPUT, f"{path} is there already: another name, or --overwrite")
+            self.rows[path] = 0
+        with _reported(file):
+            for path, (kind, names) in zip(self.rows, columns.items(), strict=True):
+                write = self.enter_context(FORMATS[file.suffix](path, names))
+                self._files.append((path, kind, names, write))
 
     def add(self, snapshot: Snapshot) -> None:
-        """Add the rows of a snapshot; raises BAD_FILE."""
-        try:
-            self.rows += self.write(snapshot)
-        except OSError as ex:
-            raise _cannot_write(self.path, ex) from None
-
-    def write(self, snapshot: Snapshot) -> int:
-        """Write a snapshot's rows; returns how many."""
-        rows = rows_of(self.kind, self.columns, snapshot)
-        self._csv.writerows(rows)
-        self._file.flush()
-        return len(rows)
-
-    def close(self) -> None:
-        """End the file."""
-        self._file.close()
+        """Add a snapshot; raises BAD_FILE."""
+        for path, kind, columns, write in self._files:
+            rows = rows_of(kind, columns, snapshot) if kind else [snapshot.to_json()]
+            with _reported(path):
+                write(rows)
+            self.rows[path] += len(rows)
 
 
-class JsonLines(Writer):
-    """One snapshot a line, on the disk at once."""
-
-    def open(self) -> None:
-        """Begin the file."""
-        self._file = self.path.open("w", encoding="utf-8")
-
-    def write(self, snapshot: Snapshot) -> int:
-        """One line."""
-        self._file.write(json.dumps(snapshot.to_json(), default=str) + "\n")
-        self._file.flush()
-        return 1
-
-
-class ParquetFile(Writer):
-    """Typed columns; the file can be read after `close` only. Needs pyarrow."""
-
-    def open(self) -> None:
-        """Begin the file."""
-        try:
-            arrow: Any = importlib.import_module("pyarrow")
-            parquet: Any = importlib.import_module("pyarrow.parquet")
-        except ImportError:
-            text = f"{self.path}: Parquet needs the Python package pyarrow; .csv and .jsonl need nothing"
-            raise FairlaneError(ErrorCode.BAD_INPUT, text) from None
-        types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
-        schema = arrow.schema([(name, types[one]) for name, one in self.columns.items()])
-        self._table: Any = functools.partial(arrow.Table.from_pylist, schema=schema)
-        self._writer: Any = parquet.ParquetWriter(str(self.path), schema)
-        self._waiting: Rows = []
-
-    def write(self, snapshot: Snapshot) -> int:
-        """Write a snapshot's rows, on the disk when there are enough of them."""
-        rows = rows_of(self.kind, self.columns, snapshot)
-        self._waiting += rows
-        if len(self._waiting) >= ROW_GROUP:
-            self._flush()
-        return len(rows)
-
-    def _flush(self) -> None:
-        rows, self._waiting = self._waiting, []
-        if rows:
-            self._writer.write_table(self._table(rows))
-
-    def close(self) -> None:
-        """Write what waits, and the file's end."""
-        try:
-            self._flush()
-        except OSError as ex:
-            raise _cannot_write(self.path, ex) from None
-        finally:
-            self._writer.close()
-
-
-FORMATS = {".csv": Writer, ".parquet": ParquetFile, ".jsonl": JsonLines}
+@contextlib.contextmanager
+def _reported(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write {path}: {ex.strerror or ex}") from None

@@ -34,14 +34,13 @@ EVENTS = [
 ] + [{"time": "2026-11-21T21:00:31.000+00:00", "event": "threshold", "switch": "s1", "port": 3, "why": "BW fell " * 40}]
 
 
-def screen(snapshot: Snapshot, width: int, height: int | None, **changes: Any) -> list[str]:
+def screen(snapshot: Snapshot, width: int, height: int, **changes: Any) -> list[str]:
     """The lines of one picture."""
     view = WatchView(snapshot, [queues_of(snapshot)] * 20, EVENTS)
     for key, value in changes.items():
         setattr(view, key, value)
-    console = Console(width=width, height=height or 100, file=io.StringIO(), record=True, highlight=False)
-    frame = render(view, width, height)
-    console.print(frame if height is None else Screen(frame))
+    console = Console(width=width, height=height, file=io.StringIO(), record=True, highlight=False)
+    console.print(Screen(render(view, width, height)))
     return [line.rstrip() for line in console.export_text().splitlines()]
 
 
@@ -98,10 +97,8 @@ def test_a_sparkline_has_a_level_a_value() -> None:
     assert sparkline([None, 0, 4, 8], 5, full=8).plain == " ·▁▄█"
 
 
-def test_one_picture_for_a_pipe(switch: LiveSwitch) -> None:
-    text = switch.fairlane("watch", "--once", "--interval", "0.1s")
-    assert "s1:3" in text
-    assert "no control loop runs" in text
+def test_one_snapshot_for_a_pipe(switch: LiveSwitch) -> None:
+    assert "watch draws in a terminal; elsewhere use `fairlane status`" in switch.fairlane("watch", code=2)
     got = json.loads(switch.fairlane("watch", "--once", "--json", "--interval", "0.1s"))
     assert [row["port"] for row in got["ports"] if row["managed"]] == [3]
     assert got["interval_s"] > 0

@@ -16,7 +16,7 @@ from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
-from fairlane_controller.export import Writer, check_file, open_writers
+from fairlane_controller.export import Export
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.units import counted
@@ -44,36 +44,30 @@ def export_command(
 
     Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
     """
-    targets = resolve(state, switch)
-    check_file(file)
     count = max(1, int(duration / interval + 1e-9))
-    taken, writers = asyncio.run(_export(targets, file, rows or ["ports"], overwrite, count, interval))
+    work = _export(resolve(state, switch), file, list(dict.fromkeys(rows or ["ports"])), overwrite, count, interval)
+    taken, files = asyncio.run(work)
     if as_json:
-        files = [{"file": str(one.path), "rows": one.rows} for one in writers]
-        print_json({"snapshots": taken, "ended_early": taken < count, "files": files})
+        listed = [{"file": str(path), "rows": number} for path, number in files.items()]
+        print_json({"snapshots": taken, "ended_early": taken < count, "files": listed})
         return
-    for one in writers:
-        text = f"{one.path}: {counted(one.rows, 'row')} of {counted(taken, 'snapshot')}"
+    for path, number in files.items():
+        text = f"{path}: {counted(number, 'row')} of {counted(taken, 'snapshot')}"
         console.print(text, markup=False, soft_wrap=True)
 
 
 async def _export(
     targets: Targets, file: Path, kinds: list[str], overwrite: bool, count: int, period_s: float
-) -> tuple[int, list[Writer]]:
-    """Returns how many snapshots were written, less than `count` after ^C, and the files. The first has no rates: it says what columns there are."""
+) -> tuple[int, dict[Path, int]]:
+    """Returns how many snapshots were written, less than `count` after ^C, and the rows of each file. The first has no rates: it says what columns there are."""
     loop, ended = asyncio.get_running_loop(), make_end_event()
     async with LiveSource(targets) as source:
-        writers = open_writers(file, kinds, need_switches(await source.snapshot()), overwrite=overwrite)
-        with contextlib.ExitStack() as stack:
-            for writer in writers:
-                stack.callback(writer.close)
-            begun_s = loop.time()
+        first = need_switches(await source.snapshot())
+        begun_s = loop.time()
+        with Export(file, kinds, first, overwrite=overwrite) as export:
             for number in range(count):
                 with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
                     await asyncio.wait_for(ended.wait(), max(0.0, begun_s + (number + 1) * period_s - loop.time()))
-                if ended.is_set():
-                    return number, writers
-                snapshot = await source.snapshot()
-                for writer in writers:
-                    writer.add(snapshot)
-    return count, writers
+                    return number, export.rows
+                export.add(await source.snapshot())
+    return count, export.rows

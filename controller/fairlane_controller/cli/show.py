@@ -73,13 +73,11 @@ def flows_command(
     targets = resolve(state, switch, port)
     number = known_port(targets, port)
     snapshot = need_switches(asyncio.run(take_two(targets, interval))[0])
-    for row in snapshot.switches:
-        program = snapshot.program_of(row.switch)
-        if program is None or all(kind.brief for kind in program.kinds):
-            text = f"switch {row.switch} at {row.grpc} runs the program {row.program}, which has no flows: see `fairlane status`"
-            raise FairlaneError(ErrorCode.WRONG_PROGRAM, text)
-    kinds = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
-    found = {kind: [row for row in rows if number is None or row.port == number] for kind, rows in kinds.items()}
+    kinds = [kind for kind in snapshot.kinds if not kind.brief]
+    found = {kind: [one for one in snapshot.objects_of_kind(kind.name) if number in (None, one.port)] for kind in kinds}
+    if not found:
+        programs = ", ".join(snapshot.programs) or "that runs"
+        raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"the program {programs} has no flows: see `fairlane status`")
     if as_json:
         print_json([row.to_json() for rows in found.values() for row in rows])
         return
@@ -181,8 +179,6 @@ def _print_drops(snapshot: Snapshot, rows: Iterable[DropRow], empty: str) -> Non
     _print("drops", ("switch", "port"), [*columns, Column("meaning", "meaning")], cells, empty=empty, wrap=True)
 
 
-MAX_PAIRS = 8
-"""Pairs of hosts in a line."""
 INTERVAL = Seconds(2)
 
 
@@ -257,10 +253,6 @@ def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict
         _say(problem)
     for program in snapshot.programs.values():
         _print_ports(snapshot, program)
-    for port in snapshot.managed_ports:
-        if pairs := [f"{pair} ({times})" if times > 1 else pair for pair, times in snapshot.hosts_of(port).items()]:
-            more = f" and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else ""
-            _say(f"{port.name} carries {', '.join(pairs[:MAX_PAIRS])}{more}")
     if event:
         _say(
             f"last event {str(event.get('time', ''))[11:19]} UTC {place_of(event)} {event['event']}: {sentence_of(event)}"

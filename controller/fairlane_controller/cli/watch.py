@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane watch`: the live view in a terminal; one frame, or JSON lines, for pipes."""
+"""`fairlane watch`: the live view in a terminal, or JSON lines for pipes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rich.console import Console
 
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, error_console
-from fairlane_controller.cli.signals import make_end_event
+from fairlane_controller.cli.output import console
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.live.terminal import render, watch_live, watch_once
+from fairlane_controller.live.terminal import watch
 from fairlane_controller.state.events import EVENTS_FILE
 
 PeriodOption = Annotated[
@@ -42,32 +42,31 @@ def watch_command(
     state: StateOption = None,
     switch: SwitchOption = None,
     interval: PeriodOption = PERIOD,
-    once: Annotated[bool, typer.Option("--once", help="One frame, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="With --json: one snapshot, then end.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Watch ports, queues, objects of the program, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
 
-    Without a terminal it prints one frame. With --json: one snapshot a line, until Ctrl-C, or one with --once.
+    With --json: one snapshot a line, until Ctrl-C.
     """
     if ctx.invoked_subcommand is not None:
         return
-    if not once and not as_json and not console.is_terminal:
-        error_console.print("fairlane watch: standard output is no terminal: one frame (as with --once)", markup=False)
-        once = True
-    asyncio.run(_watch(resolve(state, switch), interval, once, as_json))
+    targets = resolve(state, switch)
+    if as_json:
+        asyncio.run(_print_snapshots(targets, interval, once))
+    elif once or not console.is_terminal:
+        text = "watch draws in a terminal; elsewhere use `fairlane status`, or `fairlane watch --json`"
+        raise FairlaneError(ErrorCode.BAD_INPUT, text)
+    else:
+        tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
+        asyncio.run(watch(LiveSource(targets), tail, Console(highlight=False), interval))
 
 
-async def _watch(targets: Targets, interval_s: float, once: bool, as_json: bool) -> None:
-    tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
+async def _print_snapshots(targets: Targets, interval_s: float, once: bool) -> None:
     async with LiveSource(targets) as source:
-        if as_json:
-            await source.snapshot()  # the next one has rates
-            while True:
-                await asyncio.sleep(interval_s)
-                print(json.dumps((await source.snapshot()).to_json(), default=str), flush=True)
-                if once:
-                    return
-        elif once:
-            console.print(render(await watch_once(source, tail, interval_s), console.width))
-        else:
-            await watch_live(source, tail, Console(highlight=False), interval_s, make_end_event())
+        await source.snapshot()  # the next one has rates
+        while True:
+            await asyncio.sleep(interval_s)
+            print(json.dumps((await source.snapshot()).to_json(), default=str), flush=True)
+            if once:
+                return

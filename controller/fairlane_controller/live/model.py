@@ -261,12 +261,6 @@ class Snapshot(_Row):
         found = _ADDRESS.sub(lambda address: self.hosts.get(address[0], address[0]), text)
         return text if found == text else found.replace(" > ", " → ")
 
-    def hosts_of(self, row: PortRow) -> dict[str, int]:
-        """Between which hosts the objects of a port are, `h1 → h3`, and how many of them each time."""
-        keys = (one.key for one in self.objects if one.place == row.place)
-        pairs = ([self.hosts[one] for one in _ADDRESS.findall(key) if one in self.hosts] for key in keys)
-        return dict(Counter(" → ".join(pair) for pair in pairs if len(pair) == 2))
-
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of objects that its programs have."""

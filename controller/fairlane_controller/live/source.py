@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -83,15 +83,14 @@ class LiveSource:
 
     def __init__(self, targets: LiveTargets, options: ReaderOptions | None = None) -> None:
         self._options = options or ReaderOptions()
-        self._run = targets.run
         self._store = Store(targets.run.folder) if targets.run else None
         self._stamp: Stamp | None = self._stamp_now()
-        self._readers = {one.name: self._reader(one) for one in targets.endpoints}
-        self._first = True
         self._asking = asyncio.Lock()
+        self._begin(targets.run, targets.endpoints)
 
-    def _reader(self, endpoint: Endpoint) -> SwitchReader:
-        return SwitchReader(endpoint, self._options, _queues_by_target(self._run))
+    def _begin(self, run: RunState | None, endpoints: Iterable[Endpoint]) -> None:
+        self._run, self._first, queues_of = run, True, _queues_by_target(run)
+        self._readers = {one.name: SwitchReader(one, self._options, queues_of) for one in endpoints}
 
     async def __aenter__(self) -> LiveSource:
         return self
@@ -149,11 +148,10 @@ class LiveSource:
         except FairlaneError:
             return True  # it went away meanwhile, or is about to be replaced
         another_target, self._run, self._stamp = run.target != self._run.target, run, stamp
-        for switch in run.switches:
-            reader, endpoint = self._readers.get(switch.name), endpoint_of(switch)
-            if reader is not None and (another_target or reader.endpoint != endpoint):
-                self._readers[switch.name] = self._reader(endpoint)
-                await reader.close()
+        endpoints = {one.name: endpoint_of(one) for one in run.switches if one.name in self._readers}
+        if another_target or any(self._readers[name].endpoint != one for name, one in endpoints.items()):
+            await self.close()
+            self._begin(run, endpoints.values())
         return True
 
     def _stamp_now(self) -> Stamp | None:

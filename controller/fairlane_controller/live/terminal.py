@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 import termios
 import time
@@ -51,8 +52,6 @@ WIDE = 110
 """Columns of a terminal that has room for more columns of a table."""
 TRAIL = 16
 """Samples of a port's queue in its sparkline."""
-OBJECTS_MAX = 50
-"""Lines of objects of a kind where the screen has no end (`--once`)."""
 _STYLES = {GOOD: "green", WARN: "yellow", BAD: "red"}
 _LEVELS = "▁▂▃▄▅▆▇█"
 
@@ -97,11 +96,10 @@ class WatchView:
             self.selected = ports[(ports.index(chosen) + (-1 if key == "up" else 1)) % len(ports)].place
 
 
-def render(view: WatchView, width: int, height: int | None = None) -> RenderableType:
-    """The screen for so many columns and lines; None: as many lines as it takes."""
+def render(view: WatchView, width: int, height: int) -> RenderableType:
+    """The screen for so many columns and lines."""
     snapshot, ports, chosen = view.snapshot, view.ports(), view.chosen()
-    lines = height or 1 << 30
-    room = max(1, (lines - 12) // 2)
+    room = max(1, (height - 12) // 2)
     first = max(0, min(ports.index(chosen) - room // 2, len(ports) - room)) if chosen is not None else 0
     shown = ports[first : first + room]
     some = "" if len(shown) == len(ports) else f": {len(shown)} of {len(ports)}"
@@ -115,10 +113,10 @@ def render(view: WatchView, width: int, height: int | None = None) -> Renderable
     objects: list[RenderableType] = []
     if chosen is not None:
         facts += [_rule(f"{chosen.name} {chosen.interface or ''}"), *_facts(snapshot, chosen)]
-        left = lines - len(head) - len(shown) - len(facts) - len(events) - 3
+        left = height - len(head) - len(shown) - len(facts) - len(events) - 3
         for kind in snapshot.kinds_at(chosen):
             if not kind.brief:
-                objects.append(_objects(snapshot, chosen, kind, max(1, min(left, OBJECTS_MAX)), width < WIDE))
+                objects.append(_objects(snapshot, chosen, kind, max(1, left), width < WIDE))
     return Group(*head, *facts, *objects, _rule("events"), *map(_event, events))
 
 
@@ -244,57 +242,45 @@ def _event(event: Event) -> Text:
     )
 
 
-async def watch_once(source: LiveSource, tail: EventTail, interval_s: float) -> WatchView:
-    """Two snapshots `interval_s` apart, so that there are rates."""
-    first = await source.snapshot()
-    await asyncio.sleep(interval_s)
-    snapshot = await source.snapshot()
-    return WatchView(snapshot, [queues_of(first), queues_of(snapshot)], tail.new())
-
-
-async def watch_live(
-    source: LiveSource, tail: EventTail, console: Console, interval_s: float, ended: asyncio.Event
-) -> None:
-    """Draw until `q` or `ended`.
+async def watch(source: LiveSource, tail: EventTail, console: Console, interval_s: float) -> None:
+    """Draw until `q`, ^C or SIGTERM.
 
     Args:
         source: Whose snapshots.
         tail: The event log.
         console: The terminal.
         interval_s: Seconds between two snapshots; more where that takes too much of a core.
-        ended: Set by the command's signals.
     """
-    view = WatchView(await source.snapshot())
+    view: WatchView | None = None
     events: deque[Event] = deque(maxlen=300)
+    this = asyncio.current_task()
 
     def draw() -> None:
-        live.update(render(view, *console.size), refresh=True)
+        if view is not None:
+            live.update(render(view, *console.size), refresh=True)
 
     def press(key: str) -> None:
-        if key == "quit":
-            ended.set()
-        else:
+        if key == "quit" and this is not None:
+            this.cancel()
+        elif view is not None:
             view.press(key)
             draw()
 
-    async def follow() -> None:
-        async for _ in sampler.follow(0):
-            if sampler.problem is not None:
-                raise sampler.problem
-            if not view.paused and sampler.latest is not None:
-                view.snapshot, view.trail = sampler.latest, [queues for _, queues in sampler.history]
-                events.extend(tail.new())
-                view.events = events
-                draw()
-
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, press, "quit")
     with Live(console=console, screen=True, auto_refresh=False) as live, keyboard(press):
         async with Sampler(source, queues_of, interval_s, TRAIL * interval_s) as sampler:
-            tasks = [asyncio.ensure_future(follow()), asyncio.ensure_future(ended.wait())]
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                task.cancel()
-            for task in done:
-                task.result()
+            with contextlib.suppress(asyncio.CancelledError):
+                async for _ in sampler.follow(0):
+                    if sampler.latest is None:
+                        raise sampler.problem or RuntimeError("a sample has neither a snapshot nor a problem")
+                    view = view or WatchView(sampler.latest)
+                    if not view.paused:
+                        events.extend(tail.new())
+                        view.snapshot, view.events = sampler.latest, events
+                        view.trail = [queues for _, queues in sampler.history]
+                        draw()
 
 
 _KEYS: dict[bytes, str] = {b"\x1b[A": "up", b"\x1b[B": "down", b"q": "quit", b"p": "pause", b"a": "all"}

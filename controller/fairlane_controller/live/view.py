@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -55,7 +55,7 @@ async def read_sample(
     run: RunState | None,
     measured: Measured,
     counters: set[str],
-    lines: Sequence[PortInfo],
+    lines: Iterable[PortInfo],
 ) -> Sample:
     """One reading of a switch.
 
@@ -195,7 +195,7 @@ class ReaderOptions:
     read_timeout_s: float = 2.0
     "Without any piece of an answer; a table of many flows may take longer."
     retry_s: float = 0.5
-    "Between two attempts to reach a switch that does not answer, and two polls of one without a program."
+    "Between two connections to a switch."
 
 
 class SwitchReader:
@@ -252,7 +252,9 @@ class SwitchReader:
             reading.loop = details
             self._rates.begin(started_s)
             counters = {counter.alias for counter in client.switch.p4info.counters}
-            lines = await self._lines()
+            lines: Iterable[PortInfo] = ()
+            with contextlib.suppress(FairlaneError):  # where it serves no gNMI
+                lines = await self._queues.read() or () if self._queues is not None else ()
             sample = await self._in_time(read_sample(self.program, reading, run, measured, counters, lines), reading)
         except Exception as ex:
             # Also after a refusal a new connection is made: another program may be there now.
@@ -288,12 +290,6 @@ class SwitchReader:
         finally:
             task.cancel()
 
-    async def _lines(self) -> Sequence[PortInfo]:
-        """What the traffic manager reports of its ports; nothing where it does not serve gNMI."""
-        with contextlib.suppress(FairlaneError):
-            return list(await self._queues.read() or ()) if self._queues is not None else ()
-        return ()
-
     def _row(self, client: SwitchClient | None, read_ms: float | None = None) -> SwitchRow:
         error, program = self._error, None
         if client is not None and client.has_pipeline:
@@ -310,6 +306,7 @@ class SwitchReader:
         )
 
     async def _stay_connected(self) -> None:
+        """Connect, and again when a reading has failed; where there is no program yet, once in `retry_s`, to find one."""
         while True:
             client = SwitchClient(self.endpoint, timeout_s=self._options.connect_timeout_s)
             self._failed.clear()
@@ -318,7 +315,8 @@ class SwitchReader:
                 self._reading, self._client, self._error = None, client, None
                 self._queues = self._queues_of(self.endpoint) if self._queues_of else None
                 self._tried.set()
-                await self._until_it_changes(client)
+                if client.has_pipeline:
+                    await self._failed.wait()
             except FairlaneError as ex:
                 self._error = ex
             finally:
@@ -330,17 +328,6 @@ class SwitchReader:
                             await asyncio.wait_for(each.close(), self._options.connect_timeout_s)
             self._tried.set()
             await asyncio.sleep(self._options.retry_s)
-
-    async def _until_it_changes(self, client: SwitchClient) -> None:
-        """Return when a reading has failed, or a switch that had no program has one."""
-        while not client.has_pipeline:
-            try:
-                if await asyncio.wait_for(client.cookie(), self._options.read_timeout_s) is not None:
-                    return
-            except (TimeoutError, asyncio.TimeoutError):
-                self._unreachable("does not answer: it accepts the connection, and sends nothing")
-            await asyncio.sleep(self._options.retry_s)
-        await self._failed.wait()
 
     async def close(self) -> None:
         """End the connection and the attempt to make one."""
