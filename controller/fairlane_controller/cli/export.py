@@ -17,8 +17,7 @@ from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.export import Export
-from fairlane_controller.live.pictures import need_switches
-from fairlane_controller.live.source import LiveSource
+from fairlane_controller.live.pictures import need_switches, snapshots
 from fairlane_controller.units import counted
 
 DURATION, INTERVAL = Seconds(10), Seconds(0.5)
@@ -60,14 +59,13 @@ async def _export(
     targets: Targets, file: Path, kinds: list[str], overwrite: bool, count: int, period_s: float
 ) -> tuple[int, dict[Path, int]]:
     """Returns how many snapshots were written, less than `count` after ^C, and the rows of each file. The first has no rates: it says what columns there are."""
-    loop, ended = asyncio.get_running_loop(), make_end_event()
-    async with LiveSource(targets) as source:
-        first = need_switches(await source.snapshot())
-        begun_s = loop.time()
+    async with contextlib.aclosing(snapshots(targets, period_s, make_end_event())) as source:
+        first = need_switches(await anext(source))
         with Export(file, kinds, first, overwrite=overwrite) as export:
-            for number in range(count):
-                with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-                    await asyncio.wait_for(ended.wait(), max(0.0, begun_s + (number + 1) * period_s - loop.time()))
-                    return number, export.rows
-                export.add(await source.snapshot())
-    return count, export.rows
+            taken = 0
+            async for snapshot in source:
+                export.add(snapshot)
+                taken += 1
+                if taken == count:
+                    break
+    return taken, export.rows

@@ -33,9 +33,8 @@ from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.live.model import DROP_COLUMNS, PORT_COLUMNS, DropRow, ObjectRow, Snapshot
-from fairlane_controller.live.pictures import need_switches, take_two
+from fairlane_controller.live.pictures import need_switches, snapshots, take_two
 from fairlane_controller.live.shown import heading_of, loop_in_words, text_of, troubles
-from fairlane_controller.live.source import LiveSource
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import meaning
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Column, Kind
@@ -209,13 +208,13 @@ def status_command(
 
 
 async def _status(targets: Targets, interval_s: float | None, as_json: bool) -> Snapshot:
-    """Print the status, in a terminal's other screen where there is an interval, until SIGTERM or ^C; returns the last snapshot."""
-    ended, screen, folder = make_end_event(), Console(highlight=False), targets.folder
+    """Print the status, in a terminal's other screen where there is an interval, until SIGTERM or ^C; returns the only snapshot."""
+    screen, folder = Console(highlight=False), targets.folder
     draws = interval_s is not None and screen.is_terminal and not as_json
+    taken = snapshots(targets, interval_s or 0.0, make_end_event())
     with Live(console=screen, screen=True, auto_refresh=False) if draws else contextlib.nullcontext() as live:
-        async with LiveSource(targets) as source:
-            while True:
-                snapshot = await source.snapshot()
+        async with contextlib.aclosing(taken):
+            async for snapshot in taken:
                 backup = await ask_backup(folder) if folder is not None else None
                 event = next(iter(EventTail(folder / EVENTS_FILE if folder else None, first=1).new()), None)
                 more = {"loop_running": snapshot.loop is not None, "backup": backup, "last_event": event}
@@ -229,9 +228,7 @@ async def _status(targets: Targets, interval_s: float | None, as_json: bool) -> 
                         live.update(Text.from_ansi(printed.get()), refresh=True)
                 if interval_s is None:
                     return snapshot
-                with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-                    await asyncio.wait_for(ended.wait(), interval_s)
-                    return snapshot
+    raise typer.Exit
 
 
 def _say(text: str) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from typing import Annotated
 
@@ -13,10 +14,12 @@ from rich.console import Console
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console
+from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail
+from fairlane_controller.live.pictures import snapshots
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.terminal import watch
 from fairlane_controller.state.events import EVENTS_FILE
@@ -63,10 +66,9 @@ def watch_command(
 
 
 async def _print_snapshots(targets: Targets, interval_s: float, once: bool) -> None:
-    async with LiveSource(targets) as source:
-        await source.snapshot()  # the next one has rates
-        while True:
-            await asyncio.sleep(interval_s)
-            print(json.dumps((await source.snapshot()).to_json(), default=str), flush=True)
+    async with contextlib.aclosing(snapshots(targets, interval_s, make_end_event())) as taken:
+        await anext(taken)  # the next one has rates
+        async for snapshot in taken:
+            print(json.dumps(snapshot.to_json(), default=str), flush=True)
             if once:
                 return

@@ -1,14 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One or two snapshots for a command that reads once; what makes the reading useless is raised."""
+"""Snapshots for commands: one, two, or one a period; what makes a reading useless is raised."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.program.registry import wrong_program
+
+
+async def snapshots(
+    targets: LiveTargets, period_s: float, ended: asyncio.Event | None = None
+) -> AsyncGenerator[Snapshot]:
+    """Snapshots at a period, the first at once and without rates.
+
+    Args:
+        targets: The switches.
+        period_s: Seconds.
+        ended: Set by the command's signals; then there are no more.
+    """
+    loop, ended = asyncio.get_running_loop(), ended or asyncio.Event()
+    due_s = loop.time()
+    async with LiveSource(targets) as source:
+        while not ended.is_set():
+            yield await source.snapshot()
+            due_s += period_s
+            with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+                await asyncio.wait_for(ended.wait(), max(0.0, due_s - loop.time()))
 
 
 async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, Snapshot | None]:
@@ -21,12 +43,13 @@ async def take_two(targets: LiveTargets, interval_s: float) -> tuple[Snapshot, S
     Returns:
         The snapshot now, and the one before it.
     """
-    async with LiveSource(targets) as source:
-        first = await source.snapshot()
-        if interval_s <= 0:
-            return first, None
-        await asyncio.sleep(interval_s)
-        return await source.snapshot(), first
+    before: Snapshot | None = None
+    async with contextlib.aclosing(snapshots(targets, interval_s)) as taken:
+        async for snapshot in taken:
+            if before is not None or interval_s <= 0:
+                return snapshot, before
+            before = snapshot
+    raise AssertionError("snapshots do not end by themselves")
 
 
 def need_switches(snapshot: Snapshot) -> Snapshot:

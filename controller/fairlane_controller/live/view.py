@@ -40,13 +40,8 @@ Measured = Mapping[int, Mapping[str, Any]]
 """What the loop measures, by port."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """The rows of one reading of one switch."""
-
-    ports: tuple[PortRow, ...] = ()
-    objects: tuple[ObjectRow, ...] = ()
-    drops: tuple[DropRow, ...] = ()
+Sample = tuple[list[PortRow], list[ObjectRow], list[DropRow]]
+"""The rows of one reading of one switch."""
 
 
 async def read_sample(
@@ -98,10 +93,8 @@ async def read_sample(
         found.append(port_row(switch, port, *known, core | dict(own.get(port, {})), port in own, per_s))
     for port in line_of.keys() & set(ports):
         drops += line_drops(switch, line_of[port], per_s)
-    objects = (
-        ObjectRow(switch, row.port, row.kind, row.key, row.values) for row in rows if row.kind not in ("", DROP_KIND)
-    )
-    return Sample(tuple(found), tuple(objects), tuple(drops))
+    objects = [one for one in rows if one.kind not in ("", DROP_KIND)]
+    return found, [ObjectRow(switch, one.port, one.kind, one.key, one.values) for one in objects], drops
 
 
 def port_row(
@@ -243,7 +236,7 @@ class SwitchReader:
             await self._tried.wait()
         client = self._client
         if client is None or not client.has_pipeline:
-            return self._row(client), Sample()
+            return self._row(client), ([], [], [])
         started_s = time.monotonic()
         try:
             if client.disconnected.is_set():
@@ -262,7 +255,7 @@ class SwitchReader:
             self._error = ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.REFUSED, text)
             self._client = None
             self._failed.set()
-            return self._row(None), Sample()
+            return self._row(None), ([], [], [])
         return self._row(client, 1e3 * (time.monotonic() - started_s)), sample
 
     def _reading_of(self, client: SwitchClient, run: RunState | None) -> BatchReading:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -165,8 +164,6 @@ def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
             yield "fairlane_measurement_uncertainty", (*port.place, column.quantity), got.get("uncertainty")
 
 
-FRESH_S = 0.9
-"""Scrapes closer than this get the same snapshot: rates over less say little."""
 FIRST_INTERVAL_S = 0.5
 """Before the first scrape's second snapshot, so that it has rates."""
 MAX_LOG_READ_BYTES = 32 * 1024 * 1024
@@ -181,14 +178,12 @@ class _Topology:
     tail: EventTail
     counts: Counts = field(default_factory=Counter[tuple[str, Labels]])
     snapshot: Snapshot | None = None
-    at_s: float = 0.0
 
     async def read(self) -> tuple[Snapshot, Counts]:
         if self.snapshot is None:
             await self.source.snapshot()
             await asyncio.sleep(FIRST_INTERVAL_S)
-        if self.snapshot is None or time.monotonic() - self.at_s > FRESH_S:
-            self.snapshot, self.at_s = await self.source.snapshot(), time.monotonic()
+        self.snapshot = await self.source.snapshot()
         while events := await asyncio.to_thread(self.tail.new):
             count_events(events, self.counts)
         return self.snapshot, self.counts
