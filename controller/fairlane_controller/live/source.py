@@ -44,10 +44,9 @@ async def read_loop(folder: Path | None) -> LoopSample:
     status, measured = await asyncio.gather(
         *(ask(folder, {"op": op}, ANSWER_TIMEOUT_S) for op in ("status", "measure")), return_exceptions=True
     )
-    if isinstance(status, FairlaneError):
-        return LoopSample(error=None if status.code is ErrorCode.NO_LOOP else status)
     if isinstance(status, BaseException):
-        return LoopSample(error=FairlaneError(ErrorCode.INTERNAL, f"the control loop's answer is no JSON: {status}"))
+        error = status if isinstance(status, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, f"loop: {status}")
+        return LoopSample(error=None if error.code is ErrorCode.NO_LOOP else error)
     rows = tuple(
         LoopRow(one["switch"], one["connected"], one.get("error"), one.get("flows"), one.get("flows_missed"), one)
         for one in status
@@ -161,17 +160,10 @@ class LiveSource:
         return None
 
 
-_WITHOUT = {
-    "fairlane-wire": ": no packet crosses an emulated link",
-    "launcher": ": `make stop` removes what is left of the topology",
-}
-"What follows from a death, where no other line reports it."
-
-
 def _dead_of(run: RunState) -> tuple[DeadRow, ...]:
     """The processes of the topology that have died."""
-    dead = [(one.what, one.pid) for one in run.processes if one.has_died]
-    return tuple(DeadRow(what, pid, f"{what} (process {pid}) has died{_WITHOUT.get(what, '')}") for what, pid in dead)
+    dead = (one for one in run.processes if one.has_died)
+    return tuple(DeadRow(one.what, one.pid, f"{one.what} (process {one.pid}) has died") for one in dead)
 
 
 def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:

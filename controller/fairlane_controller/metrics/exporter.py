@@ -155,8 +155,8 @@ def _drops(snapshot: Snapshot) -> Iterator[Sample]:
 
 def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
     program = snapshot.program_of(port.switch)
-    yield from _columns("port", PORT_COLUMNS, port.place, vars(port))
-    yield from _columns("port", program.columns if program is not None else (), port.place, port.values)
+    columns = (*PORT_COLUMNS, *(program.columns if program is not None else ()))
+    yield from _columns("port", columns, port.place, {**vars(port), **port.values})
     for column in program.measured if program is not None else ():
         if (got := port.estimate(column.name)) and column.metric:
             yield column.metric, port.place, got["value"]
