@@ -41,10 +41,9 @@ from fairlane_controller.cli.types import (
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.config.port_change import PortPlan, plan_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.accounts import PacketAccounts
-from fairlane_controller.gnmi.embedded import GnmiPorts
+from fairlane_controller.gnmi.embedded import GnmiPorts, PacketAccounts
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, port_of
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
@@ -407,7 +406,7 @@ async def _numbers(targets: Targets, endpoint: Endpoint, port: str | None) -> li
         return [int(port)]
     async with open_ports(endpoint, targets.run) as client:
         found = await client.ports()
-    return [one.port for one in found] if port is None else [port_of(found, port, endpoint).port]
+    return [one.port for one in found] if port is None else [find_port(found, port, endpoint).port]
 
 
 async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> int | None:
