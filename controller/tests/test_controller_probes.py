@@ -12,7 +12,7 @@ import pytest
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.port import MeasureOptions, PortMeter, PortReport, TResSample
 from fairlane_controller.measure.probe import FRAME_BYTES, Probe
-from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
+from fairlane_controller.measure.tau import LinkProbe
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +57,7 @@ class TrueLink:
 
 def link() -> LinkProbe:
     numbers = random.Random(1)
-    return LinkProbe(ProbeOptions(), lambda: numbers.getrandbits(29))
+    return LinkProbe(lambda: numbers.getrandbits(29))
 
 
 @given(st.integers(1, 2**32 - 1), st.integers(0, 2**48 - 1), st.integers(0, 2**48 - 1), st.integers(0, 2**32 - 1))
