@@ -18,7 +18,7 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Hub, HubOptions, picture_of, point_of
+from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Hub, picture_of, point_of
 from fairlane_controller.web.server import STATIC, Listen, page_app, parse_listen, served
 from live_switch import LiveSwitch
 from test_controller_live_source import targets_of
@@ -95,25 +95,23 @@ def test_the_page_gets_words_and_knows_no_program() -> None:
     assert said["loop"] == ("good", "loop runs")
     assert said["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
     port = said["ports"]["s1:3"]
-    assert port["tiles"][:4] == [
+    assert port["tiles"][:3] == [
         ("sent", "1.98 Mbit/s", "99 % of 2.00 Mbit/s", False),
         ("waiting", "9 packets", "of 50", False),
-        ("Qthresh", "5 packets", "scheme qthresh, mode auto, k 1.95, weight 1", False),
         ("drops", "5.9 /s", "2,073 in all", False),
     ]
+    assert {("Qthresh", "5 packets", "class 0", False), ("scheme", "qthresh", "class 0", False)} < {*port["tiles"]}
     assert ("T_res", "7.26 ms", "12 s ago", True) in port["tiles"]
-    row = port["objects"]["rows"][0]
-    assert port["objects"]["head"][:3] == ["flow", "queue ┃ Qthresh", ""]
-    assert 2 + len(row["cells"]) == len(port["objects"]["head"])
+    head, row = port["objects"]["head"], port["objects"]["rows"][0]
+    assert head[:2] == ["flow", "queue ┃ Qthresh"]
+    assert 1 + len(row["cells"]) == len(head)
     assert (row["name"], row["cells"][0]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2/5")
-    assert (row["queue"], row["marks"], port["objects"]["full"]) == (2, (5.0,), 6.25)
-    assert [port["objects"]["head"][2 + at] for at in row["bad"]] == ["drops/s"]
+    assert [head[1 + at] for at in row["bad"]] == ["drops/s"]
     assert port["charts"]["control"] == ("Qthresh", "packets")
     assert port["references"] == ["line", "class 0"]
     gfr = picture_of(live_rows.gfr_picture())["ports"]["s1:6"]
     assert gfr["charts"]["queue"] == ("Queue", "cells")
     assert ("waiting", "1,200 cells", "of 4,000", False) in gfr["tiles"]
-    assert [row["is_active"] for row in gfr["objects"]["rows"]] == [True, True, False, True]
     ports = tuple(live_rows.port_row(f"s{n}") for n in range(1, 51))
     many = picture_of(
         live_rows.picture(500, ports=ports, switches=tuple(live_rows.switch_row(p.switch) for p in ports))
@@ -134,7 +132,7 @@ def test_the_page_loads_nothing_from_anywhere_else() -> None:
 async def page_of(switch: LiveSwitch, **options: Any) -> AsyncGenerator[tuple[aiohttp.ClientSession, str, Hub]]:
     """A page server on a live switch."""
     listen = Listen("127.0.0.1", 0)
-    hub = Hub(lambda: {"lab": targets_of(switch)}, HubOptions(period_s=0.1, **options))
+    hub = Hub(lambda: {"lab": targets_of(switch)}, period_s=0.1, **options)
     async with served(page_app(hub, listen), listen) as port, aiohttp.ClientSession() as session:
         yield session, f"http://127.0.0.1:{port}", hub
 
@@ -262,7 +260,7 @@ async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 async def test_a_topology_that_ended_is_sampled_no_more_when_nobody_looks(switch: LiveSwitch) -> None:
     there, state = {"lab": targets_of(switch)}, switch.folder / "state.db"
-    listen, hub = Listen("127.0.0.1", 0), Hub(lambda: dict(there), HubOptions(period_s=0.1))
+    listen, hub = Listen("127.0.0.1", 0), Hub(lambda: dict(there), period_s=0.1)
     async with served(page_app(hub, listen), listen) as port, aiohttp.ClientSession() as session:
         stream = await session.get(f"http://127.0.0.1:{port}/api/stream?topology=lab")
         await read_event(stream.content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.state.run_state import state_root
 from fairlane_controller.state.store import STATE_FILE
-from fairlane_controller.web.hub import UNNAMED, Hub, HubOptions
+from fairlane_controller.web.hub import UNNAMED, Finder, Hub
 from fairlane_controller.web.server import Listen, page_app, parse_listen, served
 
 ListenOption = Annotated[str, typer.Option("--listen", "-l", help="Address; port 0: any.", metavar="HOST:PORT")]
@@ -40,7 +40,7 @@ SECURITY = [
 ]
 
 
-def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[], dict[str, LiveTargets]]:
+def finder(states: list[str] | None, switches: list[str] | None) -> Finder:
     """A function that gives the topologies by name: those named, or all that run at the moment.
 
     Raises:
@@ -75,7 +75,7 @@ def web_command(
 ) -> None:
     """Serve a live page with queues, goodput, what the program sets, drops and decisions over time. Read-only; until Ctrl-C."""
     address = parse_listen(listen, "--listen", **changes)
-    _serve("web", page_app(Hub(finder(state, switch), HubOptions(period_s=interval)), address), address)
+    _serve("web", page_app(Hub(finder(state, switch), interval), address), address)
 
 
 @with_options(SECURITY)

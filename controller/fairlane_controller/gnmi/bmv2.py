@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import subprocess
 from dataclasses import replace
+from subprocess import PIPE, STDOUT
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
@@ -84,22 +86,24 @@ class ThriftPorts(PortsClient):
             raise FairlaneError(ErrorCode.BAD_FILE, f"the run state has no Thrift port of {self.endpoint} (`thrift`)")
         if command is None:
             raise FairlaneError(ErrorCode.REFUSED, f"{COMMAND} is not on the PATH: BMv2's queues cannot be reached")
-        process = await asyncio.create_subprocess_exec(
-            command, "--thrift-port", str(thrift),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+        text, call = "\n".join([*lines, ""]), [command, "--thrift-port", str(thrift)]
         try:
-            output, _ = await asyncio.wait_for(process.communicate("\n".join([*lines, ""]).encode()), TIMEOUT_S)
-        except (TimeoutError, asyncio.TimeoutError):
-            raise FairlaneError(
-                ErrorCode.TIMED_OUT, f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s"
-            ) from None
-        finally:
-            if process.returncode is None:
-                process.kill()
-        answer = output.decode(errors="replace")
+            done = await asyncio.to_thread(
+                subprocess.run,
+                call,
+                input=text,
+                stdout=PIPE,
+                stderr=STDOUT,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            message = f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s"
+            raise FairlaneError(ErrorCode.TIMED_OUT, message) from None
+        answer = done.stdout
         if "Could not connect" in answer:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: no answer at its Thrift port {thrift}")
-        if process.returncode != 0 or "Error" in answer or "Invalid" in answer:
+        if done.returncode != 0 or "Error" in answer or "Invalid" in answer:
             raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: {COMMAND}: {answer.strip()[-300:]}")
         return answer

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import grpc
@@ -55,36 +55,6 @@ _FIELD_OF_LEAF = {
 """Fields of PortInfo and QueueInfo; the others have the name of their leaf."""
 
 
-@dataclass(frozen=True)
-class PacketAccounts:
-    """Where every packet of a switch is, at one time: received + copied = transmitted + dropped + waiting + on_line.
-
-    The leaves of `fairlane-port:switch/packets/state` (switch/yang).
-    """
-
-    received: int
-    "With packet-outs and what was lost at reception."
-    copied: int
-    "Clones, and replicas of a group but the first."
-    transmitted: int
-    "With packet-ins."
-    packet_ins: int
-    dropped: int
-    waiting: int
-    on_line: int
-    drops: dict[str, int]
-    "`dropped` by reason, without reasons that have no packet."
-
-    @property
-    def missing(self) -> int:
-        """Packets that no counter explains: 0, otherwise the switch has a fault."""
-        return self.received + self.copied - self.transmitted - self.dropped - self.waiting - self.on_line
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {**asdict(self), "missing": self.missing}
-
-
 class GnmiPorts(PortsClient):
     """`async with GnmiPorts(endpoint) as ports:`; raises FairlaneError only."""
 
@@ -120,9 +90,14 @@ class GnmiPorts(PortsClient):
         """All ports by number, the CPU port left out; with `queues` each queue too."""
         return ports_of(await self._call(self._client.get(*_PORT_PATHS, *(_QUEUE_PATHS if queues else ()))))
 
-    async def accounts(self) -> PacketAccounts:
-        """Where every packet of the switch is."""
-        found: dict[str, int] = {}
+    async def accounts(self) -> dict[str, Any]:
+        """Where every packet of the switch is, at one time.
+
+        Returns:
+            The leaves of `fairlane-port:switch/packets/state` (switch/yang): received + copied = transmitted + dropped + waiting +
+            on_line; `drops`, which is `dropped` by reason; and `missing`: packets that no counter explains, 0 without a fault.
+        """
+        found: dict[str, Any] = {}
         drops: dict[str, int] = {}
         for update in await self._call(self._client.get(GNMIPath("switch/packets"))):
             reason, leaf = _key(update.path, "drop", "reason"), update.path.last.replace("-", "_")
@@ -130,7 +105,8 @@ class GnmiPorts(PortsClient):
                 found[leaf] = update.value
             elif leaf == "packets" and update.value:
                 drops[reason] = update.value
-        return PacketAccounts(**_known(PacketAccounts, found), drops=drops)
+        explained = sum(found[name] for name in ("transmitted", "dropped", "waiting", "on_line"))
+        return {**found, "drops": drops, "missing": found["received"] + found["copied"] - explained}
 
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """Change what is named in one Set, which the switch takes whole or not at all."""

@@ -43,7 +43,6 @@ class LinkProbe:
     """The probes of one port; times are seconds of the loop's clock."""
 
     nonces: Callable[[], int] = lambda: secrets.randbits(29)
-    answered: int = 0
     _next_s: float = 0.0
     _last_sent_s: float = 0.0
     _place: int = 0
@@ -106,7 +105,6 @@ class LinkProbe:
         if sent_s is None or away_s is None or away_s > now_s - sent_s + 0.005:
             return None
         two_tau_s = max(0.0, away_s - (0.0 if rate_bps is None else 2 * 8.0 * FRAME_BYTES / rate_bps))
-        self.answered += 1
         self._misses, self._answer_s = 0, now_s
         self._taken.append(now_s - sent_s)
         self._suspected = self._window.side(two_tau_s) not in (None, 0)

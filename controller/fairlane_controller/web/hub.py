@@ -7,7 +7,6 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
@@ -21,7 +20,6 @@ from fairlane_controller.live.shown import (
     brief_objects,
     count,
     known,
-    live_text,
     loop_in_words,
     measurements,
     object_table,
@@ -32,7 +30,7 @@ from fairlane_controller.live.shown import (
     with_unit,
 )  # fmt: skip
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.program.rows import CAPACITY, CONTROL, DROPS, GOODPUT, QUEUE, Kind, plotted
+from fairlane_controller.program.rows import CAPACITY, CONTROL, DROPS, GOODPUT, QUEUE, Kind
 from fairlane_controller.state.events import EVENTS_FILE
 
 OBJECTS_A_PORT = 12
@@ -44,6 +42,7 @@ OBJECTS_IN_TILES = 4
 EVENTS_MAX = 500
 UNNAMED = "-"
 """The name of switches that belong to no topology."""
+Finder = Callable[[], dict[str, LiveTargets]]
 
 
 def point_of(snapshot: Snapshot) -> dict[str, Any]:
@@ -124,81 +123,64 @@ def _charts(snapshot: Snapshot, row: PortRow) -> dict[str, tuple[str, str]]:
 
 def _tiles(snapshot: Snapshot, row: PortRow) -> list[tuple[str, str, str, bool]]:
     """Title, value, note, and whether the value is old."""
-    program, line_bps = snapshot.program_of(row.switch), row.rate_bps or row.estimate("bw_bps").get("value")
-    waiting, room, unit = snapshot.queue_of(row)
-    part = "" if row.utilisation is None else f"{percent(min(1.0, row.utilisation))} of {rate(line_bps)}"
-    tiles = [("sent", rate(row.tx_bps), part, False)]
-    tiles.append(("waiting", f"{count(waiting)} {unit if waiting is not None else ''}", f"of {count(room)}", False))
-    brief = [(kind, one) for kind, found in brief_objects(snapshot, row) for one in found[:OBJECTS_IN_TILES]]
-    for kind, one in brief:
-        columns = known(kind.columns, one.values)
-        main = plotted(columns, CONTROL) or next(iter(columns), None)
-        if main is not None:
-            whose = f", {kind.short} {one.key}" if len(brief) > 1 else ""
-            rest = [f"{c.title} {live_text(c, one[c.name])}" for c in columns if c is not main]
-            tiles.append((main.title + whose, with_unit(main, one[main.name]), ", ".join(rest), False))
-    for column in program.columns if program is not None and not brief else ():
-        if not column.wide and column.plot not in (QUEUE, CAPACITY):
-            tiles.append((column.title, with_unit(column, row.values.get(column.name)), "", False))
-    tiles.append(("drops", f"{per_second(row.drops_per_s)} /s", f"{count(row.dropped_packets)} in all", False))
-    for column, value, old in measurements(snapshot, row):
-        note = "not measured" if value is None else "" if old is None else f"{age(old)} ago"
-        tiles.append((column.title, live_text(column, value), note, (old or 0.0) > STALE_S))
-    return tiles
+    program, (waiting, room, unit) = snapshot.program_of(row.switch), snapshot.queue_of(row)
+    values = [
+        (column, one[column.name], f"{kind.short} {one.key}")
+        for kind, found in brief_objects(snapshot, row)
+        for one in found[:OBJECTS_IN_TILES]
+        for column in known(kind.columns, one.values)
+    ]
+    if not values and program is not None:
+        columns = [column for column in program.columns if not column.wide and column.plot not in (QUEUE, CAPACITY)]
+        values = [(column, row.values.get(column.name), "") for column in columns]
+    return [
+        ("sent", rate(row.tx_bps), f"{percent(row.utilisation)} of {rate(row.rate_bps)}", False),
+        ("waiting", f"{count(waiting)} {unit}", f"of {count(room)}", False),
+        ("drops", f"{per_second(row.drops_per_s)} /s", f"{count(row.dropped_packets)} in all", False),
+        *((column.title, with_unit(column, value), note, False) for column, value, note in values),
+        *(
+            (column.title, with_unit(column, value), f"{age(old)} ago" if old else "", (old or 0.0) > STALE_S)
+            for column, value, old in measurements(snapshot, row)
+        ),
+    ]
 
 
 def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
     """The table of the first kind that has objects at the port; None: the program has no kind of which there are many."""
-    kinds = [kind for kind in snapshot.kinds_at(row) if not kind.brief]
-    kind = next((one for one in kinds if snapshot.objects_of(row, one)), kinds[0] if kinds else None)
-    if kind is None:
+    kinds = [(kind, snapshot.objects_of(row, kind)) for kind in snapshot.kinds_at(row) if not kind.brief]
+    if not kinds:
         return None
-    found = snapshot.objects_of(row, kind)
+    kind, found = next((one for one in kinds if one[1]), kinds[0])
     room = max(OBJECTS_A_PORT, OBJECTS_IN_TABLES // len(snapshot.managed_ports))
     table = object_table(snapshot, kind, found[:room])
     more = f", those that send most of {len(found)}" if len(found) > room else ""
     return {
         "title": f"{kind.many} ({len(table.lines)}{more})" if found else f"{kind.many}: none has an entry here",
-        "head": [kind.name, *([table.bar] if table.bar else []), *table.headings],
-        "bar": table.bar,
-        "full": table.full,
-        "rows": [vars(line) for line in table.lines],
+        "head": [kind.name, *(heading or table.bar for heading in table.headings)],
+        "rows": [{"name": line.name, "cells": line.cells, "bad": line.bad} for line in table.lines],
     }
-
-
-@dataclass(frozen=True)
-class HubOptions:
-    """How often and for how long."""
-
-    period_s: float = 0.5
-    history_s: float = 600.0
-    max_viewers: int = 64
 
 
 class Feed:
     """One topology: samples it, and gives each viewer what is new."""
 
-    def __init__(self, targets: LiveTargets, options: HubOptions) -> None:
+    def __init__(self, targets: LiveTargets, period_s: float, history_s: float) -> None:
         log = targets.run.folder / EVENTS_FILE if targets.run else None
-        self.sampler = Sampler(LiveSource(targets), point_of, options.period_s, options.history_s)
+        self.sampler = Sampler(LiveSource(targets), point_of, period_s, history_s)
         self._tail = EventTail(log, EVENTS_MAX)
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._event_count = 0
-        self._encoded: tuple[Any, str] = (None, "")
-        self._history_s = options.history_s
+        self._history_s = history_s
         self.viewers = 0
 
     async def messages(self) -> AsyncGenerator[str]:
         """JSON for one viewer: all that is known, then with each sample what has been added."""
-        seen = 0.0, 0
+        seen_s, seen_events = 0.0, 0
         async for _ in self.sampler.follow(0):
             self._read_events()
-            now = self.sampler.history[-1][0] if self.sampler.history else 0.0, self._event_count
-            key = seen, now, self.sampler.count
-            if self._encoded[0] != key:  # once for all viewers who have seen the same
-                self._encoded = key, json.dumps(self._news(*seen))
-            seen = now
-            yield self._encoded[1]
+            yield json.dumps(self._news(seen_s, seen_events))
+            seen_s = self.sampler.history[-1][0] if self.sampler.history else 0.0
+            seen_events = self._event_count
 
     def _read_events(self) -> None:
         for event in self._tail.new():
@@ -225,12 +207,16 @@ class Hub:
 
     Args:
         find: gives the topologies that run now, by name.
-        options: periods and limits.
+        period_s: between two samples.
+        history_s: what a new viewer gets.
+        max_viewers: of all topologies together.
     """
 
-    def __init__(self, find: Callable[[], dict[str, LiveTargets]], options: HubOptions | None = None) -> None:
+    def __init__(self, find: Finder, period_s: float = 0.5, history_s: float = 600.0, max_viewers: int = 64) -> None:
         self._find = find
-        self.options = options or HubOptions()
+        self._period_s = period_s
+        self._history_s = history_s
+        self.max_viewers = max_viewers
         self._feeds: dict[str, Feed] = {}
         self.viewers = 0
 
@@ -253,7 +239,7 @@ class Hub:
         if name not in running:
             raise unknown_name("topology", name, running)
         if name not in self._feeds:
-            self._feeds[name] = Feed(running[name], self.options)
+            self._feeds[name] = Feed(running[name], self._period_s, self._history_s)
             await self._feeds[name].sampler.__aenter__()
         return self._feeds[name]
 

@@ -78,7 +78,7 @@ def page_app(hub: Hub, listen: Listen) -> web.Application:
         return web.json_response({"topologies": hub.topologies()})
 
     async def stream(request: web.Request) -> web.StreamResponse:
-        if hub.viewers >= hub.options.max_viewers:
+        if hub.viewers >= hub.max_viewers:
             return web.json_response({"error": f"the page has {hub.viewers} viewers, no more are allowed"}, status=503)
         hub.viewers += 1  # before the first await: many may ask at once
         try:

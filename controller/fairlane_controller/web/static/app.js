@@ -111,18 +111,10 @@ function drawObjects(objects) {
   put($("flows-title"), objects?.title ?? "This program shows ports only");
   $("flows").hidden = !objects;
   if (!objects) return;
-  const cells = (tag, first, texts, bad) => [...first, ...texts.map((text, i) => make(tag, bad.includes(i) ? "num bad" : "num", text))];
-  const names = objects.bar ? 2 : 1;
-  replace($("flows").tHead, make("tr", "", ...cells("th", objects.head.slice(0, names).map((text) => make("th", "", text)), objects.head.slice(names), [])));
-  replace($("flows").tBodies[0], ...objects.rows.map((row) => {
-    const first = [make("td", "", row.name)];
-    if (objects.bar) {
-      const bar = Object.assign(make("meter", ""), { max: objects.full, optimum: 0, value: row.queue ?? 0 });
-      if (row.marks.length) bar.high = row.marks[0];
-      first.push(make("td", "queue", bar));
-    }
-    return make("tr", "", ...cells("td", first, row.cells, row.bad));
-  }));
+  const line = (tag, name, cells, bad) => make("tr", "", make(tag, "", name), ...cells.map((text, i) => make(tag, bad.includes(i) ? "num bad" : "num", text)));
+  const [name, ...headings] = objects.head;
+  replace($("flows").tHead, line("th", name, headings, []));
+  replace($("flows").tBodies[0], ...objects.rows.map((row) => line("td", row.name, row.cells, row.bad)));
 }
 
 function drawEvents() {
