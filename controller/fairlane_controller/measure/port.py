@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, cast
 
@@ -115,28 +115,6 @@ def plain(estimate: Estimate | None) -> dict[str, Any] | None:
     return {**vars(estimate), "age_s": round(estimate.age_s, 3), "uncertainty": uncertainty}
 
 
-def _bw_window() -> QuantileWindow:
-    # Weighted by busy time; the services are exact, what disturbs them is rare and large.
-    return QuantileWindow(0.5, WINDOW_S, shift_count=3, shift_ratio=0.05)
-
-
-def _n_c_window() -> QuantileWindow:
-    # Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow that gets its entry
-    # is counted twice in that interval, in its fallback slot and in its own.
-    return QuantileWindow(0.75, 5.0, shift_count=0)
-
-
-def _flow_window() -> QuantileWindow:
-    # Low, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious retransmission can make a rare
-    # sample small.
-    return QuantileWindow(0.25, WINDOW_S, shift_count=6, shift_ratio=0.25)
-
-
-def _t_ack_window() -> QuantileWindow:
-    # Lower than T_res's: where probes report the link's changes, what remains are delayed-ACK timers, which last for seconds.
-    return QuantileWindow(0.1, T_ACK_WINDOW_S, shift_count=0)
-
-
 @dataclass
 class PortMeter:
     """Takes the observations of one port; times are seconds of any one clock.
@@ -158,30 +136,35 @@ class PortMeter:
     "Rate of the port as configured, for what a probe takes on the line while BW is not known."
     tell: Callable[[LinkChange], None] = lambda _: None
     "Gets every change of the link as soon as it is confirmed."
-    link: LinkProbe = field(default_factory=LinkProbe)
-    _waiting: int | None = None
-    _bw: QuantileWindow = field(default_factory=_bw_window)
-    _l_d: QuantileWindow = field(default_factory=lambda: QuantileWindow(0.5, WINDOW_S))
-    _n_c: QuantileWindow = field(default_factory=_n_c_window)
-    _t_ack: QuantileWindow = field(default_factory=_t_ack_window)
-    _t_res: OrderedDict[int, QuantileWindow] = field(default_factory=lambda: OrderedDict[int, QuantileWindow]())
-    "By flow; the one with the newest sample last."
-    _recent: deque[tuple[float, TResSample]] = field(default_factory=lambda: deque[tuple[float, TResSample]](maxlen=64))
-    "Samples as they came: their T_D is known only with BW."
-    _doubt_s: float | None = None
-    "Since when the reports contradict BW: T_res samples wait until it is known again."
-    _run: list[float] = field(default_factory=list[float])
-    "Times of the last T_res samples that all lay on one side of what their flows had."
-    _run_side: int = 0
-    _usual_s: float = -math.inf
-    "Time of the last usual sample, or of the end of the last run."
-    _paths: tuple[float, Estimate | None, Estimate | None] = -math.inf, None, None
-    "When the T_res of the port and of its longest path were computed, and both."
-    _port_s: float | None = None
-    "The port's T_res at the last measurement without a run."
-    _last_t_ack: tuple[float, Estimate] | None = None
-    "When T_ACK was last known, and what it was."
-    _bw_begins_s: float = math.inf
+
+    def __post_init__(self) -> None:
+        self.link = LinkProbe()
+        # Weighted by busy time; the services are exact, what disturbs them is rare and large.
+        self._bw = QuantileWindow(0.5, WINDOW_S, shift_count=3, shift_ratio=0.05)
+        self._l_d = QuantileWindow(0.5, WINDOW_S)
+        # Above the median, because a flow with few packets is missed in some intervals; not the maximum, because a flow that gets its entry
+        # is counted twice in that interval, in its fallback slot and in its own.
+        self._n_c = QuantileWindow(0.75, 5.0, shift_count=0)
+        # Lower than T_res's: where probes report the link's changes, what remains are delayed-ACK timers, which last for seconds.
+        self._t_ack = QuantileWindow(0.1, T_ACK_WINDOW_S, shift_count=0)
+        self._t_res = OrderedDict[int, QuantileWindow]()
+        "By flow; the one with the newest sample last."
+        self._waiting: int | None = None
+        self._recent = deque[tuple[float, TResSample]](maxlen=64)
+        "Samples as they came: their T_D is known only with BW."
+        self._doubt_s: float | None = None
+        "Since when the reports contradict BW: T_res samples wait until it is known again."
+        self._run: list[float] = []
+        "Times of the last T_res samples that all lay on one side of what their flows had."
+        self._run_side = 0
+        self._usual_s = -math.inf
+        "Time of the last usual sample, or of the end of the last run."
+        self._port_s: float | None = None
+        "The port's T_res at the last measurement without a run."
+        self._last_t_ack: tuple[float, Estimate] | None = None
+        "When T_ACK was last known, and what it was."
+        self._bw_begins_s = math.inf
+        self._forget_paths()
 
     def on_report(self, now_s: float, report: PortReport) -> None:
         """One `port_report_t`."""
@@ -197,8 +180,8 @@ class PortMeter:
         self._l_d.add(now_s, report.busy_bytes / report.busy_packets, weight=float(report.busy_packets))
         if shift is not None:
             self.link.forget_since(shift.since_s)  # these probes used the old rate for their serialisation
-            self._t_ack = (
-                _t_ack_window()
+            self._t_ack.forget_since(
+                -math.inf
             )  # it has the way back, and timers that are usual at one rate are not at another
             self.tell(LinkChange.of("rate", shift))
         if begins or shift is not None:
@@ -266,7 +249,11 @@ class PortMeter:
             t_res_s -= 8.0 * sample.frame_bytes / bw_bps
         if t_res_s <= 0:
             return  # less than its own serialisation: it cannot be true
-        window = self._t_res.setdefault(sample.flow_hash, _flow_window())
+        window = self._t_res.get(sample.flow_hash)
+        if window is None:
+            # A low quantile, because a delayed-ACK timer or a late thread only adds; not the minimum, because a spurious retransmission can
+            # make a rare sample small.
+            window = self._t_res[sample.flow_hash] = QuantileWindow(0.25, WINDOW_S, shift_count=6, shift_ratio=0.25)
         self._t_res.move_to_end(sample.flow_hash)
         if len(self._t_res) > MAX_FLOWS:
             self._t_res.popitem(last=False)
@@ -300,7 +287,7 @@ class PortMeter:
             self._end_run(now_s)
             after = self._t_res_of_paths(now_s)[0]
             if behind:
-                self._t_ack = _t_ack_window()
+                self._t_ack.forget_since(-math.inf)
             if (behind or not probed) and before_s is not None and after is not None:
                 self.tell(LinkChange("path", before_s, after.value, since_s, count))
 
@@ -370,4 +357,4 @@ class PortMeter:
         self._forget_paths()
 
     def _forget_paths(self) -> None:
-        self._paths = -math.inf, None, None
+        self._paths: tuple[float, Estimate | None, Estimate | None] = -math.inf, None, None
