@@ -2,9 +2,9 @@
 """Compares what a program counts as waiting with what waits, and corrects it where it is certainly wrong.
 
 On the embedded switch the program sees the end of every packet, so nothing should be found. Counts can still be wrong after somebody
-wrote registers, or with a program of one's own. Only the case that does not end by itself is corrected: a port whose queues are empty
-in two readings, with no packet admitted between the first reading and the last, and which counts something all the same. A count that
-is too small corrects itself when the queue is empty (it saturates at 0).
+wrote registers, or with a program of one's own. Only the case that does not end by itself is corrected: all managed ports are empty in
+two readings, no packet was admitted between the first reading and the last, and a port counts something all the same. A count that is
+too small corrects itself when the queue is empty (it saturates at 0).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ PERIOD_S = 5.0
 """Between two comparisons."""
 PAUSE_S = 0.2
 """Between the two readings that must agree."""
-SLOTS_A_READING = 512
+CELLS = 512
+"""Of a register, in one request."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,6 @@ class OccupancyKeeper:
         self._state = state
         self._open_ports = open_ports
         self._tell = tell
-        self._slots_wrong = False
-        "A port was wrong, and so are some slots; a slot has no port, so they wait until all ports are empty."
 
     async def keep_forever(self, client: SwitchClient, ports: Callable[[], Iterable[int]]) -> None:
         """Compare the managed `ports` until cancelled; a target that cannot be read is left alone."""
@@ -72,64 +71,45 @@ class OccupancyKeeper:
         """Compare once, and correct what is certainly wrong. False where the target reads no registers (BMv2)."""
         state = self._state
         counts = await client.read_registers(state.of_port[0], ports)
-        if counts is None:
-            return False
-        if not any(counts.values()) and not self._slots_wrong:
-            return True
+        if counts is None or not any(counts.values()):
+            return counts is not None
         async with self._open_ports() as queues:
             # What was admitted is read before all else and after it, so that a packet in between is noticed.
-            before = await self._admitted(client, ports)
-            first = await self._counts(client, queues, ports)
-            if not self._slots_wrong and all(waiting or not count for count, waiting in first.values()):
+            admitted = await self._admitted(client, ports)
+
+            async def is_quiet() -> bool:
+                now, waiting = await client.read_registers(state.of_port[0], ports), await queues.ports()
+                if now != counts or any(one.waiting_packets for one in waiting if one.port in counts):
+                    return False
+                return await self._admitted(client, ports) == admitted
+
+            if not await is_quiet():
                 return True
             await asyncio.sleep(PAUSE_S)
-            second, now = await self._counts(client, queues, ports), await self._admitted(client, ports)
-            quiet = [port for port in ports if first[port] == second[port] and before[port] == now[port]]
-            quiet = [port for port in quiet if not second[port][1]]
-            wrong = {port: second[port][0] for port in quiet if second[port][0]}
-            if wrong:
-                self._slots_wrong = True
-                await client.write(
-                    [~P4RegisterEntry(name, index=port, data=0) for name in state.of_port for port in wrong]
-                )
-            slots = (
-                await self._correct_slots(client, queues, now) if self._slots_wrong and len(quiet) == len(ports) else 0
-            )
-        if wrong or slots:
-            texts = [f"port {port} counted {count}" for port, count in wrong.items()]
-            texts += [f"{counted(slots, 'slot')} counted some"] if slots else []
-            why = f"nothing waits and nothing came, but {', '.join(texts)} as waiting: set to 0"
-            self._tell("occupancy_corrected", ports=wrong, slots=slots, why=why)
+            slots = await self._nonzero_slots(client)
+            wrong = {port: count for port, count in counts.items() if count}
+            # The ports' cells come last: until they are 0, the next comparison continues what this one began.
+            parts = [[(state.of_slot, slot) for slot in slots[at : at + CELLS]] for at in range(0, len(slots), CELLS)]
+            for part in [*parts, [(name, port) for name in state.of_port for port in wrong]]:
+                if not await is_quiet():
+                    return True
+                await client.write([~P4RegisterEntry(name, index=index, data=0) for name, index in part])
+        texts = [f"port {port} counted {count}" for port, count in wrong.items()]
+        texts += [f"{counted(len(slots), 'slot')} counted some"] if slots else []
+        why = f"nothing waits and nothing came, but {', '.join(texts)} as waiting: set to 0"
+        self._tell("occupancy_corrected", ports=wrong, slots=len(slots), why=why)
         return True
 
-    async def _admitted(self, client: SwitchClient, ports: Iterable[int]) -> dict[int, int]:
-        """Number of packets that each port has admitted."""
+    async def _admitted(self, client: SwitchClient, ports: Iterable[int]) -> int:
+        """Number of packets that the ports have admitted."""
         cells = self._state.admitted_cells
-        indices = {port: range(port * cells, port * cells + cells) for port in ports}
-        found = await client.read_counters(self._state.admitted, [index for mine in indices.values() for index in mine])
-        return {port: sum(found[index].packet_count for index in mine) for port, mine in indices.items()}
+        indices = [port * cells + cell for port in ports for cell in range(cells)]
+        return sum(one.packet_count for one in (await client.read_counters(self._state.admitted, indices)).values())
 
-    async def _counts(
-        self, client: SwitchClient, queues: PortsClient, ports: Collection[int]
-    ) -> dict[int, tuple[int, int]]:
-        """What the program counts at each port, and what waits there."""
-        found = await client.read_registers(self._state.of_port[0], ports) or {}
-        waiting = {one.port: one.waiting_packets or 0 for one in await queues.ports()}
-        return {port: (found[port], waiting.get(port, 0)) for port in ports}
-
-    async def _correct_slots(self, client: SwitchClient, queues: PortsClient, admitted: dict[int, int]) -> int:
-        """Nothing waits at any managed port, so no flow or VC has anything waiting: set slots to 0 while no packet comes."""
-        corrected = 0
-        for start in range(0, self._state.slots, SLOTS_A_READING):
-            indices = range(self._state.slots)[start : start + SLOTS_A_READING]
-            found = await client.read_registers(self._state.of_slot, indices) or {}
-            wrong = [slot for slot, count in found.items() if count]
-            if not wrong:
-                continue
-            counts = await self._counts(client, queues, admitted.keys())
-            if any(waiting for _, waiting in counts.values()) or await self._admitted(client, admitted) != admitted:
-                return corrected
-            await client.write([~P4RegisterEntry(self._state.of_slot, index=slot, data=0) for slot in wrong])
-            corrected += len(wrong)
-        self._slots_wrong = False
-        return corrected
+    async def _nonzero_slots(self, client: SwitchClient) -> list[int]:
+        found: list[int] = []
+        for start in range(0, self._state.slots, CELLS):
+            indices = range(self._state.slots)[start : start + CELLS]
+            counts = await client.read_registers(self._state.of_slot, indices) or {}
+            found += [slot for slot, count in counts.items() if count]
+        return found
