@@ -148,34 +148,26 @@ def _reason(error: GNMIClientError) -> str:
 
 def ports_of(updates: Iterable[GNMIUpdate]) -> list[PortInfo]:
     """The ports that the leaves describe; the CPU port is left out."""
-    ports: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-    drops: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    queues: defaultdict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
+    ports: defaultdict[str, dict[str, Any]] = defaultdict(lambda: {"rate_bps": 0, "drops": {}, "queue_list": {}})
     for update in updates:
         path, leaf, value = update.path, update.path.last, update.value
-        interface = (
-            _key(path, "interface", "name")
-            or _key(path, "interface", "interface-id")
-            or _key(path, "scheduler-policy", "name")
-        )
+        names = [_key(path, "interface", "name"), _key(path, "interface", "interface-id")]
+        interface = next(filter(None, [*names, _key(path, "scheduler-policy", "name")]), "")
         queue, reason = _key(path, "queue", "name") or _key(path, "input", "id"), _key(path, "drop", "reason")
-        name = _FIELD_OF_LEAF.get(leaf, leaf.replace("-", "_"))
-        if interface is None:
-            continue
-        if queue is not None:
-            queues[interface, int(queue)][name] = value
+        found = ports[interface]
+        if reason is not None and leaf == "packets" and value:
+            found["drops"][reason] = value
         elif reason is None:
-            ports[interface][name] = value == "UP" if leaf.endswith("-status") else value
-        elif leaf == "packets" and value:
-            drops[interface][reason] = value
-    found: list[PortInfo] = []
-    for interface, leaves in ports.items():
-        if "ifindex" in leaves and not leaves.get("cpu"):
-            own = sorted((number, values) for (of, number), values in queues.items() if of == interface)
-            listed = tuple(QueueInfo(number, **_known(QueueInfo, values)) for number, values in own)
-            known = _known(PortInfo, {"rate_bps": 0, **leaves, "queue_list": listed})
-            found.append(PortInfo(leaves["ifindex"], interface, **known, drops=drops[interface]))
-    return sorted(found, key=lambda one: one.port)
+            owner = found if queue is None else found["queue_list"].setdefault(int(queue), {})
+            owner[_FIELD_OF_LEAF.get(leaf, leaf.replace("-", "_"))] = (
+                value == "UP" if leaf.endswith("-status") else value
+            )
+    for found in ports.values():
+        queues: dict[int, dict[str, Any]] = found["queue_list"]
+        found["queue_list"] = tuple(QueueInfo(number, **_known(QueueInfo, queues[number])) for number in sorted(queues))
+    real = [(name, found) for name, found in ports.items() if "ifindex" in found and not found.get("cpu")]
+    infos = [PortInfo(found["ifindex"], name, **_known(PortInfo, found)) for name, found in real]
+    return sorted(infos, key=lambda one: one.port)
 
 
 def _key(path: GNMIPath, element: str, key: str) -> str | None:
@@ -184,7 +176,7 @@ def _key(path: GNMIPath, element: str, key: str) -> str | None:
 
 def _known(model: Any, values: dict[str, Any]) -> dict[str, Any]:
     """The values that are fields of a model, without those that name it."""
-    names = {one.name for one in fields(model)} - {"port", "interface", "queue", "drops"}
+    names = {one.name for one in fields(model)} - {"port", "interface", "queue"}
     return {name: value for name, value in values.items() if name in names}
 
 
