@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
@@ -30,7 +30,7 @@ from fairlane_controller.live.shown import (
     with_unit,
 )  # fmt: skip
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.program.rows import CAPACITY, CONTROL, DROPS, GOODPUT, QUEUE, Kind
+from fairlane_controller.program.rows import CAPACITY, CONTROL, DROPS, GOODPUT, QUEUE
 from fairlane_controller.state.events import EVENTS_FILE
 
 OBJECTS_A_PORT = 12
@@ -51,40 +51,33 @@ def point_of(snapshot: Snapshot) -> dict[str, Any]:
     Returns:
         `{"t": Unix time, "ports": {"s1:3": {chart: {line: value}}}}` of the managed ports; None is a gap.
     """
-    return {
-        "t": round(snapshot.time_s, 3),
-        "ports": {row.name: _values(snapshot, row) for row in snapshot.managed_ports},
-    }
+    ports: dict[str, dict[str, dict[str, float | None]]] = {}
+    for row in snapshot.managed_ports:
+        charts = ports[row.name] = {chart: {} for chart in (QUEUE, GOODPUT, CONTROL, DROPS)}
+        for chart, name, value, _ in _lines(snapshot, row):
+            charts[chart][name] = None if value is None else round(value, 2)
+    return {"t": round(snapshot.time_s, 3), "ports": ports}
 
 
-def _values(snapshot: Snapshot, row: PortRow) -> dict[str, dict[str, float | None]]:
-    line_bps = row.rate_bps or row.estimate("bw_bps").get("value")
-    charts: dict[str, dict[str, Any]] = {
-        QUEUE: {"all": snapshot.queue_of(row)[0], **snapshot.marks_of(row)},
-        GOODPUT: {"sent": row.tx_bps, "line": line_bps},
-        CONTROL: {},
-        DROPS: {},
-    }
+def _lines(snapshot: Snapshot, row: PortRow) -> Iterator[tuple[str, str, float | None, bool]]:
+    """Chart, name, value of each line of a port, and whether it is a reference: a limit of others, or of a class."""
+    yield QUEUE, "all", snapshot.queue_of(row)[0], False
+    yield from ((QUEUE, name, level, True) for name, level in snapshot.marks_of(row).items())
+    yield GOODPUT, "sent", row.tx_bps, False
+    yield GOODPUT, "line", row.rate_bps or row.estimate("bw_bps").get("value"), True
+    drops: dict[str, float] = {}
     for drop in snapshot.drops:
         if drop.place == row.place and drop.per_s:
-            charts[DROPS][drop.reason] = charts[DROPS].get(drop.reason, 0.0) + drop.per_s
+            drops[drop.reason] = drops.get(drop.reason, 0.0) + drop.per_s
+    yield from ((DROPS, reason, per_s, False) for reason, per_s in drops.items())
     for kind in snapshot.kinds_at(row):
         for one in snapshot.objects_of(row, kind)[:OBJECTS_A_PORT]:
-            name = _line_name(snapshot, kind, one.key)
-            for plot in (QUEUE, GOODPUT, CONTROL):
-                columns = [column for column in kind.columns if column.plot == plot]
+            name = (f"{kind.short} " if kind.brief else "") + snapshot.named(one.key)
+            for chart in (QUEUE, GOODPUT, CONTROL):
+                columns = [column for column in kind.columns if column.plot == chart]
                 for column in columns:
                     line = f"{name} {column.title}" if len(columns) > 1 else name
-                    charts[plot][line] = one[column.name]
-    return {plot: {name: _rounded(value) for name, value in lines.items()} for plot, lines in charts.items()}
-
-
-def _line_name(snapshot: Snapshot, kind: Kind, key: str) -> str:
-    return (f"{kind.short} " if kind.brief else "") + snapshot.named(key)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value) if value >= 1000 else round(value, 2)
+                    yield chart, line, one[column.name], kind.brief
 
 
 def picture_of(snapshot: Snapshot) -> dict[str, Any]:
@@ -93,21 +86,16 @@ def picture_of(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "loop": loop,
         "problems": [*troubles(snapshot), *([loop] if loop[0] == BAD else [])],
-        "foot": " · ".join(f"{row.switch} {row.grpc} {row.program or 'no program'}" for row in snapshot.switches),
         "ports": {
             row.name: {
                 "tiles": _tiles(snapshot, row),
                 "objects": _objects(snapshot, row),
                 "charts": _charts(snapshot, row),
-                "references": [
-                    "line",
-                    *snapshot.marks_of(row),
-                    *(_line_name(snapshot, kind, one.key) for kind, found in brief_objects(snapshot, row) for one in found),
-                ],
+                "references": [name for _, name, _, is_reference in _lines(snapshot, row) if is_reference],
             }
             for row in snapshot.managed_ports
         },
-    }  # fmt: skip
+    }
 
 
 def _charts(snapshot: Snapshot, row: PortRow) -> dict[str, tuple[str, str]]:

@@ -74,7 +74,6 @@ function draw() {
   redrawCharts();
   drawObjects(port?.objects);
   drawEvents();
-  put($("foot"), news.picture?.foot ?? "");
 }
 
 function drawState() {
