@@ -204,13 +204,33 @@ class Hub:
         self._find = find
         self._period_s = period_s
         self._history_s = history_s
-        self.max_viewers = max_viewers
+        self._max_viewers = max_viewers
         self._feeds: dict[str, Feed] = {}
-        self.viewers = 0
 
     def topologies(self) -> dict[str, str]:
         """Name and title of each topology that runs."""
         return {name: targets.run.title if targets.run else "" for name, targets in sorted(self._find().items())}
+
+    async def messages(self, name: str | None) -> AsyncGenerator[str]:
+        """What a viewer of a topology gets (None: of the first one), as long as the viewer reads.
+
+        Raises:
+            FairlaneError: UNKNOWN_NAME, NO_TOPOLOGY; REFUSED with too many viewers.
+        """
+        if self.viewers >= self._max_viewers:
+            raise FairlaneError(ErrorCode.REFUSED, f"the page has {self.viewers} viewers, no more are allowed")
+        feed = await self.feed(name)
+        feed.viewers += 1
+        try:
+            async for message in feed.messages():
+                yield message
+        finally:
+            feed.viewers -= 1
+
+    @property
+    def viewers(self) -> int:
+        """Of all topologies."""
+        return sum(feed.viewers for feed in self._feeds.values())
 
     async def feed(self, name: str | None) -> Feed:
         """The feed of a topology, started if it was not; None: of the first one.

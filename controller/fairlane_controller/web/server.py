@@ -78,41 +78,29 @@ def page_app(hub: Hub, listen: Listen) -> web.Application:
         return web.json_response({"topologies": hub.topologies()})
 
     async def stream(request: web.Request) -> web.StreamResponse:
-        if hub.viewers >= hub.max_viewers:
-            return web.json_response({"error": f"the page has {hub.viewers} viewers, no more are allowed"}, status=503)
-        hub.viewers += 1  # before the first await: many may ask at once
-        try:
-            feed = await hub.feed(request.query.get("topology"))
-            feed.viewers += 1
+        """Server-sent events until the viewer disconnects or takes nothing for WRITE_TIMEOUT_S."""
+        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        async with contextlib.aclosing(hub.messages(request.query.get("topology"))) as messages:
             try:
-                return await send_events(request, feed.messages())
-            finally:
-                feed.viewers -= 1
-        except FairlaneError as ex:
-            return web.json_response({"error": ex.to_json()}, status=404)
-        finally:
-            hub.viewers -= 1
+                message = await anext(messages)
+                await answer.prepare(request)
+                while True:
+                    await asyncio.wait_for(answer.write(f"data: {message}\n\n".encode()), WRITE_TIMEOUT_S)
+                    message = await anext(messages)
+            except FairlaneError as ex:
+                status = 503 if ex.code is ErrorCode.REFUSED else 404
+                return web.json_response({"error": ex.to_json()}, status=status)
+            except ConnectionError:
+                pass
+            except (TimeoutError, asyncio.TimeoutError):
+                if request.transport is not None:  # the viewer would not take the end of the answer either
+                    request.transport.abort()
+        return answer
 
     routes = {"/": index, "/api/topologies": topologies, "/api/stream": stream}
     app = make_app(listen, routes, hub.close)
     app.router.add_static("/static", STATIC)
     return app
-
-
-async def send_events(request: web.Request, messages: AsyncGenerator[str]) -> web.StreamResponse:
-    """Send each message as a server-sent event until the viewer disconnects or takes nothing for WRITE_TIMEOUT_S."""
-    answer = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
-    async with contextlib.aclosing(messages):
-        try:
-            await answer.prepare(request)
-            async for message in messages:
-                await asyncio.wait_for(answer.write(f"data: {message}\n\n".encode()), WRITE_TIMEOUT_S)
-        except ConnectionError:
-            pass
-        except (TimeoutError, asyncio.TimeoutError):
-            if request.transport is not None:  # the viewer would not take the end of the answer either
-                request.transport.abort()
-    return answer
 
 
 @LOG.addFilter
