@@ -20,21 +20,10 @@ _TEXTS = {
 
 
 @dataclass(frozen=True)
-class LinkChange:
-    """`before` and `after` in bit/s or seconds."""
+class LinkChange(Shift):
+    """A shift of BW (bit/s), τ or T_res (seconds)."""
 
     what: What
-    before: float
-    after: float
-    since_s: float
-    "The first observation of the new value, on the loop's clock."
-    count: int
-    "Observations in a row that confirm it."
-
-    @classmethod
-    def of(cls, what: What, shift: Shift, factor: float = 1.0) -> LinkChange:
-        """The change that a window's shift is, its values times `factor`."""
-        return cls(what, shift.before * factor, shift.after * factor, shift.since_s, shift.count)
 
     @property
     def why(self) -> str:

@@ -183,7 +183,7 @@ class PortMeter:
             self._t_ack.forget_since(
                 -math.inf
             )  # it has the way back, and timers that are usual at one rate are not at another
-            self.tell(LinkChange.of("rate", shift))
+            self.tell(LinkChange(**vars(shift), what="rate"))
         if begins or shift is not None:
             # What came before has another T_D and, after a hand-over, another path; what came since is right.
             self._t_res.clear()
@@ -289,7 +289,7 @@ class PortMeter:
             if behind:
                 self._t_ack.forget_since(-math.inf)
             if (behind or not probed) and before_s is not None and after is not None:
-                self.tell(LinkChange("path", before_s, after.value, since_s, count))
+                self.tell(LinkChange(before_s, after.value, since_s, count, "path"))
 
     def _end_run(self, now_s: float) -> None:
         self._run, self._run_side, self._usual_s = [], 0, now_s

@@ -115,7 +115,7 @@ class LinkProbe:
             return None
         self._suspected = False
         self._taken.clear()
-        return LinkChange.of("delay", shift, 0.5)
+        return LinkChange(shift.before / 2, shift.after / 2, shift.since_s, shift.count, "delay")
 
     def forget_since(self, time_s: float) -> None:
         """Remove what was measured since then: it used the wrong rate of the line."""

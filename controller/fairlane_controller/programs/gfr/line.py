@@ -58,7 +58,7 @@ class LineMeter:
         shift = self._rate.add(now_s, 1e6 * bits / report.busy_us, weight=float(report.busy_us))
         if shift is not None:
             self.link.forget_since(shift.since_s)
-            self.tell(LinkChange.of("rate", shift))
+            self.tell(LinkChange(**vars(shift), what="rate"))
 
     def on_probe(self, now_s: float, probe: Probe) -> None:
         """A probe that came back."""
