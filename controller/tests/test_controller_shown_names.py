@@ -56,9 +56,8 @@ async def test_they_are_those_of_the_run_state(folder: Path) -> None:
         snapshot = await source.snapshot()
     assert (snapshot.topology, snapshot.title, snapshot.hosts) == ("0", "dumbbell", HOSTS)
     assert {"title": "dumbbell", "hosts": HOSTS}.items() <= snapshot.to_json().items()
-    assert Hub(lambda: {"0": OfRun(run), "-": OfRun(run.model_copy(update={"topology": ""}))}).titles() == {
-        "0": "dumbbell"
-    }
+    unnamed = OfRun(run.model_copy(update={"topology": ""}))
+    assert Hub(lambda: {"0": OfRun(run), "-": unnamed}).topologies() == {"-": "", "0": "dumbbell"}
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,9 @@ from fairlane_controller.cli.types import (
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.config.port_change import PortPlan, plan_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, port_of
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
@@ -131,16 +130,16 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     if targets.run is not None and targets.run.target == "bmv2":
         raise FairlaneError(ErrorCode.BAD_INPUT, "ports packets: BMv2 keeps no accounts of its packets")
 
-    async def read_accounts(endpoint: Endpoint) -> tuple[str, PacketAccounts]:
+    async def read_accounts(endpoint: Endpoint) -> tuple[str, dict[str, Any]]:
         async with GnmiPorts(endpoint) as client:
             return endpoint.name, await client.accounts()
 
-    async def all_() -> list[tuple[str, PacketAccounts]]:
+    async def all_() -> list[tuple[str, dict[str, Any]]]:
         return list(await asyncio.gather(*(read_accounts(endpoint) for endpoint in targets.endpoints)))
 
     found = asyncio.run(all_())
     if as_json:
-        print_json([{"switch": name, **accounts.to_json()} for name, accounts in found])
+        print_json([{"switch": name, **accounts} for name, accounts in found])
         return
     columns = (
         "switch",
@@ -155,7 +154,7 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
         "missing",
     )
     rows = [
-        (name, one.received, one.copied, one.transmitted, one.packet_ins, one.dropped, ", ".join(f"{reason} {count}" for reason, count in sorted(one.drops.items())), one.waiting, one.on_line, one.missing)
+        (name, one["received"], one["copied"], one["transmitted"], one["packet_ins"], one["dropped"], ", ".join(f"{reason} {count}" for reason, count in sorted(one["drops"].items())), one["waiting"], one["on_line"], one["missing"])
         for name, one in found
     ]  # fmt: skip
     print_table(
@@ -407,7 +406,7 @@ async def _numbers(targets: Targets, endpoint: Endpoint, port: str | None) -> li
         return [int(port)]
     async with open_ports(endpoint, targets.run) as client:
         found = await client.ports()
-    return [one.port for one in found] if port is None else [port_of(found, port, endpoint).port]
+    return [one.port for one in found] if port is None else [find_port(found, port, endpoint).port]
 
 
 async def _measured_bytes(targets: Targets, endpoint: Endpoint, port: int) -> int | None:

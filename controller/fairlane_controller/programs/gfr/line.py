@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlane.measure import Estimate, LinkChange, LinkProbe, Probe, ProbeOptions, QuantileWindow, listen_digest, plain
+from fairlane.measure import Estimate, LinkChange, LinkProbe, Probe, QuantileWindow, listen_digest, plain
 from fairlane.switch import CELL_LINE_BYTES, SwitchClient
 
 from .config import PortConfig
@@ -43,7 +43,7 @@ class LineMeter:
     line_bps: float | None = None
     "As configured."
     tell: Callable[[LinkChange], None] = lambda _: None
-    link: LinkProbe = field(default_factory=lambda: LinkProbe(ProbeOptions()))
+    link: LinkProbe = field(default_factory=LinkProbe)
     _rate: QuantileWindow = field(
         default_factory=lambda: QuantileWindow(0.5, WINDOW_S, shift_count=3, shift_ratio=0.05)
     )
@@ -58,7 +58,7 @@ class LineMeter:
         shift = self._rate.add(now_s, 1e6 * bits / report.busy_us, weight=float(report.busy_us))
         if shift is not None:
             self.link.forget_since(shift.since_s)
-            self.tell(LinkChange.of("rate", shift))
+            self.tell(LinkChange(**vars(shift), what="rate"))
 
     def on_probe(self, now_s: float, probe: Probe) -> None:
         """A probe that came back."""
