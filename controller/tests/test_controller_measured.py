@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fairlane_controller.cli.measuring import print_measured
+from fairlane_controller.cli import show
 from fairlane_controller.live.model import PortRow, Snapshot, SwitchRow
 from fairlane_controller.program.registry import load_program
 
@@ -24,10 +24,12 @@ def printed(monkeypatch: pytest.MonkeyPatch, row: dict[str, Any], program: str) 
         assert all(len(cells) == len(columns) for cells in rows)
         lines.extend(" ".join(map(str, cells)) for cells in rows)
 
-    monkeypatch.setattr("fairlane_controller.cli.measuring.print_table", take)
+    monkeypatch.setattr("fairlane_controller.cli.show.print_table", take)
     port = PortRow("s1", 3, measured=row)
     programs = {program: load_program(program)}
-    print_measured(Snapshot(0.0, None, None, (SwitchRow("s1", "", 1, True, program),), (port,), programs=programs))
+    show._print_measured(  # pyright: ignore[reportPrivateUsage]
+        Snapshot(0.0, None, None, (SwitchRow("s1", "", 1, True, program),), (port,), programs=programs)
+    )
     return lines
 
 

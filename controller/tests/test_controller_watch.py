@@ -55,7 +55,7 @@ def test_the_picture_fits_its_window(size: tuple[int, int], flows: int) -> None:
 
 def test_what_is_in_the_picture() -> None:
     text = "\n".join(screen(live_rows.picture(), 132, 40))
-    for said in ("60", "loop runs", "s1:3", "9/50", "Qthresh 5 packets", "auto", "BW 2 Mbit/s", "T_res 7.26 ms (12 s)", "N_C 3", "tcp 10.0.1.1:40000 > 10.0.3.3:5001", "2/5", "5.9", "BW fell", "step 29"):  # fmt: skip
+    for said in ("60", "loop runs", "s1:3", "9/50", "Qthresh 5 packets", "auto", "BW 2 Mbit/s", "T_res 7.26 ms (12 s ago)", "N_C 3", "tcp 10.0.1.1:40000 > 10.0.3.3:5001", "5.9", "BW fell", "step 29"):  # fmt: skip
         assert said in text
     assert "step 28" not in text, "of what comes every second only the newest"
     assert "s2:1" not in text, "nobody manages it"
@@ -71,9 +71,9 @@ def test_a_switch_that_is_gone_is_said_above_all() -> None:
 def test_vcs_are_shown_where_gfr_is() -> None:
     text = "\n".join(screen(live_rows.gfr_picture(), 132, 40))
     for said in (
-        "scheme proposed · QT 1,200 cells · LBO 1,000 cells · HBO 3,000 cells · QMAX 4,000 cells · N 4",
-        "● vc0",
-        "○ vc2",
+        "scheme proposed · LBO 1,000 cells · HBO 3,000 cells · N 4",
+        "1,200/4,000",
+        "vc2",
         "9.2 Mbit/s",
     ):
         assert said in text

@@ -17,7 +17,6 @@ import typer
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_port
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.measuring import measure_command
 from fairlane_controller.cli.model_options import option, with_options
 from fairlane_controller.cli.options import (
     RATES_OVER,
@@ -29,6 +28,7 @@ from fairlane_controller.cli.options import (
     SwitchOption,
 )
 from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.show import measure_command
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import (
     PortRef,

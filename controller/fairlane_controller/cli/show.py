@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane status`, `flows`, `drops`, `describe` and `p4 table`: what the switches and the loop know now."""
+"""`fairlane status`, `flows`, `drops`, `describe`, `ports measure` and `p4 table`: what the switches and the loop know now."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -16,7 +16,6 @@ from rich.live import Live
 from rich.text import Text
 
 from fairlane_controller.cli.log import print_events
-from fairlane_controller.cli.measuring import print_measured
 from fairlane_controller.cli.options import (
     RATES_OVER,
     IntervalOption,
@@ -32,9 +31,9 @@ from fairlane_controller.cli.targets import Targets, known_port, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
-from fairlane_controller.live.model import DROP_COLUMNS, PORT_COLUMNS, DropRow, ObjectRow, Snapshot
+from fairlane_controller.live.model import DROP_COLUMNS, DropRow, ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.pictures import need_switches, snapshots, take_two
-from fairlane_controller.live.shown import heading_of, loop_in_words, text_of, troubles
+from fairlane_controller.live.shown import PORT, heading_of, loop_in_words, text_of, troubles
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import meaning
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Column, Kind
@@ -259,17 +258,16 @@ def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict
 def _print_ports(snapshot: Snapshot, program: Program) -> None:
     """A row a port, or a row a class of it where the program has such; the age is that of the oldest measurement that is shown."""
     kind = next((one for one in program.kinds if one.brief), None)
-    of_ports = {one.name: one for one in PORT_COLUMNS}
     measured = program.measured[:2]
     ages = [Column("age_s", "age", "s")] if measured else []
     own = (kind or program).columns
     columns = (
         *own,
-        of_ports["capacity_packets"],
+        PORT["capacity_packets"],
         *measured,
         *ages,
-        of_ports["sent_bytes"],
-        of_ports["dropped_packets"],
+        PORT["sent_bytes"],
+        PORT["dropped_packets"],
     )
     lines: list[tuple[Sequence[object], Mapping[str, Any]]] = []
     for port in snapshot.managed_ports:
@@ -287,6 +285,50 @@ def _print_ports(snapshot: Snapshot, program: Program) -> None:
             if not objects:
                 lines.append(((*port.place, *([""] if kind else [])), values))
     _print(program.ports_title, ("switch", "port", *([kind.short] if kind else [])), columns, lines)
+
+
+def measure_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+    """Show what the running loop measures of each managed port: bandwidth, delay, …
+
+    Examples: `fairlane ports measure`, `fairlane ports measure --json`
+    """
+    snapshot = need_switches(asyncio.run(take_two(resolve(state, switch), 0))[0])
+    if snapshot.loop_error is not None:
+        raise FairlaneError.from_json(dict(snapshot.loop_error))
+    if snapshot.loop is None:
+        raise FairlaneError(ErrorCode.NO_LOOP, "ports are measured by the running loop: start it with `fairlane run`")
+    if as_json:
+        rows = [row for row in snapshot.ports if row.measured is not None]
+        print_json([{"switch": row.switch, "port": row.port, **(row.measured or {})} for row in rows])
+    else:
+        _print_measured(snapshot)
+
+
+def _print_measured(snapshot: Snapshot) -> None:
+    """One line a value: with how much it may be wrong, how many observations it is of, and how old the last one is."""
+    columns = ("switch", "port", "what", "value", "± 95 %", "observations", "age", "by")
+    found = [(port, snapshot.program_of(port.switch)) for port in snapshot.ports]
+    lines = [line for port, program in found if program is not None for line in _lines(port, program)]
+    print_table("measured", columns, lines, empty="nothing yet")
+    needs = {program.measuring_needs: None for program in snapshot.programs.values() if program.measuring_needs}
+    if any(line[3] == "-" for line in lines):
+        console.print(". ".join(["-: not known yet", *needs]), markup=False, soft_wrap=True)
+
+
+def _lines(port: PortRow, program: Program) -> Iterator[tuple[object, ...]]:
+    row: dict[str, Any] = {**(port.measured or {})}
+    for column in program.measured:
+        if column.name not in row:
+            continue
+        value, source = row[column.name], row.get(f"{column.quantity}_source")
+        by = column.source if source is None else program.meanings.get(source, source)
+        several: dict[str, Any] = {"": value} if value is None or "value" in value else value
+        for key, one in several.items():
+            cells = ("-",) * 4
+            if one is not None:
+                texts = (text_of(column, one[name]) for name in ("value", "uncertainty"))
+                cells = (*texts, one["count"], f"{one['age_s']:.1f} s")
+            yield *port.place, f"{column.title} of {key}" if key else column.title, *cells, by or "-"
 
 
 LAST_EVENTS = 5
@@ -329,7 +371,7 @@ def describe_command(
     print_ports(found, queues=True)
     for program in one.programs.values():
         _print_ports(one, program)
-    print_measured(one)
+    _print_measured(one)
     for kind in one.kinds:
         if not kind.brief:
             _print_objects(one, kind, list(one.objects_of_kind(kind.name)), hides_idle=False)

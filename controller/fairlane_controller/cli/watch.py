@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane watch`: the live view in a terminal, or JSON lines for pipes."""
+"""`fairlane watch`: the live view in a terminal, or JSON lines for pipes; `watch export`: a time series of snapshots into files."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from fairlane_controller.cli.complete import complete_row_kinds
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import console
+from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.export import Export
 from fairlane_controller.live.events import EventTail
-from fairlane_controller.live.pictures import snapshots
+from fairlane_controller.live.pictures import need_switches, snapshots
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.terminal import watch
 from fairlane_controller.state.events import EVENTS_FILE
+from fairlane_controller.units import counted
 
 PeriodOption = Annotated[
     Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.1, at_most=60)
@@ -34,7 +38,7 @@ _HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
 COMMANDS = [
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
     LazyCommand("metrics", f"{_HERE}.web:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
-    LazyCommand("export", f"{_HERE}.export:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
+    LazyCommand("export", f"{_HERE}.watch:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
 ]  # fmt: skip
 watch_app = lazy_app(COMMANDS, invoke_without_command=True, no_args_is_help=False)
 
@@ -72,3 +76,54 @@ async def _print_snapshots(targets: Targets, interval_s: float, once: bool) -> N
             print(json.dumps(snapshot.to_json(), default=str), flush=True)
             if once:
                 return
+
+
+DURATION, INTERVAL = Seconds(10), Seconds(0.5)
+
+
+def export_command(
+    file: Annotated[Path, typer.Argument(help="NAME.csv, NAME.parquet or NAME.jsonl.", metavar="FILE")],
+    duration: Annotated[Seconds, time_option("--for", help="How long.")] = DURATION,
+    interval: Annotated[Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.05, at_most=3600)] = INTERVAL,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--rows", help="Of a CSV or Parquet file: ports, drops, or objects of the program by their plural, such as flows; repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Write what happens into a file: a row a port, object or drop reason every half second. What is in the file stays after Ctrl-C.
+
+    CSV and Parquet have the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
+    line is a whole snapshot.
+
+    Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
+    """
+    count = max(1, int(duration / interval + 1e-9))
+    work = _export(resolve(state, switch), file, list(dict.fromkeys(rows or ["ports"])), overwrite, count, interval)
+    taken, files = asyncio.run(work)
+    if as_json:
+        listed = [{"file": str(path), "rows": number} for path, number in files.items()]
+        print_json({"snapshots": taken, "ended_early": taken < count, "files": listed})
+        return
+    for path, number in files.items():
+        text = f"{path}: {counted(number, 'row')} of {counted(taken, 'snapshot')}"
+        console.print(text, markup=False, soft_wrap=True)
+
+
+async def _export(
+    targets: Targets, file: Path, kinds: list[str], overwrite: bool, count: int, period_s: float
+) -> tuple[int, dict[Path, int]]:
+    """Returns how many snapshots were written, less than `count` after ^C, and the rows of each file. The first has no rates: it says what columns there are."""
+    async with contextlib.aclosing(snapshots(targets, period_s, make_end_event())) as source:
+        first = need_switches(await anext(source))
+        with Export(file, kinds, first, overwrite=overwrite) as export:
+            taken = 0
+            async for snapshot in source:
+                export.add(snapshot)
+                taken += 1
+                if taken == count:
+                    break
+    return taken, export.rows

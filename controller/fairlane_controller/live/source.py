@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import DeadRow, LoopRow, Snapshot
-from fairlane_controller.live.view import ReaderOptions, SwitchReader
+from fairlane_controller.live.view import SwitchReader
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
 from fairlane_controller.state.store import Stamp, Store
@@ -80,8 +80,7 @@ class LiveSource:
     topology that is started again under the same name is found again by its run state.
     """
 
-    def __init__(self, targets: LiveTargets, options: ReaderOptions | None = None) -> None:
-        self._options = options or ReaderOptions()
+    def __init__(self, targets: LiveTargets) -> None:
         self._store = Store(targets.run.folder) if targets.run else None
         self._stamp: Stamp | None = self._stamp_now()
         self._asking = asyncio.Lock()
@@ -89,7 +88,7 @@ class LiveSource:
 
     def _begin(self, run: RunState | None, endpoints: Iterable[Endpoint]) -> None:
         self._run, self._first, queues_of = run, True, _queues_by_target(run)
-        self._readers = {one.name: SwitchReader(one, self._options, queues_of) for one in endpoints}
+        self._readers = {one.name: SwitchReader(one, queues_of) for one in endpoints}
 
     async def __aenter__(self) -> LiveSource:
         return self

@@ -12,7 +12,7 @@ import termios
 import time
 import tty
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,25 +25,19 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlane_controller.live.events import Event, EventTail, place_of, sentence_of
-from fairlane_controller.live.model import PortRow, Snapshot
+from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.shown import (
     BAD,
     GOOD,
+    PORT,
     WARN,
-    age,
-    brief_objects,
-    count,
-    known,
+    facts_of,
     loop_in_words,
-    measurements,
     object_table,
-    per_second,
     percent,
-    rate,
     text_of,
     troubles,
-    with_unit,
 )
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.program.rows import Kind
@@ -97,27 +91,25 @@ class WatchView:
 
 
 def render(view: WatchView, width: int, height: int) -> RenderableType:
-    """The screen for so many columns and lines."""
+    """The screen for so many columns and lines; what it has no room for is at its end."""
     snapshot, ports, chosen = view.snapshot, view.ports(), view.chosen()
-    room = max(1, (height - 12) // 2)
+    room, wide = max(1, (height - 12) // 2), width >= WIDE
     first = max(0, min(ports.index(chosen) - room // 2, len(ports) - room)) if chosen is not None else 0
     shown = ports[first : first + room]
     some = "" if len(shown) == len(ports) else f": {len(shown)} of {len(ports)}"
-    head = [*_head(view), _rule(("ports" if view.all_ports else "managed ports") + some)]
-    head.append(
-        _port_table(view, shown, width >= WIDE) if shown else Text("no port is known: run `fairlane config init`")
-    )
-    newest = {place_of(event): event for event in view.events if event.get("event") == "tuned"}
-    events = [one for one in view.events if one.get("event") != "tuned" or newest[place_of(one)] is one][-5:]
-    facts: list[RenderableType] = []
-    objects: list[RenderableType] = []
+    parts = [*_head(view), _rule(("ports" if view.all_ports else "managed ports") + some)]
+    parts.append(_port_table(view, shown, wide) if shown else Text("no port is known: run `fairlane config init`"))
     if chosen is not None:
-        facts += [_rule(f"{chosen.name} {chosen.interface or ''}"), *_facts(snapshot, chosen)]
-        left = height - len(head) - len(shown) - len(facts) - len(events) - 3
-        for kind in snapshot.kinds_at(chosen):
-            if not kind.brief:
-                objects.append(_objects(snapshot, chosen, kind, max(1, left), width < WIDE))
-    return Group(*head, *facts, *objects, _rule("events"), *map(_event, events))
+        facts = (f"{title} {value}{note and f' ({note})'}" for title, value, note, _ in facts_of(snapshot, chosen)[3:])
+        parts += [_rule(f"{chosen.name} {chosen.interface or ''}"), Text(" · ".join(facts))]
+    newest = {place_of(event): event for event in view.events if event.get("event") == "tuned"}
+    events = [one for one in view.events if one.get("event") != "tuned" or newest[place_of(one)] is one]
+    parts += [_rule("events"), *map(_event, events[-5:])]
+    for kind in snapshot.kinds_at(chosen) if chosen is not None else ():
+        if not kind.brief and chosen is not None:
+            found = snapshot.objects_of(chosen, kind)
+            parts += [_rule(f"{kind.many}: {len(found)}"), _objects(snapshot, kind, found[:height], wide)]
+    return Group(*parts)
 
 
 def _rule(title: str) -> Rule:
@@ -156,7 +148,7 @@ def _table(*headings: str, ratios: Sequence[str] = (), left: Sequence[str] = ())
 
 def _port_table(view: WatchView, ports: Sequence[PortRow], wide: bool) -> Table:
     own = [one for one in view.snapshot.columns if not one.wide and not one.plot][: 3 if wide else 1]
-    titles = [one.title for one in own]
+    titles, count = [one.title for one in own], PORT["waiting_packets"]
     table = _table(
         "port",
         "sent",
@@ -177,13 +169,13 @@ def _port_table(view: WatchView, ports: Sequence[PortRow], wide: bool) -> Table:
         style = "reverse" if row is view.chosen() and len(view.ports()) > 1 else ""
         table.add_row(
             Text(row.name, style),
-            rate(row.tx_bps),
+            text_of(PORT["tx_bps"], row.tx_bps),
             Bar(1.0, 0.0, row.utilisation or 0.0, color="blue"),
             percent(row.utilisation),
             Bar(capacity or max(top, 1.0), 0.0, waiting or 0.0, color="cyan"),
-            f"{count(waiting)}/{count(capacity)}",
+            f"{text_of(count, waiting)}/{text_of(count, capacity)}",
             sparkline(trail, TRAIL, max(top, 4.0)),
-            Text(per_second(row.drops_per_s), "red" if row.drops_per_s else ""),
+            Text(text_of(PORT["drops_per_s"], row.drops_per_s), "red" if row.drops_per_s else ""),
             *(text_of(column, row.values.get(column.name)) for column in own),
         )
     return table
@@ -195,40 +187,11 @@ def sparkline(values: Sequence[float | None], width: int, full: float) -> Text:
     return Text("".join(cells).rjust(width), "cyan", no_wrap=True)
 
 
-def _facts(snapshot: Snapshot, row: PortRow) -> list[Text]:
-    """What the program says of the port, a line for each of its first classes, and what is measured."""
-    program = snapshot.program_of(row.switch)
-    found = [(f"{kind.short} {one.key}: ", kind.columns, one.values) for kind, some in brief_objects(snapshot, row) for one in some]  # fmt: skip
-    if program is not None and not found:
-        found = [("", program.columns, row.values)]
-    texts = [
-        start + " · ".join(f"{one.title} {with_unit(one, values[one.name])}" for one in known(columns, values))
-        for start, columns, values in found[:3]
-    ]
-    texts.append(
-        " · ".join(
-            f"{one.title} {text_of(one, value)}{f' ({age(old)})' if old is not None else ''}"
-            for one, value, old in measurements(snapshot, row)
-        )
-    )
-    return [_one_line(text) for text in texts if text]
-
-
-def _objects(snapshot: Snapshot, row: PortRow, kind: Kind, room: int, narrow: bool) -> RenderableType:
-    """The objects of a kind at a port: those that send most, as many as there is room for."""
-    found = snapshot.objects_of(row, kind)
-    if not found:
-        return Text(f"no {kind.name} has an entry here", "dim")
-    shown = sorted(found[:room], key=lambda one: one.key)  # each stays in its line
-    objects = object_table(snapshot, kind, shown, narrow=narrow)
-    name = f"{kind.name} ({room} of {len(found)})" if len(found) > room else kind.name
-    bar = [objects.bar] if objects.bar else []
-    table = _table(name, *bar, *objects.headings, ratios=(name, *bar))
-    for one in objects.lines:
-        dot = {None: "", False: "○ ", True: "● "}[one.is_active]
-        bars = [Bar(objects.full, 0.0, one.queue or 0.0, color="cyan")] if bar else []
-        cells = (Text(text, "red" if at in one.bad else "") for at, text in enumerate(one.cells))
-        table.add_row(Text(dot + one.name), *bars, *cells)
+def _objects(snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], wide: bool) -> RenderableType:
+    headings, lines = object_table(snapshot, kind, sorted(rows, key=lambda one: one.key), narrow=not wide)
+    table = _table(kind.name, *headings, ratios=(kind.name,))
+    for line in lines:
+        table.add_row(line.name, *(Text(text, "red" if at in line.bad else "") for at, text in enumerate(line.cells)))
     return table
 
 

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -180,26 +179,19 @@ NOT_REACHED = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.TLS_
 """Nothing was asked of the switch: it does not answer, TLS fails, or a file of TLS is none."""
 
 
-@dataclass(frozen=True)
-class ReaderOptions:
-    """How long a switch may take."""
-
-    connect_timeout_s: float = 2.0
-    read_timeout_s: float = 2.0
-    "Without any piece of an answer; a table of many flows may take longer."
-    retry_s: float = 0.5
-    "Between two connections to a switch."
+CONNECT_TIMEOUT_S = 2.0
+READ_TIMEOUT_S = 2.0
+"""Without any piece of an answer; a table of many flows may take longer."""
+RETRY_S = 0.5
+"""Between two connections to a switch."""
 
 
 class SwitchReader:
     """Reads one switch; a task of its own connects, and connects again. Digests are not its business: they go to the primary."""
 
-    def __init__(
-        self, endpoint: Endpoint, options: ReaderOptions, queues_of: Callable[[Endpoint], GnmiQueues] | None = None
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, queues_of: Callable[[Endpoint], GnmiQueues] | None = None) -> None:
         """`queues_of`: what makes the client that asks the traffic manager; None: the target has none."""
         self.endpoint = endpoint
-        self._options = options
         self._queues_of = queues_of
         self.program: Program | None = None
         "What the switch runs; None: nothing that has a contract."
@@ -277,9 +269,9 @@ class SwitchReader:
         try:
             while progress != reading.progress:
                 progress = reading.progress
-                if (await asyncio.wait([task], timeout=self._options.read_timeout_s))[0]:
+                if (await asyncio.wait([task], timeout=READ_TIMEOUT_S))[0]:
                     return self._unreachable("lost the connection") if task.cancelled() else task.result()
-            self._unreachable(f"did not answer a read within {self._options.read_timeout_s:g} s")
+            self._unreachable(f"did not answer a read within {READ_TIMEOUT_S:g} s")
         finally:
             task.cancel()
 
@@ -299,9 +291,9 @@ class SwitchReader:
         )
 
     async def _stay_connected(self) -> None:
-        """Connect, and again when a reading has failed; where there is no program yet, once in `retry_s`, to find one."""
+        """Connect, and again when a reading has failed; where there is no program yet, once in RETRY_S, to find one."""
         while True:
-            client = SwitchClient(self.endpoint, timeout_s=self._options.connect_timeout_s)
+            client = SwitchClient(self.endpoint, timeout_s=CONNECT_TIMEOUT_S)
             self._failed.clear()
             try:
                 await client.__aenter__()
@@ -318,13 +310,13 @@ class SwitchReader:
                     # A connection that is broken may not close in order: what counts is that it ends.
                     with contextlib.suppress(Exception):
                         if each is not None:
-                            await asyncio.wait_for(each.close(), self._options.connect_timeout_s)
+                            await asyncio.wait_for(each.close(), CONNECT_TIMEOUT_S)
             self._tried.set()
-            await asyncio.sleep(self._options.retry_s)
+            await asyncio.sleep(RETRY_S)
 
     async def close(self) -> None:
         """End the connection and the attempt to make one."""
         task, self._connecting = self._connecting, None
         if task is not None:
             task.cancel()
-            await asyncio.wait([task], timeout=2 * self._options.connect_timeout_s)
+            await asyncio.wait([task], timeout=2 * CONNECT_TIMEOUT_S)
