@@ -130,10 +130,3 @@ class Sampler(Generic[Point]):
                     await self._changed.wait_for(lambda: self.count > seen)  # noqa: B023 (called before it changes)
                     seen = self.count
                 yield seen
-
-    async def wait_for_first(self, timeout_s: float) -> Snapshot | None:
-        """The newest snapshot, waiting for the first one; None when there is none within the time."""
-        with self.watching(), contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-            async with self._changed:
-                await asyncio.wait_for(self._changed.wait_for(lambda: self.count > 0), timeout_s)
-        return self.latest

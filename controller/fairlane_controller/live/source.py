@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import DeadRow, LoopRow, Snapshot
@@ -19,9 +19,6 @@ from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_sta
 from fairlane_controller.state.store import Stamp, Store
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
-
-if TYPE_CHECKING:
-    from fairlane_controller.gnmi.queues import GnmiQueues
 
 ANSWER_TIMEOUT_S = 1.0
 
@@ -87,8 +84,8 @@ class LiveSource:
         self._begin(targets.run, targets.endpoints)
 
     def _begin(self, run: RunState | None, endpoints: Iterable[Endpoint]) -> None:
-        self._run, self._first, queues_of = run, True, _queues_by_target(run)
-        self._readers = {one.name: SwitchReader(one, queues_of) for one in endpoints}
+        self._run, self._first = run, True
+        self._readers = {one.name: SwitchReader(one) for one in endpoints}
 
     async def __aenter__(self) -> LiveSource:
         return self
@@ -163,12 +160,3 @@ def _dead_of(run: RunState) -> tuple[DeadRow, ...]:
     """The processes of the topology that have died."""
     dead = (one for one in run.processes if one.has_died)
     return tuple(DeadRow(one.what, one.pid, f"{one.what} (process {one.pid}) has died") for one in dead)
-
-
-def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:
-    """gNMI, which a switch may serve or not; BMv2 does not, and is not asked."""
-    if run is not None and run.target == "bmv2":
-        return None
-    from fairlane_controller.gnmi.queues import GnmiQueues  # with all of gRPC
-
-    return GnmiQueues

@@ -189,10 +189,8 @@ RETRY_S = 0.5
 class SwitchReader:
     """Reads one switch; a task of its own connects, and connects again. Digests are not its business: they go to the primary."""
 
-    def __init__(self, endpoint: Endpoint, queues_of: Callable[[Endpoint], GnmiQueues] | None = None) -> None:
-        """`queues_of`: what makes the client that asks the traffic manager; None: the target has none."""
+    def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self._queues_of = queues_of
         self.program: Program | None = None
         "What the switch runs; None: nothing that has a contract."
         self._error: FairlaneError | None = None
@@ -238,8 +236,12 @@ class SwitchReader:
             self._rates.begin(started_s)
             counters = {counter.alias for counter in client.switch.p4info.counters}
             lines: Iterable[PortInfo] = ()
-            with contextlib.suppress(FairlaneError):  # where it serves no gNMI
-                lines = await self._queues.read() or () if self._queues is not None else ()
+            if run is None or run.target != "bmv2":
+                from fairlane_controller.gnmi.queues import GnmiQueues  # with all of gRPC
+
+                self._queues = self._queues or GnmiQueues(self.endpoint)
+                with contextlib.suppress(FairlaneError):  # where it serves no gNMI
+                    lines = await self._queues.read() or ()
             sample = await self._in_time(read_sample(self.program, reading, run, measured, counters, lines), reading)
         except Exception as ex:
             # Also after a refusal a new connection is made: another program may be there now.
@@ -298,7 +300,6 @@ class SwitchReader:
             try:
                 await client.__aenter__()
                 self._reading, self._client, self._error = None, client, None
-                self._queues = self._queues_of(self.endpoint) if self._queues_of else None
                 self._tried.set()
                 if client.has_pipeline:
                     await self._failed.wait()
