@@ -126,7 +126,7 @@ def test_the_page_shows_the_columns_and_kinds_of_a_stranger(page: Page, switch: 
     shown = page.evaluate(
         "[...document.querySelectorAll('.charts .card')].filter((c) => !c.hidden).map((c) => c.innerText)"
     )
-    assert [text.splitlines()[0] for text in shown] == ["Queue, packets", "Goodput"], (
+    assert [text.splitlines()[0] for text in shown] == ["Queue, packets", "Goodput, bit/s"], (
         "a chart that it has nothing for is not shown"
     )
 

@@ -28,7 +28,7 @@ from fairlane_controller.cli.options import (
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, known_port, resolve
-from fairlane_controller.cli.types import Seconds, time_option
+from fairlane_controller.cli.types import PortRef, Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.live.model import DROP_COLUMNS, DropRow, ObjectRow, PortRow, Snapshot
@@ -53,6 +53,18 @@ def _print(title: str, keys: Sequence[str], columns: Iterable[Column], lines: Li
     print_table(title, (*keys, *map(heading_of, shown)), rows, **options)
 
 
+async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Snapshot:
+    """A snapshot of all switches with rates over `interval_s`; where a port is named, with its rows only."""
+    number = known_port(targets, port)
+    snapshot = need_switches((await take_two(targets, interval_s))[0])
+    if number is None:
+        return snapshot
+    rows = {
+        key: tuple(one for one in getattr(snapshot, key) if one.port == number) for key in ("ports", "objects", "drops")
+    }
+    return replace(snapshot, **rows)
+
+
 def flows_command(
     port: OnlyPortArgument = None,
     interval: IntervalOption = RATES_OVER,
@@ -68,11 +80,8 @@ def flows_command(
 
     Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows s1:3 --json`
     """
-    targets = resolve(state, switch, port)
-    number = known_port(targets, port)
-    snapshot = need_switches(asyncio.run(take_two(targets, interval))[0])
-    kinds = [kind for kind in snapshot.kinds if not kind.brief]
-    found = {kind: [one for one in snapshot.objects_of_kind(kind.name) if number in (None, one.port)] for kind in kinds}
+    snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
+    found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
     if not found:
         programs = ", ".join(snapshot.programs) or "that runs"
         raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"the program {programs} has no flows: see `fairlane status`")
@@ -83,10 +92,10 @@ def flows_command(
         _print_objects(snapshot, kind, rows, hides_idle=bool(interval) and not every)
 
 
-def _print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
+def _print_objects(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, hides_idle: bool) -> None:
     """Those of a port that send most first; `hides_idle`: only those that have something to send."""
     signs = [column.name for column in kind.columns if column.plot in (QUEUE, GOODPUT, DROPS)]
-    busy = [row for row in rows if any(row[sign] for sign in signs)] if hides_idle else rows
+    busy = [row for row in rows if not hides_idle or any(row[sign] for sign in signs)]
     if hides_idle and (goodput := kind.plotted(GOODPUT)) is not None:
         busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
     lines = (((*row.place, snapshot.named(row.key)), row.values) for row in busy)
@@ -154,10 +163,8 @@ def drops_command(
 
     Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops s1:3 --json`
     """
-    targets = resolve(state, switch, port)
-    number = known_port(targets, port)
-    snapshot = need_switches(asyncio.run(take_two(targets, interval))[0])
-    rows = [row for row in snapshot.drops if number in (None, row.port) and (row.per_s or not now)]
+    snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
+    rows = [row for row in snapshot.drops if row.per_s or not now]
     if as_json:
         print_json(drop_lines(snapshot, rows))
     else:
@@ -260,26 +267,15 @@ def _print_ports(snapshot: Snapshot, program: Program) -> None:
     kind = next((one for one in program.kinds if one.brief), None)
     measured = program.measured[:2]
     ages = [Column("age_s", "age", "s")] if measured else []
-    own = (kind or program).columns
-    columns = (
-        *own,
-        PORT["capacity_packets"],
-        *measured,
-        *ages,
-        PORT["sent_bytes"],
-        PORT["dropped_packets"],
-    )
+    totals = PORT["sent_bytes"], PORT["dropped_packets"]
+    columns = (*(kind or program).columns, PORT["capacity_packets"], *measured, *ages, *totals)
     lines: list[tuple[Sequence[object], Mapping[str, Any]]] = []
     for port in snapshot.managed_ports:
         if snapshot.program_of(port.switch) is program:
             got = {one.name: port.estimate(one.name) for one in measured}
             oldest_s = max((round(one["age_s"], 1) for one in got.values() if one), default=None)
-            values = {
-                **vars(port),
-                **port.values,
-                **{key: one.get("value") for key, one in got.items()},
-                "age_s": oldest_s,
-            }
+            values = {**vars(port), **port.values, "age_s": oldest_s}
+            values |= {name: one.get("value") for name, one in got.items()}
             objects = snapshot.objects_of(port, kind) if kind is not None else ()
             lines += [((*port.place, one.key), values | dict(one.values)) for one in objects]
             if not objects:
@@ -292,7 +288,7 @@ def measure_command(state: StateOption = None, switch: SwitchOption = None, as_j
 
     Examples: `fairlane ports measure`, `fairlane ports measure --json`
     """
-    snapshot = need_switches(asyncio.run(take_two(resolve(state, switch), 0))[0])
+    snapshot = asyncio.run(_read(resolve(state, switch), None, 0.0))
     if snapshot.loop_error is not None:
         raise FairlaneError.from_json(dict(snapshot.loop_error))
     if snapshot.loop is None:
@@ -351,14 +347,9 @@ def describe_command(
     name, number = targets.one("a port is").name, known_port(targets, port)
 
     async def read() -> Any:
-        return await asyncio.gather(poll_ports(targets, True, interval), take_two(targets, interval))
+        return await asyncio.gather(poll_ports(targets, True, interval), _read(targets, port, interval))
 
-    polled, (snapshot, _) = asyncio.run(read())
-    parts = {
-        key: tuple(row for row in getattr(need_switches(snapshot), key) if row.place == (name, number))
-        for key in ("ports", "objects", "drops")
-    }
-    one = replace(snapshot, **parts)
+    polled, one = asyncio.run(read())
     found = [(name, s, [pair for pair in pairs if pair[1].port == number]) for name, s, pairs in polled]
     if not one.ports and not found[0][2]:
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{name} has no port {number}")
@@ -374,6 +365,6 @@ def describe_command(
     _print_measured(one)
     for kind in one.kinds:
         if not kind.brief:
-            _print_objects(one, kind, list(one.objects_of_kind(kind.name)), hides_idle=False)
+            _print_objects(one, kind, one.objects_of_kind(kind.name), hides_idle=False)
     _print_drops(one, one.drops, "nothing was dropped")
     print_events(events, False)
