@@ -244,3 +244,23 @@ async def test_the_loop_is_in_the_picture_and_digests_stay_its_own(switch: LiveS
             assert (await asyncio.to_thread(switch.loop_status))["connected"], "a reader takes nothing from the loop"
         ended = await until(source, "the loop's end", lambda s: s.loop is None)
         assert ended.loop_error is None
+
+
+async def test_a_fault_while_connecting_is_an_error_of_the_row_and_the_next_attempt_is_made(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[SwitchClient] = []
+    plain = SwitchClient.__aenter__
+
+    async def broken_once(self: SwitchClient) -> SwitchClient:
+        attempts.append(self)
+        if len(attempts) == 1:
+            raise KeyError("not foreseen")
+        return await plain(self)
+
+    monkeypatch.setattr(SwitchClient, "__aenter__", broken_once)
+    async with source_of(switch) as source:
+        (row,) = (await asyncio.wait_for(source.snapshot(), DEADLINE_S)).switches
+        assert row.error is not None
+        assert "unexpected answer: KeyError: 'not foreseen'" in row.error["message"]
+        await until(source, "the second attempt", lambda one: bool(one.ports))

@@ -104,12 +104,8 @@ def sentence_of(event: Event) -> str:
     if why:
         return str(why)
     left_out = {"time", "monotonic_ns", "event", "switch", "port", "class", "traffic_class", "dry_run"}
-    return ", ".join(f"{key} {_short(value)}" for key, value in event.items() if key not in left_out)[:300]
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= 120 else f"{text[:117]}…"
+    texts = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in event.items()}
+    return ", ".join(f"{key} {text}" for key, text in texts.items() if key not in left_out)[:300]
 
 
 @dataclass(frozen=True)

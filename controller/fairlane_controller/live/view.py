@@ -219,7 +219,7 @@ class SwitchReader:
             measured: What the loop measures at its ports.
             wait: Where it is not connected, wait for the first attempt (for its time limit); else the row says so at once.
         """
-        if self._connecting is None:
+        if self._connecting is None or self._connecting.done():
             self._tried.clear()
             self._connecting = asyncio.get_running_loop().create_task(self._stay_connected())
         if wait:
@@ -245,9 +245,7 @@ class SwitchReader:
             sample = await self._in_time(read_sample(self.program, reading, run, measured, counters, lines), reading)
         except Exception as ex:
             # Also after a refusal a new connection is made: another program may be there now.
-            text = f"{self.endpoint}: unexpected answer: {type(ex).__name__}: {ex}"
-            self._error = ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.REFUSED, text)
-            self._client = None
+            self._error, self._client = self._error_of(ex), None
             self._failed.set()
             return self._row(None), ([], [], [])
         return self._row(client, 1e3 * (time.monotonic() - started_s)), sample
@@ -264,6 +262,10 @@ class SwitchReader:
 
     def _unreachable(self, text: str) -> NoReturn:
         raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} {text}")
+
+    def _error_of(self, ex: Exception) -> FairlaneError:
+        text = f"{self.endpoint}: unexpected answer: {type(ex).__name__}: {ex}"
+        return ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.REFUSED, text)
 
     async def _in_time(self, work: Coroutine[Any, Any, Sample], reading: BatchReading) -> Sample:
         """In a task of its own: a connection that breaks cancels the call on it, which must not look as if we were cancelled."""
@@ -303,16 +305,16 @@ class SwitchReader:
                 self._tried.set()
                 if client.has_pipeline:
                     await self._failed.wait()
-            except FairlaneError as ex:
-                self._error = ex
+            except Exception as ex:
+                self._error = self._error_of(ex)
             finally:
+                self._tried.set()
                 queues, self._client, self._queues = self._queues, None, None
                 for each in (queues, client):
                     # A connection that is broken may not close in order: what counts is that it ends.
                     with contextlib.suppress(Exception):
                         if each is not None:
                             await asyncio.wait_for(each.close(), CONNECT_TIMEOUT_S)
-            self._tried.set()
             await asyncio.sleep(RETRY_S)
 
     async def close(self) -> None:

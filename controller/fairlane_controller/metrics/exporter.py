@@ -55,8 +55,7 @@ def metrics_of(programs: Iterable[Program]) -> dict[str, Metric]:
         for column in columns:
             text, name = column.doc or column.title, column.metric_name(kind)
             if name is not None:
-                start = text[:1] if text[1:2] == "_" else text[:1].upper()
-                found.setdefault(name, (labels, f"{start}{text[1:].removesuffix('.')}."))
+                found.setdefault(name, (labels, f"{text[:1].upper()}{text[1:].removesuffix('.')}."))
 
     add(PORT_COLUMNS, "port", _PORT)
     for program in programs:
