@@ -93,7 +93,7 @@ def flows_command(
 
 
 def _print_objects(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, hides_idle: bool) -> None:
-    """Those of a port that send most first; `hides_idle`: only those that have something to send."""
+    """The fastest of a port first; `hides_idle`: only those that have something to send."""
     signs = [column.name for column in kind.columns if column.plot in (QUEUE, GOODPUT, DROPS)]
     busy = [row for row in rows if not hides_idle or any(row[sign] for sign in signs)]
     if hides_idle and (goodput := kind.plotted(GOODPUT)) is not None:
@@ -172,7 +172,7 @@ def drops_command(
 
 
 def drop_lines(snapshot: Snapshot, rows: Iterable[DropRow]) -> list[dict[str, Any]]:
-    """A line a row, those that drop most first, with what its reason means."""
+    """A line for each row with the meaning of its reason, the fastest first."""
     order = sorted(rows, key=lambda one: (-(one.per_s or 0.0), -one.packets, one.switch, one.port or 0, one.reason))
     return [{**row.to_json(), "meaning": meaning(snapshot.program_of(row.switch), row.reason, row.by)} for row in order]
 
@@ -198,7 +198,7 @@ def status_command(
 ) -> None:
     """Show the loop and its backup, the switches, each managed port with its settings, measurements and drops, and the last event.
 
-    Exit code 4 when a switch does not answer, or TLS fails; 1 when another process of the topology has died. What the others say is shown all the same.
+    Exit code 4 when a switch does not answer, or TLS fails; 1 when another process of the topology has died. The others are shown too.
 
     With --watch --json: one document a line.
 

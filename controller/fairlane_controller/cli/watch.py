@@ -96,7 +96,7 @@ def export_command(
 ) -> None:  # fmt: skip
     """Write what happens into a file: a row a port, object or drop reason every half second. What is in the file stays after Ctrl-C.
 
-    CSV and Parquet have the ports unless --rows says what; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
+    CSV and Parquet have the ports unless --rows names other rows; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
     line is a whole snapshot.
 
     Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
@@ -116,7 +116,7 @@ def export_command(
 async def _export(
     targets: Targets, file: Path, kinds: list[str], overwrite: bool, count: int, period_s: float
 ) -> tuple[int, dict[Path, int]]:
-    """Returns how many snapshots were written, less than `count` after ^C, and the rows of each file. The first has no rates: it says what columns there are."""
+    """How many snapshots were written, less than `count` after ^C, and the rows of each file. The first snapshot has no rates: it only gives the columns."""
     async with contextlib.aclosing(snapshots(targets, period_s, make_end_event())) as source:
         first = need_switches(await anext(source))
         with Export(file, kinds, first, overwrite=overwrite) as export:

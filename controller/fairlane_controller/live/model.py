@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of a snapshot: plain frozen data with units in the names. None is what cannot be known, and never 0.
 
-A field made by `_column` is a `Column`: it says once what tables, metrics and exports need.
+A field made by `_column` is a `Column`: its name, unit and metric are declared once for tables, metrics and exports.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class LoopRow(_Row):
 
 @dataclass(frozen=True)
 class DeadRow(_Row):
-    """A process of the topology that has died: nobody has stopped it, and it was not (or not yet) started again."""
+    """A process of the topology that has died: it was not stopped by a command, and it was not restarted (yet)."""
 
     process: str
     "What it is: `fairlane-wire`, `fairlane-switch s1`, `host h1`, `launcher`, …"
@@ -299,7 +299,7 @@ class Snapshot(_Row):
         return tuple(row for row in self.objects if row.kind == kind)
 
     def objects_of(self, row: PortRow, kind: Kind) -> tuple[ObjectRow, ...]:
-        """The objects of a port: those with the most goodput first."""
+        """The objects of a port, those with the largest goodput first."""
         found = (one for one in self.objects if one.kind == kind.name and one.place == row.place)
         column = kind.plotted(GOODPUT)
         return tuple(sorted(found, key=lambda one: -(one[column.name] or 0.0)) if column is not None else found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One source for many viewers: samples at a period, keeps a history, and never takes more than its part of a core."""
+"""One source for many viewers: it samples at a period, has a bounded history, and never takes more than its part of a core."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
 
 CPU_SHARE = 0.08
-"""Of one core, the most that this process may take: where a snapshot is expensive, and drawing it, there are fewer."""
+"""The maximum share of one core that this process takes: where snapshots and their drawing are expensive, there are fewer."""
 
 LINGER_S = 10.0
-"""Somebody who loads the page again should see no gap."""
+"""A viewer who reloads the page should see no gap."""
 
 Point = TypeVar("Point")
 
@@ -72,7 +72,7 @@ class Sampler(Generic[Point]):
 
     @contextlib.contextmanager
     def watching(self) -> Generator[None]:
-        """Somebody looks while inside."""
+        """A viewer is present while inside."""
         self._watchers += 1
         self._watched.set()
         try:
@@ -109,7 +109,7 @@ class Sampler(Generic[Point]):
         try:
             snapshot = await self._source.snapshot()
             point = self._shorten(snapshot)
-        except Exception as ex:  # a fault of ours: the viewers get the error, and the next sample may be well again
+        except Exception as ex:  # a fault of ours: the viewers get the error, and the next sample may succeed
             text = f"a fault of ours: {type(ex).__name__}: {ex}"
             self.problem = ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, text)
         else:

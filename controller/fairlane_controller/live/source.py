@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`LiveSource`: opened once, asked again and again; one `Snapshot` of all switches, whatever some of them do."""
+"""`LiveSource`: opened once, read many times; one `Snapshot` of all switches, also when some of them do not answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LiveSource:
     """`async with LiveSource(targets) as source: await source.snapshot()`.
 
     The first snapshot waits for every switch as long as a connection may take; the later ones never wait for one that is away. A
-    topology that is started again under the same name is found again by its run state.
+    topology that is restarted under the same name is found by its run state.
     """
 
     def __init__(self, targets: LiveTargets) -> None:
@@ -94,12 +94,12 @@ class LiveSource:
         await self.close()
 
     async def close(self) -> None:
-        """End all connections; the next snapshot makes them again."""
+        """End all connections; the next snapshot makes new ones."""
         self._first = True
         await asyncio.gather(*(reader.close() for reader in self._readers.values()))
 
     async def snapshot(self) -> Snapshot:
-        """Everything now; the rows of switches and of the loop say what is wrong with them."""
+        """Everything now; a fault of a switch or of the loop is in its row, and nothing is raised."""
         async with self._asking:
             is_there = await self._follow_run_state()
             wait, self._first = self._first, False
@@ -133,7 +133,7 @@ class LiveSource:
     async def _follow_run_state(self) -> bool:
         """Take the addresses and the target of a topology that was started anew; whether the topology has a run state.
 
-        One that ended keeps its last addresses, and its switches do not answer.
+        The addresses of one that ended stay, and its switches do not answer.
         """
         stamp = self._stamp_now()
         if self._run is None or stamp is None or stamp == self._stamp:

@@ -71,7 +71,7 @@ class WatchView:
     all_ports: bool = False
 
     def ports(self) -> tuple[PortRow, ...]:
-        """The ports in the list; those that nobody manages only where asked for, or where there is nothing else."""
+        """The ports in the list; unmanaged ones only with the key `a`, or where there are no others."""
         return self.snapshot.ports if self.all_ports else self.snapshot.managed_ports or self.snapshot.ports
 
     def chosen(self) -> PortRow | None:

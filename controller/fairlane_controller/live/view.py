@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One switch, read again and again whatever its program: a connection that comes back by itself, and the rows of a reading."""
+"""One switch with any program, read many times: a connection that is renewed by itself, and the rows of a reading."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ RETRY_S = 0.5
 
 
 class SwitchReader:
-    """Reads one switch; a task of its own connects, and connects again. Digests are not its business: they go to the primary."""
+    """Reads one switch; a task of its own connects and reconnects. It gets no digests: they go to the primary."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -211,13 +211,13 @@ class SwitchReader:
     async def read(
         self, run: RunState | None, details: Mapping[str, Any] | None, measured: Measured, *, wait: bool
     ) -> tuple[SwitchRow, Sample]:
-        """The switch now; its row says what is wrong with it, nothing is raised.
+        """The switch now; a fault is in its row, and nothing is raised.
 
         Args:
             run: The topology.
             details: What the control loop's status reports of the switch.
             measured: What the loop measures at its ports.
-            wait: Where it is not connected, wait for the first attempt (for its time limit); else the row says so at once.
+            wait: Where it is not connected, wait for the first attempt, which has a time limit; else return a row with the error at once.
         """
         if self._connecting is None or self._connecting.done():
             self._tried.clear()
@@ -268,7 +268,7 @@ class SwitchReader:
         return ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.REFUSED, text)
 
     async def _in_time(self, work: Coroutine[Any, Any, Sample], reading: BatchReading) -> Sample:
-        """In a task of its own: a connection that breaks cancels the call on it, which must not look as if we were cancelled."""
+        """In a task of its own: a connection that breaks cancels the call on it, which must not be taken for a cancellation of ours."""
         task, progress = asyncio.get_running_loop().create_task(work), -1
         try:
             while progress != reading.progress:
@@ -295,7 +295,7 @@ class SwitchReader:
         )
 
     async def _stay_connected(self) -> None:
-        """Connect, and again when a reading has failed; where there is no program yet, once in RETRY_S, to find one."""
+        """Connect, and reconnect when a reading has failed, or to find a program where there was none."""
         while True:
             client = SwitchClient(self.endpoint, timeout_s=CONNECT_TIMEOUT_S)
             self._failed.clear()

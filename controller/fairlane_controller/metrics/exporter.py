@@ -26,7 +26,7 @@ from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.web.server import Listen, make_app, served
 
 OBJECTS_MAX = 50
-"""Objects of a kind (flows) with series of their own, those that send most: a database stores labels for ever."""
+"""Objects of a kind (flows) with series of their own, the fastest: a database never forgets a label."""
 
 _PORT = ("switch", "port")
 CORE_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
