@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, dry_result, print_dry
+from fairlane_controller.cli.dry import DryResult, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json
 from fairlane_controller.cli.targets import resolve
@@ -19,9 +19,9 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.many import gather_results, join_errors
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
+from fairlane_controller.switch.updates import plain_change
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
@@ -57,21 +57,27 @@ def init_command(
         pipeline_of(one).check()
 
     async def dry(one: SwitchState) -> DryResult:
-        client = DryClient(endpoint_of(one), pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout)
-        async with client:
+        async with SwitchClient(endpoint_of(one), timeout_s=timeout) as client:
+            client.planned = []
+            if await loads(client, one):
+                return DryResult(one.name, loads=True)
             await set_up_program(client, program, plan, one)
-            return dry_result(client)
+            return DryResult(one.name, [plain_change(change) for change in client.planned], client.switch.p4info)
+
+    async def loads(client: SwitchClient, one: SwitchState) -> bool:
+        return force or not client.has_pipeline or await client.cookie() != pipeline_of(one).cookie()
 
     async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool]:
         files: dict[str, Any] = {"pipeline": pipeline_of(one), "force_pipeline": force, "timeout_s": timeout}
-        before = DryClient(endpoint_of(one), **files)
-        async with before, SwitchClient(endpoint_of(one), write=True, **files) as client:
-            return await set_up_program(client, program, plan, one), before.loads
+        async with SwitchClient(endpoint_of(one), timeout_s=timeout) as before:
+            is_new = await loads(before, one)
+        async with SwitchClient(endpoint_of(one), write=True, **files) as client:
+            return await set_up_program(client, program, plan, one), is_new
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
             done, errors = await gather_results([set_up_switch(one) for one in states])
-            loaded = [result.switch for result, loads in done if loads]
+            loaded = [result.switch for result, is_new in done if is_new]
             if loaded:
                 made.undo = []
                 made.note = (

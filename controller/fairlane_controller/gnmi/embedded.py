@@ -26,7 +26,6 @@ from fairlane_controller.gnmi.ports import (
     leaves_of,
 )
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.security import check_handshake
 
 TIMEOUT_S = 5.0
 MESSAGE_BYTES_MAX = 64 << 20
@@ -64,8 +63,7 @@ class GnmiPorts(PortsClient):
     async def open(self) -> None:
         """Connect; raises TLS_FAILED, SWITCH_UNREACHABLE, and REFUSED where no gNMI is served."""
         if self.endpoint.tls is not None:
-            host, port = self.endpoint.host_port
-            await check_handshake(str(self.endpoint), host, port, self.endpoint.tls, self._timeout_s)
+            await self.endpoint.check(self._timeout_s, self._timeout_s)
         tls, limit = self.endpoint.tls, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
         if tls is None:
             self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=limit)

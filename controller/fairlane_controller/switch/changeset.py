@@ -204,10 +204,13 @@ async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
     back, that is in the text. What a switch refused is not ours, and is not taken back.
     """
     writing = Writing()
+    planned = {switch: client.planned for switch, client in clients.items() if client.planned is not None}
+    for switch, changes in planned.items():
+        changes += change.entries.get(switch, ())
     if making.get() is not None:
         await announce(change.undo())
     try:
-        for switch in change.switches:
+        for switch in [switch for switch in change.switches if switch not in planned]:
             found = await writing.write(clients[switch], change.entries[switch], change.resets.get(switch, ()))
             if found:
                 raise refused(found, str(clients[switch].endpoint))
