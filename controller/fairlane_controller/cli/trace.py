@@ -49,7 +49,7 @@ def trace_command(
         str | None,
         typer.Option(
             "--packet",
-            help=f"A packet such as {frames.EXAMPLE}; options len, ttl, dscp, ecn, flags, seq, ack, vlan, smac, dmac.",
+            help=f"A packet such as {frames.EXAMPLE}; options {', '.join(frames.OPTION_MAX)}.",
         ),
     ] = None,
     hexadecimal: Annotated[str | None, typer.Option("--hex", help="A frame as hexadecimal digits.")] = None,
