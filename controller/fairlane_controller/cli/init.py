@@ -19,7 +19,6 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.many import gather_results, join_errors
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
 from fairlane_controller.switch.updates import plain_change
 from fairlane_controller.typed import typed
@@ -76,7 +75,12 @@ def init_command(
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
-            done, errors = await gather_results([set_up_switch(one) for one in states])
+            found = await asyncio.gather(*(set_up_switch(one) for one in states), return_exceptions=True)
+            errors = [one for one in found if isinstance(one, FairlaneError)]
+            for one in found:
+                if isinstance(one, BaseException) and not isinstance(one, FairlaneError):
+                    raise one
+            done = [one for one in found if not isinstance(one, BaseException)]
             loaded = [result.switch for result, is_new in done if is_new]
             if loaded:
                 made.undo = []
@@ -110,4 +114,5 @@ def init_command(
                 f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
             )
     if errors:
-        raise join_errors(errors, len(states))
+        text = "; ".join(error.message for error in errors)
+        raise FairlaneError(errors[0].code, f"{len(errors)} of {counted(len(states), 'switch')}: {text}")
