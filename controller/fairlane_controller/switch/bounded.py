@@ -22,7 +22,7 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any, cast
 
 import grpc
-from finsy import GRPCStatusCode, P4ClientError, P4Schema, Switch
+from finsy import GRPCStatusCode, P4ClientError, Switch
 from finsy.grpcutil import GRPCOptions, grpc_channel
 from finsy.p4client import P4Client
 from finsy.p4entity import P4DigestList, P4Entity, decode_entity, encode_entities
@@ -67,7 +67,6 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         "Values of each digest that the switch sent, by the digest's name."
         self.digests_lost: Counter[str] = Counter()
         "Those of them that were dropped because a queue was full; the switch repeats a digest that is not acknowledged."
-        self._members: dict[int, list[str] | None] = {}
 
     def _stream_digest_message(self, msg: p4r.StreamMessageResponse) -> None:
         digest = msg.digest
@@ -84,10 +83,9 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
 
     def _decode(self, digest: p4r.DigestList, name: str) -> P4DigestList:
         """As `P4DigestList.decode`, some times faster for a struct of plain numbers, which every digest of ours is."""
-        if digest.digest_id not in self._members:
-            self._members[digest.digest_id] = plain_members(self.p4info, name)
-        members = self._members[digest.digest_id]
-        if members is None:
+        spec = self.p4info.digests[name].type_spec
+        members = spec.members if isinstance(spec, P4StructType) else {}
+        if not members or not all(isinstance(member, P4BitsType) for member in members.values()):
             return P4DigestList.decode(p4r.StreamMessageResponse(digest=digest), self.p4info)
         number = int.from_bytes
         data: list[Any] = [
@@ -155,12 +153,3 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         if client is None or client._stub is None:  # pyright: ignore[reportPrivateUsage]
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {self.name} is not connected")
         return client
-
-
-def plain_members(schema: P4Schema, name: str) -> list[str] | None:
-    """The member names of a digest that is a struct of bit<> fields; None for any other."""
-    spec = schema.digests[name].type_spec
-    if not isinstance(spec, P4StructType):
-        return None
-    members = spec.members
-    return list(members) if all(isinstance(member, P4BitsType) for member in members.values()) else None
