@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.dry_run import DryLog
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh.control import QthreshControl
@@ -98,7 +97,7 @@ async def test_a_follower_decides_as_the_loop_would(switch: LiveSwitch, tmp_path
 
     monkeypatch.setattr("fairlane_controller.programs.qthresh.follower.ask", ask)
     events = tmp_path / "dry.jsonl"
-    follower = DryFollower(read_run_state(switch.folder), DryLog(events), QthreshOptions())
+    follower = DryFollower(read_run_state(switch.folder), EventLog(events, dry_run=True), QthreshOptions())
     for _ in range(6):
         await follower.poll()
     told = [event for event in records(events) if event["event"] == "threshold"]

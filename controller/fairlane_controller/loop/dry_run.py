@@ -9,24 +9,12 @@ counters, which every reader may read, observes as its backup does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.run import LoopTarget, report_ready, run_until_signal, topology_of
 from fairlane_controller.state.events import EventLog
-
-
-class DryLog(EventLog):
-    """The event log of a dry run: every event says that it is one. It never turns the file over, which another loop may write."""
-
-    def __init__(self, path: Path | None, frequent: Collection[str] = ()) -> None:
-        super().__init__(path, max_bytes=1 << 62, frequent=frequent)
-
-    def write(self, event: str, **fields: Any) -> None:
-        """One event."""
-        super().write(event, **fields, dry_run=True)
 
 
 async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -> None:
@@ -35,7 +23,7 @@ async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -
     ready: list[asyncio.Event] = []
     logs: list[EventLog] = []
     for target in targets:
-        log = DryLog(target.log_path, target.program.frequent_events)
+        log = EventLog(target.log_path, frequent=target.program.frequent_events, dry_run=True)
         logs.append(log)
         topology = topology_of(target)
         follow = topology.follow(log)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.files import read_json
 
 LOOP_LOCK_FILE = "controller.lock"
 "Held by the primary."
@@ -54,8 +53,8 @@ def take_lock(folder: Path, name: str, *, keeps: bool = False, **holder: Any) ->
 def lock_holder(folder: Path, name: str) -> dict[str, Any]:
     """The holder's entry in a lock's file (of the last holder when the lock is free); empty without one."""
     try:
-        data: Any = read_json(folder / name)
-    except (FileNotFoundError, FairlaneError):
+        data: Any = json.loads((folder / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
 from fairlane_controller.problems import bad_config, describe
-from fairlane_controller.state.processes import start_time
+from fairlane_controller.state.processes import OwnedProcess
 from fairlane_controller.state.store import STATE_FILE, Store
 
 STATE_ROOT = Path("/run/fairlane")
@@ -100,22 +100,6 @@ class TlsState(_Model):
     key: Path | None = None
 
 
-class ProcessState(_Model):
-    """A process of the topology."""
-
-    pid: int
-    starttime: int | None = None
-    "Clock ticks since boot; with the pid it names the process for ever. None is not known."
-    what: str = ""
-    may_end: bool = False
-    "It ends by itself."
-
-    @property
-    def has_died(self) -> bool:
-        """Whether it is gone, and should not be."""
-        return not self.may_end and self.starttime is not None and start_time(self.pid) != self.starttime
-
-
 class SwitchState(_Model):
     """One switch and what it should hold."""
 
@@ -159,7 +143,7 @@ class RunState(_Model):
     target: str = "embedded"
     program: str = DEFAULT_PROGRAM
     switches: tuple[SwitchState, ...] = ()
-    processes: tuple[ProcessState, ...] = Field(default=(), alias="pids")
+    processes: tuple[OwnedProcess, ...] = Field(default=(), alias="pids")
     folder: Path = Path()
     "The folder of the state file."
 
