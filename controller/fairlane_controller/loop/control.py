@@ -84,7 +84,7 @@ class ControlServer:
         try:
             text = await asyncio.wait_for(self._receive(reader, client), self._client_timeout_s)
             if is_full:
-                text = _refusal(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already")
+                text = _refusal(FairlaneError(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already"))
             else:
                 text = await self._answer(text, may_change)
             writer.write(text)
@@ -123,16 +123,16 @@ class ControlServer:
 
     async def _answer(self, text: bytes, may_change: bool) -> bytes:
         if len(text) > MAX_MESSAGE_BYTES:
-            problem = too_long()
-            return _refusal(problem.code, problem.message)
+            return _refusal(too_long())
         try:
             request = checked(await asyncio.to_thread(lambda: parse_json(text.decode("utf-8"))))
         except (DocumentError, UnicodeDecodeError) as ex:
-            return _refusal(ErrorCode.BAD_INPUT, f"a request must be a JSON object in UTF-8: {ex}")
+            return _refusal(FairlaneError(ErrorCode.BAD_INPUT, f"a request must be a JSON object in UTF-8: {ex}"))
         except FairlaneError as ex:
-            return _refusal(ex.code, ex.message)
+            return _refusal(ex)
         if not may_change and request["op"] not in READ_OPS:
-            return _refusal(ErrorCode.NOT_PRIMARY, f"{request['op']}: members of the group may read only: run this as root")  # fmt: skip
+            why = f"{request['op']}: members of the group may read only: run this as root"
+            return _refusal(FairlaneError(ErrorCode.NOT_PRIMARY, why))
         task = asyncio.create_task(self._carry_out(request))  # to its end, whether or not its client waits
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
@@ -142,16 +142,16 @@ class ControlServer:
         try:
             return json.dumps({"ok": True, "result": await self._handler(request)}, default=str).encode()
         except FairlaneError as ex:
-            return _refusal(ex.code, ex.message)
+            return _refusal(ex)
         except Exception as ex:  # a fault of ours; without an answer it would look as if the loop had ended
             text = f"a fault of the control loop: {type(ex).__name__}: {ex}"
             about = {"message": text, "traceback": traceback.format_exc(), "why": text}
             write_event(self._path.parent, "fault", request=request.get("op"), **about)
-            return _refusal(ErrorCode.INTERNAL, f"{text}; `fairlane log --event fault` has more")
+            return _refusal(FairlaneError(ErrorCode.INTERNAL, f"{text}; `fairlane log --event fault` has more"))
 
 
-def _refusal(code: ErrorCode, text: str) -> bytes:
-    return json.dumps({"ok": False, "error": FairlaneError(code, text).to_json()}).encode()
+def _refusal(problem: FairlaneError) -> bytes:
+    return json.dumps({"ok": False, "error": problem.to_json()}).encode()
 
 
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -80,18 +80,15 @@ async def ask(
     try:
         asking = own[1](text) if own and path == own[0] / SOCKET_FILE else _exchange(path, text)
         answer = json.loads(await asyncio.wait_for(asking, timeout_s))
-    except (FileNotFoundError, ConnectionRefusedError):
-        raise FairlaneError(
-            ErrorCode.NO_LOOP, f"no control loop runs for {folder}: start it with `fairlane run`"
-        ) from None
     except PermissionError:
         raise _other_users(folder) from None
-    except (ConnectionError, json.JSONDecodeError):
-        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
     except (TimeoutError, asyncio.TimeoutError):
         raise FairlaneError(ErrorCode.TIMED_OUT, f"the control loop did not answer within {timeout_s:g} s") from None
+    except (ConnectionResetError, BrokenPipeError, json.JSONDecodeError):
+        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
     except OSError as ex:
-        raise FairlaneError(ErrorCode.NO_LOOP, f"cannot talk to the control loop at {path}: {ex.strerror}") from None
+        text = f"no control loop runs for {folder}: start it with `fairlane run` ({ex.strerror})"
+        raise FairlaneError(ErrorCode.NO_LOOP, text) from None
     if not answer["ok"]:
         raise FairlaneError.from_json(answer["error"])
     return answer["result"]

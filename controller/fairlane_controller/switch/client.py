@@ -294,10 +294,6 @@ class SwitchClient:
                 return table.alias
         raise unknown_name("table", name, self.table_names())
 
-    def match_fields(self, table: str) -> list[str]:
-        """Names of the table's match fields in their order."""
-        return [field.alias for field in self.switch.p4info.tables[self.check_table(table)].match_fields]
-
     def has_meter(self, table: str) -> bool:
         """Whether a table's entries have direct meters."""
         return self.switch.p4info.tables[self.check_table(table)].direct_meter is not None
