@@ -171,13 +171,13 @@ async def test_pauses_grow_to_their_bound_and_what_is_remembered_is_bounded(
     log = EventLog(tmp_path / "controller-events.jsonl")
     monkeypatch.setattr(agents, "LONGEST_PAUSE_S", 5.0)
     monkeypatch.setattr(agents, "MAX_REFUSED", 2)
-    refused = agents.Retries(log, "s1")
+    refused = SwitchAgent(Endpoint("s1", "memory"), QthreshTopology(), log)
     for _ in range(5):
-        refused.note("a", "no", None)
+        refused.note_refusal("a", "no", None)
     for name in ("b", "c", "d"):
-        refused.note(name, "no", None)
+        refused.note_refusal(name, "no", None)
     log.close()
-    assert refused.names() == ["a", "b"]
+    assert refused.status()["refused"] == ["a", "b"]
     lines = (tmp_path / "controller-events.jsonl").read_text(encoding="utf-8").splitlines()
     told = [json.loads(line) for line in lines]
     assert [event["again_s"] for event in told] == [1.0, 2.0, 4.0, 5.0, 5.0, 1.0, None, None]

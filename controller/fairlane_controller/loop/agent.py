@@ -60,91 +60,6 @@ class _Refused:
     attempts: int = 0
 
 
-class Retries:
-    """The refused updates of one switch, by a name that people understand (`table policy, port 3, class 0`)."""
-
-    def __init__(self, log: Log, switch: str) -> None:
-        self._log = log
-        self._switch = switch
-        self._refused: dict[str, _Refused] = {}
-        self._some = asyncio.Event()
-
-    def names(self) -> list[str]:
-        """What is refused at present."""
-        return sorted(self._refused)
-
-    def clear(self) -> None:
-        """Forget all: the switch has lost everything, and gets it anew."""
-        self._refused.clear()
-
-    def note(self, name: str, message: str, act: Act | None) -> None:
-        """The switch has refused it: reported with its reason, and tried again.
-
-        Args:
-            name: of the update, for people.
-            message: the switch's reason.
-            act: what `run` tries again; None: the next `attempt` does.
-        """
-        if name not in self._refused and len(self._refused) >= MAX_REFUSED:
-            why = f"{name} was refused and is not tried again: {MAX_REFUSED} others wait already; {message}"
-            self._log.write("refused", switch=self._switch, update=name, attempts=1, again_s=None, why=why)
-            return
-        refused = self._refused.setdefault(name, _Refused())
-        refused.act = act
-        refused.attempts += 1
-        pause_s = refused.pause_s = min(2 * refused.pause_s or FIRST_PAUSE_S, LONGEST_PAUSE_S)
-        refused.retry_s = asyncio.get_running_loop().time() + pause_s
-        if act is not None:
-            self._some.set()
-        why = f"the switch refused {name}, so it is tried again in {pause_s:g} s: {message}"
-        self._log.write(
-            "refused", switch=self._switch, update=name, attempts=refused.attempts, again_s=pause_s, why=why
-        )
-
-    async def attempt(self, client: SwitchClient, what: str, act: Act, *, keep: bool = True) -> bool:
-        """Do it now, unless it pauses.
-
-        Args:
-            client: of the switch.
-            what: the update, for people.
-            act: writes it.
-            keep: False: what is refused is not tried again by itself, only by the next `attempt` after the pause.
-
-        Returns:
-            Whether the switch took it.
-
-        Raises:
-            FairlaneError: what is no refusal.
-        """
-        refused = self._refused.get(what)
-        if refused is not None and asyncio.get_running_loop().time() < refused.retry_s:
-            return False
-        try:
-            await act(client)
-        except FairlaneError as ex:
-            if ex.code is not ErrorCode.REFUSED:
-                raise
-            self.note(what, ex.message, act if keep else None)
-            return False
-        refused = self._refused.pop(what, None)
-        if refused is not None:
-            times = "once" if refused.attempts == 1 else f"{refused.attempts} times"
-            why = f"the switch has taken {what}, which it had refused {times}"
-            self._log.write("accepted", switch=self._switch, update=what, attempts=refused.attempts, why=why)
-        return True
-
-    async def run(self, client: SwitchClient) -> None:
-        """Try again what is due, until cancelled. Raises what is no refusal."""
-        while True:
-            if not any(refused.act for refused in self._refused.values()):
-                self._some.clear()
-                await self._some.wait()
-            await asyncio.sleep(FIRST_PAUSE_S / 4)
-            for name, refused in list(self._refused.items()):
-                if refused.act is not None and self._refused.get(name) is refused:
-                    await self.attempt(client, name, refused.act)
-
-
 class SwitchAgent:
     """Runs until cancelled. When it ends, for any reason, the switch keeps its entries and settings.
 
@@ -186,9 +101,9 @@ class SwitchAgent:
         "Set when the switch was taken over, or is observed, for the first time."
         self.writes = asyncio.Lock()
         "Held by whoever writes to the switch."
-        self.retries = Retries(log, endpoint.name)
-        "Updates that the switch refuses, over lost connections too; forgotten when everything is written anew."
-        self.attempt = self.retries.attempt
+        self._refused: dict[str, _Refused] = {}
+        "By names that people understand, over lost connections too; forgotten when everything is written anew."
+        self._some_refused = asyncio.Event()
         self._client_factory = client_factory
         self._connect_timeout_s = connect_timeout_s
         self._election_id = LISTENER_ID if dry_run else None
@@ -271,7 +186,7 @@ class SwitchAgent:
             self.client, self.last_error, self._served = client, None, True
             self.ready.set()
             try:
-                await self._run_until(client.down, client, [*self.control.jobs(client), self.retries.run(client)])
+                await self._run_until(client.down, client, [*self.control.jobs(client), self._retry_forever(client)])
             finally:
                 self.client = None
                 self.last_error = self._lost()
@@ -339,7 +254,7 @@ class SwitchAgent:
             why = "a dry run loads none" if self.dry_run else "run `fairlane config init`"
             raise FairlaneError(ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: {why}")
         self._half_restored = True
-        self.retries.clear()
+        self._refused.clear()
         await client.close()
         entries, routes = list(self.control.entries_after_restart()), len(self.state.routes)
         try:
@@ -376,7 +291,73 @@ class SwitchAgent:
 
         match: dict[str, Any] = dict(entry.match or {})
         name = ", ".join([f"table {entry.table_id}", *(f"{field} {value}" for field, value in match.items())])
-        self.retries.note(name, str(refusal), put)
+        self.note_refusal(name, str(refusal), put)
+
+    # ---- what the switch has refused -----------------------------------------------------------------------------
+
+    def note_refusal(self, name: str, message: str, act: Act | None) -> None:
+        """The switch has refused an update: reported with its reason, and tried again with growing pauses.
+
+        Args:
+            name: of the update, for people (`table policy, port 3, class 0`).
+            message: the switch's reason.
+            act: what is tried again; None: the next `attempt` does.
+        """
+        if name not in self._refused and len(self._refused) >= MAX_REFUSED:
+            why = f"{name} was refused and is not tried again: {MAX_REFUSED} others wait already; {message}"
+            self.event("refused", update=name, attempts=1, again_s=None, why=why)
+            return
+        refused = self._refused.setdefault(name, _Refused())
+        refused.act = act
+        refused.attempts += 1
+        pause_s = refused.pause_s = min(2 * refused.pause_s or FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        refused.retry_s = asyncio.get_running_loop().time() + pause_s
+        if act is not None:
+            self._some_refused.set()
+        why = f"the switch refused {name}, so it is tried again in {pause_s:g} s: {message}"
+        self.event("refused", update=name, attempts=refused.attempts, again_s=pause_s, why=why)
+
+    async def attempt(self, client: SwitchClient, what: str, act: Act, *, keep: bool = True) -> bool:
+        """Write something now, unless it pauses after a refusal.
+
+        Args:
+            client: of the switch.
+            what: the update, for people.
+            act: writes it.
+            keep: False: what is refused is not tried again by itself, only by the next `attempt` after the pause.
+
+        Returns:
+            Whether the switch took it.
+
+        Raises:
+            FairlaneError: what is no refusal.
+        """
+        refused = self._refused.get(what)
+        if refused is not None and asyncio.get_running_loop().time() < refused.retry_s:
+            return False
+        try:
+            await act(client)
+        except FairlaneError as ex:
+            if ex.code is not ErrorCode.REFUSED:
+                raise
+            self.note_refusal(what, ex.message, act if keep else None)
+            return False
+        refused = self._refused.pop(what, None)
+        if refused is not None:
+            times = "once" if refused.attempts == 1 else f"{refused.attempts} times"
+            why = f"the switch has taken {what}, which it had refused {times}"
+            self.event("accepted", update=what, attempts=refused.attempts, why=why)
+        return True
+
+    async def _retry_forever(self, client: SwitchClient) -> None:
+        while True:
+            if not any(refused.act for refused in self._refused.values()):
+                self._some_refused.clear()
+                await self._some_refused.wait()
+            await asyncio.sleep(FIRST_PAUSE_S / 4)
+            for name, refused in list(self._refused.items()):
+                if refused.act is not None and self._refused.get(name) is refused:
+                    await self.attempt(client, name, refused.act)
 
     # ---- what people ask for -----------------------------------------------------------------------------------
 
@@ -406,7 +387,7 @@ class SwitchAgent:
             "switch": self.endpoint.name,
             "connected": self.client is not None,
             "error": self.last_error.to_json() if self.last_error else None,
-            "refused": self.retries.names(),
+            "refused": sorted(self._refused),
             **self.control.status(),
         }
 
