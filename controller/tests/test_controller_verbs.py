@@ -11,7 +11,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.switch.names import resolve_name, short_names
 from fairlane_controller.switch.updates import match_text
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
-from fairlane_controller.verbs.catalog import CATALOG, ELSEWHERE
+from fairlane_controller.verbs.catalog import CATALOG
 from fairlane_controller.verbs.context import Handles
 from fairlane_controller.verbs.entries import (
     PIVOT,
@@ -19,7 +19,7 @@ from fairlane_controller.verbs.entries import (
     find_object,
     parse_action,
     parse_keys,
-    parse_priority,
+    split_priority,
 )
 from fairlane_controller.verbs.grammar import arguments, next_words, parse_meter_rate
 from fairlane_controller.verbs.script import handler_of, read_lines
@@ -165,9 +165,9 @@ def test_an_entry_of_every_kind_of_match_there_and_back(schema: P4Schema) -> Non
     table = table_of(schema, "ternary_table")
     words = ["0x10&&&0xff", "1->5", "*", "3"]
     action = parse_action(table, table.actions[next(iter(table.actions)).id].alias, _arguments(table))
-    entry = P4TableEntry(
-        table.alias, match=parse_keys(table, words), action=action, priority=parse_priority("10", table)
-    )
+    rest, priority = split_priority(table, ["5", "10"])
+    assert rest == ["5"]
+    entry = P4TableEntry(table.alias, match=parse_keys(table, words), action=action, priority=priority)
     assert entry.priority == PIVOT - 10
     row = entry_row(P4TableEntry.decode_entry(entry.encode_entry(schema), schema), schema)
     assert list(row["match"].values()) == words
@@ -184,10 +184,11 @@ def test_words_that_make_no_entry(schema: P4Schema) -> None:
     with pytest.raises(FairlaneError, match="has 4 keys, not 1: value"):
         parse_keys(table, ["1"])
     with pytest.raises(FairlaneError, match="needs a priority as the last word"):
-        parse_priority(None, table)
+        split_priority(table, [])
+    with pytest.raises(FairlaneError, match=f"must be between 0 and {PIVOT - 1}"):
+        split_priority(table, [str(PIVOT)])
     exact = table_of(schema, "exact_table")
-    with pytest.raises(FairlaneError, match="has no priorities, so '5' is too much"):
-        parse_priority("5", exact)
+    assert split_priority(exact, ["5"]) == (["5"], 0)
     with pytest.raises(FairlaneError, match="may only be in the default action"):
         parse_action(exact, _scoped(exact, 2), [])
 
@@ -203,7 +204,7 @@ def test_named_arguments_and_too_many(schema: P4Schema) -> None:
     assert parse_action(table, action.alias, [f"{param.name}=3"]).args == {param.name: 3}
     with pytest.raises(FairlaneError, match=f"takes 1 argument, not 2: {param.name}"):
         parse_action(table, action.alias, ["1", "2"])
-    with pytest.raises(FairlaneError, match=f"{action.alias} takes {param.name}"):
+    with pytest.raises(FairlaneError, match=f"{action.alias}: argument {param.name}: 'x' is not a number"):
         parse_action(table, action.alias, ["x"])
 
 
@@ -213,7 +214,6 @@ def test_named_arguments_and_too_many(schema: P4Schema) -> None:
 def test_every_verb_has_somebody_who_does_it() -> None:
     for verb in CATALOG:
         assert callable(handler_of(verb.name))
-    assert not {verb.name for verb in CATALOG} & set(ELSEWHERE)
 
 
 def test_lines_have_numbers_and_comments() -> None:
@@ -226,18 +226,9 @@ def test_lines_have_numbers_and_comments() -> None:
         read_lines(["table_add 'x"])
 
 
-@pytest.mark.parametrize(
-    ("verb", "message"),
-    [
-        ("table_ad", "unknown verb 'table_ad'; did you mean 'table_add'?"),
-        ("set_queue_rate", "over gNMI: `fairlane p4 set_queue_rate`"),
-        ("swap_configs", "`fairlane config init` loads the program"),
-    ],
-)
-def test_verbs_that_are_none(verb: str, message: str) -> None:
-    with pytest.raises(FairlaneError) as caught:
-        handler_of(verb)
-    assert message in caught.value.message
+def test_an_unknown_verb_gets_the_nearest_one(schema: P4Schema) -> None:
+    with pytest.raises(FairlaneError, match="unknown verb 'table_ad'; did you mean 'table_add'?"):
+        arguments("table_ad", [], schema)
 
 
 @pytest.mark.parametrize(
@@ -280,9 +271,10 @@ def test_rates_of_meters() -> None:
 @pytest.mark.parametrize(
     ("word", "unit", "part"),
     [
-        ("0.25", "bytes", "is not RATE:BURST"),
-        ("inf:1", "bytes", "no finite rate"),
-        ("nan:1", "packets", "not a number of packets"),
+        ("0.25", "packets", "burst: '' is not a number"),
+        ("x:1", "packets", "is not RATE:BURST"),
+        ("inf:1", "bytes", "out of range"),
+        ("nan:1", "packets", "out of range"),
         ("-1:1", "bytes", "out of range"),
         ("1e30:1", "bytes", "out of range"),
         ("1:-1", "packets", "out of range"),
@@ -303,7 +295,7 @@ def test_handles_are_given_as_bmv2_gives_them(schema: P4Schema) -> None:
     handles.free(entries[1])
     handles.free(entries[0])
     handles.free(entries[3])
-    assert handles.find(table.alias, "1") is None
+    assert handles.find(table.alias, ["1"]) is None
     assert [handles.give(entry) for entry in (entries[3], entries[0], entries[1])] == [0, 1, 3]
-    assert handles.find(table.alias, "0") == entries[3]
-    assert handles.find(table.alias, "x") is None
+    assert handles.find(table.alias, ["0"]) == entries[3]
+    assert handles.find(table.alias, ["x"]) is None

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from finsy import P4Schema
 
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_verb_words
@@ -22,12 +20,10 @@ from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.verb_output import print_line
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
-from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG
-from fairlane_controller.verbs.context import Context, Handles
-from fairlane_controller.verbs.grammar import next_words
+from fairlane_controller.verbs.context import Handles
 from fairlane_controller.verbs.script import Line, Session, read_lines
 
 MAX_SCRIPT_BYTES = 64 * 1024 * 1024
@@ -36,23 +32,12 @@ _OF_ONE = "a program's tables are"
 
 
 def _run(targets: Targets, lines: Sequence[Line], command: str = "", **how: Any) -> None:
-    """All lines in one `Session` (`how`); recorded as one change, with what was typed or `command`, when something was written."""
+    """Do lines in one `Session` (its arguments: `how`), as one change of the history when one of them writes."""
 
     async def work() -> None:
-        if not writes:
+        async with history.changing(targets.folder if writes else None, command or typed(), targets.run) as change:
             await session.run(lines)
-            return
-        problem: FairlaneError | None = None
-        async with history.changing(targets.folder, command or typed()) as change:
-            try:
-                await session.run(lines)
-            except FairlaneError as ex:
-                if ex.code is ErrorCode.NO_LOOP:  # it has ended, and what it wrote of the last batch is not known
-                    raise
-                problem = ex
-            change.undo = session.undo_requests()  # also what could not be taken back
-        if problem is not None:
-            raise problem
+            change.undo = session.undo
 
     endpoint = targets.one(_OF_ONE)
     writes = any(line.writes for line in lines) and not how["dry_run"]
@@ -71,11 +56,11 @@ def __getattr__(name: str) -> Callable[..., None]:
     verb = BY_NAME[name]
 
     def command(
-        words: list[str] | None,
-        state: str | None,
-        switch: list[str] | None,
-        as_json: bool,
-        dry_run: bool = False,
+        words: list[str] | None = None,
+        state: StateOption = None,
+        switch: SwitchOption = None,
+        dry_run: DryRunOption = False,
+        as_json: JsonOption = False,
     ) -> None:
         line = Line(1, (verb.name, *(words or ())))
         _run(resolve(state, switch), [line], single=True, dry_run=dry_run)
@@ -87,21 +72,8 @@ def __getattr__(name: str) -> Callable[..., None]:
     words_argument = typer.Argument(
         metavar=verb.arguments or "[none]", help=verb.summary, show_default=False, autocompletion=complete_verb_words
     )
-    options: dict[str, tuple[Any, Any]] = {
-        "words": (Annotated[list[str] | None, words_argument], None),
-        "state": (StateOption, None),
-        "switch": (SwitchOption, None),
-        **({"dry_run": (DryRunOption, False)} if verb.writes else {}),
-        "as_json": (JsonOption, False),
-    }
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(n, keyword, default=d, annotation=a) for n, (a, d) in options.items()]
-    command.__annotations__ = {name: annotation for name, (annotation, _) in options.items()}
-    setattr(command, "__signature__", inspect.Signature(parameters))  # noqa: B010 - typer reads both
-    example = f"fairlane p4 {verb.name} {verb.example}".strip()
-    command.__doc__ = f"{verb.summary}\n\nExample: `{example}`"
-    if verb.writes:
-        command.__doc__ += "\n\nWith a running control loop the loop writes. `fairlane undo` takes it back."
+    command.__annotations__["words"] = Annotated[list[str] | None, words_argument]
+    command.__doc__ = f"{verb.summary}\n\nExample: `{f'fairlane p4 {verb.name} {verb.example}'.strip()}`"
     return command
 
 
@@ -184,10 +156,11 @@ def _run_lines(text: Sequence[str], targets: Targets, keep_going: bool, dry_run:
 
 def _prompt(targets: Targets, dry_run: bool) -> None:
     """Lines of a terminal, each a change of its own in a connection of its own; a mistake ends nothing, ^C ends it at once."""
+    with contextlib.suppress(ImportError):  # a Python without it has no history of lines
+        import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]
     endpoint, handles = targets.one(_OF_ONE), Handles()
-    schema = asyncio.run(_schema(endpoint))
     console.print(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends", markup=False)
-    while (text := _input(schema)) is not None and text not in ("quit", "exit"):
+    while (text := _input()) not in ("quit", "exit"):
         words = text.split()
         if words[:1] == ["help"]:
             for verb in CATALOG:
@@ -202,27 +175,10 @@ def _prompt(targets: Targets, dry_run: bool) -> None:
             print_error(ex, as_json=False)
 
 
-async def _schema(endpoint: Endpoint) -> P4Schema:
-    async with SwitchClient(endpoint) as client:
-        return Context(client).schema
-
-
-def _input(schema: P4Schema) -> str | None:
-    """The next line; None when there is none any more, or ^C."""
-
-    def complete(text: str, state: int) -> str | None:
-        begun = readline.get_line_buffer()[: readline.get_begidx()].split()
-        found = [name for name in next_words(schema, begun) if name.startswith(text)]
-        return f"{found[state]} " if state < len(found) else None
-
-    with contextlib.suppress(ImportError):  # a Python without it: no history, no completion
-        import readline
-
-        readline.set_completer(complete)
-        readline.set_completer_delims(" \t")
-        readline.parse_and_bind("tab: complete")
+def _input() -> str:
+    """The next line; `quit` when there is none any more, or after ^C."""
     try:
         return input(PROMPT).strip()
     except (EOFError, KeyboardInterrupt):
         print()
-        return None
+        return "quit"

@@ -9,9 +9,15 @@ from typing import Any
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4ActionScope, P4MatchType, P4Table
 
-from fairlane_controller.errors import FairlaneError, out_of_range
 from fairlane_controller.switch.names import resolve_name
-from fairlane_controller.switch.values import bad_input, format_match, format_value, parse_match, parse_value
+from fairlane_controller.switch.values import (
+    bad_input,
+    format_match,
+    format_value,
+    parse_match,
+    parse_number,
+    parse_value,
+)
 from fairlane_controller.units import counted
 
 ARROWS = ("=>", "to")
@@ -42,12 +48,10 @@ def match_kind(field: Any) -> str:
     return getattr(field.match_type, "name", str(field.match_type)).lower()
 
 
-def split_arrow(words: Sequence[str]) -> tuple[list[str], list[str] | None]:
+def split_arrow(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
     """The words before and after the arrow; None when there is no arrow."""
-    for position, word in enumerate(words):
-        if word in ARROWS:
-            return list(words[:position]), list(words[position + 1 :])
-    return list(words), None
+    at = next((position for position, word in enumerate(words) if word in ARROWS), None)
+    return (words, None) if at is None else (words[:at], words[at + 1 :])
 
 
 def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
@@ -67,19 +71,21 @@ def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
 
 
 def parse_action(table: P4Table, name: str, words: Sequence[str], *, default: bool = False) -> P4TableAction:
-    """An action of the table with its arguments, in order or as `name=value`."""
+    """An action of the table with its arguments, in order or as `name=value`.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME for the action; BAD_INPUT or OUT_OF_RANGE for its arguments, or where it may not stand.
+    """
     if table.action_profile is not None:
-        raise bad_input(
-            f"table {table.alias} takes its actions from the action profile {table.action_profile.alias}: "
-            "members and groups are not among these verbs"
-        )
+        problem = "its entries name members and groups, for which there are no verbs"
+        raise bad_input(f"table {table.alias} has the action profile {table.action_profile.alias}: {problem}")
     action = find_action(table, name)
     if action.scope == (P4ActionScope.TABLE_ONLY if default else P4ActionScope.DEFAULT_ONLY):
         where = "an entry, not the default" if default else "the default action, not an entry"
         raise bad_input(f"action {action.alias} of table {table.alias} may only be in {where}")
-    params = {param.name: param for param in action.params}
-    wanted = ", ".join(f"{p.name} ({p.bitwidth} bits)" for p in params.values()) or "none"
+    params = {param.name: param.bitwidth for param in action.params}
     if len(words) != len(params):
+        wanted = ", ".join(f"{name} ({bits} bits)" for name, bits in params.items()) or "none"
         raise bad_input(f"action {action.alias} takes {counted(len(params), 'argument')}, not {len(words)}: {wanted}")
     arguments: dict[str, Any] = {}
     for own, word in zip(params, words, strict=True):
@@ -87,26 +93,19 @@ def parse_action(table: P4Table, name: str, words: Sequence[str], *, default: bo
         name, text = (named, rest) if equals and named in params else (own, word)
         if name in arguments:
             raise bad_input(f"action {action.alias}: argument {name} is given twice")
-        try:
-            arguments[name] = parse_value(text, params[name].bitwidth, f"argument {name}")
-        except FairlaneError as ex:
-            raise FairlaneError(ex.code, f"{ex.message}; {action.alias} takes {wanted}") from None
+        arguments[name] = parse_value(text, params[name], f"{action.alias}: argument {name}")
     return P4TableAction(action.name, **arguments)
 
 
-def parse_priority(text: str | None, table: P4Table) -> int:
-    """P4Runtime's priority of simple_switch_CLI's `text`; 0 for a table that has none."""
+def split_priority(table: P4Table, words: Sequence[str]) -> tuple[Sequence[str], int]:
+    """The words without the priority, which ends them where the table has priorities, and that as P4Runtime has it; 0 for none."""
     if not needs_priority(table):
-        if text is not None:
-            raise bad_input(f"table {table.alias} has no priorities, so {text!r} is too much")
-        return 0
-    if text is None or not text.isdecimal():
-        raise bad_input(
-            f"table {table.alias} needs a priority as the last word (a number, the lowest wins), not {text!r}"
-        )
-    if int(text) >= PIVOT:
-        raise out_of_range("priority", text, 0, PIVOT - 1)
-    return PIVOT - int(text)
+        return words, 0
+    last = words[-1] if words else ""
+    if not last.isdecimal():
+        need = "needs a priority as the last word (a number, the lowest wins)"
+        raise bad_input(f"table {table.alias} {need}, not {last!r}")
+    return words[:-1], PIVOT - parse_number(last, "priority", 0, PIVOT - 1)
 
 
 def _action_words(action: Any, schema: P4Schema, table: P4Table) -> tuple[str, dict[str, str]]:
@@ -145,16 +144,11 @@ def entry_row(entry: P4TableEntry, schema: P4Schema) -> dict[str, Any]:
 
 
 def match_text(row: dict[str, Any]) -> str:
-    """`10.0.1.0/24` of an `entry_row`."""
-    return " ".join(row["match"].values()) or "default"
-
-
-def action_text(row: dict[str, Any]) -> str:
-    """`forward 1 08:00:…` of an `entry_row`, with `priority N` where it has one."""
+    """`10.0.1.0/24` of an `entry_row`, with `priority N` where it has one."""
     priority = [] if row["priority"] is None else [f"priority {row['priority']}"]
-    return " ".join([row["action"], *row["arguments"].values(), *priority])
+    return " ".join([*row["match"].values(), *priority]) or "default"
 
 
 def entry_text(row: dict[str, Any]) -> str:
     """`10.0.1.0/24 => forward 1 08:00:…` of an `entry_row`."""
-    return f"{match_text(row)} => {action_text(row)}"
+    return " ".join([match_text(row), "=>", row["action"], *row["arguments"].values()])

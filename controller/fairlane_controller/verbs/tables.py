@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of tables: a function each, of what `grammar.py` makes of its words. Reads return data, all others what they change."""
+"""The verbs of tables, a function each: of what `grammar.arguments` makes of its words."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from finsy import P4CounterData, P4TableEntry
 from finsy.p4schema import P4Table
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.entities import entity_key, identity
+from fairlane_controller.switch.entities import identity
 from fairlane_controller.switch.values import bad_input
-from fairlane_controller.units import counted
 from fairlane_controller.verbs.context import Context, Data, Written
 from fairlane_controller.verbs.entries import (
     ARROWS,
-    action_text,
     entry_row,
     entry_text,
     find_action,
@@ -27,8 +24,8 @@ from fairlane_controller.verbs.entries import (
     needs_priority,
     parse_action,
     parse_keys,
-    parse_priority,
     split_arrow,
+    split_priority,
 )
 from fairlane_controller.verbs.grammar import usage
 
@@ -89,34 +86,27 @@ async def table_show_actions(_ctx: Context, table: P4Table) -> Data:
 
 
 async def table_num_entries(ctx: Context, table: P4Table) -> Data:
-    """How many entries."""
+    """The number of entries."""
     return {"table": table.alias, "entries": len(await ctx.client.read_table(table.alias)), "size": table.size}
 
 
 async def table_dump(ctx: Context, table: P4Table) -> Data:
-    """Entries and default."""
-    entries = await ctx.client.read_table(table.alias, counters=table.direct_counter is not None)
-    rows = [entry_row(entry, ctx.schema) for entry in entries]
-    default = await _read_default(ctx.client, table)
-    return {
-        "table": table.alias,
-        "keys": [field.alias for field in table.match_fields],
-        "entries": sorted(rows, key=lambda row: row["priority"] or 0),
-        "default": default and entry_row(default, ctx.schema),
-    }
-
-
-async def _read_default(client: SwitchClient, table: P4Table) -> P4TableEntry | None:
-    """The default entry, with its direct counter where the switch has one; None where the switch does not say."""
-    pattern = P4TableEntry(table.alias, is_default_action=True)
+    """The entries by priority, and the default, with direct counters."""
     counts = table.direct_counter is not None
+    rows = [entry_row(entry, ctx.schema) for entry in await ctx.client.read_table(table.alias, counters=counts)]
+    pattern = P4TableEntry(table.alias, is_default_action=True)
+    found: Any = ()
     try:
-        found = await client.read_entities([replace(pattern, counter_data=P4CounterData() if counts else None)])
+        found = await ctx.client.read_entities([replace(pattern, counter_data=P4CounterData() if counts else None)])
     except FairlaneError as ex:
         if ex.code is not ErrorCode.REFUSED or not counts:
             raise
-        found = await client.read_entities([pattern])
-    return next((e for e in found if isinstance(e, P4TableEntry) and e.is_default_action), None)
+        found = await ctx.client.read_entities([pattern])  # a switch that has no counter of the default
+    return {
+        "table": table.alias,
+        "entries": sorted(rows, key=lambda row: row["priority"] or 0),
+        "default": next((entry_row(one, ctx.schema) for one in found if one.is_default_action), None),
+    }
 
 
 # ---- writes ------------------------------------------------------------------------------------------------------
@@ -132,141 +122,83 @@ def _entry(ctx: Context, table: P4Table, **parts: Any) -> P4TableEntry:
     return ctx.client.canonical(P4TableEntry(table.alias, **parts))
 
 
-def _key(ctx: Context, table: P4Table, words: Sequence[str], priority: int = 0) -> P4TableEntry:
-    """An entry without its action."""
-    return _entry(ctx, table, match=parse_keys(table, words) or None, priority=priority)
-
-
-def _need_arrow(verb: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
-    before, after = split_arrow(words)
-    if after is not None:
-        return before, after
-    if words and words[-1] == "=":
-        text = "the shell took the > of => for itself (and made a file of the next word): write '=>' in quotes, or to"
-    else:
-        text = "there is no => between the match and the arguments (in a shell: '=>' in quotes, or to)"
-    raise usage(verb, text)
-
-
-def _split_priority(table: P4Table, words: Sequence[str]) -> tuple[Sequence[str], str | None]:
-    """The words, and the last one apart where that is a priority."""
-    return (words[:-1], words[-1] if words else None) if needs_priority(table) else (words, None)
+def _no_arrow(verb: str) -> FairlaneError:
+    return usage(verb, "there is no => between the match and the arguments (in a shell: '=>' in quotes, or to)")
 
 
 async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
-    """INSERT."""
+    """INSERT; REFUSED where there is such an entry."""
     _need_writable(table)
-    before, after = _need_arrow("table_add", words)
-    find_action(table, action_name)
-    match = parse_keys(table, before) or None
-    arguments, priority = _split_priority(table, after)
-    rank = parse_priority(priority, table)
+    keys, after = split_arrow(words)
+    if after is None:
+        raise _no_arrow("table_add")
+    match = parse_keys(table, keys) or None
+    arguments, priority = split_priority(table, after)
     action = parse_action(table, action_name, arguments)
-    entry = _entry(ctx, table, match=match, action=action, priority=rank)
-    row, there = entry_row(entry, ctx.schema), await ctx.read_entry(entry)
+    entry = _entry(ctx, table, match=match, action=action, priority=priority)
+    there = await ctx.read_entry(entry)
     if there is not None:
-        text = f"table {table.alias} holds this entry already: {entry_text(entry_row(there, ctx.schema))}"
+        text = f"table {table.alias} has this entry already: {entry_text(entry_row(there, ctx.schema))}"
         raise FairlaneError(ErrorCode.REFUSED, f"{text}; table_modify changes it")
-    handle = ctx.handles.give(entry)
-    said = f"{table.alias}: added {entry_text(row)}, handle {handle}"
-    return said, {"table": table.alias, "added": row, "handle": handle}, [ctx.change(None, entry)]
+    data = {"table": table.alias, "added": entry_row(entry, ctx.schema), "handle": ctx.handles.give(entry)}
+    return data, [ctx.change(None, entry)]
 
 
 async def table_modify(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
-    """MODIFY, of the entry with this match or handle."""
+    """MODIFY of the entry with this match or handle; a handle has arguments only behind it, no priority."""
     keys, after = split_arrow(words)
-    # One word before the arrow, or no arrow at all: that word may be a handle. Behind a handle there are arguments only.
-    with_priority = after and needs_priority(table) and len(after) > len(list(find_action(table, action_name).params))
-    word = words[0] if after is None or (len(keys) == 1 and not with_priority) else ""
-    named, priority = ctx.handles.find(table.alias, word), None
-    if named is not None:
-        keys, arguments = [word], words[1:] if after is None else after
-    else:
-        if after is None and word.isdecimal():
-            raise _no_handle("table_modify", word)
-        keys, after = _need_arrow("table_modify", words)
-        arguments, priority = _split_priority(table, after)
-    action = parse_action(table, action_name, arguments)
-    there, note = await _find_entry(ctx, table, named, keys, priority)
+    if after is None:
+        keys, after = words[:1], words[1:]
+        if ctx.handles.find(table.alias, keys) is None:
+            raise _no_arrow("table_modify")
+    named, priority = None, 0
+    if len(after) <= len(list(find_action(table, action_name).params)):
+        named = ctx.handles.find(table.alias, keys)
+    if named is None:
+        after, priority = split_priority(table, after)
+    action = parse_action(table, action_name, after)
+    there = await _find_entry(ctx, table, named, keys, priority)
     entry = ctx.client.canonical(replace(there, action=action, counter_data=None))
-    row, was = (entry_row(one, ctx.schema) for one in (entry, there))
-    said = f"{table.alias}: changed {entry_text(row)} (was {action_text(was)})"
-    return _noted(note, (said, {"table": table.alias, "changed": row}, [ctx.change(there, entry)]))
+    rows = [entry_row(one, ctx.schema) for one in (entry, there)]
+    return {"table": table.alias, "changed": rows[0], "was": rows[1]}, [ctx.change(there, entry)]
 
 
 async def table_delete(ctx: Context, table: P4Table, *words: str) -> Written:
-    """DELETE, of the entry with this match or handle."""
-    word, keys, priority = words[0] if len(words) == 1 else "", words, None
-    named = ctx.handles.find(table.alias, word)
-    if named is None:
-        if word.isdecimal() and len(table.match_fields) + needs_priority(table) > 1:
-            raise _no_handle("table_delete", word)
-        keys, priority = _split_priority(table, words)
-    there, note = await _find_entry(ctx, table, named, keys, priority)
-    return _noted(note, _deleted(ctx, table, [there], entry_text(entry_row(there, ctx.schema))))
-
-
-def _no_handle(verb: str, word: str) -> FairlaneError:
-    return usage(
-        verb, f"no table_add of this script gave the handle {word}, and P4Runtime has none: name the entry by its match"
-    )
+    """DELETE of the entry with this match or handle."""
+    named = ctx.handles.find(table.alias, words)
+    keys, priority = (words, 0) if named else split_priority(table, words)
+    there = await _find_entry(ctx, table, named, keys, priority)
+    return _deleted(ctx, table, [there], entry=entry_row(there, ctx.schema))
 
 
 async def _find_entry(
-    ctx: Context, table: P4Table, named: P4TableEntry | None, keys: Sequence[str], priority: str | None
-) -> tuple[P4TableEntry, str]:
-    """The entry that a handle names, or keys and priority, and what is to be noted about it; REFUSED when it cannot be written."""
+    ctx: Context, table: P4Table, named: P4TableEntry | None, keys: Sequence[str], priority: int
+) -> P4TableEntry:
+    """The entry that a handle has named, or else keys and priority do; REFUSED when there is none, or it cannot be written."""
     _need_writable(table)
-    if named is not None:
-        key, note = identity(named), await _also_a_key(ctx, table, keys[0], named)
-    else:
-        rank = parse_priority(priority, table)
-        key, note = _key(ctx, table, keys, rank), ""
+    key = named or _entry(ctx, table, match=parse_keys(table, keys) or None, priority=priority)
     there = await ctx.read_entry(key)
     if there is None:
-        row, count = entry_row(key, ctx.schema), len(await ctx.entries(table.alias))
-        ranked = "" if row["priority"] is None else f" of priority {row['priority']}"
-        text = f" holds no entry {match_text(row)}{ranked} (it holds {count}): see table_dump {table.alias}"
-    elif there.is_const:
-        text = ": this entry is the program's own and cannot change"
-    else:
-        return there, note
-    raise FairlaneError(ErrorCode.REFUSED, f"table {table.alias}{text}")
-
-
-async def _also_a_key(ctx: Context, table: P4Table, word: str, named: P4TableEntry) -> str:
-    """What is said of a lone number that is a handle of this script, and the key of another entry too; else nothing."""
-    if len(table.match_fields) != 1 or needs_priority(table):
-        return ""
-    try:
-        key = _key(ctx, table, [word])
-    except FairlaneError:  # this key cannot have such a value
-        return ""
-    if entity_key(key) == entity_key(named) or await ctx.read_entry(key) is None:
-        return ""
-    (field,) = table.match_fields
-    return (
-        f"{word} is the handle that table_add gave here; the other entry, with the key {word}, is {field.alias}={word}"
-    )
-
-
-def _noted(note: str, written: Written) -> Written:
-    said, data, changes = written
-    return (f"{said}; {note}", {**data, "note": note}, changes) if note else written
+        text = f"has no entry {match_text(entry_row(key, ctx.schema))}: see table_dump {table.alias}"
+        raise FairlaneError(ErrorCode.REFUSED, f"table {table.alias} {text}")
+    if there.is_const:
+        raise FairlaneError(
+            ErrorCode.REFUSED, f"table {table.alias}: this entry is the program's own and cannot change"
+        )
+    return there
 
 
 async def table_clear(ctx: Context, table: P4Table) -> Written:
     """DELETE of every entry that is not the program's own."""
     _need_writable(table)
-    entries = [entry for entry in await ctx.entries(table.alias) if not entry.is_const]
-    return _deleted(ctx, table, entries, counted(len(entries), "entry"))
+    return _deleted(ctx, table, [entry for entry in await ctx.entries(table.alias) if not entry.is_const])
 
 
-def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], what: str) -> Written:
+def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], **more: Data) -> Written:
     for entry in entries:
         ctx.handles.free(entry)
-    changes = [ctx.change(entry, None) for entry in entries]
-    return f"{table.alias}: deleted {what}", {"table": table.alias, "deleted": len(entries)}, changes
+    data = {"table": table.alias, "deleted": len(entries), **more}
+    return data, [ctx.change(entry, None) for entry in entries]
 
 
 async def table_set_default(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
@@ -286,6 +218,4 @@ async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Written
         raise bad_input(f"the default action of table {table.alias} is constant: {table.const_default_action.alias}")
     there = await ctx.read_entry(entry)
     row = entry_row(entry, ctx.schema) if entry.action else None
-    said = entry_text(row) if row else "the default is the program's own again"
-    change = ctx.change(there or identity(entry), entry)
-    return f"{table.alias}: {said}", {"table": table.alias, "default": row}, [change]
+    return {"table": table.alias, "default": row}, [ctx.change(there or identity(entry), entry)]
