@@ -227,7 +227,7 @@ def test_lines_have_numbers_and_comments() -> None:
 
 
 def test_an_unknown_verb_gets_the_nearest_one(schema: P4Schema) -> None:
-    with pytest.raises(FairlaneError, match="unknown verb 'table_ad'; did you mean 'table_add'?"):
+    with pytest.raises(FairlaneError, match=r"unknown verb 'table_ad'; did you mean 'table_add'\?"):
         arguments("table_ad", [], schema)
 
 

@@ -212,7 +212,7 @@ def test_a_connection_that_ends_in_a_script_loses_no_undo(
         patch.setattr(SwitchClient, "write_each_with_reasons", gone)
         patch.setattr("fairlane_controller.switch.changeset.BATCH_UPDATES", 20)
         text = switch.fairlane("p4", "script", str(file), code=4)
-    assert "the program of s1 keeps what it was given, until `fairlane undo`: nobody answers" in text
+    assert "s1 keeps what it was given, until `fairlane undo`: nobody answers" in text
     assert calls == [20, 10, 20]
     assert len(routes(switch)) == 22
     switch.fairlane("undo")
@@ -255,7 +255,7 @@ def test_what_could_not_be_taken_back_of_a_script_stays_for_undo(
         patch.setattr(SwitchClient, "write_each_with_reasons", refusing({1: {2: TOO_FULL}, 2: {1: NOT_NOW}}))
         text = switch.fairlane("p4", "script", three_routes(tmp_path), code=5)
     assert "line 3: switch s1" in text
-    assert "too full; the program of s1 keeps what it was given, until `fairlane undo`: UNAVAILABLE: not now" in text
+    assert "too full; s1 keeps what it was given, until `fairlane undo`: UNAVAILABLE: not now" in text
     assert "10.8.0.0/24" in routes(switch)
     assert len(routes(switch)) == 3
     switch.fairlane("undo")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,16 +35,19 @@ class Record(BaseModel):
 
 
 def read_history(folder: Path) -> list[Record]:
-    """The changes that are kept, oldest first; BAD_FILE, with the change, when they cannot be understood."""
+    """The changes that the journal has, oldest first.
+
+    Raises:
+        FairlaneError: BAD_FILE, with the change, when one cannot be understood.
+    """
     with Store(folder) as store:
         rows = store.journal()
+    undone: set[Any] = {cast("Plain", row).get("of") for _, row in rows if isinstance(row, dict)}
     records: list[Record] = []
     for number, row in rows:
         try:
-            data = cast("Mapping[str, Any]", row if isinstance(row, Mapping) else {})
-            records.append(Record.model_validate({**data, "id": number}))
-        except ValidationError:
+            records.append(Record.model_validate({**row, "id": number, "undone": number in undone}))
+        except (TypeError, ValidationError):
             problem = f"{store.path}: journal: change {number}: no change of a journal"
             raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
-    undone = {one.of for one in records}
-    return [one.model_copy(update={"undone": one.id in undone}) for one in records]
+    return records

@@ -184,8 +184,5 @@ class Session:
         if problem.code is ErrorCode.NO_LOOP:  # what the loop has written is not known: the history takes it back
             return problem
         _, reasons = await self._writing.take_back()
-        taken = self._writing.taken
-        if not taken:
-            return problem
         why = FairlaneError(problem.code, next(iter(reasons.values()), ""))
-        return NotTakenBack(problem, [(ChangeSet({self.endpoint.name: taken}).inverse, why)])
+        return NotTakenBack(problem, [(step, why) for step in self.undo]) if self.undo else problem
