@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,13 +16,12 @@ from fairlane_controller.cli.dry import dry_results, print_dry
 from fairlane_controller.cli.edit import edit_command
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
-from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.settings import set_command
 from fairlane_controller.config.apply import apply
 from fairlane_controller.config.check import check
-from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file
-from fairlane_controller.config.show import read_current_config
+from fairlane_controller.config.show import read_current_config, to_toml
 from fairlane_controller.config.target import find_run, keep, running
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import find_folder, read_run_state
@@ -66,12 +65,11 @@ def check_command(
         about = {"valid": True, "file": str(file), "topology": run.name if run else None}
         print_json({**about, "program_not_loaded": not_loaded, "unchecked": list(loaded.unchecked)})
         return
-    where = f" for the topology {run.name}" if run else "; no topology runs that it could be checked against"
-    console.print(f"{file}: valid{where}", markup=False, soft_wrap=True)
+    say(f"{file}: valid" + (f" for the topology {run.name}" if run else "; no topology runs to check it against"))
     if not_loaded is not None:
         keys = f", {', '.join(loaded.unchecked)} among them" if loaded.unchecked else ""
         text = f"the program in {not_loaded} was not loaded, so its keys were not checked{keys}: --run-program runs its program.py"
-        error_console.print(f"fairlane: {text}", markup=False, soft_wrap=True)
+        say(f"fairlane: {text}", error=True)
 
 
 @config_app.command("show")
@@ -85,7 +83,7 @@ def show_command(state: StateOption = None, as_json: JsonOption = False) -> None
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     print(to_toml(config, [f"What is in force on {run.name}, {now}", *(f"Left out: {n}" for n in notes)]), end="")
     for note in notes:
-        error_console.print(f"fairlane: {note}", markup=False, soft_wrap=True)
+        say(f"fairlane: {note}", error=True)
 
 
 @config_app.command("apply")
@@ -108,10 +106,7 @@ def apply_command(
     if as_json:
         print_json(done.to_json())
         return
-    counts = [f"{name}: {counted(count, 'entry')}" for name, count in done.written.items()]
-    counts += [f"{counted(done.settings, 'setting')} of policies"] if done.settings else []
-    counts += [counted(done.ports, "port")] if done.ports else []
-    print(f"{file} applied ({', '.join(counts) or 'the switches have it already'})")
+    _print_done(f"{file} applied", done.to_json())
 
 
 @config_app.command("reload")
@@ -122,8 +117,15 @@ def reload_command(state: StateOption = None, as_json: JsonOption = False) -> No
     if as_json:
         print_json(done)
         return
-    counts = ", ".join(f"{name}: {counted(count, 'entry')}" for name, count in done["written"].items())
-    print(f"{done['file']} reloaded ({counts or 'the switches have it already'})")
+    _print_done(f"{done['file']} reloaded", done)
+
+
+def _print_done(what: str, done: dict[str, Any]) -> None:
+    """What `Applied.to_json` says, in words."""
+    counts = [f"{name}: {counted(count, 'entry')}" for name, count in done["written"].items()]
+    counts += [f"{counted(done['settings'], 'setting')} of policies"] if done["settings"] else []
+    counts += [counted(done["ports"], "port")] if done["ports"] else []
+    say(f"{what} ({', '.join(counts) or 'the switches have it already'})")
 
 
 @config_app.command("schema")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane config diff`: what a configuration says beside what the switches hold."""
+"""`fairlane config diff`: what a configuration says beside what the switches have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.options import JsonOption, StateOption
-from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.config.apply import last_applied
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Comparison, compare_on
@@ -30,17 +30,15 @@ def diff_command(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare a configuration with what the switches hold: entries that are missing, different or extra. Exit code 10 when there are any."""
-    loaded = load(file, state)
+    """Compare a configuration with what the switches have: entries that are missing, different or extra. Exit code 10 when there are any."""
+    loaded = read_file(file, state) if file is not None else last_applied(find_folder(state))
     _, found = compare_file(loaded, state)
-    print_differences(loaded, found, as_json)
+    if as_json:
+        print_json({"same": found.same, "differences": [row.to_json() for row in found.rows]})
+    else:
+        print_differences(loaded.source.name, found)
     if not found.same:
         raise typer.Exit(DIFFERENT_EXIT_CODE)
-
-
-def load(file: Path | None, state: str | None) -> Loaded:
-    """The file, or what was applied last to the running topology."""
-    return read_file(file, state) if file is not None else last_applied(find_folder(state))
 
 
 def compare_file(loaded: Loaded, state: str | None) -> tuple[RunState, Comparison]:
@@ -50,18 +48,11 @@ def compare_file(loaded: Loaded, state: str | None) -> tuple[RunState, Compariso
     return run, asyncio.run(compare_on(loaded.config, run))
 
 
-def print_differences(loaded: Loaded, found: Comparison, as_json: bool) -> None:
-    """Print what differs."""
-    if as_json:
-        print_json({"same": found.same, "differences": [row.to_json() for row in found.rows]})
-        return
-    name = loaded.source.name
-    if found.same:
-        console.print(f"{name}: the switches hold what it says", markup=False, soft_wrap=True)
-        return
-    console.print(f"{name}: {len(found.rows)} differences", markup=False, soft_wrap=True)
+def print_differences(name: str, found: Comparison) -> None:
+    """Print what differs from the configuration `name`."""
+    say(f"{name}: the switches hold what it says" if found.same else f"{name}: {len(found.rows)} differences")
     for row in found.rows:
-        console.print(f"{_MARKS[row.status]} {row.switch} {row.what} {row.place}: {row.status}", markup=False, soft_wrap=True)  # fmt: skip
+        say(f"{_MARKS[row.status]} {row.switch} {row.what} {row.place}: {row.status}")
         for who, text in (("file", row.wanted), ("now", row.held)):
             if text:
-                console.print(f"    {who:4} {text}", markup=False, soft_wrap=True)
+                say(f"    {who:4} {text}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from finsy import P4Schema
 
-from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.config.compare import Comparison
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.gnmi.ports import PortChange
@@ -104,4 +104,4 @@ def print_dry(results: Sequence[DryResult], as_json: bool) -> None:
         empty="no table entry differs" if notes else "the switches hold it already",
     )
     for note in notes:
-        console.print(note, markup=False, soft_wrap=True)
+        say(note)

@@ -8,7 +8,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,7 @@ import typer
 from fairlane_controller.cli.diff import compare_file, print_differences
 from fairlane_controller.cli.dry import dry_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
-from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.config.apply import apply, last_applied
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import keep
@@ -38,21 +37,20 @@ def edit_command(
 ) -> None:
     """Open a copy of the configuration file in $VISUAL or $EDITOR, then check it, show what differs, and apply it.
 
-    A copy with a mistake is kept, and nothing is applied. The file is replaced when all switches have what it says.
+    A copy with a mistake stays beside the file, and nothing is applied. The file is replaced when all switches have what it says.
 
     Examples: `fairlane config edit`, `fairlane config edit fairlane.toml --dry-run`
     """
     path = file or last_applied(find_folder(state)).path
     assert path is not None
-    before = read_text(path)
-    copy = _copy_of(path)
+    before, copy = read_text(path), path.absolute().with_name(f"{path.stem}-edit-{os.getpid()}{path.suffix}")
     try:
-        _edit(copy)
-        if read_text(copy) == before:
-            copy.unlink()
-            console.print(f"{path}: not changed", markup=False, soft_wrap=True)
-            return
+        _edit(path, copy)
         loaded = read_file(copy, state)
+        if loaded.source.text == before:
+            copy.unlink()
+            say(f"{path}: not changed")
+            return
         run, found = compare_file(loaded, state)
         if dry_run:
             print_dry(dry_results(found), as_json)
@@ -60,34 +58,24 @@ def edit_command(
             return
         loaded = replace(loaded, source=replace(loaded.source, name=str(path)), path=path.absolute())
         if not as_json:
-            print_differences(loaded, found, False)
+            print_differences(str(path), found)
         keep(run)
         done = asyncio.run(apply(loaded, run, typed()))
     except FairlaneError as ex:
         raise FairlaneError(ex.code, f"{ex.message}; nothing was applied, your text is in {copy}") from None
-    shutil.copymode(path, copy)
     copy.replace(path)
     if as_json:
         print_json({**done.to_json(), "differences": [row.to_json() for row in found.rows]})
-        return
-    console.print(f"{path} applied", markup=False, soft_wrap=True)
+    else:
+        say(f"{path} applied")
 
 
-def _copy_of(path: Path) -> Path:
-    """In the file's folder, so that a program that it names by a relative path is found."""
-    try:
-        number, name = tempfile.mkstemp(prefix=f"{path.stem}-edit-", suffix=path.suffix, dir=path.absolute().parent)
-        os.close(number)
-        shutil.copyfile(path, name)
-    except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path} cannot be copied: {ex.strerror}") from None
-    return Path(name)
-
-
-def _edit(path: Path) -> None:
+def _edit(path: Path, copy: Path) -> None:
+    """Open a copy in the editor; it is in the file's folder, so that a program that the file names by a relative path is found."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+        shutil.copy(path, copy)  # with its mode
+        code = subprocess.run([*shlex.split(editor), str(copy)], check=False).returncode
     except (OSError, ValueError) as ex:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} cannot be started: {ex}") from None
     if code != 0:

@@ -41,6 +41,16 @@ def shows_wide() -> bool:
     return _form in ("wide", "csv")
 
 
+def say(text: str, *, error: bool = False) -> None:
+    """Print text for people as it is: no markup, no line broken.
+
+    Args:
+        text: What is printed.
+        error: Print on standard error.
+    """
+    (error_console if error else console).print(text, markup=False, soft_wrap=True)
+
+
 def print_json(data: Any) -> None:
     """One JSON document on standard output, keys in the order given."""
     print(json.dumps(data, indent=2, default=str))

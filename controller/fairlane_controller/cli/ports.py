@@ -39,7 +39,7 @@ from fairlane_controller.cli.types import (
     rate_bps,
 )
 from fairlane_controller.config.model import PortConfig
-from fairlane_controller.config.port_change import PortPlan, plan_port
+from fairlane_controller.config.ports import PortPlan, plan_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.embedded import GnmiPorts

@@ -10,7 +10,7 @@ import typer
 
 from fairlane_controller.cli.dry import journal_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
-from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import Record, read_history, undo_last
 from fairlane_controller.history.undo import next_undo
@@ -53,7 +53,7 @@ def undo_command(
     how = f"{'would be ' if dry_run else ''}{'made again' if redo else 'taken back'}"
     notes = [f"change {target.id} {how}: {target.command}", *([target.note] if target.note else ())]
     for note in (*notes, *(f"passed over: change {one.id}, {one.command}: {one.note}" for one in passed)):
-        console.print(note, markup=False, soft_wrap=True)
+        say(note)
     if dry_run:
         print_dry(journal_results(target.undo, run), as_json)
 

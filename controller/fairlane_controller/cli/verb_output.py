@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from fairlane_controller.cli.output import console, print_error, print_table
+from fairlane_controller.cli.output import print_error, print_table, say
 from fairlane_controller.verbs.entries import entry_text
 from fairlane_controller.verbs.script import Line
 
@@ -24,7 +24,7 @@ def print_line(line: Line) -> None:
         ]
         print_table(title, columns, [[_text(row.get(name)) for name in columns] for row in found], wrap=True)
     if not rows:
-        console.print(title, markup=False, soft_wrap=True)
+        say(title)
 
 
 def _is_rows(value: Any) -> bool:

@@ -15,7 +15,7 @@ import typer
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_verb_words
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_error, print_json
+from fairlane_controller.cli.output import print_error, print_json, say
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.verb_output import print_line
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -149,7 +149,7 @@ def _run_lines(text: Sequence[str], targets: Targets, keep_going: bool, dry_run:
         print_json([line.to_json() for line in done])
     else:
         how = "checked" if dry_run else "done"
-        console.print(f"{len(lines) - len(failed)} of {counted(len(lines), 'line')} {how}", markup=False)
+        say(f"{len(lines) - len(failed)} of {counted(len(lines), 'line')} {how}")
     if failed:
         raise typer.Exit(failed[0].exit_code)
 
@@ -159,13 +159,13 @@ def _prompt(targets: Targets, dry_run: bool) -> None:
     with contextlib.suppress(ImportError):  # a Python without it has no history of lines
         import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]
     endpoint, handles = targets.one(_OF_ONE), Handles()
-    console.print(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends", markup=False)
+    say(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends")
     while (text := _input()) not in ("quit", "exit"):
         words = text.split()
         if words[:1] == ["help"]:
             for verb in CATALOG:
                 if not words[1:] or verb.name in words:
-                    console.print(f"{verb.usage}\n    {verb.summary}", markup=False)
+                    say(f"{verb.usage}\n    {verb.summary}")
             continue
         try:
             lines = read_lines([text])

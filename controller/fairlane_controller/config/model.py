@@ -8,15 +8,14 @@ the file has not got is None: what the switches hold of it is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, ValidationInfo, create_model, field_validator
+from pydantic import Field, create_model
 
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.contract import Config, Program
 from fairlane_controller.program.quantities import (
     CellLimit,
@@ -25,7 +24,7 @@ from fairlane_controller.program.quantities import (
     Rate,
     SizeLimit,
 )
-from fairlane_controller.program.registry import check_folder, folder_of, is_folder, load_program, loaded_programs
+from fairlane_controller.program.registry import loaded_programs
 from fairlane_controller.program.settings import Section
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.shared import PortNumber, SwitchName
@@ -155,22 +154,6 @@ class FairlaneConfig(Section):
     topology: TopologyConfig = TopologyConfig()
     loop: LoopConfig | None = None
     ports: tuple[PortConfig, ...] | None = None
-
-    @field_validator("program")
-    @classmethod
-    def _check_program(cls, value: str | None, info: ValidationInfo) -> str | None:
-        """The context is whether a program may be loaded, which runs its `program.py`; None: any may."""
-        if value is None:
-            return None
-        may_load: Callable[[str], bool] | None = info.context
-        try:
-            if may_load is None or may_load(value):
-                load_program(value)
-            else:
-                check_folder(folder_of(value))
-        except FairlaneError as ex:
-            raise ValueError(ex.message) from None
-        return str(folder_of(value)) if is_folder(value) else value
 
     def part_of(self, program: Program, run: RunState | None = None) -> Config:
         """What a program has of it; ports that say nothing of the program are not in it."""
