@@ -172,7 +172,6 @@ def test_an_entry_of_every_kind_of_match_there_and_back(schema: P4Schema) -> Non
     row = entry_row(P4TableEntry.decode_entry(entry.encode_entry(schema), schema), schema)
     assert list(row["match"].values()) == words
     assert row["priority"] == 10
-    assert row["p4runtime_priority"] == PIVOT - 10
 
 
 def _arguments(table: Any) -> list[str]:
@@ -189,12 +188,6 @@ def test_words_that_make_no_entry(schema: P4Schema) -> None:
         split_priority(table, [str(PIVOT)])
     exact = table_of(schema, "exact_table")
     assert split_priority(exact, ["5"]) == (["5"], 0)
-    with pytest.raises(FairlaneError, match="may only be in the default action"):
-        parse_action(exact, _scoped(exact, 2), [])
-
-
-def _scoped(table: Any, scope: int) -> str:
-    return next(action.alias for action in table.actions if action.scope.value == scope)
 
 
 def test_named_arguments_and_too_many(schema: P4Schema) -> None:

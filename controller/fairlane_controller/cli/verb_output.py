@@ -20,7 +20,9 @@ def print_line(line: Line) -> None:
     title = f"{first}: {', '.join(rest)}" if rest else first
     for found in rows.values():
         columns = [
-            name for name in (found[0] if found else ()) if any(row.get(name) not in (None, False) for row in found)
+            name
+            for name in (found[0] if found else ())
+            if any(_text(row.get(name)) not in ("-", "false") for row in found)
         ]
         print_table(title, columns, [[_text(row.get(name)) for name in columns] for row in found], wrap=True)
     if not rows:

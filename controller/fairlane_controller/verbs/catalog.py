@@ -32,7 +32,7 @@ _READS = (
     Verb("table_dump", "TABLE", "The entries of a table and its default.", "ipv4_lpm"),
     Verb("table_num_entries", "TABLE", "The number of entries of a table.", "ipv4_lpm"),
     Verb("counter_read", "COUNTER [INDEX]", "A cell of a counter; without INDEX all that are not 0.", "drops 12"),
-    Verb("register_read", "REGISTER [INDEX]", "A cell of a register; without INDEX all (BMv2 refuses).", "port_occupancy 3"),
+    Verb("register_read", "REGISTER [INDEX]", "A cell of a register; without INDEX all that are not 0 (BMv2 refuses).", "port_occupancy 3"),
     Verb("meter_get_rates", "METER [INDEX]", "The rates and bursts of a cell of a meter.", "m 0"),
     Verb("mirroring_get", "SESSION", "The ports of a clone session.", "5"),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from finsy import (
     P4MeterEntry,
     P4RegisterEntry,
 )
-from finsy.p4schema import P4Counter, P4CounterUnit, P4DirectCounter, P4Meter, P4Register
+from finsy.p4schema import P4Counter, P4DirectCounter, P4Meter, P4Register
 
 from fairlane_controller.switch.entities import EntityChange, entity_of, identity
 from fairlane_controller.switch.values import bad_input
@@ -23,122 +23,92 @@ from fairlane_controller.verbs.context import Context, Data, Written
 from fairlane_controller.verbs.entries import entry_row, match_text
 from fairlane_controller.verbs.grammar import meter_unit
 
-
-async def _read(ctx: Context, pattern: Any) -> Any:
-    """The cells that the switch has of it."""
-    return await ctx.client.read_entities([pattern])
+_RATES = ("cir", "cburst", "pir", "pburst")
+Array = P4Counter | P4DirectCounter | P4Register | P4Meter
 
 
-async def _read_one(ctx: Context, pattern: Any) -> Any:
-    """The pattern itself when the switch returns nothing."""
-    return next(iter(await _read(ctx, pattern)), pattern)
+def _cell(array: Array, index: int | None = None) -> Any:
+    """A cell of an array without its value; without an index all of them."""
+    if isinstance(array, P4Counter):
+        return P4CounterEntry(array.alias, index=index, data=None if index is None else P4CounterData())
+    return (P4RegisterEntry if isinstance(array, P4Register) else P4MeterEntry)(array.alias, index=index)
+
+
+async def _cells(ctx: Context, array: Array, index: int | None = None) -> list[Any]:
+    """The cells that a switch has; of a direct counter those of its table's entries."""
+    if not isinstance(array, P4DirectCounter):
+        return await ctx.client.read_entities([_cell(array, index)])
+    entries = await ctx.client.read_table(ctx.schema.tables[array.direct_table_name].alias, counters=True)
+    return [P4DirectCounterEntry(table_entry=one, data=one.counter_data) for one in entries]
+
+
+def _row(ctx: Context, cell: Any) -> Data:
+    """A cell as plain data."""
+    if isinstance(cell, P4RegisterEntry):
+        return {"index": cell.index, "value": cell.data}
+    if isinstance(cell, P4MeterEntry):
+        return {"index": cell.index, **{name: getattr(cell.config, name, None) for name in _RATES}}
+    index = match_text(entry_row(cell.table_entry, ctx.schema)) if hasattr(cell, "table_entry") else cell.index
+    return {"index": index, "packets": cell.packet_count, "bytes": cell.byte_count}
+
+
+def _kind(array: Array) -> str:
+    """`counter`, `register` or `meter`."""
+    return type(array).__name__.removeprefix("P4").removeprefix("Direct").lower()
+
+
+async def _read(ctx: Context, array: Array, index: int | None = None) -> Data:
+    """A cell, or all that have a value other than 0."""
+    rows = sorted((_row(ctx, one) for one in await _cells(ctx, array, index)), key=lambda row: row["index"])
+    shown = [row for row in rows if index is not None or any(list(row.values())[1:])]
+    unit = {"unit": meter_unit(array)} if isinstance(array, P4Meter) else {}
+    return {_kind(array): array.alias, **unit, "cells": shown}
 
 
 def _change(ctx: Context, before: Any, after: Any) -> EntityChange:
     return EntityChange(*(one and entity_of(one, ctx.schema) for one in (before, after)))
 
 
-async def _set(ctx: Context, cell: Any, **value: Any) -> EntityChange:
-    """The change of a cell's value."""
-    return _change(ctx, await _read_one(ctx, cell), replace(cell, **value))
+async def _write(ctx: Context, array: Array, index: int, **value: Any) -> Written:
+    """Set a cell; one that the switch does not return has no value before."""
+    cell = _cell(array, index)
+    before, after = next(iter(await ctx.client.read_entities([cell])), cell), replace(cell, **value)
+    return {_kind(array): array.alias, **_row(ctx, after)}, [_change(ctx, before, after)]
 
 
-def _reset(ctx: Context, kind: str, alias: str, cells: list[Any], zero: Any) -> Written:
-    """Set the cells that are not `zero` to it."""
-    changes = [_change(ctx, cell, replace(cell, data=zero)) for cell in cells if cell.data not in (None, zero)]
-    return {kind: alias, "written": len(changes)}, changes
+async def _reset(ctx: Context, array: Array) -> Written:
+    """Set all cells to 0."""
+    zero = 0 if isinstance(array, P4Register) else P4CounterData()
+    changes: list[EntityChange] = []
+    for one in await _cells(ctx, array):
+        cell = replace(one, table_entry=identity(one.table_entry)) if hasattr(one, "table_entry") else one
+        if one.data not in (None, zero):
+            changes.append(_change(ctx, cell, replace(cell, data=zero)))
+    return {_kind(array): array.alias, "written": len(changes)}, changes
 
 
-# ---- counters ----------------------------------------------------------------------------------------------------
-
-
-async def counter_read(ctx: Context, counter: P4Counter | P4DirectCounter, index: int | None = None) -> Data:
-    """A cell, or all that are not 0; of a direct counter the entries of its table."""
-    if isinstance(counter, P4DirectCounter):
-        table = ctx.schema.tables[counter.direct_table_name].alias
-        rows = [entry_row(e, ctx.schema) for e in await ctx.client.read_table(table, counters=True)]
-        cells = [{"index": match_text(row), "packets": row.get("packets"), "bytes": row.get("bytes")} for row in rows]
-        return {"counter": counter.alias, "table": table, "cells": cells}
-    found = await _read(ctx, P4CounterEntry(counter.alias, index=index))
-    cells = [
-        {
-            "index": one.index,
-            "packets": None if counter.unit == P4CounterUnit.BYTES else one.packet_count,
-            "bytes": None if counter.unit == P4CounterUnit.PACKETS else one.byte_count,
-        }
-        for one in found
-        if index is not None or one.packet_count or one.byte_count
-    ]
-    return {"counter": counter.alias, "size": counter.size, "cells": cells}
+counter_read = register_read = meter_get_rates = _read
+counter_reset = register_reset = _reset
 
 
 async def counter_write(ctx: Context, counter: P4Counter, index: int, packets: int, size: int) -> Written:
     """Set a cell."""
-    cell = P4CounterEntry(counter.alias, index=index, data=P4CounterData())
-    change = await _set(ctx, cell, data=P4CounterData(byte_count=size, packet_count=packets))
-    return {"counter": counter.alias, "index": index, "packets": packets, "bytes": size}, [change]
-
-
-async def counter_reset(ctx: Context, counter: P4Counter | P4DirectCounter) -> Written:
-    """Set all cells to 0."""
-    if isinstance(counter, P4Counter):
-        cells = await _read(ctx, P4CounterEntry(counter.alias))
-    else:
-        entries = await ctx.client.read_table(ctx.schema.tables[counter.direct_table_name].alias, counters=True)
-        cells = [P4DirectCounterEntry(table_entry=identity(one), data=one.counter_data) for one in entries]
-    return _reset(ctx, "counter", counter.alias, cells, P4CounterData())
-
-
-# ---- registers ---------------------------------------------------------------------------------------------------
-
-
-async def register_read(ctx: Context, register: P4Register, index: int | None = None) -> Data:
-    """The value of a cell, or those of all, by index."""
-    found = await _read(ctx, P4RegisterEntry(register.alias, index=index))
-    values = [one.data for one in sorted(found, key=lambda one: one.index)]
-    data = {"register": register.alias, "size": register.size, "values": values}
-    return data if index is None else {**data, "index": index}
+    return await _write(ctx, counter, index, data=P4CounterData(byte_count=size, packet_count=packets))
 
 
 async def register_write(ctx: Context, register: P4Register, index: int, value: int) -> Written:
     """Set a cell."""
-    change = await _set(ctx, P4RegisterEntry(register.alias, index=index), data=value)
-    return {"register": register.alias, "index": index, "value": value}, [change]
-
-
-async def register_reset(ctx: Context, register: P4Register) -> Written:
-    """Set all cells to 0."""
-    cells = await _read(ctx, P4RegisterEntry(register.alias))
-    return _reset(ctx, "register", register.alias, cells, 0)
-
-
-# ---- meters ------------------------------------------------------------------------------------------------------
-
-
-def _meter_cell(index: int | None, config: P4MeterConfig | None) -> Data:
-    return {"index": index, **{name: getattr(config, name, None) for name in ("cir", "cburst", "pir", "pburst")}}
-
-
-async def meter_get_rates(ctx: Context, meter: P4Meter, index: int | None = None) -> Data:
-    """Rates, in units a second, and bursts of a cell, or of all that are set."""
-    found = await _read(ctx, P4MeterEntry(meter.alias, index=index))
-    cells = [_meter_cell(one.index, one.config) for one in found if index is not None or one.config]
-    return {"meter": meter.alias, "size": meter.size, "unit": meter_unit(meter), "cells": cells}
+    return await _write(ctx, register, index, data=value)
 
 
 async def meter_set_rates(
     ctx: Context, meter: P4Meter, index: int, committed: tuple[int, int], peak: tuple[int, int]
 ) -> Written:
     """Set a cell; P4Runtime counts units a second, simple_switch_CLI units a microsecond."""
-    (cir, cburst), (pir, pburst), unit = committed, peak, meter_unit(meter)
-    if pir < cir:
-        raise bad_input(f"the peak rate, {pir} {unit}/s, is below the committed rate, {cir} {unit}/s")
-    config = P4MeterConfig(cir=cir, cburst=cburst, pir=pir, pburst=pburst)
-    change = await _set(ctx, P4MeterEntry(meter.alias, index=index), config=config)
-    return {"meter": meter.alias, **_meter_cell(index, config), "unit": unit}, [change]
-
-
-# ---- clone sessions ----------------------------------------------------------------------------------------------
+    if peak[0] < committed[0]:
+        raise bad_input(f"the peak rate, {peak[0]} {meter_unit(meter)}/s, is below the committed rate, {committed[0]}")
+    config = P4MeterConfig(**dict(zip(_RATES, (*committed, *peak), strict=True)))
+    return await _write(ctx, meter, index, config=config)
 
 
 async def mirroring_add(ctx: Context, session: int, port: int) -> Written:
@@ -149,11 +119,12 @@ async def mirroring_add(ctx: Context, session: int, port: int) -> Written:
 
 async def mirroring_delete(ctx: Context, session: int) -> Written:
     """DELETE of a session."""
-    before = await _read_one(ctx, P4CloneSessionEntry(session_id=session))
+    pattern = P4CloneSessionEntry(session_id=session)
+    before = next(iter(await ctx.client.read_entities([pattern])), pattern)
     return {"session": session, "deleted": True}, [_change(ctx, before, None)]
 
 
 async def mirroring_get(ctx: Context, session: int) -> Data:
     """The ports of a session; None where there is no such session."""
-    found = await _read(ctx, P4CloneSessionEntry(session_id=session))
+    found: Any = await ctx.client.read_entities([P4CloneSessionEntry(session_id=session)])
     return {"session": session, "ports": found[0].replicas_str() if found else None}

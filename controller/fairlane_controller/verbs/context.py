@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from finsy import P4MeterConfig, P4TableEntry
+from finsy import P4TableEntry
 
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange, entity_key, identity
@@ -49,45 +49,42 @@ class Handles:
 class Context:
     """State of a script's plan. It writes nothing; later lines see what earlier ones will have done."""
 
-    def __init__(self, client: SwitchClient, handles: Handles | None = None, *, reads_tables: bool = False) -> None:
+    def __init__(self, client: SwitchClient, handles: Handles | None = None) -> None:
         """Begin a plan.
 
         Args:
             client: a client that is connected. Raises NO_PIPELINE where its switch has no program.
             handles: those of lines before.
-            reads_tables: read the entries of a table all at once, not one by one.
         """
         client.need_pipeline()
         self.client = client
         self.schema = client.switch.p4info
         self.handles = handles or Handles()
-        self._reads_tables = reads_tables
-        self._known: dict[str, P4TableEntry | None] = {}
-        self._whole: set[str] = set()
+        self._tables: dict[str, dict[str, P4TableEntry | None]] = {}
+
+    async def _known(self, table: str) -> dict[str, P4TableEntry | None]:
+        """The entries of a table as they will be, by key; it is read once."""
+        if table not in self._tables:
+            found = await self.client.read_table(table, meters=self.client.has_meter(table))
+            self._tables[table] = {entity_key(entry): entry for entry in found}
+        return self._tables[table]
 
     async def read_entry(self, entry: P4TableEntry) -> P4TableEntry | None:
         """The entry of that key as it will be."""
-        key, table, default = entity_key(entry), entry.table_id, entry.is_default_action
-        if key not in self._known and self._reads_tables and not default:
-            await self.entries(table)
-        elif key not in self._known and (default or table not in self._whole):
-            pattern = identity(entry)
-            if not default and self.client.has_meter(table):
-                pattern.meter_config = P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0)
-            found: Any = await self.client.read_entities([pattern])
-            self._known[key] = next((one for one in found if entity_key(one) == key), None)
-        return self._known.get(key)
+        key, known = entity_key(entry), await self._known(entry.table_id)
+        if entry.is_default_action and key not in known:
+            found: Any = await self.client.read_entities([identity(entry)])
+            known[key] = next((one for one in found if entity_key(one) == key), None)
+        return known.get(key)
 
     async def entries(self, table: str) -> list[P4TableEntry]:
         """All entries of a table as they will be, without its default."""
-        if table not in self._whole:
-            for entry in await self.client.read_table(table, meters=self.client.has_meter(table)):
-                self._known.setdefault(entity_key(entry), entry)
-            self._whole.add(table)
-        return [one for one in self._known.values() if one and one.table_id == table and not one.is_default_action]
+        return [one for one in (await self._known(table)).values() if one and not one.is_default_action]
 
     def change(self, before: P4TableEntry | None, after: P4TableEntry | None) -> EntityChange:
         """The change that makes an entry `after`, which it is for all later lines."""
         change = EntityChange(before, after)
-        self._known[entity_key(change.entity)] = after
+        entry = before or after
+        assert entry is not None
+        self._tables[entry.table_id][entity_key(entry)] = after
         return change

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.p4schema import P4ActionScope, P4MatchType, P4Table
+from finsy.p4schema import P4MatchType, P4Table
 
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.switch.values import (
@@ -70,19 +70,13 @@ def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
     return found
 
 
-def parse_action(table: P4Table, name: str, words: Sequence[str], *, default: bool = False) -> P4TableAction:
+def parse_action(table: P4Table, name: str, words: Sequence[str]) -> P4TableAction:
     """An action of the table with its arguments, in order or as `name=value`.
 
     Raises:
-        FairlaneError: UNKNOWN_NAME for the action; BAD_INPUT or OUT_OF_RANGE for its arguments, or where it may not stand.
+        FairlaneError: UNKNOWN_NAME for the action; BAD_INPUT or OUT_OF_RANGE for its arguments.
     """
-    if table.action_profile is not None:
-        problem = "its entries name members and groups, for which there are no verbs"
-        raise bad_input(f"table {table.alias} has the action profile {table.action_profile.alias}: {problem}")
     action = find_action(table, name)
-    if action.scope == (P4ActionScope.TABLE_ONLY if default else P4ActionScope.DEFAULT_ONLY):
-        where = "an entry, not the default" if default else "the default action, not an entry"
-        raise bad_input(f"action {action.alias} of table {table.alias} may only be in {where}")
     params = {param.name: param.bitwidth for param in action.params}
     if len(words) != len(params):
         wanted = ", ".join(f"{name} ({bits} bits)" for name, bits in params.items()) or "none"
@@ -119,7 +113,7 @@ def _action_words(action: Any, schema: P4Schema, table: P4Table) -> tuple[str, d
 
 
 def entry_row(entry: P4TableEntry, schema: P4Schema) -> dict[str, Any]:
-    """An entry as plain data: `match` and `arguments` by name, `priority` (the lowest wins) and `p4runtime_priority`."""
+    """An entry as plain data: `match` and `arguments` by name, and its `priority` (the lowest wins)."""
     table = schema.tables[entry.table_id]
     match = entry.match or P4TableMatch()
     action, arguments = _action_words(entry.action, schema, table)
@@ -130,7 +124,6 @@ def entry_row(entry: P4TableEntry, schema: P4Schema) -> dict[str, Any]:
             if not entry.is_default_action
         },
         "priority": PIVOT - entry.priority if entry.priority else None,
-        "p4runtime_priority": entry.priority or None,
         "action": action,
         "arguments": arguments,
     }

@@ -25,8 +25,6 @@ from fairlane_controller.verbs.context import Context, Data, Handles
 from fairlane_controller.verbs.grammar import arguments
 
 MAX_REPORTED_ERRORS = 8
-SINGLE_READS = 16
-"""A script of more lines reads the entries of a table all at once."""
 
 
 def handler_of(verb: str) -> Callable[..., Awaitable[Any]]:
@@ -122,7 +120,7 @@ class Session:
 
     async def _plan(self, client: SwitchClient, lines: Sequence[Line]) -> None:
         """What each line is to do, or why it cannot be; nothing is written."""
-        context = Context(client, self.handles, reads_tables=len(lines) > SINGLE_READS)
+        context = Context(client, self.handles)
         program = find_program(client.table_names(), self.program) if self.loop_folder is not None else None
         for line in lines:
             try:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from finsy import P4CounterData, P4TableEntry
+from finsy import P4TableEntry
 from finsy.p4schema import P4Table
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.entities import identity
-from fairlane_controller.switch.values import bad_input
 from fairlane_controller.verbs.context import Context, Data, Written
 from fairlane_controller.verbs.entries import (
     ARROWS,
@@ -61,23 +60,18 @@ def _action_data(actions: Any) -> Data:
     }
 
 
-def _by_name(thing: Any) -> str:
-    return thing.name
+async def show_tables(ctx: Context, table: P4Table | None = None) -> Data:
+    """All tables, or one."""
+    tables = [table] if table else sorted(ctx.schema.tables, key=lambda one: one.name)
+    return {"tables": [_table_data(one) for one in tables]}
 
 
-async def show_tables(ctx: Context) -> Data:
-    """All tables."""
-    return {"tables": [_table_data(table) for table in sorted(ctx.schema.tables, key=_by_name)]}
+table_info = show_tables
 
 
 async def show_actions(ctx: Context, action: Any = None) -> Data:
     """All actions, or one."""
-    return _action_data([action] if action else sorted(ctx.schema.actions, key=_by_name))
-
-
-async def table_info(_ctx: Context, table: P4Table) -> Data:
-    """One table."""
-    return {"tables": [_table_data(table)]}
+    return _action_data([action] if action else sorted(ctx.schema.actions, key=lambda one: one.name))
 
 
 async def table_show_actions(_ctx: Context, table: P4Table) -> Data:
@@ -92,29 +86,17 @@ async def table_num_entries(ctx: Context, table: P4Table) -> Data:
 
 async def table_dump(ctx: Context, table: P4Table) -> Data:
     """The entries by priority, and the default, with direct counters."""
-    counts = table.direct_counter is not None
-    rows = [entry_row(entry, ctx.schema) for entry in await ctx.client.read_table(table.alias, counters=counts)]
-    pattern = P4TableEntry(table.alias, is_default_action=True)
-    found: Any = ()
-    try:
-        found = await ctx.client.read_entities([replace(pattern, counter_data=P4CounterData() if counts else None)])
-    except FairlaneError as ex:
-        if ex.code is not ErrorCode.REFUSED or not counts:
-            raise
-        found = await ctx.client.read_entities([pattern])  # a switch that has no counter of the default
+    entries = await ctx.client.read_table(table.alias, counters=table.direct_counter is not None)
+    rows = [entry_row(entry, ctx.schema) for entry in entries]
+    default: Any = await ctx.client.read_entities([P4TableEntry(table.alias, is_default_action=True)])
     return {
         "table": table.alias,
         "entries": sorted(rows, key=lambda row: row["priority"] or 0),
-        "default": next((entry_row(one, ctx.schema) for one in found if one.is_default_action), None),
+        "default": next((entry_row(one, ctx.schema) for one in default if one.is_default_action), None),
     }
 
 
 # ---- writes ------------------------------------------------------------------------------------------------------
-
-
-def _need_writable(table: P4Table) -> None:
-    if table.is_const:
-        raise bad_input(f"table {table.alias} is constant: the program alone fills it")
 
 
 def _entry(ctx: Context, table: P4Table, **parts: Any) -> P4TableEntry:
@@ -128,7 +110,6 @@ def _no_arrow(verb: str) -> FairlaneError:
 
 async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
     """INSERT; REFUSED where there is such an entry."""
-    _need_writable(table)
     keys, after = split_arrow(words)
     if after is None:
         raise _no_arrow("table_add")
@@ -174,23 +155,17 @@ async def table_delete(ctx: Context, table: P4Table, *words: str) -> Written:
 async def _find_entry(
     ctx: Context, table: P4Table, named: P4TableEntry | None, keys: Sequence[str], priority: int
 ) -> P4TableEntry:
-    """The entry that a handle has named, or else keys and priority do; REFUSED when there is none, or it cannot be written."""
-    _need_writable(table)
+    """The entry that a handle has named, or else keys and priority do; REFUSED when there is none."""
     key = named or _entry(ctx, table, match=parse_keys(table, keys) or None, priority=priority)
     there = await ctx.read_entry(key)
     if there is None:
         text = f"has no entry {match_text(entry_row(key, ctx.schema))}: see table_dump {table.alias}"
         raise FairlaneError(ErrorCode.REFUSED, f"table {table.alias} {text}")
-    if there.is_const:
-        raise FairlaneError(
-            ErrorCode.REFUSED, f"table {table.alias}: this entry is the program's own and cannot change"
-        )
     return there
 
 
 async def table_clear(ctx: Context, table: P4Table) -> Written:
     """DELETE of every entry that is not the program's own."""
-    _need_writable(table)
     return _deleted(ctx, table, [entry for entry in await ctx.entries(table.alias) if not entry.is_const])
 
 
@@ -204,7 +179,7 @@ def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], **more: 
 async def table_set_default(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
     """MODIFY of the default."""
     arguments = words[1:] if words and words[0] in ARROWS else words
-    action = parse_action(table, action_name, arguments, default=True)
+    action = parse_action(table, action_name, arguments)
     return await _default(ctx, table, _entry(ctx, table, action=action, is_default_action=True))
 
 
@@ -214,8 +189,6 @@ async def table_reset_default(ctx: Context, table: P4Table) -> Written:
 
 
 async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Written:
-    if table.const_default_action is not None:
-        raise bad_input(f"the default action of table {table.alias} is constant: {table.const_default_action.alias}")
     there = await ctx.read_entry(entry)
     row = entry_row(entry, ctx.schema) if entry.action else None
     return {"table": table.alias, "default": row}, [ctx.change(there or identity(entry), entry)]
