@@ -101,14 +101,14 @@ def test_units_become_numbers() -> None:
         ("manual", 5, None),
         ("auto", None, 20),
     ]
-    assert config.vcs is None
+    assert not hasattr(config, "vcs"), "a program's model has no keys of other programs"
     assert problems_of(config, run_state()) == []
 
 
 def test_text_and_back() -> None:
     config = read_text(WHOLE, "f.toml")
     assert read_text(to_toml(config), "again.toml") == config
-    assert config_model().model_validate(json.loads(json.dumps(config.plain()))) == config
+    assert type(config).model_validate(json.loads(json.dumps(config.plain()))) == config
 
 
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.name)
@@ -147,11 +147,13 @@ def test_what_is_given_without_content_stays(text: str) -> None:
         ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
         ("[loop]\n\n  flow_idle = '1ms'", "line 3, column 3: loop.flow_idle: '1ms' is out of range: must be greater than or equal to 1"),
         ("ports = [\n  { switch='s1', port=3, rate='2Zbit' }]", "line 1, column 1: ports[0].rate: rate '2Zbit' has an unknown unit 'Zbit'; examples: 512kbit"),
-        ("[[ports]]\nswitch='s1'\nport=3\nscheduler='wr'", "line 4, column 1: ports[0].scheduler: unknown scheduler 'wr'; did you mean 'wrr'?; valid: strict, wrr, drr, calendar, fq"),
+        ("[[ports]]\nswitch='s1'\nport=3\nscheduler='wr'", "line 4, column 1: ports[0].scheduler: 'wr': must be 'strict', 'wrr', 'drr', 'calendar' or 'fq'"),
         ("[[classes]]\nclass=2", "line 1, column 1: classes[0]: a class without ingress_port, dscp or pcp would be all packets"),
         ("[[classes]]\nclass=2\ndscp='AF99'", "line 3, column 1: classes[0].dscp: 'AF99' is no DSCP: must be 0 to 63"),
         ("[topology]\nswitches=[{name='s1', grpc='nowhere'}]", "line 2, column 1: topology.switches[0].grpc: 'nowhere'"),
         ("a = \"x\n", "f.toml: line 1, column 7: Illegal character"),
+        ("program='qthresh'\n[[vcs]]\nname='x'\nmcr=1", "line 2, column 1: vcs: unknown key; did you mean 'classes'?; valid: classes, loop, policies, ports, program, topology"),
+        ("program='qthresh'\n[[ports]]\nswitch='s1'\nport=3\ncapacity='1Mbit'", "line 5, column 1: ports[0].capacity: unknown key"),
         ("[[vcs]]\nname='x'\nmcr='2Mbit'\nmtach=[]", "line 4, column 1: vcs[0].mtach: unknown key; did you mean 'match'?"),
         ("[[vcs]]\nname='x'\nmcr='2Mbit'\nmatch=[{switch='s1',vlan=5000}]", "line 4, column 1: vcs[0].match[0].vlan: 5000 is out of range: must be less than or equal to 4094"),
     ],
@@ -164,10 +166,6 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
     ("text", "message"),
     [
         ("program='gfr'", "program: the topology 'lab' runs qthresh, not gfr"),
-        ("[[vcs]]\nname='x'\nmcr=1", "vcs: is of the program gfr, and this is for qthresh: leave it out"),
-        ("[[far_sides]]\nswitch='s1'\nport=1", "far_sides: is of the program ena"),
-        ("[[ports]]\nswitch='s1'\nport=3\ncapacity='1Mbit'", "ports[0].capacity: is of the program gfr"),
-        ("[[ports]]\nswitch='s1'\nport=3\nlbo_cells=5", "ports[0].lbo_cells: is of the program gfr"),
         ("[[ports]]\nswitch='s1'\nport=9", "ports[0].port: switch s1 has no port 9; valid: 1, 3"),
         ("[[ports]]\nswitch='s2'\nport=3", "ports[0].switch: unknown switch 's2'; did you mean 's1'?; valid: s1"),
         ("[[ports]]\nswitch='s1'\nport=3\n[[ports]]\nswitch='s1'\nport=3", "ports[1]: s1:3 is ports[0] too; a port may occur once"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairlane_controller.config.model import FairlaneConfig, Place, PortConfig
+from fairlane_controller.config.model import FairlaneConfig, Place
 from fairlane_controller.config.read import Loaded, MayLoad, any_program
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.registry import folder_of, folder_program, is_folder, load_program, loaded_programs
+from fairlane_controller.program.registry import folder_of, is_folder, load_program, loaded_programs
 from fairlane_controller.state.run_state import RunState
 
 
@@ -29,15 +28,10 @@ def check(loaded: Loaded, run: RunState | None) -> None:
 
 def problems_of(config: FairlaneConfig, run: RunState | None, may_load: MayLoad = any_program) -> list[str]:
     """Everything that is wrong with it, each `policies[0].port: what, and what is allowed`; of programs that may be loaded."""
-    name = run.program if run is not None else config.program or ""
-    program = load_program(name) if name and may_load(name) else None
+    name = run.program if run is not None else config.program
+    programs = loaded_programs() if name is None else [load_program(name)] if may_load(name) else ()
     problems = [*_program(config, run), *_topology(config, run), *_ports(config, run)]
-    if program is not None:
-        problems += _of_other_programs(config, program)
-    checked = [program] if run is not None else [*(folder_program(name) if program else ()), *loaded_programs()]
-    for one in filter(None, checked):
-        problems += one.check(config.part_of(one, run), run)
-    return problems
+    return problems + [problem for one in programs for problem in one.check(config.part_of(one, run), run)]
 
 
 def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
@@ -47,17 +41,6 @@ def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
 
 def _resolved(program: str) -> str:
     return str(folder_of(program)) if is_folder(program) else program
-
-
-def _of_other_programs(config: FairlaneConfig, program: Program) -> Iterator[str]:
-    own = program.Settings.model_fields.keys() | PortConfig.model_fields.keys()
-    for one in (each for each in loaded_programs() if each is not program):
-        keys = [key for key in one.Sections.model_fields if key in config.model_fields_set and getattr(config, key)]
-        settings = one.Settings.model_fields.keys() - own
-        for index, port in enumerate(config.ports or ()):
-            keys += [f"ports[{index}].{key}" for key in sorted(settings & port.model_fields_set)]
-        for key in keys:
-            yield f"{key}: is of the program {one.name}, and this is for {program.name}: leave it out"
 
 
 def _topology(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:

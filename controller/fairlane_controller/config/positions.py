@@ -33,19 +33,20 @@ def positions(text: str) -> dict[str, Position]:
         if data is None:
             break
         if statement.lstrip().startswith("["):
-            prefix = _header(data, counts)
+            prefix = _header(data, counts, found, at)
             data = {}
         _note(found, prefix, data, at)
         statement = ""
     return found
 
 
-def _header(data: Any, counts: dict[str, int]) -> str:
+def _header(data: Any, counts: dict[str, int], found: dict[str, Position], at: Position) -> str:
     """The path of a table's header; an array of tables on the way means its last table."""
     path = ""
     while data:
         ((name, data),) = data.items()
         path = f"{path}.{name}" if path else name
+        found.setdefault(path, at)
         if isinstance(data, list):
             counts[path] = counts.get(path, -1) + 1
             data = {}

@@ -18,7 +18,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
 from fairlane_controller.program.registry import check_folder, folder_of, is_folder, load_program
 from fairlane_controller.state import files
-from fairlane_controller.state.run_state import find_folder, read_run_state, state_root
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM, find_folder, read_run_state, state_root
 
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")
 _OWN_KEY = re.compile(r"^(?P<where>\S+): (?P<key>[a-z_]+): ")
@@ -68,8 +68,8 @@ class Loaded:
 def read_file(path: Path, state: str | None = None, *, run_program: bool = True) -> Loaded:
     """Read and validate a file.
 
-    A program in a folder has keys of its own: the folder that the file names, by a path relative to the file, or else that of the
-    topology that runs. Loading it runs its `program.py`.
+    The keys are those of the core and of one program: the one that the file names, or else that of the topology. A program in a
+    folder is named by a path relative to the file; loading it runs its `program.py`.
 
     Args:
         path: the file.
@@ -85,7 +85,7 @@ def read_file(path: Path, state: str | None = None, *, run_program: bool = True)
     named = data.get("program")
     if isinstance(named, str) and is_folder(named) and not named.startswith("~"):
         data["program"] = str(path.absolute().parent / named)
-    elif named is None and is_folder(running):
+    elif named is None and running:
         data["program"] = running
 
     def may_load(name: str) -> bool:
@@ -115,30 +115,32 @@ def _data(source: Source) -> dict[str, Any]:
 
 def _program_that_runs(data: dict[str, Any], state: str | None) -> tuple[str, bool]:
     """The program of the topology that is meant, and whether the user, not the file, says where that is; empty without one."""
-    topology: Any = data.get("topology")
-    name: Any = cast("dict[str, Any]", topology).get("name") if isinstance(topology, dict) else None
+    given: Any = data.get("topology")
+    topology = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    name: Any = topology.get("name")
     try:
         folder = find_folder(state or (name if isinstance(name, str) else None))
         return read_run_state(folder).program, state is not None or folder.resolve().parent == state_root().resolve()
     except FairlaneError:  # whoever needs a topology reports what is wrong
-        return "", False
+        return DEFAULT_PROGRAM if topology.get("switches") else "", False
 
 
 def _parse(data: dict[str, Any], source: Source, may_load: MayLoad) -> tuple[FairlaneConfig, tuple[str, ...]]:
     """With the keys that are set aside, because a program that may not be loaded may have them."""
     named: Any = data.get("program")
-    model, unchecked = config_model(), list[str]()
-    if isinstance(named, str):
+    unchecked: list[str] = []
+    if not isinstance(named, str):
+        model = config_model()
+    else:
         try:
             if is_folder(named):
                 data = {**data, "program": str(folder_of(named))}
             if not may_load(named):
                 check_folder(folder_of(named))
+                model = config_model()
                 data, unchecked = _without_unknown(data, model)
-            elif is_folder(named):
-                model = config_model(load_program(named))
             else:
-                load_program(named)
+                model = config_model(load_program(named))
         except FairlaneError as ex:
             raise source.error([f"program: {ex.message}"]) from None
     try:
