@@ -15,8 +15,8 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history import sites
-from fairlane_controller.history.journal import read_history
 from fairlane_controller.history.steps import PortStep, make, port_step
+from fairlane_controller.history.undo import read_history
 from fairlane_controller.state import store
 from fairlane_controller.state.locks import try_change_lock
 from fairlane_controller.state.run_state import read_run_state, read_topology, write_topology

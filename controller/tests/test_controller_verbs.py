@@ -13,15 +13,17 @@ from fairlane_controller.switch.updates import match_text
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
 from fairlane_controller.verbs.catalog import CATALOG
 from fairlane_controller.verbs.context import Handles
-from fairlane_controller.verbs.entries import (
+from fairlane_controller.verbs.grammar import (
     PIVOT,
+    arguments,
     entry_row,
     find_object,
+    next_words,
     parse_action,
     parse_keys,
+    parse_meter_rate,
     split_priority,
 )
-from fairlane_controller.verbs.grammar import arguments, next_words, parse_meter_rate
 from fairlane_controller.verbs.script import handler_of, read_lines
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4MatchType

@@ -8,22 +8,22 @@ import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_verb_words
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import print_error, print_json, say
+from fairlane_controller.cli.output import print_error, print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.verb_output import print_line
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG
 from fairlane_controller.verbs.context import Handles
+from fairlane_controller.verbs.grammar import entry_text
 from fairlane_controller.verbs.script import Line, Session, read_lines
 
 MAX_SCRIPT_BYTES = 64 * 1024 * 1024
@@ -182,3 +182,46 @@ def _input() -> str:
     except (EOFError, KeyboardInterrupt):
         print()
         return "quit"
+
+
+# ---- what people see -------------------------------------------------------------------------------------------------
+
+
+def print_line(line: Line) -> None:
+    """What one line did or read, or why it could not."""
+    if line.error is not None:
+        print_error(line.error, as_json=False)
+        return
+    rows: dict[str, list[dict[str, Any]]] = {name: value for name, value in line.data.items() if _is_rows(value)}
+    first, *rest = [f"{name} {_text(value)}" for name, value in line.data.items() if name not in rows] or [line.verb]
+    title = f"{first}: {', '.join(rest)}" if rest else first
+    for found in rows.values():
+        columns = [
+            name
+            for name in (found[0] if found else ())
+            if any(_text(row.get(name)) not in ("-", "false") for row in found)
+        ]
+        print_table(title, columns, [[_text(row.get(name)) for name in columns] for row in found], wrap=True)
+    if not rows:
+        say(title)
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in cast("list[Any]", value))
+
+
+def _text(value: Any) -> str:
+    """A value in words: an entry as a line has it, an object of a list as `name (what else it has)`."""
+    if isinstance(value, dict):
+        data = cast("dict[str, Any]", value)
+        return entry_text(data) if "match" in data else " ".join(f"{name}={one}" for name, one in data.items())
+    if isinstance(value, list):
+        return ", ".join(_item(one) for one in cast("list[Any]", value)) or "-"
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _item(value: Any) -> str:
+    if not isinstance(value, dict):
+        return _text(value)
+    first, *rest = [_text(one) for one in cast("dict[str, Any]", value).values()]
+    return f"{first} ({', '.join(rest)})"

@@ -4,7 +4,7 @@
 | file | what |
 |---|---|
 | `model.py`, `schema.py` | `fairlane.toml` as values; its JSON schema for editors |
-| `read.py`, `positions.py` | the file to values, or an error with line, key and what is allowed |
+| `read.py` | the file to values, or an error with line, key and what is allowed |
 | `target.py` | the topology that it is for |
 | `check.py` | what a file must fulfil as a whole and on the topology that runs |
 | `compare.py` | the plan: what the file says beside what the switches have, and the steps that end the difference |

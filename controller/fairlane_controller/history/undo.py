@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change from its begin to its end, by hand, or the newest one undone or made again; and what a killed process has left. All or nothing."""
+"""The journal of changes by hand; a change from its begin to its end, undo and redo, and what a killed process has left. All or nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.journal import Record, read_history
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.steps import NotTakenBack, make, plan_steps, take_back
 from fairlane_controller.state.events import write_event
-from fairlane_controller.state.intent import Intent, making
+from fairlane_controller.state.intent import Intent, Kind, Plain, making
 from fairlane_controller.state.locks import ChangeLock, change_lock, try_change_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.state.store import Store
@@ -24,6 +26,46 @@ SETTLE_TIMEOUT_S = 10.0
 """How long a command that is ended takes back what it has begun; after that the next change does."""
 RETRYABLE = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT)
 """What cannot be taken back now, and can be when the switch answers again."""
+
+
+class Record(BaseModel):
+    """One change that was made."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: int = Field(ge=1)
+    time: str
+    "ISO 8601, UTC."
+    command: str
+    "As it was typed."
+    kind: Kind = "change"
+    undo: tuple[Plain, ...] = ()
+    "Steps that take it back (`steps.py`), in the order in which they are applied; none: it cannot be undone."
+    of: int | None = None
+    "The change that this one undid or made again."
+    undone: bool = False
+    "Whether a newer change undid it, or made it again."
+    note: str = ""
+    "What cannot be taken back, in words."
+
+
+def read_history(folder: Path) -> list[Record]:
+    """The changes that the journal has, oldest first.
+
+    Raises:
+        FairlaneError: BAD_FILE, with the change, when one cannot be understood.
+    """
+    with Store(folder) as store:
+        rows = store.journal()
+    undone: set[Any] = {cast("Plain", row).get("of") for _, row in rows if isinstance(row, dict)}
+    records: list[Record] = []
+    for number, row in rows:
+        try:
+            records.append(Record.model_validate({**row, "id": number, "undone": number in undone}))
+        except (TypeError, ValidationError):
+            problem = f"{store.path}: journal: change {number}: no change of a journal"
+            raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
+    return records
 
 
 def next_undo(records: Sequence[Record], *, redo: bool = False) -> Record:

@@ -4,12 +4,11 @@
 | file | what |
 |---|---|
 | `catalog.py` | the verbs as data: name, kinds of arguments, help; imports nothing, so that `fairlane -h` is fast |
-| `grammar.py` | the words of a line by those kinds, and the words that may come next |
-| `entries.py` | a table entry from the words of a line, and as words again |
+| `grammar.py` | the words of a line by those kinds, a table entry of words and back, the words that may come next |
 | `context.py` | what a line is planned with: P4Info, the entries that the switch will have, handles |
-| `tables.py`, `cells.py` | what each verb reads or changes: tables; counters, registers, meters and clone sessions |
+| `work.py` | what each verb reads or changes |
 | `script.py` | many lines: all are planned, then written in batches, and taken back when one is refused |
 
 A verb is one row of the catalog and one function of its name. A function that reads returns plain data; one that writes returns
-plain data and `EntityChange`s. The plain data is also what people see (`cli/verb_output.py`).
+plain data and `EntityChange`s. The plain data is also what people see (`cli/verbs.py`).
 """

@@ -19,7 +19,7 @@ from fairlane_controller.switch.changeset import ChangeSet, Writing
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.entities import EntityChange, table_of
 from fairlane_controller.switch.values import bad_input
-from fairlane_controller.verbs import cells, tables
+from fairlane_controller.verbs import work
 from fairlane_controller.verbs.catalog import BY_NAME
 from fairlane_controller.verbs.context import Context, Data, Handles
 from fairlane_controller.verbs.grammar import arguments
@@ -29,7 +29,7 @@ MAX_REPORTED_ERRORS = 8
 
 def handler_of(verb: str) -> Callable[..., Awaitable[Any]]:
     """The function of a verb, which takes a Context and what `grammar.arguments` makes of the words."""
-    return getattr(tables, verb, None) or getattr(cells, verb)
+    return getattr(work, verb)
 
 
 @dataclass
