@@ -26,7 +26,6 @@ from fairlane_controller.verbs.context import Handles
 from fairlane_controller.verbs.grammar import entry_text
 from fairlane_controller.verbs.script import Line, Session, read_lines
 
-MAX_SCRIPT_BYTES = 64 * 1024 * 1024
 PROMPT = "fairlane> "
 _OF_ONE = "a program's tables are"
 
@@ -62,8 +61,8 @@ def __getattr__(name: str) -> Callable[..., None]:
         dry_run: DryRunOption = False,
         as_json: JsonOption = False,
     ) -> None:
-        line = Line(1, (verb.name, *(words or ())))
-        _run(resolve(state, switch), [line], single=True, dry_run=dry_run)
+        line = Line(0, (verb.name, *(words or ())))
+        _run(resolve(state, switch), [line], dry_run=dry_run)
         if as_json:
             print_json(line.data)
         else:
@@ -99,7 +98,8 @@ def script_command(
 
     Example: `fairlane p4 script s1-commands.txt --switch s1`
     """
-    _run_lines(_text_of(file), resolve(state, switch), keep_going, dry_run, as_json)
+    text = list(sys.stdin) if str(file) == "-" else read_text(file).splitlines()
+    _run_lines(text, resolve(state, switch), keep_going, dry_run, as_json)
 
 
 def cli_command(
@@ -124,32 +124,18 @@ def cli_command(
         _prompt(targets, dry_run)
 
 
-def _text_of(file: Path) -> list[str]:
-    if str(file) == "-":
-        return sys.stdin.read(MAX_SCRIPT_BYTES).splitlines()
-    if file.is_file() and file.stat().st_size > MAX_SCRIPT_BYTES:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{file}: larger than {MAX_SCRIPT_BYTES} bytes")
-    return read_text(file).splitlines()
-
-
 def _run_lines(text: Sequence[str], targets: Targets, keep_going: bool, dry_run: bool, as_json: bool) -> None:
     lines = read_lines(text)
     if not lines:
         raise FairlaneError(ErrorCode.BAD_INPUT, "there is no line to do")
-    done: list[Line] = []
-
-    def report(line: Line) -> None:
-        done.append(line)
-        if not as_json:
-            print_line(line)
-
-    _run(targets, lines, report=report, dry_run=dry_run, keep_going=keep_going)
-    failed = [line.error for line in done if line.error is not None]
+    _run(targets, lines, dry_run=dry_run, keep_going=keep_going)
+    failed = [line.error for line in lines if line.error is not None]
     if as_json:
-        print_json([line.to_json() for line in done])
+        print_json([line.to_json() for line in lines])
     else:
-        how = "checked" if dry_run else "done"
-        say(f"{len(lines) - len(failed)} of {counted(len(lines), 'line')} {how}")
+        for line in lines:
+            print_line(line)
+        say(f"{len(lines) - len(failed)} of {counted(len(lines), 'line')} {'checked' if dry_run else 'done'}")
     if failed:
         raise typer.Exit(failed[0].exit_code)
 
@@ -163,16 +149,18 @@ def _prompt(targets: Targets, dry_run: bool) -> None:
     while (text := _input()) not in ("quit", "exit"):
         words = text.split()
         if words[:1] == ["help"]:
-            for verb in CATALOG:
-                if not words[1:] or verb.name in words:
-                    say(f"{verb.usage}\n    {verb.summary}")
-            continue
-        try:
-            lines = read_lines([text])
-            if lines:
-                _run(targets, lines, f"cli: {text}", handles=handles, report=print_line, single=True, dry_run=dry_run)
-        except FairlaneError as ex:
-            print_error(ex, as_json=False)
+            say(
+                "\n".join(
+                    f"{verb.usage}\n    {verb.summary}" for verb in CATALOG if verb.name in words[1:] or not words[1:]
+                )
+            )
+        elif words:
+            line = Line(0, words)
+            try:
+                _run(targets, [line], f"cli: {text}", handles=handles, dry_run=dry_run)
+            except FairlaneError as ex:
+                line.error = ex
+            print_line(line)
 
 
 def _input() -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,13 +18,13 @@ from fairlane_controller.state.intent import announce
 from fairlane_controller.switch.changeset import ChangeSet, Writing
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.entities import EntityChange, table_of
-from fairlane_controller.switch.values import bad_input
 from fairlane_controller.verbs import work
 from fairlane_controller.verbs.catalog import BY_NAME
 from fairlane_controller.verbs.context import Context, Data, Handles
 from fairlane_controller.verbs.grammar import arguments
 
 MAX_REPORTED_ERRORS = 8
+_COMMENT = re.compile(r"(^|\s)#.*")
 
 
 def handler_of(verb: str) -> Callable[..., Awaitable[Any]]:
@@ -37,6 +37,7 @@ class Line:
     """One line of a script, and what comes of it."""
 
     number: int
+    "From 1; 0: a shell has given it, and errors name no line."
     words: Sequence[str]
     data: Data = field(default_factory=dict[str, Any])
     "What it has done or read, as plain data."
@@ -55,6 +56,11 @@ class Line:
         """Whether it is a verb that writes."""
         return self.verb in BY_NAME and BY_NAME[self.verb].writes
 
+    def fail(self, error: FairlaneError) -> None:
+        """Give it its error, which names the line."""
+        where = f"line {self.number}: " if self.number else ""
+        self.error = self.error or FairlaneError(error.code, f"{where}{error.message}")
+
     def to_json(self) -> Data:
         """Plain data of what came of it."""
         outcome = {"error": self.error.to_json()} if self.error else self.data
@@ -62,18 +68,9 @@ class Line:
 
 
 def read_lines(text: Iterable[str]) -> list[Line]:
-    """The lines that have words; `#` begins a comment at the start of a word. Raises BAD_INPUT with the line's number."""
-    lines: list[Line] = []
-    for number, raw in enumerate(text, 1):
-        try:
-            # shlex is slow: a line without quotes and comments needs it not
-            quoted = any(sign in raw for sign in "\"'\\#")
-            words = shlex.split(raw, comments=True) if quoted else raw.split()
-        except ValueError as ex:
-            raise bad_input(f"line {number}: {str(ex).lower()}") from None
-        if words:
-            lines.append(Line(number, words))
-    return lines
+    """The lines that have words; `#` begins a comment at the start of a word, and quotes around a word are left out."""
+    words_of = (_COMMENT.sub("", raw).split() for raw in text)
+    return [Line(number, [word.strip("'\"") for word in words]) for number, words in enumerate(words_of, 1) if words]
 
 
 @dataclass
@@ -87,10 +84,6 @@ class Session:
     "The topology's name of its program."
     handles: Handles = field(default_factory=Handles)
     "Those of the lines before."
-    report: Callable[[Line], None] = lambda _: None
-    "Gets each line when it is known what came of it."
-    single: bool = False
-    "It is one line that a shell has given; errors name no line."
     dry_run: bool = False
     keep_going: bool = False
     """Do every line that can be done. Otherwise a line that cannot be is raised before anything is written, and what the switch
@@ -103,7 +96,7 @@ class Session:
         return ChangeSet({self.endpoint.name: self._writing.taken}).undo()
 
     async def run(self, lines: Sequence[Line]) -> None:
-        """Plan all lines, then do them in their order.
+        """Plan all lines, then do them in their order; each has what came of it.
 
         Raises:
             FairlaneError: What was wrong, unless the session keeps going.
@@ -112,7 +105,7 @@ class Session:
         folder, endpoint = self.loop_folder, self.endpoint
         async with LoopClient(endpoint, folder) if folder else SwitchClient(endpoint, write=writes) as client:
             await self._plan(client, lines)
-            self._report(line for line in lines if line.error)
+            self._check(lines)
             try:
                 await self._do(client, [line for line in lines if not line.error])
             except FairlaneError as problem:
@@ -125,36 +118,28 @@ class Session:
         for line in lines:
             try:
                 taken = arguments(line.verb, line.words[1:], context.schema)
-                work = partial(handler_of(line.verb), context, *taken)
+                doing = partial(handler_of(line.verb), context, *taken)
                 if not line.writes:
-                    line.read = work
+                    line.read = doing
                     continue
-                line.data, line.changes = await work()
+                line.data, line.changes = await doing()
                 check_owned(program, {table_of(one.entity, context.schema) for one in line.changes}, self.endpoint.name)
             except FairlaneError as ex:
-                self._fail(line, ex)
+                line.fail(ex)
 
-    def _fail(self, line: Line, error: FairlaneError) -> None:
-        where = "" if self.single else f"line {line.number}: "
-        line.error = line.error or FairlaneError(error.code, f"{where}{error.message}")
-
-    def _report(self, lines: Iterable[Line]) -> None:
-        """Report lines that are done. Raises their errors as one, with the code of the first, unless the session keeps going."""
-        lines = list(lines)
+    def _check(self, lines: Iterable[Line]) -> None:
+        """Raise the errors of lines as one, with the code of the first, unless the session keeps going."""
         errors = [line.error for line in lines if line.error]
         if errors and not self.keep_going:
             texts = [error.message for error in errors[:MAX_REPORTED_ERRORS]]
             if len(errors) > len(texts):
                 texts.append(f"and {len(errors) - len(texts)} more lines cannot be done")
             raise FairlaneError(errors[0].code, "\n".join(texts))
-        for line in lines:
-            self.report(line)
 
     async def _do(self, client: SwitchClient, lines: Sequence[Line]) -> None:
         waiting: list[Line] = []
         for line in lines:
             if line.read is None:
-                line.data |= {"dry_run": True} if self.dry_run else {}
                 waiting.append(line)
                 continue
             await self._write(client, waiting)
@@ -162,20 +147,23 @@ class Session:
             try:
                 line.data = await line.read()
             except FairlaneError as ex:
-                self._fail(line, ex)
-            self._report([line])
+                line.fail(ex)
+                self._check([line])
         await self._write(client, waiting)
 
     async def _write(self, client: SwitchClient, waiting: Sequence[Line]) -> None:
         """Write what waits; what takes it back is announced before, since this process may be killed."""
         written = [(line, change) for line in waiting for change in line.changes]
-        if written and not self.dry_run:
+        if self.dry_run:
+            for line in waiting:
+                line.data |= {"dry_run": True}
+        elif written:
             changes = [change for _, change in written]
             await announce(ChangeSet({self.endpoint.name: changes}).undo())
             refused = await self._writing.write(client, changes, keep_going=self.keep_going)
             for index, one in sorted(refused.items()):
-                self._fail(written[index][0], FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {one}"))
-        self._report(waiting)
+                written[index][0].fail(FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused it: {one}"))
+            self._check(waiting)
 
     async def _take_back(self, problem: FairlaneError) -> FairlaneError:
         """The problem, after everything that was written has been taken back; what could not be stays for `fairlane undo`."""
