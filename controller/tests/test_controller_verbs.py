@@ -12,7 +12,6 @@ from fairlane_controller.switch.names import resolve_name, short_names
 from fairlane_controller.switch.updates import match_text
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_value
 from fairlane_controller.verbs.catalog import CATALOG
-from fairlane_controller.verbs.context import Handles
 from fairlane_controller.verbs.grammar import (
     PIVOT,
     arguments,
@@ -25,6 +24,7 @@ from fairlane_controller.verbs.grammar import (
     split_priority,
 )
 from fairlane_controller.verbs.script import handler_of, read_lines
+from fairlane_controller.verbs.work import Handles
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4MatchType
 

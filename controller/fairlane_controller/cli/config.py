@@ -16,8 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fairlane_controller.cli.change import dry_results, print_dry
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.dry import dry_results, print_dry
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, say

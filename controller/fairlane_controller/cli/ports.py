@@ -38,8 +38,8 @@ from fairlane_controller.cli.types import (
     parse_port,
     rate_bps,
 )
+from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
-from fairlane_controller.config.ports import PortPlan, plan_port
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.accounts import PacketAccounts
 from fairlane_controller.gnmi.embedded import GnmiPorts

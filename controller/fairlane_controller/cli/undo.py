@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.dry import journal_results, print_dry
+from fairlane_controller.cli.change import journal_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.errors import ErrorCode, FairlaneError

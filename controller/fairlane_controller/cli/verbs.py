@@ -22,9 +22,9 @@ from fairlane_controller.state.files import read_text
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG
-from fairlane_controller.verbs.context import Handles
 from fairlane_controller.verbs.grammar import entry_text
 from fairlane_controller.verbs.script import Line, Session, read_lines
+from fairlane_controller.verbs.work import Handles
 
 PROMPT = "fairlane> "
 _OF_ONE = "a program's tables are"

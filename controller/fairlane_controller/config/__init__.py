@@ -7,8 +7,7 @@
 | `read.py` | the file to values, or an error with line, key and what is allowed |
 | `target.py` | the topology that it is for |
 | `check.py` | what a file must fulfil as a whole and on the topology that runs |
-| `compare.py` | the plan: what the file says beside what the switches have, and the steps that end the difference |
-| `ports.py` | settings of ports: file, switch and program |
+| `compare.py` | the plan: what the file says beside what the switches have, and the steps that end the difference; a change of a port |
 | `apply.py` | the plan into all switches, or into none |
 | `show.py` | what is in force as such a file |
 | `reload.py` | the file of a running loop: SIGHUP, a change of the file, `fairlane config reload` |

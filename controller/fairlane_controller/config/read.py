@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.model import FairlaneConfig, config_model
+from fairlane_controller.config.model import UNKNOWN_PROGRAM, FairlaneConfig, config_model
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
 from fairlane_controller.program.registry import check_folder, folder_of, is_folder, load_program
+from fairlane_controller.program.settings import Section
 from fairlane_controller.state import files
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM, find_folder, read_run_state, state_root
 
@@ -131,7 +132,6 @@ def _program_that_runs(data: dict[str, Any], state: str | None) -> tuple[str, bo
 def _parse(data: dict[str, Any], source: Source, may_load: MayLoad) -> tuple[FairlaneConfig, tuple[str, ...]]:
     """With the keys that are set aside, because a program that may not be loaded may have them."""
     named: Any = data.get("program")
-    unchecked: list[str] = []
     if not isinstance(named, str):
         model = config_model()
     else:
@@ -140,36 +140,18 @@ def _parse(data: dict[str, Any], source: Source, may_load: MayLoad) -> tuple[Fai
                 data = {**data, "program": str(folder_of(named))}
             if not may_load(named):
                 check_folder(folder_of(named))
-                model = config_model()
-                data, unchecked = _without_unknown(data, model)
+                model = config_model(UNKNOWN_PROGRAM)
             else:
                 model = config_model(load_program(named))
         except FairlaneError as ex:
             raise source.error([f"program: {ex.message}"]) from None
     try:
-        return model.model_validate(data), tuple(unchecked)
+        config = model.model_validate(data)
     except ValidationError as ex:
         raise source.error(_describe(cast("dict[str, Any]", item), model) for item in ex.errors()) from None
-
-
-def _without_unknown(data: dict[str, Any], model: type[FairlaneConfig]) -> tuple[dict[str, Any], list[str]]:
-    """The data without keys that nobody knows at the top, in `[loop]` and in `[[ports]]`, and their paths."""
-    unknown: list[str] = []
-
-    def known(table: Any, keys: Collection[str], at: str) -> Any:
-        if not isinstance(table, dict):
-            return table
-        given = cast("dict[str, Any]", table)
-        unknown.extend(f"{at}{key}" for key in given if key not in keys)
-        return {key: value for key, value in given.items() if key in keys}
-
-    rows: Any = data.get("ports")
-    if isinstance(rows, list):
-        keys = allowed_keys(model, ("ports",))
-        data = {**data, "ports": [known(row, keys, f"ports[{at}].") for at, row in enumerate(cast("list[Any]", rows))]}
-    if "loop" in data:
-        data = {**data, "loop": known(data["loop"], allowed_keys(model, ("loop",)), "loop.")}
-    return known(data, allowed_keys(model, ()), ""), unknown
+    parts: list[tuple[str, Section]] = [(f"ports[{index}].", one) for index, one in enumerate(config.ports or ())]
+    parts += [("loop.", config.loop)] if config.loop is not None else []
+    return config, tuple(f"{at}{key}" for at, part in (*parts, ("", config)) for key in part.model_extra or ())
 
 
 def _describe(item: dict[str, Any], model: type[FairlaneConfig]) -> str:

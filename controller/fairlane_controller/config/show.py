@@ -10,8 +10,8 @@ from typing import Any, cast
 import tomlkit
 
 from fairlane_controller.config.apply import read_applied
+from fairlane_controller.config.compare import read_ports
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
-from fairlane_controller.config.ports import read_ports
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import check_program, folder_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs

@@ -5,8 +5,7 @@
 |---|---|
 | `catalog.py` | the verbs as data: name, kinds of arguments, help; imports nothing, so that `fairlane -h` is fast |
 | `grammar.py` | the words of a line by those kinds, a table entry of words and back, the words that may come next |
-| `context.py` | what a line is planned with: P4Info, the entries that the switch will have, handles |
-| `work.py` | what each verb reads or changes |
+| `work.py` | what a line is planned with (P4Info, the entries that the switch will have, handles), and what each verb reads or changes |
 | `script.py` | many lines: all are planned, then written in batches, and taken back when one is refused |
 
 A verb is one row of the catalog and one function of its name. A function that reads returns plain data; one that writes returns

@@ -20,8 +20,8 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.entities import EntityChange, table_of
 from fairlane_controller.verbs import work
 from fairlane_controller.verbs.catalog import BY_NAME
-from fairlane_controller.verbs.context import Context, Data, Handles
 from fairlane_controller.verbs.grammar import arguments
+from fairlane_controller.verbs.work import Context, Data, Handles
 
 MAX_REPORTED_ERRORS = 8
 _COMMENT = re.compile(r"(^|\s)#.*")
