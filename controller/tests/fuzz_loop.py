@@ -16,8 +16,8 @@ from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.settings import WeightRules
-from fairlane_controller.programs.qthresh.topology import REQUESTS as QTHRESH_REQUESTS
+from fairlane_controller.programs.qthresh.settings import QthreshLoop
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from finsy import P4Schema
@@ -45,7 +45,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "config_reload"},
 )  # fmt: skip
 
-ALL = {**REQUESTS, **QTHRESH_REQUESTS}
+ALL = {**REQUESTS, **QthreshTopology.requests}
 
 
 def judge(answer: dict[str, Any]) -> None:
@@ -72,9 +72,9 @@ def explore_requests(examples: int, seed: int) -> None:
                 case "table_write":
                     plain_updates(updates_of(request["updates"]), schema)
                 case "flow_weights":
-                    WeightRules.parse(request["rules"])
+                    QthreshLoop.model_validate({"flow_weights": request["rules"]})
                 case "loop_put":
-                    QthreshOptions().options_of_loop(parse_loop(request["loop"], loop_model()))
+                    QthreshOptions().with_loop(parse_loop(request["loop"], loop_model()))
                 case _:
                     pass
         except FairlaneError as ex:

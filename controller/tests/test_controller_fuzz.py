@@ -12,7 +12,7 @@ from fairlane_controller.config.read import read_text
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.topology import REQUESTS as QTHRESH_REQUESTS
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fuzz import HARNESSES, harness
 from fuzz_tools import FEW
 from live_switch import binary
@@ -58,7 +58,7 @@ MALFORMED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("request_", "message"), MALFORMED)
 def test_a_malformed_request_says_what_where_and_what_is_allowed(request_: Any, message: str) -> None:
     with pytest.raises(FairlaneError, match=message) as told:
-        checked(request_, {**REQUESTS, **QTHRESH_REQUESTS})
+        checked(request_, {**REQUESTS, **QthreshTopology.requests})
     assert len(told.value.message) < 1000
 
 

@@ -534,7 +534,7 @@ def _limit(switch: LiveSwitch) -> int:
 
     async def read() -> int:
         async with SwitchClient(endpoint(switch)) as client:
-            return (await read_managed(client))[0][3].max_packets
+            return (await read_managed(client))[0][3].limit_packets or 0
 
     return asyncio.run(read())
 

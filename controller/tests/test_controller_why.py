@@ -9,7 +9,7 @@ from fairlane_controller.programs.gfr.control import explain_activity
 from fairlane_controller.programs.qthresh import why
 from fairlane_controller.programs.qthresh.decide import ThresholdDecider
 from fairlane_controller.programs.qthresh.law import Decision, Law, Why
-from fairlane_controller.programs.qthresh.settings import QthreshLoop
+from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
 
 KNOWN = "BW 2 Mbit/s, T_res 6.8 ms, L_D 1014 B, N_C 2"
 
@@ -21,8 +21,8 @@ def measured(age_s: float = 0.1) -> PortMeasurement:
 
 def said(decider: ThresholdDecider, now_s: float, age_s: float = 0.1, **bounds: int) -> str:
     measurement = measured(age_s)
-    decision = decider.evaluate(now_s, measurement, weight=1.0, k=1.95, capacity_packets=50, **bounds)
-    return why.explain_decision(decision, measurement, 1.95)
+    decision = decider.evaluate(now_s, measurement, PolicyState.model_validate(bounds), 50)
+    return why.explain_decision(decision, measurement)
 
 
 def test_a_written_threshold() -> None:
@@ -37,10 +37,10 @@ def test_a_written_threshold() -> None:
 def test_a_threshold_that_stays() -> None:
     decider = ThresholdDecider(QthreshLoop(), in_force_packets=6)
     assert said(decider, 0.0) == (
-        f"the threshold 6 stays: the value in force is right; (9) says 5.5 with k 1.95 and {KNOWN}"
+        f"the threshold 6 stays: the value in force is right: (9) says 5.5 with k 1.95 and {KNOWN}"
     )
     assert said(decider, 9.0, age_s=3.5) == (
-        f"the threshold 6 stays: BW was last measured 3.5 s ago: nothing to go by (known: {KNOWN})"
+        f"the threshold 6 stays: BW was last measured 3.5 s ago, which is too old (known: {KNOWN})"
     )
 
 
@@ -55,11 +55,9 @@ def test_tuning_names_the_flow_farthest_from_its_share() -> None:
     law = Law[str](utilisation=0.987)
     law.last = {"a": Decision(Why.TUNED, 0.9e6, -0.1, 5.0, 5), "b": Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7)}
     farthest = "b has 1.3 Mbit/s, 30 % above the fair share; the line is 99 % used"
-    assert (
-        why.explain_tuning(law, 1, 5.94) == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
-    )
+    assert why.tuning(law, 1, 5.94)["why"] == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
     law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3)}
-    assert why.explain_tuning(law, 1, 5.94) == f"b loses a packet: {farthest}"
+    assert why.tuning(law, 1, 5.94)["why"] == f"b loses a packet: {farthest}"
 
 
 def test_activity_of_vcs() -> None:
@@ -69,7 +67,11 @@ def test_activity_of_vcs() -> None:
     )
 
 
-def test_a_lane_is_explained_by_its_flow_s_share_and_its_length() -> None:
-    said = why.explain_lane(4.9e6, 5e6, 16, 1.5)
-    assert said.startswith("gets 4.9 Mbit/s, 2 % below the mean; 16 packets, 1.50 times (9): it has a queue of its own")
-    assert "16 packets, by (9)" in why.explain_lane(5e6, 5e6, 16, 1.0)
+def test_a_flow_is_explained_by_its_share_and_its_threshold() -> None:
+    lane = why.explain_flow(Decision(Why.LANE, 4.9e6, -0.02), 16.0)
+    assert lane == (
+        "gets 4.9 Mbit/s, 2 % below the fair share; 16.0 packets, by (9): it has a queue of its own, as long as all lanes of the port"
+    )
+    tuned = why.explain_flow(Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7), 6.0)
+    assert tuned == "gets 1.3 Mbit/s, 30 % above the fair share; 7 packets: its threshold follows its share"
+    assert "the fair share" not in why.explain_flow(Decision(Why.ALONE, 1e6, 0.0), 6.0)

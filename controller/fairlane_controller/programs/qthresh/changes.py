@@ -1,181 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of thresholds and schemes that a person may ask for: what each means, made all or none, recorded as one change; `--dry-run` plans the same and writes nothing."""
+"""Changes of policies that a person asks for: edits of the policy in force as a file says it, made all or none, recorded as one change."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-from fairlane import ErrorCode, FairlaneError, SwitchState, out_of_range
+from fairlane import ErrorCode, FairlaneError, Plain
 from fairlane.changes import Sites
 from fairlane.cli import Planned, Targets, carry_out
 from fairlane.switch import ChangeSet, EntityChange, same_entity
+from fairlane.text import describe
+from pydantic import ValidationError
 
-from . import names as program
-from .decide import bounded_capacity
-from .model import QTHRESH_MIN_PACKETS
-from .policies import (
-    START_QTHRESH_PACKETS,
-    InForce,
-    Policy,
-    Scheme,
-    answer_json,
-    fitted,
-    need_limit,
-    policy_for,
-    read_managed,
-)
-from .store import LoopStore, Mode, PolicyKey, PolicyState
-
-
-@dataclass(frozen=True)
-class PolicyChange:
-    """What a person asks of a policy: a scheme, a threshold by hand, the loop's threshold (`auto`), or a weight alone. None: as it is."""
-
-    traffic_class: int = 0
-    scheme: Scheme | None = None
-    packets: int | None = None
-    auto: bool = False
-    weight: float | None = None
-    loop: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    "With `auto`: k, self_tuning."
-
-    def of(
-        self, where: str, port: int, capacity: int, there: Policy | None, known: PolicyState
-    ) -> tuple[Policy, PolicyState]:
-        """The policy that is to be, without lanes (`fitted`), and its settings.
-
-        Args:
-            where: the place, in words.
-            port: the egress port.
-            capacity: packets that may wait there.
-            there: the policy in force.
-            known: its settings.
-
-        Raises:
-            FairlaneError: OUT_OF_RANGE; BAD_INPUT, where there is no threshold whose weight could change.
-
-        """
-        limited = there if there is not None and there.is_limited else None
-        weight = next(one for one in (self.weight, limited and limited.weight, known.weight) if one is not None)
-        scheme = self.scheme or (limited.scheme if limited else Scheme.QTHRESH)
-        program.encode_weight(weight)
-        most = min(capacity, bounded_capacity(capacity, weight))
-        packets = limited.qthresh_packets if limited else None
-        changes: dict[str, Any] = {} if self.scheme else {"weight": weight}
-        if self.packets is not None:
-            packets = program.check_threshold(self.packets, most)
-            changes |= {"mode": Mode.MANUAL, "pinned_packets": packets}
-        elif self.auto:
-            packets = min(packets or START_QTHRESH_PACKETS, max(QTHRESH_MIN_PACKETS, most))
-            changes |= {"mode": Mode.AUTO, **self.loop}
-        elif self.scheme and packets is None:
-            pinned = known.pinned_packets if known.mode is Mode.MANUAL else None
-            packets = min(pinned or START_QTHRESH_PACKETS, max(1, most))
-        elif packets is None:
-            problem = f"{where} class {self.traffic_class} has no threshold whose weight could change"
-            raise FairlaneError(ErrorCode.BAD_INPUT, problem)
-        policy = policy_for(scheme, port, self.traffic_class, there, packets, weight)
-        return policy, known.model_copy(update=changes)
-
-
-@dataclass(frozen=True)
-class PolicyPlan(Planned):
-    """Policies as they are to be."""
-
-    policies: tuple[tuple[str, Policy], ...] = ()
-    "(switch, policy then in force)."
-
-
-def choose_places(current: Mapping[str, InForce], port: int | None, *, every: bool) -> list[tuple[str, int]]:
-    """The (switch, port) pairs that a request means.
-
-    With a port: that port of the only switch. Without: all managed ports when `every`, else the only one there is.
-    """
-    if port is not None and len(current) == 1:
-        return [(next(iter(current)), port)]
-    managed = [(name, number) for name, ports in current.items() for number in sorted(ports.limits)]
-    if port is not None:
-        found = [place for place in managed if place[1] == port]
-        if len(found) == 1 or (every and found):
-            return found
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"port {port} of which switch ({', '.join(current)})? Name it with --switch"
-        )
-    if not managed:
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, "no switch has a managed port: run `fairlane config init` first")
-    if every or len(managed) == 1:
-        return managed
-    listed = ", ".join(f"{name}:{number}" for name, number in managed)
-    raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): name one of them")
-
-
-def plan_policies(
-    current: Mapping[str, InForce],
-    states: Mapping[str, SwitchState],
-    store: LoopStore,
-    asked: PolicyChange,
-    places: list[tuple[str, int]],
-    where: Callable[[str], object] = str,
-) -> PolicyPlan:
-    """What is asked of the policies of some places; `where` names a switch in errors. Pure. Raises FairlaneError."""
-    traffic_class = program.check_class(asked.traffic_class)
-    entries: dict[str, list[EntityChange]] = {}
-    policies: list[tuple[str, Policy]] = []
-    settings: dict[PolicyKey, PolicyState] = {}
-    notes: dict[str, list[str]] = {}
-    for switch, port in places:
-        found, key, at = current[switch], (switch, port, traffic_class), f"{where(switch)}: port {port}"
-        limit, known = need_limit(found.limits, port, where(switch)), store.policy(*key)
-        new, changed = asked.of(at, port, limit.max_packets, found.policies.get(key[1:]), known)
-        new = fitted(new, states[switch].port(port) if switch in states else None)
-        before, changes = found.entries.get(key[1:]), entries.setdefault(switch, [])
-        if not same_entity(before, new.entry):
-            changes.append(EntityChange(before, new.entry))
-        policies.append((switch, new))
-        if changed != known:
-            settings[key] = changed
-            old, now = known.model_dump(mode="json"), changed.model_dump(mode="json")
-            texts = [f"{name} {old[name]} becomes {now[name]}" for name in now if old[name] != now[name]]
-            notes.setdefault(switch, []).append(f"port {port} class {traffic_class}: {', '.join(texts)}")
-    return PolicyPlan(ChangeSet(entries), store.documents(settings), notes=notes, policies=tuple(policies))
+from .names import Scheme
+from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
+from .settings import PolicyConfig, PolicyKey, PolicyState
+from .store import LoopStore
+from .wanted import beyond_limit, changed_settings, plain_policy, policy_of, settings_of
 
 
 def change_policies(
     targets: Targets,
     port: int | None,
-    asked: PolicyChange,
+    traffic_class: int,
+    asked: Plain,
     *,
     every: bool,
     dry_run: bool = False,
     as_json: bool = False,
 ) -> list[dict[str, Any]] | None:
-    """Make what is asked at every place that the command means.
+    """Make what is asked at every place that the command means, on all switches or on none.
 
-    Without a port it means all managed ports when `every`, else the only one there is.
+    Args:
+        targets: the switches that the command means.
+        port: the managed port; None: all when `every`, else the only one there is.
+        traffic_class: the class.
+        asked: keys of a policy (`PolicyConfig`) with their new values; `threshold` means mode manual.
+        every: several places may be meant.
+        dry_run: print what would be written, and write nothing.
+        as_json: print that as JSON.
 
     Returns:
         The policies then in force, each with `via` loop or direct; None where `dry_run` has printed what would be written.
-    """
-    k = asked.loop.get("k")
-    if k is not None and not 0.1 <= k <= 100:
-        raise out_of_range("k", f"{k:g}", 0.1, 100)
-    states = {one.name: one for one in targets.run.switches} if targets.run is not None else {}
 
-    async def plan(sites: Sites) -> PolicyPlan:
-        names = [*sites.endpoints]
-        found = await asyncio.gather(*[_read(sites, name) for name in names])
-        current = dict(zip(names, found, strict=True))
-        places = choose_places(current, port, every=every)
-        return plan_policies(current, states, LoopStore(sites.folder), asked, places, sites.endpoint)
+    Raises:
+        FairlaneError: BAD_INPUT for what a policy cannot have, or for several places; UNKNOWN_NAME where the port is not managed.
+
+    """
+    states = {one.name: one for one in targets.run.switches} if targets.run is not None else {}
+    rows: list[dict[str, Any]] = []
+
+    async def plan(sites: Sites) -> Planned:
+        store, names = LoopStore(sites.folder), [*sites.endpoints]
+        current = dict(zip(names, await asyncio.gather(*[_read(sites, name) for name in names]), strict=True))
+        entries: dict[str, list[EntityChange]] = {}
+        notes: dict[str, list[str]] = {}
+        settings: dict[PolicyKey, PolicyState] = {}
+        for switch, number in choose_places(current, port, every=every):
+            key, found = (switch, number, traffic_class), current[switch]
+            known, state = store.policy(*key), states[switch].port(number) if switch in states else None
+            new, remembered = edited(key, found, known, asked)
+            new = new.fitted(state)
+            before, changes = found.entries.get(new.key), entries.setdefault(switch, [])
+            if not same_entity(before, new.entry):
+                changes.append(EntityChange(before, new.entry))
+            if differ := changed_settings(known, remembered):
+                settings[key] = remembered
+                words = ", ".join(f"{name} {old} becomes {now}" for name, (old, now) in differ.items())
+                notes.setdefault(switch, []).append(f"port {number} class {traffic_class}: {words}")
+            no_lanes = new.scheme is Scheme.LANES and why_no_lanes(state)
+            rows.append({"switch": switch, **new.to_json(), **({"why_no_lanes": no_lanes} if no_lanes else {})})
+        return Planned(ChangeSet(entries), store.documents(settings), notes=notes)
 
     made = carry_out(targets, plan, dry_run=dry_run, as_json=as_json)
-    if made is None:
-        return None
-    about = {"via": made[1], "remembered": targets.folder is not None}
-    return [{"switch": name, **answer_json(policy, states.get(name)), **about} for name, policy in made[0].policies]
+    return None if made is None else [{**row, "via": made[1]} for row in rows]
+
+
+def choose_places(current: Mapping[str, InForce], port: int | None, *, every: bool) -> list[tuple[str, int]]:
+    """The (switch, port) pairs that a request means."""
+    managed = [(name, number) for name, found in current.items() for number in sorted(found.limits)]
+    places = [place for place in managed if port in (None, place[1])]
+    listed = ", ".join(f"{name}:{number}" for name, number in managed) or "none: run `fairlane config init`"
+    if not places:
+        what = "no port is managed" if port is None else f"port {port} is not managed"
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{what}; managed ports: {listed}")
+    if len(places) > 1 and not every:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): name one of them")
+    return places
+
+
+def edited(key: PolicyKey, found: InForce, known: PolicyState, asked: Plain) -> tuple[Policy, PolicyState]:
+    """The policy that is to be, without lanes, and its settings. Pure.
+
+    Args:
+        key: which policy.
+        found: what its switch has.
+        known: what is remembered of the policy.
+        asked: as `change_policies` has it.
+
+    Raises:
+        FairlaneError: BAD_INPUT.
+
+    """
+    switch, port, traffic_class = key
+    limit, current = found.limits[port].limit_packets or 0, policy_in_force(found.policies, port, traffic_class)
+    policy = current
+    if "scheme" in asked or (asked.keys() & {"threshold", "mode"} and not current.is_limited):
+        policy = current.with_scheme(Scheme(asked.get("scheme", Scheme.QTHRESH)))
+    if policy.is_limited and not current.is_limited:
+        packets = min(known.pinned_packets or policy.qthresh_packets, limit)
+        policy = Policy(port, traffic_class, policy.scheme, packets, known.weight)
+    data = plain_policy(switch, policy, known) | asked
+    if "threshold" in asked:
+        data["mode"] = "manual"
+    elif data.get("mode") == "auto":
+        data.pop("threshold", None)
+    try:
+        wanted = PolicyConfig.model_validate(data)
+        problems = [*beyond_limit(wanted, limit)]
+    except ValidationError as ex:
+        wanted, problems = None, describe(ex, PolicyConfig)
+    if wanted is None or problems:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{switch}:{port} class {traffic_class}: {problems[0]}")
+    return policy_of(wanted, policy, limit), settings_of(wanted, known)
 
 
 async def _read(sites: Sites, switch: str) -> InForce:

@@ -42,6 +42,84 @@ from typing import Any, Generic, TypeVar
 
 Flow = TypeVar("Flow", bound=Hashable)
 
+PERIOD_S = 1.0
+"dt: between two steps. A write a second and port is what a switch takes beside its traffic."
+FLOWS_PER_S = 85.0
+"With more flows than this the steps are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
+ACTIVE_S = 2.0
+"A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
+YOUNG_S = 2.0
+"So long is a new flow taken for a short one."
+LEAST_PACKETS = 0.5
+"In a round trip: a sender whose window is full has one on its way at least. One that sends fewer, and lost none in a saw-tooth, asks for no more."
+LEAST_LENGTH = 0.25
+"Of the longest packets of any flow: one whose packets are shorter, such as pure ACKs, has no data that wait for a share."
+MAX_FLOWS = 256
+"With more flows than this (9) alone decides: their entries could not be read and written in a period."
+FULL = 0.97
+"Of the line, in one period: above it the line is full. Below 1 by what a step cuts off at both ends."
+CONTENT_STEPS = 5
+"So many steps on an idle line without growth, and half a saw-tooth, show that a flow has what it asks for: CUBIC stands still in the middle of one."
+CONTENT_GROWTH = 0.03
+"And this is growth, in all of them: Reno's on a path of 300 packets is 1 % of its rate a second."
+SQUEEZED = 0.8
+"A flow that has less than this part of what it asked for, on a full line, wants it back."
+LONG_STEPS = 5.0
+"A path is long when its saw-tooth takes more steps: with fewer, a mean over it says nothing."
+ACCOUNT_TEETH = 3.0
+"An account forgets in so many saw-teeth, in ten steps at least."
+SETTLED_TRIPS = 4.0
+"Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a step must be mostly of that."
+DEEP = 0.6
+"Of what (9) or the port lets wait: with more the queue would soon refuse by itself, several packets of whoever comes."
+FAR = 0.03
+"In saw-teeth at the fair rate: the account from which on a flow is tapped although nobody yields to it. Flows that halve in turn never have it."
+STEADY = 0.02
+"A rate that falls by less than this in a step does not yield."
+TAP_ERROR = 0.02
+"e_i from which on a flow is tapped: less is within what a step cuts off."
+TAP_TAKES = 0.5
+"A tap takes at most this part of a window. One flow may always be tapped; more of them when the packets that wait make up for what they lose."
+SLOWED = 0.9
+"A flow whose window was never below this part of it after a tap did not slow down: CUBIC's falls to 0.7."
+DEAF_TAPS = 2
+"So many such taps, without one that brought it to its share between them, show that taps do not reach it: BBR's window falls by itself every 10 s, but not for long."
+INTEGRAL_PER_S = 0.5
+"k_i: how fast the logarithm of the threshold moves for a flow that gets twice its share."
+PROPORTIONAL = 0.2
+"k_p."
+COMMON_PER_S = 0.1
+"k_c;"
+STARVED = 0.1
+"0 while a flow has less than its share of a full line by more than this: the others' thresholds may all have to fall, so that it finds room."
+HIGH_FACTOR = 4.0
+"A tuned threshold is at most this multiple of (9), and at least two packets."
+UTILISATION = 0.98
+"U."
+UTILISATION_PER_S = 2.0
+"k_u."
+UTILISATION_MISSING_MAX = 0.03
+"No more than this of one period's idleness counts: a host that stood still says nothing of thresholds."
+IDLE_UTILISATION = 0.9
+"Below this u no z_i falls."
+IDLE_PER_S = 0.7
+"and that of a flow below its share rises at least so fast: a doubling a second."
+UTILISATION_OVER_S = 3.0
+"u is a mean over about this time: the queue's own movement is no idle line."
+MAX_COMMON_FACTOR = 1.5
+"exp(c) at most."
+LANE_STEPS = 3
+"A saw-tooth in a lane counts when it, or several together, lasted so many steps."
+LANE_STEP = 1.5
+"By so much the lanes become longer at once: in four steps five times as long."
+LANE_FORGET_PER_S = 0.005
+"and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
+
+
+def step_s(period_s: float, flows: int) -> float:
+    """dt in seconds with so many flows: `period_s`, and more with many."""
+    return max(period_s, min(flows, MAX_FLOWS) / FLOWS_PER_S)
+
 
 @dataclass(frozen=True)
 class FlowCount:
@@ -98,6 +176,8 @@ class Why(str, Enum):
     "A long path: it loses a packet now."
     HELD = "held"
     "It does not slow down when it loses packets."
+    LANE = "lane"
+    "It has a queue for itself."
 
 
 @dataclass(frozen=True)
@@ -128,88 +208,6 @@ class Decision:
             "exact_packets": None if exact is None else round(exact, 2),
             "qthresh_packets": self.qthresh_packets,
         }
-
-
-@dataclass(frozen=True)
-class LawOptions:
-    """The constants, each with its unit and its reason."""
-
-    period_s: float = 1.0
-    "dt: between two steps. A write a second and port is what a switch takes beside its traffic."
-    flows_per_s: float = 85.0
-    "With more flows than this the steps are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
-    active_s: float = 2.0
-    "A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
-    young_s: float = 2.0
-    "So long is a new flow taken for a short one."
-    least_packets: float = 0.5
-    "In a round trip: a sender whose window is full has one on its way at least. One that sends fewer, and lost none in a saw-tooth, asks for no more."
-    least_length: float = 0.25
-    "Of the longest packets of any flow: one whose packets are shorter, such as pure ACKs, has no data that wait for a share."
-    max_flows: int = 256
-    "With more flows than this (9) alone decides: their entries could not be read and written in a period."
-    full: float = 0.97
-    "Of the line, in one period: above it the line is full. Below 1 by what a step cuts off at both ends."
-    content_steps: int = 5
-    "So many steps on an idle line without growth, and half a saw-tooth, show that a flow has what it asks for: CUBIC stands still in the middle of one."
-    content_growth: float = 0.03
-    "And this is growth, in all of them: Reno's on a path of 300 packets is 1 % of its rate a second."
-    squeezed: float = 0.8
-    "A flow that has less than this part of what it asked for, on a full line, wants it back."
-    long_steps: float = 5.0
-    "A path is long when its saw-tooth takes more steps: with fewer, a mean over it says nothing."
-    account_teeth: float = 3.0
-    "An account forgets in so many saw-teeth, in ten steps at least."
-    settled_trips: float = 4.0
-    "Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a step must be mostly of that."
-    deep: float = 0.6
-    "Of what (9) or the port lets wait: with more the queue would soon refuse by itself, several packets of whoever comes."
-    far: float = 0.03
-    "In saw-teeth at the fair rate: the account from which on a flow is tapped although nobody yields to it. Flows that halve in turn never have it."
-    steady: float = 0.02
-    "A rate that falls by less than this in a step does not yield."
-    tap_error: float = 0.02
-    "e_i from which on a flow is tapped: less is within what a step cuts off."
-    tap_takes: float = 0.5
-    "A tap takes at most this part of a window. One flow may always be tapped; more of them when the packets that wait make up for what they lose."
-    slowed: float = 0.9
-    "A flow whose window was never below this part of it after a tap did not slow down: CUBIC's falls to 0.7."
-    deaf_taps: int = 2
-    "So many such taps, without one that brought it to its share between them, show that taps do not reach it: BBR's window falls by itself every 10 s, but not for long."
-    integral_per_s: float = 0.5
-    "k_i: how fast the logarithm of the threshold moves for a flow that gets twice its share."
-    proportional: float = 0.2
-    "k_p."
-    common_per_s: float = 0.1
-    "k_c;"
-    starved: float = 0.1
-    "0 while a flow has less than its share of a full line by more than this: the others' thresholds may all have to fall, so that it finds room."
-    high_factor: float = 4.0
-    "A tuned threshold is at most this multiple of (9), and at least two packets."
-    utilisation: float = 0.98
-    "U."
-    utilisation_per_s: float = 2.0
-    "k_u."
-    utilisation_missing_max: float = 0.03
-    "No more than this of one period's idleness counts: a host that stood still says nothing of thresholds."
-    idle_utilisation: float = 0.9
-    "Below this u no z_i falls."
-    idle_per_s: float = 0.7
-    "and that of a flow below its share rises at least so fast: a doubling a second."
-    utilisation_over_s: float = 3.0
-    "u is a mean over about this time: the queue's own movement is no idle line."
-    max_common_factor: float = 1.5
-    "exp(c) at most."
-    lane_steps: int = 3
-    "A saw-tooth in a lane counts when it, or several together, lasted so many steps."
-    lane_step: float = 1.5
-    "By so much the lanes become longer at once: in four steps five times as long."
-    lane_forget_per_s: float = 0.005
-    "and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
-
-    def step_s(self, flows: int) -> float:
-        """dt with so many flows."""
-        return max(self.period_s, flows / self.flows_per_s)
 
 
 @dataclass
@@ -261,7 +259,7 @@ class _State:
 class Law(Generic[Flow]):
     """The flows of one port between steps."""
 
-    options: LawOptions = field(default_factory=LawOptions)
+    period_s: float = PERIOD_S
     last: dict[Flow, Decision] = field(default_factory=lambda: {})
     "The newest decision."
     log_common: float = 0.0
@@ -303,8 +301,8 @@ class Law(Generic[Flow]):
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
             `max_flows`. None at the first step.
         """
-        options, before_s, self._at_s = self.options, self._at_s, now_s
-        self._step_s = step_s or options.period_s
+        before_s, self._at_s = self._at_s, now_s
+        self._step_s = step_s or self.period_s
         elapsed_s = 0.0 if before_s is None else now_s - before_s
         self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
         carried_bps, refused = self._rates(now_s, counts, elapsed_s)
@@ -313,25 +311,23 @@ class Law(Generic[Flow]):
         used = (carried_bps + port.other_bps) / port.line_bps
         self._watch_line(used, refused, elapsed_s)
         self._watch_path(port, elapsed_s)
-        active = {
-            f: s for f, s in self._states.items() if now_s - s.moved_s <= options.active_s and counts[f].weight > 0
-        }
+        active = {f: s for f, s in self._states.items() if now_s - s.moved_s <= ACTIVE_S and counts[f].weight > 0}
         if active and carried_bps <= 0:  # an outage: nothing to learn, what is in force stays
             return self.last
         for state in active.values():
             self._find_content(state, used, refused_now=state.refused_s >= now_s)
         rtt_s = port.t_res_s + self._queue_packets * port.packet_s
         trips = elapsed_s / max(rtt_s, port.packet_s)
-        shortest = options.least_length * max((state.packet_bytes for state in active.values()), default=0.0)
+        shortest = LEAST_LENGTH * max((state.packet_bytes for state in active.values()), default=0.0)
         wanting = {
             flow: state
             for flow, state in active.items()
             if state.content_bps is None
-            and now_s - state.born_s > options.young_s
-            and (state.sent_packets >= options.least_packets * trips or now_s - state.refused_s <= self._tooth_s)
+            and now_s - state.born_s > YOUNG_S
+            and (state.sent_packets >= LEAST_PACKETS * trips or now_s - state.refused_s <= self._tooth_s)
             and state.packet_bytes >= shortest
         }
-        if not 2 <= len(wanting) <= options.max_flows:
+        if not 2 <= len(wanting) <= MAX_FLOWS:
             self.last = {
                 f: Decision(self._why_not(now_s, f, wanting), s.rate_bps, 0.0) for f, s in self._states.items()
             }
@@ -342,11 +338,11 @@ class Law(Generic[Flow]):
         errors = {flow: state.rate_bps / fair_bps - 1.0 for flow, state in wanting.items()}
         if self.is_long:
             taps = self._tap(now_s, elapsed_s, counts, wanting, errors, used, rtt_s, port, model_packets)
-            held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= options.deaf_taps}
+            held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= DEAF_TAPS}
         else:
             taps, held = set[Flow](), errors
         # A step moves a threshold by no more when steps are farther apart: what it did shows at the next one only.
-        self._integrate(held, elapsed_s * options.period_s / self._step_s, rtt_s)
+        self._integrate(held, elapsed_s * self.period_s / self._step_s, rtt_s)
         decided: dict[Flow, Decision] = {}
         for flow, state in self._states.items():
             if flow in held:
@@ -397,26 +393,25 @@ class Law(Generic[Flow]):
 
     def _watch_line(self, used: float, refused: int, elapsed_s: float) -> None:
         """u, and c after it."""
-        options = self.options
-        part = 1.0 - math.exp(-elapsed_s / options.utilisation_over_s)
+        part = 1.0 - math.exp(-elapsed_s / UTILISATION_OVER_S)
         usual = 1.0 if self.utilisation is None else self.utilisation
         # `used` is above 1 while the queue grows: the mean has to be right.
         self.utilisation = usual + part * (used - usual)
-        missing = options.utilisation - self.utilisation
+        missing = UTILISATION - self.utilisation
         if missing <= 0 or self.is_long:
-            self.log_common -= options.common_per_s * self.log_common * elapsed_s
+            self.log_common -= COMMON_PER_S * self.log_common * elapsed_s
         elif refused:
-            self.log_common += options.utilisation_per_s * min(missing, options.utilisation_missing_max) * elapsed_s
-        self.log_common = min(max(self.log_common, 0.0), math.log(options.max_common_factor))
+            self.log_common += UTILISATION_PER_S * min(missing, UTILISATION_MISSING_MAX) * elapsed_s
+        self.log_common = min(max(self.log_common, 0.0), math.log(MAX_COMMON_FACTOR))
 
     def _watch_path(self, port: Port, elapsed_s: float) -> None:
         """How long a saw-tooth lasts: a round trip for each packet of a window, since half of it grows by half a packet each (delayed ACKs)."""
-        part = 1.0 - math.exp(-elapsed_s / self.options.utilisation_over_s)
+        part = 1.0 - math.exp(-elapsed_s / UTILISATION_OVER_S)
         self._queue_packets += part * (port.waiting_packets - self._queue_packets)
         flows = max(1, sum(1 for state in self._states.values() if state.rate_bps > 0))
         held = port.path_packets + self._queue_packets
         tooth_s = held / flows * held * port.packet_s
-        limit_s = self.options.long_steps * self._step_s * (0.8 if self.is_long else 1.0)
+        limit_s = LONG_STEPS * self._step_s * (0.8 if self.is_long else 1.0)
         if (tooth_s > limit_s) != self.is_long:
             self.is_long = not self.is_long
             for state in self._states.values():
@@ -425,28 +420,27 @@ class Law(Generic[Flow]):
 
     def _find_content(self, state: _State, used: float, *, refused_now: bool) -> None:
         """Whether the flow has what it asks for."""
-        options = self.options
         if state.content_bps is not None:
             grows = state.rate_bps > state.content_bps
-            if grows or (used >= options.full and state.rate_bps < options.squeezed * state.content_bps):
+            if grows or (used >= FULL and state.rate_bps < SQUEEZED * state.content_bps):
                 state.content_bps = None
-        if used >= options.full or refused_now:
+        if used >= FULL or refused_now:
             state.idle_bps.clear()
             return
         state.idle_bps.append(state.rate_bps)
-        if len(state.idle_bps) <= max(options.content_steps, self._tooth_s / 2 / self._step_s):
+        if len(state.idle_bps) <= max(CONTENT_STEPS, self._tooth_s / 2 / self._step_s):
             return
         first = state.idle_bps.pop(0)
-        if state.rate_bps <= first * (1.0 + options.content_growth):
-            state.content_bps = max(first, state.rate_bps) * (1.0 + 2 * options.content_growth)
+        if state.rate_bps <= first * (1.0 + CONTENT_GROWTH):
+            state.content_bps = max(first, state.rate_bps) * (1.0 + 2 * CONTENT_GROWTH)
 
     def _why_not(self, now_s: float, flow: Flow, wanting: Mapping[Flow, _State]) -> Why:
         state = self._states[flow]
         if flow in wanting:
             return Why.ALONE
-        if state.content_bps is not None and now_s - state.moved_s <= self.options.active_s:
+        if state.content_bps is not None and now_s - state.moved_s <= ACTIVE_S:
             return Why.CONTENT
-        return Why.YOUNG if now_s - state.born_s <= self.options.young_s else Why.IDLE
+        return Why.YOUNG if now_s - state.born_s <= YOUNG_S else Why.IDLE
 
     def _tap(
         self,
@@ -461,9 +455,8 @@ class Law(Generic[Flow]):
         model_packets: Mapping[Flow, float],
     ) -> set[Flow]:
         """The flows that lose a packet now; accounts, and who does not listen."""
-        options = self.options
-        over_s = max(options.account_teeth * self._tooth_s, 10 * self._step_s)
-        settled_s = max(elapsed_s, options.settled_trips * rtt_s) - 1e-6
+        over_s = max(ACCOUNT_TEETH * self._tooth_s, 10 * self._step_s)
+        settled_s = max(elapsed_s, SETTLED_TRIPS * rtt_s) - 1e-6
 
         def window(flow: Flow) -> float:
             """In packets: its share of the line, of what the path and the queue hold."""
@@ -478,17 +471,17 @@ class Law(Generic[Flow]):
             state.account_s += errors[flow] * elapsed_s - state.account_s * elapsed_s / over_s
             if not state.awaits_tap and now_s > state.tapped_s > -math.inf:
                 state.lowest_packets = min(state.lowest_packets, window(flow))
-            slowed = state.lowest_packets <= options.slowed * state.tapped_packets
-            if state.deaf < options.deaf_taps and slowed and errors[flow] <= options.tap_error:
+            slowed = state.lowest_packets <= SLOWED * state.tapped_packets
+            if state.deaf < DEAF_TAPS and slowed and errors[flow] <= TAP_ERROR:
                 state.deaf = 0
-            elif state.deaf >= options.deaf_taps and now_s - state.tapped_s > over_s:
+            elif state.deaf >= DEAF_TAPS and now_s - state.tapped_s > over_s:
                 # So long it was held: the next packet that it loses shows whether it still has to be.
-                state.deaf = options.deaf_taps - 1
-        self._full_steps = self._full_steps + 1 if used >= options.full else 0
+                state.deaf = DEAF_TAPS - 1
+        self._full_steps = self._full_steps + 1 if used >= FULL else 0
         if not self._full_steps:
             return set()
         most = min(sum(model_packets[flow] for flow in wanting), float(port.capacity_packets))
-        if port.waiting_packets >= options.deep * most:
+        if port.waiting_packets >= DEEP * most:
             usual_s = sum(state.account_s for state in wanting.values()) / len(wanting)
             due = {flow for flow, state in wanting.items() if state.account_s >= usual_s}
         else:
@@ -497,25 +490,25 @@ class Law(Generic[Flow]):
             flow
             for flow, state in wanting.items()
             if flow in due
-            and state.deaf < options.deaf_taps
+            and state.deaf < DEAF_TAPS
             and not state.awaits_tap
-            and (now_s - max(state.tapped_s, state.refused_s) >= settled_s or state.refused_steps > options.deaf_taps)
+            and (now_s - max(state.tapped_s, state.refused_s) >= settled_s or state.refused_steps > DEAF_TAPS)
         ]
         chosen: set[Flow] = set()
         missing = 0.0
         for flow in sorted(ready, key=lambda one: -wanting[one].account_s):
             state, packets = wanting[flow], window(flow)
-            missing += options.tap_takes * packets
+            missing += TAP_TAKES * packets
             if chosen and missing > port.waiting_packets:
                 break
-            if options.slowed * state.tapped_packets < state.lowest_packets < math.inf:
+            if SLOWED * state.tapped_packets < state.lowest_packets < math.inf:
                 state.deaf += 1
             state.tapped_s, state.tapped_packets, state.lowest_packets = now_s, packets, math.inf
             state.account_s = 0.0
-            if state.deaf == options.deaf_taps:
+            if state.deaf == DEAF_TAPS:
                 waits = port.waiting_packets * packets / (port.path_packets + port.waiting_packets)
                 state.log_factor = math.log(max(2.0, waits) / model_packets[flow])
-            if state.deaf < options.deaf_taps and state.refused_s < now_s:  # else it has just lost one
+            if state.deaf < DEAF_TAPS and state.refused_s < now_s:  # else it has just lost one
                 chosen.add(flow)
                 state.awaits_tap = True
         return chosen
@@ -524,16 +517,13 @@ class Law(Generic[Flow]):
         self, now_s: float, wanting: Mapping[Flow, _State], errors: Mapping[Flow, float], quiet_s: float
     ) -> set[Flow]:
         """The flows whose saw-tooth may end, while there is room for more packets to wait."""
-        options = self.options
-        gives_way = {
-            flow for flow, state in wanting.items() if state.rate_bps < (1.0 - options.steady) * state.before_bps
-        }
+        gives_way = {flow for flow, state in wanting.items() if state.rate_bps < (1.0 - STEADY) * state.before_bps}
         some_do = any(now_s - wanting[flow].refused_s > quiet_s for flow in gives_way)
-        least_s = 0.0 if some_do else options.far * self._tooth_s
+        least_s = 0.0 if some_do else FAR * self._tooth_s
         return {
             flow
             for flow, state in wanting.items()
-            if errors[flow] > options.tap_error
+            if errors[flow] > TAP_ERROR
             and state.account_s >= least_s
             and flow not in gives_way
             # In the first full step every rate has just grown: a flow that gives way by itself cannot be told yet.
@@ -542,29 +532,27 @@ class Law(Generic[Flow]):
 
     def _integrate(self, errors: Mapping[Flow, float], elapsed_s: float, rtt_s: float) -> None:
         """z of all flows; one that is not held goes back to (9)."""
-        options = self.options
-        high = math.log(options.high_factor)
+        high = math.log(HIGH_FACTOR)
         common = 0.0
-        fits = self.utilisation is not None and self.utilisation < options.utilisation
-        if errors and not self.is_long and (fits or min(errors.values()) > -options.starved):
+        fits = self.utilisation is not None and self.utilisation < UTILISATION
+        if errors and not self.is_long and (fits or min(errors.values()) > -STARVED):
             common = sum(self._states[flow].log_factor for flow in errors) / len(errors)
-        idles = self.utilisation is not None and self.utilisation < options.idle_utilisation
-        slower = min(1.0, 0.2 * options.period_s / max(rtt_s, 1e-9))
+        idles = self.utilisation is not None and self.utilisation < IDLE_UTILISATION
+        slower = min(1.0, 0.2 * self.period_s / max(rtt_s, 1e-9))
         for flow, state in self._states.items():
             error = errors.get(flow)
             if error is None:
-                step = -options.common_per_s * state.log_factor
+                step = -COMMON_PER_S * state.log_factor
             else:
-                step = -options.integral_per_s * slower * min(max(error, -1.0), 1.0) - options.common_per_s * common
+                step = -INTEGRAL_PER_S * slower * min(max(error, -1.0), 1.0) - COMMON_PER_S * common
                 if idles:
-                    step = max(step, options.idle_per_s if self.is_long and error < 0.0 else 0.0)
+                    step = max(step, IDLE_PER_S if self.is_long and error < 0.0 else 0.0)
             state.log_factor = min(max(state.log_factor + step * elapsed_s, state.log_lowest), high)
 
     def _hold(self, state: _State, error: float, model_packets: float, capacity_packets: int) -> Decision:
         """The threshold as a real number and in whole packets; `model_packets` is (9) with the flow's weight."""
-        options = self.options
-        shift = state.log_factor + self.log_common - options.proportional * min(max(error, -1.0), 1.0)
-        factor = math.exp(min(shift, math.log(options.high_factor)))
+        shift = state.log_factor + self.log_common - PROPORTIONAL * min(max(error, -1.0), 1.0)
+        factor = math.exp(min(shift, math.log(HIGH_FACTOR)))
         state.log_lowest = math.log(2.0 / model_packets)
         exact = min(max(model_packets * factor, 2.0), float(capacity_packets))
         packets = max(2, min(math.floor(exact + state.carry + 0.5), capacity_packets))
@@ -592,12 +580,11 @@ class LaneLength(Generic[Flow]):
     the mean of all shows that the lanes are too short.
     """
 
-    options: LawOptions = field(default_factory=LawOptions)
     factor: float = 1.0
     mean_weight: float = 1.0
     "Of the flows that send."
-    rates_bps: dict[Flow, float] = field(default_factory=lambda: {})
-    "What each flow that sends got between the last two steps, per unit of weight."
+    last: dict[Flow, Decision] = field(default_factory=lambda: {})
+    "What each flow that sends got between the last two steps."
     _teeth: dict[Flow, _Tooth] = field(default_factory=lambda: {})
     _fair_bytes: float = 0.0
     "What a flow with exactly the mean would have got so far, per unit of weight."
@@ -611,9 +598,8 @@ class LaneLength(Generic[Flow]):
             counts: the counters of all flows of the port so far.
             longest: the port has no room for more, in multiples of (9).
         """
-        options = self.options
         elapsed_s, self._at_s = 0.0 if self._at_s is None else now_s - self._at_s, now_s
-        self.factor = max(1.0, self.factor * (1.0 - options.lane_forget_per_s * elapsed_s))
+        self.factor = max(1.0, self.factor * (1.0 - LANE_FORGET_PER_S * elapsed_s))
         got: dict[Flow, float] = {}
         losing: list[_Tooth] = []
         for flow, count in counts.items():
@@ -632,7 +618,10 @@ class LaneLength(Generic[Flow]):
             tooth.last = count
         self._teeth = {flow: tooth for flow, tooth in self._teeth.items() if flow in counts}
         if elapsed_s > 0:
-            self.rates_bps = {flow: 8 * taken / elapsed_s for flow, taken in got.items()}
+            mean = sum(got.values()) / max(1, len(got))
+            self.last = {
+                flow: Decision(Why.LANE, 8 * taken / elapsed_s, taken / mean - 1.0) for flow, taken in got.items()
+            }
         if len(got) < 2:
             for tooth in self._teeth.values():
                 tooth.began = None
@@ -641,7 +630,7 @@ class LaneLength(Generic[Flow]):
             self._fair_bytes += sum(got.values()) / len(got)
             short = [tooth for tooth in losing if self._falls_short(tooth)]
             if short:
-                self.factor *= options.lane_step
+                self.factor *= LANE_STEP
                 for tooth in self._teeth.values():
                     tooth.began = None  # what began in shorter lanes says nothing of these
         self.factor = max(1.0, min(self.factor, longest))
@@ -649,11 +638,11 @@ class LaneLength(Generic[Flow]):
 
     def _falls_short(self, tooth: _Tooth) -> bool:
         """Whether the saw-tooth that ends here gave its flow less than the mean; the next one begins."""
-        options, began, fair_bytes = self.options, tooth.began, tooth.fair_bytes
-        if began is not None and tooth.steps < options.lane_steps:
+        began, fair_bytes = tooth.began, tooth.fair_bytes
+        if began is not None and tooth.steps < LANE_STEPS:
             return False
         tooth.began, tooth.fair_bytes, tooth.steps = tooth.last, self._fair_bytes, 0
         if began is None or fair_bytes is None:
             return False
         carried = (tooth.last.carried_bytes - began.carried_bytes) / tooth.last.weight
-        return carried < (1.0 - options.tap_error) * (self._fair_bytes - fair_bytes)
+        return carried < (1.0 - TAP_ERROR) * (self._fair_bytes - fair_bytes)

@@ -9,8 +9,7 @@ from typing import Any
 from fairlane.measure import MeasureOptions
 
 from .flows import FlowWeight
-from .law import LawOptions
-from .settings import QthreshLoop, WeightRules
+from .settings import QthreshLoop
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,6 @@ class QthreshOptions:
     loop: QthreshLoop = field(default_factory=QthreshLoop)
     "When it decides, writes and forgets."
     measure: MeasureOptions = field(default_factory=MeasureOptions)
-    law: LawOptions = field(default_factory=LawOptions)
     probes: bool = True
     "Whether the links behind the managed ports are probed for τ."
     keeps_counts: bool = True
@@ -28,7 +26,6 @@ class QthreshOptions:
     flow_weight: FlowWeight | None = None
     "The weight of a new flow's entry; without, every flow has its class's."
 
-    def options_of_loop(self, loop: Any) -> QthreshOptions:
-        """These with what `[loop]` says."""
-        weight = WeightRules(loop.flow_weights) if loop.flow_weights else self.flow_weight
-        return replace(self, loop=loop, law=replace(self.law, period_s=loop.tune_period), flow_weight=weight)
+    def with_loop(self, loop: Any) -> QthreshOptions:
+        """These with `[loop]` of a configuration."""
+        return replace(self, loop=loop, flow_weight=loop.weight_of if loop.flow_weights else self.flow_weight)

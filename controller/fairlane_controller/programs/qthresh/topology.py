@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, cast
 
-from fairlane import Plain, Request, RunState, SwitchRequest, TopologyControl, find_by_name
-from fairlane.changes import loop_runs
+from fairlane import Request, RunState, SwitchRequest, TopologyControl, find_by_name
 from fairlane.loop import SwitchAgent
 from pydantic import Field
 
 from .control import QthreshControl
-from .follower import DryFollower
 from .options import QthreshOptions
-from .settings import WeightRules
+from .settings import FlowWeightConfig, QthreshLoop
 from .store import LoopStore
-
-MAX_RULES = 1_000
 
 
 class _Explain(SwitchRequest):
@@ -28,17 +24,16 @@ class _Explain(SwitchRequest):
 
 
 class _FlowWeights(Request):
-    rules: Annotated[list[Plain], Field(max_length=MAX_RULES)]
+    """Rules for the weights of new flows."""
 
-
-REQUESTS: dict[str, type[Request]] = {"explain": _Explain, "flow_weights": _FlowWeights}
+    rules: Annotated[list[FlowWeightConfig], Field(max_length=1_000)]
 
 
 class QthreshTopology(TopologyControl):
     """Settings of the policies of all switches."""
 
     control_type = QthreshControl
-    requests = REQUESTS
+    requests: ClassVar[Mapping[str, type[Request]]] = {"explain": _Explain, "flow_weights": _FlowWeights}
 
     def __init__(
         self,
@@ -50,32 +45,22 @@ class QthreshTopology(TopologyControl):
     ) -> None:
         super().__init__(run, probes=probes)
         self.store = store or LoopStore(run.folder if run is not None else None)
-        options = options or QthreshOptions(probes=probes)
+        self.options = options or QthreshOptions(probes=probes)
         if run is not None and run.target == "bmv2":
-            options = replace(options, measure=replace(options.measure, sample_includes_t_d=False))
-        self.options = options
+            measure = replace(self.options.measure, sample_includes_t_d=False)
+            self.options = replace(self.options, measure=measure)
 
     def use_loop(self, loop: Any) -> None:
         """Decide, tune and forget as it says."""
-        self.options = self.options.options_of_loop(loop)
+        self.options = self.options.with_loop(loop)
 
     async def handle(self, agents: Mapping[str, SwitchAgent], request: dict[str, Any]) -> Any:
         """Weights of new flows, or why flows have what they have."""
         if request["op"] == "explain":
-            return _control(find_by_name("switch", str(request["switch"]), agents)).explain(request["port"])
-        rules = WeightRules.parse(request["rules"])
-        self.options = replace(self.options, flow_weight=rules)
+            agent = find_by_name("switch", str(request["switch"]), agents)
+            return cast("QthreshControl", agent.control).explain(request["port"])
+        rules = QthreshLoop.model_validate({"flow_weights": request["rules"]})
+        self.options = replace(self.options, flow_weight=rules.weight_of)
         for agent in agents.values():
             agent.control.use_options()
-        return {"rules": len(rules.rules)}
-
-    def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
-        """Where a loop runs, decide by what it measures."""
-        if self.run is None or not loop_runs(self.run.folder):
-            return None
-        return DryFollower(self.run, log, self.options).run
-
-
-def _control(agent: SwitchAgent) -> QthreshControl:
-    assert isinstance(agent.control, QthreshControl)
-    return agent.control
+        return {"rules": len(rules.flow_weights)}
