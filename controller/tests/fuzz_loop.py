@@ -15,9 +15,8 @@ from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.settings import QthreshLoop
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.programs.qthresh.topology import QthreshOptions, QthreshTopology
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from finsy import P4Schema
@@ -35,7 +34,6 @@ RAW = {"update": "modify", "entity": "counter_entry", "text": "counter_entry { c
 GOOD: tuple[dict[str, Any], ...] = (
     {"op": "status"},
     {"op": "measure"},
-    {"op": "explain", "switch": "s1", "port": 3},
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "command": "threshold set 5"},
     {"op": "table_write", "switch": "s1", "updates": [RAW], "each": True},
     {"op": "poke"},

@@ -11,10 +11,9 @@ from fairlane_controller.programs.qthresh.control import QthreshControl
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.programs.qthresh.law import FlowCount
 from fairlane_controller.programs.qthresh.names import Mode, Scheme
-from fairlane_controller.programs.qthresh.options import QthreshOptions
 from fairlane_controller.programs.qthresh.policies import Policy, read_managed
 from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
-from fairlane_controller.programs.qthresh.topology import QthreshTopology
+from fairlane_controller.programs.qthresh.topology import QthreshOptions, QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_controller.programs.qthresh.changes import edited
+from fairlane_controller.programs.qthresh.cli_threshold import edited
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey
 from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import InForce, Lanes, Policy, lanes_of, limit_entry, why_no_lanes

@@ -6,8 +6,7 @@ from __future__ import annotations
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.gfr.control import explain_activity
-from fairlane_controller.programs.qthresh import why
-from fairlane_controller.programs.qthresh.decide import ThresholdDecider
+from fairlane_controller.programs.qthresh.decide import ThresholdDecider, explain_decision
 from fairlane_controller.programs.qthresh.law import Decision, Law, Why
 from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
 
@@ -22,7 +21,7 @@ def measured(age_s: float = 0.1) -> PortMeasurement:
 def said(decider: ThresholdDecider, now_s: float, age_s: float = 0.1, **bounds: int) -> str:
     measurement = measured(age_s)
     decision = decider.evaluate(now_s, measurement, PolicyState.model_validate(bounds), 50)
-    return why.explain_decision(decision, measurement)
+    return explain_decision(decision, measurement)
 
 
 def test_a_written_threshold() -> None:
@@ -55,9 +54,9 @@ def test_tuning_names_the_flow_farthest_from_its_share() -> None:
     law = Law[str](utilisation=0.987)
     law.last = {"a": Decision(Why.TUNED, 0.9e6, -0.1, 5.0, 5), "b": Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7)}
     farthest = "b has 1.3 Mbit/s, 30 % above the fair share; the line is 99 % used"
-    assert why.tuning(law, 1, 5.94)["why"] == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
+    assert law.report(1, 5.94)["why"] == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
     law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3)}
-    assert why.tuning(law, 1, 5.94)["why"] == f"b loses a packet: {farthest}"
+    assert law.report(1, 5.94)["why"] == f"b loses a packet: {farthest}"
 
 
 def test_activity_of_vcs() -> None:
@@ -65,13 +64,3 @@ def test_activity_of_vcs() -> None:
     assert text == (
         "frames of gold arrived and nothing of tin arrived for 2 s: N is 2, and (3) shares 10 Mbit/s as w_i = gold 6 Mbit/s, iron 4 Mbit/s"
     )
-
-
-def test_a_flow_is_explained_by_its_share_and_its_threshold() -> None:
-    lane = why.explain_flow(Decision(Why.LANE, 4.9e6, -0.02), 16.0)
-    assert lane == (
-        "gets 4.9 Mbit/s, 2 % below the fair share; 16.0 packets, by (9): it has a queue of its own, as long as all lanes of the port"
-    )
-    tuned = why.explain_flow(Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7), 6.0)
-    assert tuned == "gets 1.3 Mbit/s, 30 % above the fair share; 7 packets: its threshold follows its share"
-    assert "the fair share" not in why.explain_flow(Decision(Why.ALONE, 1e6, 0.0), 6.0)

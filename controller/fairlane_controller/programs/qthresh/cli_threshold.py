@@ -8,18 +8,18 @@ from typing import Annotated, Any
 
 import typer
 from fairlane import Duration, ErrorCode, FairlaneError, Flag, Packets, Plain, Rate, Section, Size, find_by_name
-from fairlane.changes import ask
+from fairlane.changes import Sites
 from fairlane.cli import (
     App,
     ClassOption,
     DryRunOption,
     JsonOption,
     OnlyPortArgument,
-    PortRef,
-    Snapshot,
+    Planned,
     StateOption,
     SwitchOption,
     Targets,
+    carry_out,
     complete_port,
     need_program,
     options_of,
@@ -29,13 +29,17 @@ from fairlane.cli import (
     split_port,
     take_two,
 )
+from fairlane.switch import ChangeSet, EntityChange, same_entity
 from fairlane.text import counted, describe, format_rate, format_size, format_time, parse_count
 from pydantic import Field, ValidationError
 
-from .changes import change_policies
 from .model import DEFAULT_K, QTHRESH_MAX_PACKETS, QthreshPlan, response_time_s
-from .names import SCHEMES
-from .settings import Weight
+from .names import SCHEMES, Scheme
+from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
+from .settings import PolicyConfig, PolicyKey, PolicyState, Weight
+from .store import LoopStore
+from .view import POLICY
+from .wanted import beyond_limit, changed_settings, plain_policy, policy_of, settings_of
 
 app = App(
     help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.",
@@ -87,52 +91,20 @@ def complete_scheme(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 def show(
     port: OnlyPortArgument = None, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the threshold, weight and mode of every managed port and class; of one port also why each flow has what it has.
+    """Show the threshold, weight and mode of every managed port and class (`fairlane flows -o wide` has those of flows).
 
     Examples: `fairlane threshold show`, `fairlane threshold show s1:3`, `fairlane threshold show -s s1 --json`
     """
-    targets = resolve(state, switch, port)
-    rows = _policies(need_program(asyncio.run(take_two(targets, 0))[0], "qthresh"))
-    flows: list[dict[str, Any]] = []
-    if port is not None:
-        rows = [row for row in rows if row["port"] == port.number]
-        if (folder := targets.loop_folder) is not None:
-            for name in dict.fromkeys(row["switch"] for row in rows):
-                flows += asyncio.run(ask(folder, {"op": "explain", "switch": name, "port": port.number}))
+    snapshot = need_program(asyncio.run(take_two(resolve(state, switch, port), 0))[0], "qthresh")
+    rows = [one.to_json() for one in snapshot.objects_of_kind("policy") if port is None or one.port == port.number]
     if as_json:
-        print_json(rows if port is None else {"policies": rows, "flows": flows})
+        print_json(rows)
         return
-    columns = (
-        "switch",
-        "port",
-        "class",
-        "scheme",
-        "qthresh_packets",
-        "weight",
-        "effective_packets",
-        "mode",
-        "capacity_packets",
-    )
-    heads = [name.removesuffix("_packets").replace("qthresh", "Qthresh") for name in columns]
+    shown = {"switch": "switch", "port": "port", "traffic_class": "class"}
+    shown |= {one.name: one.title for one in POLICY.columns if not one.wide}
     empty = "no port is managed" if port is None else f"port {port.name} is not managed"
-    print_table("thresholds (packets)", heads, [[row[name] for name in columns] for row in rows], empty=empty)
-    for row in rows:
-        _print_no_lanes(row)
-    for flow in flows:
-        print(f"{flow['flow']} {flow['sentence']}")
-    if port is not None and rows and not flows:
-        print("no flow has a threshold of its own")
-
-
-def _policies(snapshot: Snapshot) -> list[Plain]:
-    """The policies as `--json` prints them."""
-    keys = ("scheme", "qthresh_packets", "weight", "effective_packets", "mode", "k", "lanes", "why_no_lanes")
-    rows: list[Plain] = []
-    for one in snapshot.objects_of_kind("policy"):
-        port = snapshot.port(one.switch, one.port) if one.port is not None else None
-        place = {"switch": one.switch, "port": one.port, "class": one["traffic_class"]}
-        rows.append({**place, **{key: one[key] for key in keys}, "capacity_packets": port and port.capacity_packets})
-    return rows
+    print_table("thresholds (packets)", [*shown.values()], [[row[key] for key in shown] for row in rows], empty=empty)
+    _print_no_lanes(rows)
 
 
 @app.command("set")
@@ -165,7 +137,15 @@ def set_(
         changes = {**changes, "threshold": parse_count(given[0], "packets", "threshold")}
     if not changes:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
-    make(resolve(state, switch, port), port, traffic_class, changes, every=False, dry_run=dry_run, as_json=as_json)
+    make(
+        resolve(state, switch, port),
+        port and port.number,
+        traffic_class,
+        changes,
+        every=False,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
 @app.command("auto")
@@ -184,7 +164,15 @@ def auto(
     Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """
     changes = {**changes, "mode": "auto"}
-    make(resolve(state, switch, port), port, traffic_class, changes, every=True, dry_run=dry_run, as_json=as_json)
+    make(
+        resolve(state, switch, port),
+        port and port.number,
+        traffic_class,
+        changes,
+        every=True,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
 @app.command("scheme")
@@ -212,39 +200,37 @@ def scheme(
     if not given:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(SCHEMES)}")
     changes = {"scheme": find_by_name("scheme", given[0], SCHEMES).value}
-    make(resolve(state, switch, port), port, traffic_class, changes, every=True, dry_run=dry_run, as_json=as_json)
+    make(
+        resolve(state, switch, port),
+        port and port.number,
+        traffic_class,
+        changes,
+        every=True,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
-def make(
-    targets: Targets,
-    ref: PortRef | None,
-    traffic_class: int,
-    asked: Plain,
-    *,
-    every: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Make a change, or show what it would write."""
-    port = ref.number if ref else None
-    made = change_policies(targets, port, traffic_class, asked, every=every, dry_run=dry_run, as_json=as_json)
-    if as_json and made is not None:
-        print_json(made)
+def make(targets: Targets, port: int | None, traffic_class: int, asked: Plain, *, every: bool, **how: bool) -> None:
+    """Make a change, or show what it would write; `how` as `change_policies` has it."""
+    rows = change_policies(targets, port, traffic_class, asked, every=every, **how)
+    if rows is None:
         return
-    for row in made or ():
-        where, lanes = _place(row), f"{row['lanes']} lanes, " if row.get("lanes") else ""
+    if how["as_json"]:
+        print_json(rows)
+        return
+    for row in rows:
+        lanes = f"{row['lanes']} lanes, " if row.get("lanes") else ""
         limit = f"{lanes}Qthresh {row['qthresh_packets']} packets, weight {row['weight']:g}"
+        where = f"{row['switch']}:{row['port']} class {row['class']}"
         print(f"{where}: {row['scheme'] if row['qthresh_packets'] is None else limit}")
-        _print_no_lanes(row)
+    _print_no_lanes(rows)
 
 
-def _place(row: Plain) -> str:
-    return f"{row['switch']}:{row['port']} class {row['class']}"
-
-
-def _print_no_lanes(row: Plain) -> None:
-    if row.get("why_no_lanes"):
-        print(f"{_place(row)}: the flows share one queue: {row['why_no_lanes']}")
+def _print_no_lanes(rows: list[Plain]) -> None:
+    for row in rows:
+        if row.get("why_no_lanes"):
+            print(f"{row['switch']}:{row['port']}: the flows share one queue: {row['why_no_lanes']}")
 
 
 @app.command("plan")
@@ -276,3 +262,109 @@ def plan(changes: Plain, as_json: JsonOption = False) -> None:
         ("Qthresh", counted(plan.qthresh_packets, "packet"), exact),
     ]
     print_table("plan", ("symbol", "value", "meaning"), rows)
+
+
+# ---- a change of policies --------------------------------------------------------------------------------------------
+
+
+def change_policies(
+    targets: Targets, port: int | None, traffic_class: int, asked: Plain, *, every: bool, **how: bool
+) -> list[Plain] | None:
+    """Make what is asked at every place that the command means, on all switches or on none.
+
+    Args:
+        targets: the switches that the command means.
+        port: the managed port; None: all when `every`, else the only one there is.
+        traffic_class: the class.
+        asked: keys of a policy (`PolicyConfig`) with their new values; `threshold` means mode manual.
+        every: several places may be meant.
+        how: `dry_run` and `as_json` of `carry_out`; by default neither.
+
+    Returns:
+        The policies then in force, each with `via` loop or direct; None where a dry run has printed what would be written.
+
+    Raises:
+        FairlaneError: BAD_INPUT for what a policy cannot have, or for several places; UNKNOWN_NAME where the port is not managed.
+
+    """
+    states = {one.name: one for one in targets.run.switches} if targets.run is not None else {}
+    rows: list[Plain] = []
+
+    async def plan(sites: Sites) -> Planned:
+        store, names = LoopStore(sites.folder), [*sites.endpoints]
+        current = dict(zip(names, await asyncio.gather(*[_read(sites, name) for name in names]), strict=True))
+        entries: dict[str, list[EntityChange]] = {}
+        notes: dict[str, list[str]] = {}
+        settings: dict[PolicyKey, PolicyState] = {}
+        for switch, number in _choose_places(current, port, every=every):
+            key, found = (switch, number, traffic_class), current[switch]
+            known, state = store.policy(*key), states[switch].port(number) if switch in states else None
+            new, settings[key] = edited(key, found, known, asked)
+            new = new.fitted(state)
+            before, changes = found.entries.get(new.key), entries.setdefault(switch, [])
+            if not same_entity(before, new.entry):
+                changes.append(EntityChange(before, new.entry))
+            if differ := changed_settings(known, settings[key]):
+                words = ", ".join(f"{name} {old} becomes {now}" for name, (old, now) in differ.items())
+                notes.setdefault(switch, []).append(f"port {number} class {traffic_class}: {words}")
+            else:
+                del settings[key]
+            no_lanes = (
+                {} if new.is_shared is not (new.scheme is Scheme.LANES) else {"why_no_lanes": why_no_lanes(state)}
+            )
+            rows.append({"switch": switch, **new.to_json(), **no_lanes})
+        return Planned(ChangeSet(entries), store.documents(settings), notes=notes)
+
+    made = carry_out(targets, plan, dry_run=how.get("dry_run", False), as_json=how.get("as_json", False))
+    return None if made is None else [{**row, "via": made[1]} for row in rows]
+
+
+def _choose_places(current: dict[str, InForce], port: int | None, *, every: bool) -> list[tuple[str, int]]:
+    """The (switch, port) pairs that a request means."""
+    managed = [(name, number) for name, found in current.items() for number in sorted(found.limits)]
+    places = [place for place in managed if port in (None, place[1])]
+    listed = ", ".join(f"{name}:{number}" for name, number in managed) or "none: run `fairlane config init`"
+    if not places:
+        what = "no port is managed" if port is None else f"port {port} is not managed"
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{what}; managed ports: {listed}")
+    if len(places) > 1 and not every:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): name one of them")
+    return places
+
+
+def edited(key: PolicyKey, found: InForce, known: PolicyState, asked: Plain) -> tuple[Policy, PolicyState]:
+    """The policy that is to be, without lanes, and its settings. Pure.
+
+    Args:
+        key: which policy.
+        found: what its switch has.
+        known: what is remembered of the policy.
+        asked: as `change_policies` has it.
+
+    Raises:
+        FairlaneError: BAD_INPUT.
+
+    """
+    switch, port, traffic_class = key
+    limit, policy = found.limits[port].limit_packets or 0, policy_in_force(found.policies, port, traffic_class)
+    if not policy.is_limited and asked.keys() & {"scheme", "threshold", "mode"}:
+        packets = min(known.pinned_packets or policy.qthresh_packets, limit)
+        policy = Policy(port, traffic_class, Scheme.QTHRESH, packets, known.weight)
+    policy = policy.with_scheme(Scheme(asked.get("scheme", policy.scheme)))
+    data = plain_policy(switch, policy, known) | asked
+    if "threshold" in asked:
+        data["mode"] = "manual"
+    elif data.get("mode") == "auto":
+        data.pop("threshold", None)
+    try:
+        wanted = PolicyConfig.model_validate(data)
+        problems = [*beyond_limit(wanted, limit)]
+    except ValidationError as ex:
+        wanted, problems = None, describe(ex, PolicyConfig)
+    if wanted is None or problems:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{switch}:{port} class {traffic_class}: {problems[0]}")
+    return policy_of(wanted, policy, limit), settings_of(wanted, known)
+
+
+async def _read(sites: Sites, switch: str) -> InForce:
+    return await read_managed(await sites.reader(switch))

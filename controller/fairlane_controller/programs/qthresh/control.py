@@ -23,10 +23,11 @@ from fairlane.measure import (
     send_probes,
 )
 from fairlane.switch import DIGEST_LIST_S, SwitchClient, open_ports
+from fairlane.text import counted
 from finsy import P4TableEntry
 
-from . import law, names, why
-from .decide import Outcome, ThresholdDecider, lane_room, measured_for_lanes
+from . import law, names
+from .decide import Outcome, ThresholdDecider, explain_decision, lane_room, measured_for_lanes
 from .flows import FlowKey, Flows, give_hash_key
 from .law import FlowCount, LaneLength, Law, Port
 from .names import Mode
@@ -136,7 +137,8 @@ class QthreshControl(SwitchControl):
             self.session.event("took_over", ports=ports, why="there is no other primary: we measure, and write nothing")
             return
         policies = [policy.to_json() for _, policy in sorted(self._policies.items())]
-        text = why.explain_take_over(flows, len(policies))
+        found = f"{counted(flows, 'flow entry')}, {counted(len(policies), 'policy')}"
+        text = f"we are the primary controller and go on from what the switch has: {found}"
         self.session.event("took_over", flows=flows, ports=ports, policies=policies, why=text)
 
     def _use(self, found: InForce) -> None:
@@ -263,7 +265,7 @@ class QthreshControl(SwitchControl):
             self._policies[new.key] = one.policy = new
             one.decider.record_write(now_s, new.qthresh_packets)
         if writes or decision.outcome is not one.outcome:
-            fields = {"why": why.explain_decision(decision, measured, longer), "measured": measured.to_json()}
+            fields = {"why": explain_decision(decision, measured, longer), "measured": measured.to_json()}
             self._event("threshold" if writes else "decision", one, **decision.to_json(), **fields)
         one.outcome = decision.outcome
 
@@ -330,8 +332,8 @@ class QthreshControl(SwitchControl):
         before, longest = lanes.factor, max(one.longest for one in classes)
         after = lanes.step(_now_s(), self._counts_of(classes, counts), longest)
         if after > before:
-            fields = {"factor": round(after, 3), "longest": round(longest, 3)}
-            self._event("lanes", classes[0], why=why.explain_longer(after), **fields)
+            text = f"lanes are {after:.2f} times as long as (9) says: a flow lost packets of its lane and had less than its share"
+            self._event("lanes", classes[0], why=text, factor=round(after, 3), longest=round(longest, 3))
 
     async def _tune(
         self, client: SwitchClient, port: _Port, classes: Sequence[_Class], counts: Counts, step_s: float
@@ -372,7 +374,7 @@ class QthreshControl(SwitchControl):
             for one in classes:
                 one.tuned_s = _now_s()
             planned = classes[0].planned or 0.0
-            self._event("tuned", classes[0], **why.tuning(port.law, written, planned))
+            self._event("tuned", classes[0], **port.law.report(written, planned))
 
     def _line(self, port: _Port, classes: Sequence[_Class], counts: Counts) -> Port | None:
         """What the law has to know of a port; None while something is not measured."""
@@ -402,29 +404,15 @@ class QthreshControl(SwitchControl):
 
     # ---- what people ask for ----------------------------------------------------------------------------------------
 
-    def explain(self, port: int) -> list[dict[str, Any]]:
-        """Why each flow of a port has what it has; nothing where no flow is tuned and none has a lane."""
-        known = self._ports.get(port)
-        laws = [] if known is None else [one for one in (known.law, known.lanes) if one is not None]
-        last = {flow: decision for one in laws for flow, decision in one.last.items()}
-        classes = {one.policy.key: one for one in self._tuning(port)}
-        return [
-            {
-                "flow": str(flow),
-                **last[flow].to_json(),
-                "sentence": why.explain_flow(last[flow], (classes[key].planned or 0.0) * self._weight_of(flow, key)),
-            }
-            for flow, key in self._flows_of(classes).items()
-            if flow in last
-        ]
-
     def status(self) -> dict[str, Any]:
         """Flows and policies."""
         policies = [
             {**one.to_json(), "mode": self._settings(key).mode.value} for key, one in sorted(self._policies.items())
         ]
+        laws = (law for port in self._ports.values() for law in (port.law, port.lanes) if law is not None)
+        decided = {str(flow): one.why.value for law in laws for flow, one in law.last.items()}
         of_flows = {"flows": len(self._flows), "flows_missed": self._flows.counts["missed"]}
-        return {**of_flows, "new_flows": self._flows.status(), "policies": policies}
+        return {**of_flows, "new_flows": self._flows.status(), "policies": policies, "decided": decided}
 
     def measurements(self) -> list[dict[str, Any]]:
         """One object a managed port."""

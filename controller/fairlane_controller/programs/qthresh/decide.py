@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the threshold of one (egress port, class) changes: pure, in virtual time; hysteresis, bounds, rate limit."""
+"""When the threshold of one (egress port, class) changes: pure, in virtual time; hysteresis, bounds, rate limit; and the sentence that says why."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from fairlane.measure import PortMeasurement
+from fairlane.text import format_rate, format_size, format_time
 
 from .model import QthreshPlan, bounded_capacity, round_half_up
-
-if TYPE_CHECKING:  # `status` decides nothing
-    from fairlane.measure import PortMeasurement
-
-    from .settings import QthreshLoop, Tunables
+from .settings import QthreshLoop, Tunables
 
 LANE_MIN_PACKETS = 4
 """A lane has room for at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""
@@ -157,3 +156,40 @@ def measured_for_lanes(measured: PortMeasurement) -> PortMeasurement:
     if usual is None or longest is None or longest.value <= usual.value:
         return measured
     return replace(measured, t_res_s=replace(usual, value=longest.value, uncertainty=longest.uncertainty))
+
+
+def explain_measurement(measured: PortMeasurement) -> str:
+    """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
+    t_res, tau, t_ack = measured.t_res_s, measured.tau_s, measured.t_ack_s
+    source = ""
+    if measured.t_res_source == "probes" and tau is not None and t_ack is not None:
+        source = f" (2τ {_time(2 * tau.value)} of the probes + T_ACK {_time(t_ack.value)})"
+    elif measured.t_res_source == "probes_alone":
+        source = " (2τ of the probes; no ACK was timed)"
+    texts = (
+        measured.bw_bps and f"BW {format_rate(measured.bw_bps.value)}",
+        t_res and f"T_res {_time(t_res.value)}{source}",
+        measured.l_d_bytes and f"L_D {format_size(round(measured.l_d_bytes.value))}",
+        measured.n_c and f"N_C {measured.n_c.value:g}",
+    )
+    return ", ".join(filter(None, texts))
+
+
+def explain_decision(decision: Decision, measured: PortMeasurement, longer: float = 1.0) -> str:
+    """Of `threshold` and `decision`; `longer`: how many times as long as (9) the port's lanes are."""
+    before, known, plan = decision.previous_packets, explain_measurement(measured), decision.plan
+    if decision.outcome is not Outcome.WRITE:
+        text = f"{'no threshold' if before is None else f'the threshold {before}'} stays: {decision.reason}"
+    elif before is None:
+        text = f"the first threshold is {decision.qthresh_packets} packets"
+    else:
+        text = f"the threshold goes from {before} to {decision.qthresh_packets} packets"
+    if plan is None:
+        return f"{text}{f' (known: {known})' if known else ''}"
+    times = f"{longer:.2f} times (9) is" if longer > 1.0 else "(9) says"
+    bound = f", bounded by {decision.bound}" if decision.bound else ""
+    return f"{text}: {times} {decision.exact_packets:.1f}{bound} with k {plan.k / longer:g} and {known}"
+
+
+def _time(seconds: float) -> str:
+    return format_time(round(seconds, 6))

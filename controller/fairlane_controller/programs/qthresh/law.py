@@ -35,10 +35,12 @@ again after a loss only if it is as long as the whole path, the sender's side to
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
+
+from fairlane.text import format_rate
 
 Flow = TypeVar("Flow", bound=Hashable)
 
@@ -210,11 +212,18 @@ class Decision:
         }
 
 
-@dataclass
+@dataclass(eq=False)
 class _State:
+    """One flow between steps."""
+
     born_s: float
-    log_factor: float = 0.0
+    log_factor: float
     "z_i."
+    weight: float = 1.0
+    model_packets: float = 1.0
+    "(9) with the weight."
+    error: float = 0.0
+    "e_i."
     log_lowest: float = -math.inf
     "z_i of two packets."
     carry: float = 0.0
@@ -249,10 +258,36 @@ class _State:
     deaf: int = 0
     "Taps that did not slow it down since one that brought it to its share."
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether taps do not reach it."""
+        return self.deaf >= DEAF_TAPS
+
     def forget_path(self) -> None:
         """The path has become short or long."""
-        self.account_s = 0.0
-        self.deaf = 0
+        self.account_s, self.deaf = 0.0, 0
+
+    def window_packets(self, port: Port) -> float:
+        """Its share of the line, of what the path and the queue contain."""
+        return self.rate_bps * self.weight / port.line_bps * (port.path_packets + port.waiting_packets)
+
+    def take(self, now_s: float, count: FlowCount, elapsed_s: float) -> tuple[int, int]:
+        """Take its counters; what it carried since the last step in bytes, and how many packets it lost."""
+        before, self.last, self.weight = self.last, count, count.weight
+        if before is None or count.arrived_packets < before.arrived_packets:  # a new flow's counters began at 0
+            self.moved_s, self.rate_bps, self.sent_packets = now_s, 0.0, count.arrived_packets
+            return count.carried_bytes, count.dropped_packets
+        got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
+        self.sent_packets = count.arrived_packets - before.arrived_packets
+        if self.sent_packets:
+            self.moved_s = now_s
+            self.packet_bytes = (count.arrived_bytes - before.arrived_bytes) / self.sent_packets
+        self.refused_steps = self.refused_steps + 1 if lost > 0 else 0
+        if lost > 0:
+            self.refused_s, self.awaits_tap = now_s, False
+        if elapsed_s > 0 and count.weight > 0:
+            self.before_bps, self.rate_bps = self.rate_bps, 8 * got / elapsed_s / count.weight
+        return got, lost
 
 
 @dataclass
@@ -299,97 +334,97 @@ class Law(Generic[Flow]):
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
-            `max_flows`. None at the first step.
+            `MAX_FLOWS`. None at the first step.
         """
-        before_s, self._at_s = self._at_s, now_s
-        self._step_s = step_s or self.period_s
+        before_s, self._at_s, self._step_s = self._at_s, now_s, step_s or self.period_s
         elapsed_s = 0.0 if before_s is None else now_s - before_s
         self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
-        carried_bps, refused = self._rates(now_s, counts, elapsed_s)
+        taken = [self._states[flow].take(now_s, count, elapsed_s) for flow, count in counts.items()]
         if elapsed_s <= 0:
             return None
+        carried_bps = 8 * sum(carried for carried, _ in taken) / elapsed_s
         used = (carried_bps + port.other_bps) / port.line_bps
-        self._watch_line(used, refused, elapsed_s)
+        self._watch_line(used, sum(refused for _, refused in taken), elapsed_s)
         self._watch_path(port, elapsed_s)
-        active = {f: s for f, s in self._states.items() if now_s - s.moved_s <= ACTIVE_S and counts[f].weight > 0}
+        active = [one for one in self._states.values() if now_s - one.moved_s <= ACTIVE_S and one.weight > 0]
         if active and carried_bps <= 0:  # an outage: nothing to learn, what is in force stays
             return self.last
-        for state in active.values():
-            self._find_content(state, used, refused_now=state.refused_s >= now_s)
+        for one in active:
+            self._find_content(one, used, refused_now=one.refused_s >= now_s)
         rtt_s = port.t_res_s + self._queue_packets * port.packet_s
         trips = elapsed_s / max(rtt_s, port.packet_s)
-        shortest = LEAST_LENGTH * max((state.packet_bytes for state in active.values()), default=0.0)
-        wanting = {
-            flow: state
-            for flow, state in active.items()
-            if state.content_bps is None
-            and now_s - state.born_s > YOUNG_S
-            and (state.sent_packets >= LEAST_PACKETS * trips or now_s - state.refused_s <= self._tooth_s)
-            and state.packet_bytes >= shortest
-        }
-        if not 2 <= len(wanting) <= MAX_FLOWS:
-            self.last = {
-                f: Decision(self._why_not(now_s, f, wanting), s.rate_bps, 0.0) for f, s in self._states.items()
-            }
-            for state in self._states.values():
-                state.forget_path()
-            return self.last
-        fair_bps = sum(state.rate_bps for state in wanting.values()) / len(wanting)
-        errors = {flow: state.rate_bps / fair_bps - 1.0 for flow, state in wanting.items()}
-        if self.is_long:
-            taps = self._tap(now_s, elapsed_s, counts, wanting, errors, used, rtt_s, port, model_packets)
-            held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= DEAF_TAPS}
+        shortest = LEAST_LENGTH * max((one.packet_bytes for one in active), default=0.0)
+        wanting = [
+            one
+            for one in active
+            if one.content_bps is None
+            and now_s - one.born_s > YOUNG_S
+            and (one.sent_packets >= LEAST_PACKETS * trips or now_s - one.refused_s <= self._tooth_s)
+            and one.packet_bytes >= shortest
+        ]
+        is_shared = 2 <= len(wanting) <= MAX_FLOWS
+        taps, controlled = set[_State](), list[_State]()
+        if is_shared:
+            fair_bps = sum(one.rate_bps for one in wanting) / len(wanting)
+            for one in wanting:
+                one.error = one.rate_bps / fair_bps - 1.0
+            if self.is_long:
+                taps = self._tap(now_s, elapsed_s, wanting, used, rtt_s, port)
+            controlled = [one for one in wanting if one.is_deaf or not self.is_long]
+            # A step moves a threshold by no more when steps are farther apart: what it did shows at the next one only.
+            self._integrate(controlled, elapsed_s * self.period_s / self._step_s, rtt_s)
         else:
-            taps, held = set[Flow](), errors
-        # A step moves a threshold by no more when steps are farther apart: what it did shows at the next one only.
-        self._integrate(held, elapsed_s * self.period_s / self._step_s, rtt_s)
-        decided: dict[Flow, Decision] = {}
-        for flow, state in self._states.items():
-            if flow in held:
-                decided[flow] = self._hold(state, errors[flow], model_packets[flow], port.capacity_packets)
-            elif flow in wanting:
-                why = Why.TAPPED if flow in taps else Why.FREE
-                decided[flow] = Decision(why, state.rate_bps, errors[flow])
+            for one in self._states.values():
+                one.forget_path()
+        self.last = {}
+        for flow, one in self._states.items():
+            if one in controlled:
+                self.last[flow] = self._hold(one, port.capacity_packets)
+            elif one in wanting and is_shared:
+                self.last[flow] = Decision(Why.TAPPED if one in taps else Why.FREE, one.rate_bps, one.error)
             else:
-                decided[flow] = Decision(self._why_not(now_s, flow, wanting), state.rate_bps, 0.0)
-        self.last = decided
-        return decided
+                why = Why.ALONE if one in wanting else self._why_not(now_s, one)
+                self.last[flow] = Decision(why, one.rate_bps, 0.0)
+        return self.last
+
+    def report(self, written: int, planned_packets: float) -> dict[str, Any]:
+        """The fields of the event `tuned`; its sentence says who is farthest from its share, and how full the line is.
+
+        Args:
+            written: how many flows' entries were written.
+            planned_packets: (9) of the port's first class.
+        """
+        tapped, used = [str(flow) for flow, one in self.last.items() if one.tap], self.utilisation
+        text = f"{written} of {len(self.last)} flows' thresholds moved about the {planned_packets:.1f} packets of (9)"
+        if tapped:
+            text = f"{' and '.join(tapped)} {'loses' if len(tapped) == 1 else 'lose'} a packet"
+        if self.last:
+            flow, one = max(self.last.items(), key=lambda item: abs(item[1].error))
+            side = "above" if one.error > 0 else "below"
+            text += f": {flow} has {format_rate(one.rate_bps)}, {100 * abs(one.error):.0f} % {side} the fair share"
+        return {
+            "why": text if used is None else f"{text}; the line is {100 * min(used, 1.0):.0f} % used",
+            "written": written,
+            "planned_packets": round(planned_packets, 2),
+            "utilisation": None if used is None else round(used, 4),
+            "common_factor": round(math.exp(self.log_common), 3),
+            "is_long": self.is_long,
+            "flows": {str(flow): one.to_json() for flow, one in self.last.items()},
+        }
 
     def _meet(self, now_s: float, model: Mapping[Flow, float], in_force: Mapping[Flow, int], *, first: bool) -> None:
         """Flows that are new here, and those that are gone."""
-        for flow in [flow for flow in model if flow not in self._states]:
-            packets = in_force.get(flow)
-            factor = 1.0 if packets is None else packets / model[flow]
-            # What was tuned already is no short flow.
-            born_s = now_s if packets is None and not first else -math.inf
-            self._states[flow] = _State(born_s, log_factor=math.log(max(factor, 1e-3)))
-        self._states = {flow: self._states[flow] for flow in model}
-
-    def _rates(self, now_s: float, counts: Mapping[Flow, FlowCount], elapsed_s: float) -> tuple[float, int]:
-        """Take the flows' counters: what they carried in bit/s, and how many packets they lost."""
-        carried = refused = 0
-        for flow, count in counts.items():
-            state = self._states[flow]
-            before, state.last = state.last, count
-            if before is None or count.arrived_packets < before.arrived_packets:
-                state.moved_s = now_s
-                state.rate_bps, state.sent_packets = 0.0, count.arrived_packets
-                before = FlowCount(0, 0, 0, 0)  # a new flow's counters began at 0
-                carried += count.carried_bytes
-                refused += count.dropped_packets
-                continue
-            got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
-            carried, refused = carried + got, refused + lost
-            state.sent_packets = count.arrived_packets - before.arrived_packets
-            if state.sent_packets:
-                state.moved_s = now_s
-                state.packet_bytes = (count.arrived_bytes - before.arrived_bytes) / state.sent_packets
-            state.refused_steps = state.refused_steps + 1 if lost > 0 else 0
-            if lost > 0:
-                state.refused_s, state.awaits_tap = now_s, False
-            if elapsed_s > 0 and count.weight > 0:
-                state.before_bps, state.rate_bps = state.rate_bps, 8 * got / elapsed_s / count.weight
-        return (8 * carried / elapsed_s if elapsed_s > 0 else 0.0), refused
+        states: dict[Flow, _State] = {}
+        for flow, model_packets in model.items():
+            if flow not in self._states:
+                packets = in_force.get(flow)
+                factor = 1.0 if packets is None else packets / model_packets
+                # What was tuned already is no short flow.
+                born_s = now_s if packets is None and not first else -math.inf
+                self._states[flow] = _State(born_s, math.log(max(factor, 1e-3)))
+            states[flow] = self._states[flow]
+            states[flow].model_packets = model_packets
+        self._states = states
 
     def _watch_line(self, used: float, refused: int, elapsed_s: float) -> None:
         """u, and c after it."""
@@ -408,156 +443,128 @@ class Law(Generic[Flow]):
         """How long a saw-tooth lasts: a round trip for each packet of a window, since half of it grows by half a packet each (delayed ACKs)."""
         part = 1.0 - math.exp(-elapsed_s / UTILISATION_OVER_S)
         self._queue_packets += part * (port.waiting_packets - self._queue_packets)
-        flows = max(1, sum(1 for state in self._states.values() if state.rate_bps > 0))
-        held = port.path_packets + self._queue_packets
-        tooth_s = held / flows * held * port.packet_s
+        flows = max(1, sum(one.rate_bps > 0 for one in self._states.values()))
+        inside = port.path_packets + self._queue_packets
+        tooth_s = inside / flows * inside * port.packet_s
         limit_s = LONG_STEPS * self._step_s * (0.8 if self.is_long else 1.0)
         if (tooth_s > limit_s) != self.is_long:
             self.is_long = not self.is_long
-            for state in self._states.values():
-                state.forget_path()
+            for one in self._states.values():
+                one.forget_path()
         self._tooth_s = max(tooth_s, self._step_s)
 
-    def _find_content(self, state: _State, used: float, *, refused_now: bool) -> None:
+    def _find_content(self, one: _State, used: float, *, refused_now: bool) -> None:
         """Whether the flow has what it asks for."""
-        if state.content_bps is not None:
-            grows = state.rate_bps > state.content_bps
-            if grows or (used >= FULL and state.rate_bps < SQUEEZED * state.content_bps):
-                state.content_bps = None
-        if used >= FULL or refused_now:
-            state.idle_bps.clear()
+        is_full = used >= FULL
+        if one.content_bps is not None and (
+            one.rate_bps > one.content_bps or (is_full and one.rate_bps < SQUEEZED * one.content_bps)
+        ):
+            one.content_bps = None
+        if is_full or refused_now:
+            one.idle_bps.clear()
             return
-        state.idle_bps.append(state.rate_bps)
-        if len(state.idle_bps) <= max(CONTENT_STEPS, self._tooth_s / 2 / self._step_s):
+        one.idle_bps.append(one.rate_bps)
+        if len(one.idle_bps) <= max(CONTENT_STEPS, self._tooth_s / 2 / self._step_s):
             return
-        first = state.idle_bps.pop(0)
-        if state.rate_bps <= first * (1.0 + CONTENT_GROWTH):
-            state.content_bps = max(first, state.rate_bps) * (1.0 + 2 * CONTENT_GROWTH)
+        first = one.idle_bps.pop(0)
+        if one.rate_bps <= first * (1.0 + CONTENT_GROWTH):
+            one.content_bps = max(first, one.rate_bps) * (1.0 + 2 * CONTENT_GROWTH)
 
-    def _why_not(self, now_s: float, flow: Flow, wanting: Mapping[Flow, _State]) -> Why:
-        state = self._states[flow]
-        if flow in wanting:
-            return Why.ALONE
-        if state.content_bps is not None and now_s - state.moved_s <= ACTIVE_S:
+    def _why_not(self, now_s: float, one: _State) -> Why:
+        if one.content_bps is not None and now_s - one.moved_s <= ACTIVE_S:
             return Why.CONTENT
-        return Why.YOUNG if now_s - state.born_s <= YOUNG_S else Why.IDLE
+        return Why.YOUNG if now_s - one.born_s <= YOUNG_S else Why.IDLE
 
     def _tap(
-        self,
-        now_s: float,
-        elapsed_s: float,
-        counts: Mapping[Flow, FlowCount],
-        wanting: Mapping[Flow, _State],
-        errors: Mapping[Flow, float],
-        used: float,
-        rtt_s: float,
-        port: Port,
-        model_packets: Mapping[Flow, float],
-    ) -> set[Flow]:
-        """The flows that lose a packet now; accounts, and who does not listen."""
+        self, now_s: float, elapsed_s: float, wanting: Sequence[_State], used: float, rtt_s: float, port: Port
+    ) -> set[_State]:
+        """The flows that lose a packet now; accounts, and who does not react."""
         over_s = max(ACCOUNT_TEETH * self._tooth_s, 10 * self._step_s)
         settled_s = max(elapsed_s, SETTLED_TRIPS * rtt_s) - 1e-6
-
-        def window(flow: Flow) -> float:
-            """In packets: its share of the line, of what the path and the queue hold."""
-            return (
-                wanting[flow].rate_bps
-                * counts[flow].weight
-                / port.line_bps
-                * (port.path_packets + port.waiting_packets)
-            )
-
-        for flow, state in wanting.items():
-            state.account_s += errors[flow] * elapsed_s - state.account_s * elapsed_s / over_s
-            if not state.awaits_tap and now_s > state.tapped_s > -math.inf:
-                state.lowest_packets = min(state.lowest_packets, window(flow))
-            slowed = state.lowest_packets <= SLOWED * state.tapped_packets
-            if state.deaf < DEAF_TAPS and slowed and errors[flow] <= TAP_ERROR:
-                state.deaf = 0
-            elif state.deaf >= DEAF_TAPS and now_s - state.tapped_s > over_s:
-                # So long it was held: the next packet that it loses shows whether it still has to be.
-                state.deaf = DEAF_TAPS - 1
+        for one in wanting:
+            one.account_s += one.error * elapsed_s - one.account_s * elapsed_s / over_s
+            if not one.awaits_tap and now_s > one.tapped_s > -math.inf:
+                one.lowest_packets = min(one.lowest_packets, one.window_packets(port))
+            slowed = one.lowest_packets <= SLOWED * one.tapped_packets
+            if not one.is_deaf and slowed and one.error <= TAP_ERROR:
+                one.deaf = 0
+            elif one.is_deaf and now_s - one.tapped_s > over_s:
+                # So long it had a threshold: the next packet that it loses shows whether it still needs one.
+                one.deaf = DEAF_TAPS - 1
         self._full_steps = self._full_steps + 1 if used >= FULL else 0
         if not self._full_steps:
             return set()
-        most = min(sum(model_packets[flow] for flow in wanting), float(port.capacity_packets))
-        if port.waiting_packets >= DEEP * most:
-            usual_s = sum(state.account_s for state in wanting.values()) / len(wanting)
-            due = {flow for flow, state in wanting.items() if state.account_s >= usual_s}
+        largest = min(sum(one.model_packets for one in wanting), float(port.capacity_packets))
+        if port.waiting_packets >= DEEP * largest:
+            usual_s = sum(one.account_s for one in wanting) / len(wanting)
+            due = [one for one in wanting if one.account_s >= usual_s]
         else:
-            due = self._due(now_s, wanting, errors, settled_s + elapsed_s)
+            due = self._due(now_s, wanting, settled_s + elapsed_s)
         ready = [
-            flow
-            for flow, state in wanting.items()
-            if flow in due
-            and state.deaf < DEAF_TAPS
-            and not state.awaits_tap
-            and (now_s - max(state.tapped_s, state.refused_s) >= settled_s or state.refused_steps > DEAF_TAPS)
+            one
+            for one in due
+            if not one.is_deaf
+            and not one.awaits_tap
+            and (now_s - max(one.tapped_s, one.refused_s) >= settled_s or one.refused_steps > DEAF_TAPS)
         ]
-        chosen: set[Flow] = set()
+        chosen = set[_State]()
         missing = 0.0
-        for flow in sorted(ready, key=lambda one: -wanting[one].account_s):
-            state, packets = wanting[flow], window(flow)
+        for one in sorted(ready, key=lambda each: -each.account_s):
+            packets = one.window_packets(port)
             missing += TAP_TAKES * packets
             if chosen and missing > port.waiting_packets:
                 break
-            if SLOWED * state.tapped_packets < state.lowest_packets < math.inf:
-                state.deaf += 1
-            state.tapped_s, state.tapped_packets, state.lowest_packets = now_s, packets, math.inf
-            state.account_s = 0.0
-            if state.deaf == DEAF_TAPS:
+            if SLOWED * one.tapped_packets < one.lowest_packets < math.inf:
+                one.deaf += 1
+            one.tapped_s, one.tapped_packets, one.lowest_packets, one.account_s = now_s, packets, math.inf, 0.0
+            if one.is_deaf:
                 waits = port.waiting_packets * packets / (port.path_packets + port.waiting_packets)
-                state.log_factor = math.log(max(2.0, waits) / model_packets[flow])
-            if state.deaf < DEAF_TAPS and state.refused_s < now_s:  # else it has just lost one
-                chosen.add(flow)
-                state.awaits_tap = True
+                one.log_factor = math.log(max(2.0, waits) / one.model_packets)
+            elif one.refused_s < now_s:  # else it has just lost one
+                chosen.add(one)
+                one.awaits_tap = True
         return chosen
 
-    def _due(
-        self, now_s: float, wanting: Mapping[Flow, _State], errors: Mapping[Flow, float], quiet_s: float
-    ) -> set[Flow]:
+    def _due(self, now_s: float, wanting: Sequence[_State], quiet_s: float) -> list[_State]:
         """The flows whose saw-tooth may end, while there is room for more packets to wait."""
-        gives_way = {flow for flow, state in wanting.items() if state.rate_bps < (1.0 - STEADY) * state.before_bps}
-        some_do = any(now_s - wanting[flow].refused_s > quiet_s for flow in gives_way)
+        gives_way = {one for one in wanting if one.rate_bps < (1.0 - STEADY) * one.before_bps}
+        some_do = any(now_s - one.refused_s > quiet_s for one in gives_way)
         least_s = 0.0 if some_do else FAR * self._tooth_s
-        return {
-            flow
-            for flow, state in wanting.items()
-            if errors[flow] > TAP_ERROR
-            and state.account_s >= least_s
-            and flow not in gives_way
-            # In the first full step every rate has just grown: a flow that gives way by itself cannot be told yet.
-            and (self._full_steps > 1 or now_s - state.refused_s <= 2 * self._tooth_s)
-        }
+        return [
+            one
+            for one in wanting
+            if one.error > TAP_ERROR
+            and one.account_s >= least_s
+            and one not in gives_way
+            # In the first full step every rate has just grown: a flow that gives way by itself cannot be known yet.
+            and (self._full_steps > 1 or now_s - one.refused_s <= 2 * self._tooth_s)
+        ]
 
-    def _integrate(self, errors: Mapping[Flow, float], elapsed_s: float, rtt_s: float) -> None:
-        """z of all flows; one that is not held goes back to (9)."""
-        high = math.log(HIGH_FACTOR)
+    def _integrate(self, controlled: Sequence[_State], elapsed_s: float, rtt_s: float) -> None:
+        """z of all flows; one that has no threshold of its own goes back to (9)."""
         common = 0.0
-        fits = self.utilisation is not None and self.utilisation < UTILISATION
-        if errors and not self.is_long and (fits or min(errors.values()) > -STARVED):
-            common = sum(self._states[flow].log_factor for flow in errors) / len(errors)
-        idles = self.utilisation is not None and self.utilisation < IDLE_UTILISATION
+        used = 0.0 if self.utilisation is None else self.utilisation
+        if controlled and not self.is_long and (used < UTILISATION or min(one.error for one in controlled) > -STARVED):
+            common = sum(one.log_factor for one in controlled) / len(controlled)
         slower = min(1.0, 0.2 * self.period_s / max(rtt_s, 1e-9))
-        for flow, state in self._states.items():
-            error = errors.get(flow)
-            if error is None:
-                step = -COMMON_PER_S * state.log_factor
+        for one in self._states.values():
+            if one not in controlled:
+                step = -COMMON_PER_S * one.log_factor
             else:
-                step = -INTEGRAL_PER_S * slower * min(max(error, -1.0), 1.0) - COMMON_PER_S * common
-                if idles:
-                    step = max(step, IDLE_PER_S if self.is_long and error < 0.0 else 0.0)
-            state.log_factor = min(max(state.log_factor + step * elapsed_s, state.log_lowest), high)
+                step = -INTEGRAL_PER_S * slower * min(max(one.error, -1.0), 1.0) - COMMON_PER_S * common
+                if used < IDLE_UTILISATION:
+                    step = max(step, IDLE_PER_S if self.is_long and one.error < 0.0 else 0.0)
+            one.log_factor = min(max(one.log_factor + step * elapsed_s, one.log_lowest), math.log(HIGH_FACTOR))
 
-    def _hold(self, state: _State, error: float, model_packets: float, capacity_packets: int) -> Decision:
-        """The threshold as a real number and in whole packets; `model_packets` is (9) with the flow's weight."""
-        shift = state.log_factor + self.log_common - PROPORTIONAL * min(max(error, -1.0), 1.0)
+    def _hold(self, one: _State, capacity_packets: int) -> Decision:
+        """The threshold as a real number and in whole packets."""
+        shift = one.log_factor + self.log_common - PROPORTIONAL * min(max(one.error, -1.0), 1.0)
         factor = math.exp(min(shift, math.log(HIGH_FACTOR)))
-        state.log_lowest = math.log(2.0 / model_packets)
-        exact = min(max(model_packets * factor, 2.0), float(capacity_packets))
-        packets = max(2, min(math.floor(exact + state.carry + 0.5), capacity_packets))
-        state.carry = min(max(state.carry + exact - packets, -1.0), 1.0)
-        return Decision(Why.HELD if self.is_long else Why.TUNED, state.rate_bps, error, exact, packets)
+        one.log_lowest = math.log(2.0 / one.model_packets)
+        exact = min(max(one.model_packets * factor, 2.0), float(capacity_packets))
+        packets = max(2, min(math.floor(exact + one.carry + 0.5), capacity_packets))
+        one.carry = min(max(one.carry + exact - packets, -1.0), 1.0)
+        return Decision(Why.HELD if self.is_long else Why.TUNED, one.rate_bps, one.error, exact, packets)
 
 
 @dataclass

@@ -4,23 +4,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Annotated, Any, ClassVar, cast
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
 
-from fairlane import Request, RunState, SwitchRequest, TopologyControl, find_by_name
+from fairlane import Request, RunState, TopologyControl
 from fairlane.loop import SwitchAgent
+from fairlane.measure import MeasureOptions
 from pydantic import Field
 
 from .control import QthreshControl
-from .options import QthreshOptions
+from .flows import FlowWeight
 from .settings import FlowWeightConfig, QthreshLoop
 from .store import LoopStore
 
 
-class _Explain(SwitchRequest):
-    """Why each flow of a port has what it has."""
+@dataclass(frozen=True)
+class QthreshOptions:
+    """How the loop of a switch works."""
 
-    port: int
+    loop: QthreshLoop = field(default_factory=QthreshLoop)
+    "When it decides, writes and forgets."
+    measure: MeasureOptions = field(default_factory=MeasureOptions)
+    probes: bool = True
+    "Whether the links behind the managed ports are probed for τ."
+    keeps_counts: bool = True
+    "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`measure/occupancy.py`)."
+    flow_weight: FlowWeight | None = None
+    "The weight of a new flow's entry; without, every flow has its class's."
+
+    def with_loop(self, loop: Any) -> QthreshOptions:
+        """These with `[loop]` of a configuration."""
+        return replace(self, loop=loop, flow_weight=loop.weight_of if loop.flow_weights else self.flow_weight)
 
 
 class _FlowWeights(Request):
@@ -33,7 +47,7 @@ class QthreshTopology(TopologyControl):
     """Settings of the policies of all switches."""
 
     control_type = QthreshControl
-    requests: ClassVar[Mapping[str, type[Request]]] = {"explain": _Explain, "flow_weights": _FlowWeights}
+    requests: ClassVar[Mapping[str, type[Request]]] = {"flow_weights": _FlowWeights}
 
     def __init__(
         self,
@@ -55,10 +69,7 @@ class QthreshTopology(TopologyControl):
         self.options = self.options.with_loop(loop)
 
     async def handle(self, agents: Mapping[str, SwitchAgent], request: dict[str, Any]) -> Any:
-        """Weights of new flows, or why flows have what they have."""
-        if request["op"] == "explain":
-            agent = find_by_name("switch", str(request["switch"]), agents)
-            return cast("QthreshControl", agent.control).explain(request["port"])
+        """Weights of new flows."""
         rules = QthreshLoop.model_validate({"flow_weights": request["rules"]})
         self.options = replace(self.options, flow_weight=rules.weight_of)
         for agent in agents.values():

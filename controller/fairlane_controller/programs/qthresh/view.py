@@ -77,6 +77,7 @@ FLOW = Kind(
         Column("src_port", "source port", value_type=int, wide=True),
         Column("dst", "destination", wide=True),
         Column("dst_port", "destination port", value_type=int, wide=True),
+        Column("why", "why", doc="what the law decided last; with a running loop", wide=True),
         Column("vid", "VLAN", doc="outer tag; 0: none", value_type=int, wide=True),
         Column("packets", "packets", "packets", "arrived since the entry was made", total=True, wide=True),
         Column("bytes", "bytes", "bytes", total=True, wide=True),
@@ -158,7 +159,7 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
     drops, waiting = await asyncio.gather(
         reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(names.REGISTER_FLOW, slots)
     )
-    rows: list[Row] = []
+    rows, decided = list[Row](), (reading.loop or {}).get("decided", {})
     for key, slot, flow, entry in flows:
         port, traffic_class = flow.place or (None, None)
         policy = None if port is None or traffic_class is None else policy_in_force(found.policies, port, traffic_class)
@@ -186,6 +187,7 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
             "src_port": key.src_port,
             "dst": dst,
             "dst_port": key.dst_port,
+            "why": decided.get(str(key)),
             "vid": key.vid,
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
             "qthresh_packets": _packets(policy, weight) if policy is not None else None,

@@ -17,11 +17,10 @@ from fairlane_lab.sim.world import SimWorld
 
 from ..flows import Flow, FlowKey
 from ..names import Mode, Scheme
-from ..options import QthreshOptions
 from ..policies import START_QTHRESH_PACKETS, Policy, class_entries, limit_entry
 from ..settings import PolicyState, QthreshPort
 from ..store import LoopStore
-from ..topology import QthreshTopology
+from ..topology import QthreshOptions, QthreshTopology
 from ..wanted import SetupPlan
 from . import class_rules, classes_of, marks
 

@@ -14,7 +14,7 @@ from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import FlowAddress
 
-from ..changes import change_policies
+from ..cli_threshold import change_policies
 from ..flows import parse_flow
 from ..names import TABLE_FLOW
 from ..policies import class_entries, limit_entry
