@@ -67,7 +67,8 @@ def test_init_writes_once(bare_switch: LiveSwitch) -> None:
     status = bare_switch.json("status")
     assert [row["reachable"] for row in status["switches"]] == [True]
     managed = [port for port in status["ports"] if port["managed"]]
-    assert [(p["port"], p["capacity_packets"], p["scheme"]) for p in managed] == [(3, 50, "qthresh")]
+    assert [(p["port"], p["capacity_packets"]) for p in managed] == [(3, 50)]
+    assert [(p["port"], p["scheme"]) for p in status["policies"]] == [(3, "qthresh")]
     routes = bare_switch.json("p4", "table", "ipv4_lpm")
     assert sorted(r["match"] for r in routes) == ["dst=0xa000100/24", "dst=0xa000300/24"]
 

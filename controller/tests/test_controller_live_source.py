@@ -90,7 +90,7 @@ async def test_a_snapshot_of_a_switch(switch: LiveSwitch) -> None:
     assert (port.rate_bps, port.capacity_packets, port.dropped_packets) == (2e6, 50, 0)
     classes, flows = second.objects_of_kind("policy"), second.objects_of_kind("flow")
     assert [(p["scheme"], p["qthresh_packets"], p["mode"]) for p in classes] == [("qthresh", 6, "auto")]
-    assert (port.values["scheme"], port.values["qthresh_packets"], port.values["collisions"]) == ("qthresh", 6, 0)
+    assert port.values["collisions"] == 0
     assert [(f.port, f["slot"], f["qthresh_packets"], f["weight"]) for f in flows] == [(3, 0, 6, 1.0), (3, 1, 12, 2.0)]
     has_registers = switch.target == "embedded"
     assert {f["waiting_packets"] for f in flows} == {0 if has_registers else None}
@@ -162,7 +162,7 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
         assert (bare.switches[0].program, bare.ports) == (None, ())
         await asyncio.to_thread(switch.fairlane, "config", "init", "--scheme", "drop_tail")
         whole = await until(source, "the program", lambda s: s.switches[0].program == "qthresh" and s.ports)
-        assert whole.ports[1].values["scheme"] == "drop_tail"
+        assert [one["scheme"] for one in whole.objects_of_kind("policy")] == ["drop_tail"]
 
 
 async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSwitch) -> None:
