@@ -20,6 +20,7 @@ from .settings import PolicyState
 from .store import LoopStore
 
 COLUMNS = (
+    Column("qthresh_packets", "Qthresh", "packets", "threshold of the port's first class", metric=None),
     Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
     Column("collisions", "collisions", "packets", "packets whose flow shared a slot", "collisions", wide=True),
 )  # fmt: skip
@@ -111,7 +112,9 @@ async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
     for port in ports:
         counters = [passed[port], *(admitted[index] for index in cells[port])]
         packets, size = (None if one is None else one[port] for one in (waiting, waiting_bytes))
+        first = next((one for key, one in sorted(found.policies.items()) if key[0] == port), None)
         values = {
+            "qthresh_packets": first.qthresh_packets if first is not None and first.is_limited else None,
             "capacity_packets": found.limits[port].limit_packets,
             "waiting_packets": packets,
             "waiting_bytes": size,
