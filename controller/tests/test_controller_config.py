@@ -134,14 +134,14 @@ def test_what_is_given_without_content_stays(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, far_sides"),
+        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, loop"),
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: unknown scheme 'drop-tail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh, lanes"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),
         ("[[policies]]\nswitch='s1'\nport=3\n mode='auto'\nthreshold=4", "line 5, column 1: policies[0].threshold: with mode auto the loop decides it"),
         ("[[policies]]\nswitch='s1'\nport=3\nmode='manual'", "line 1, column 1: policies[0].threshold: mode manual needs one"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop_tail'\nk=2.0", "line 5, column 1: policies[0].k: drop_tail has none"),
-        ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: '5cells' must be a number of packets; examples: 100, 100packets"),
+        ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: number '5cells' must be in packets, not 'cells'; examples: 50, 50packets"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=2\nweight=0.01", "policies[0].weight: 0.01 with a threshold of 2 packets would admit nothing: must be at least 0.5"),
         ("[[policies]]\nswitch='s1'\nport=3\nmin_packets=9\nmax_packets=4", "line 4, column 1: policies[0].min_packets: 9 is above max_packets 4"),
         ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
@@ -165,7 +165,7 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
     [
         ("program='gfr'", "program: the topology 'lab' runs qthresh, not gfr"),
         ("[[vcs]]\nname='x'\nmcr=1", "vcs: is of the program gfr, and this is for qthresh: leave it out"),
-        ("[[far_sides]]\nswitch='s1'\nport=1", "far_sides: is of the program ena"),
+        ("[[ports]]\nswitch='s1'\nport=1\nfar_side=true", "ports[0].far_side: is of the program ena"),
         ("[[ports]]\nswitch='s1'\nport=3\ncapacity='1Mbit'", "ports[0].capacity: is of the program gfr"),
         ("[[ports]]\nswitch='s1'\nport=3\nlbo_cells=5", "ports[0].lbo_cells: is of the program gfr"),
         ("[[ports]]\nswitch='s1'\nport=9", "ports[0].port: switch s1 has no port 9; valid: 1, 3"),

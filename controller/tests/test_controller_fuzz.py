@@ -43,7 +43,7 @@ def test_an_unknown_key_is_named_whatever_it_is_called(key: str) -> None:
 
 MALFORMED: list[tuple[Any, str]] = [
     (None, 'a request must be a JSON object with an "op"'),
-    ({"op": None}, 'a request must have an "op", a string'),
+    ({"op": None}, 'must be a JSON object with an "op", a string'),
     ({"op": "explain", "switch": "s1"}, "explain: port: must be given"),
     ({"op": "explain", "switch": "s1", "port": "3"}, "explain: port: '3': must be a valid integer"),
     ({"op": "explain", "switch": "s1", "port": 3, "prot": 1}, "prot: unknown key; did you mean 'port'"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of a program's objects: documents of the state file, each with a model."""
+"""What is stored of a program's objects: documents of the state file, each with a model."""
 
 from __future__ import annotations
 
@@ -24,27 +24,24 @@ class Documents(Generic[M]):
         """Read them.
 
         Args:
-            folder: the run-state folder; None keeps the documents in memory only.
-            prefix: what their names begin with.
-            model: what each of them is; one that is not there has the model's defaults.
-            title: what they are called in errors.
+            folder: The run-state folder; None: the documents are in memory only.
+            prefix: The beginning of their names.
+            model: The model of each; one that is not there has the model's defaults.
+            title: What they are called in errors.
 
         Raises:
             FairlaneError: BAD_FILE, where they cannot be understood.
-
         """
         self.store = Store(folder)
         self._prefix, self._model, self._title = prefix, model, title
-        self._stamp = self.store.stamp(prefix)
-        self._found = self._read()
+        self._stamp: Any = None
+        self._found: dict[str, M] = {}
+        self._read()
 
     def get(self, key: str = "") -> M:
-        """The document of a key; what cannot be understood since is as it was."""
+        """The document of a key; the last one that could be understood."""
         with suppress(FairlaneError):
-            stamp = self.store.stamp(self._prefix)
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._found = self._read()
+            self._read()
         return self._found.get(key) or self._model()
 
     def plain(self, documents: Mapping[str, M]) -> dict[str, Any]:
@@ -52,11 +49,24 @@ class Documents(Generic[M]):
         return {self._prefix + key: one.model_dump(mode="json") for key, one in documents.items()}
 
     def write(self, documents: Mapping[str, M]) -> None:
-        """Replace documents. Raises BAD_FILE, with the old ones in force, where they cannot be written."""
+        """Replace documents.
+
+        Args:
+            documents: The new ones, by key.
+
+        Raises:
+            FairlaneError: BAD_FILE, with the old ones in force, where they cannot be written.
+        """
         self.store.put(self.plain(documents))
 
-    def _read(self) -> dict[str, M]:
+    def _read(self) -> None:
+        """Read the documents where another version of them is in the file."""
+        stamp = self.store.stamp(self._prefix)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
         try:
-            return {key: self._model.model_validate(one) for key, one in self.store.all(self._prefix).items()}
+            found = self.store.all(self._prefix)
+            self._found = {key: self._model.model_validate(one) for key, one in found.items()}
         except ValidationError as ex:
             raise bad_config(f"{self.store.path}: {self._title}", describe(ex, self._model)) from None

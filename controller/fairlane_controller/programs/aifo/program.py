@@ -17,13 +17,10 @@ DEFAULT_CAPACITY = 80
 
 
 class Aifo(RankProgram):
-    """AIFO, Algorithm 1."""
+    """AIFO (SIGCOMM 2021): one FIFO queue that refuses by rank what a PIFO would drop later."""
 
     name = "aifo"
-    title = "AIFO (SIGCOMM 2021): one FIFO queue that refuses by rank what a PIFO would drop later."
-    p4 = "../../../../p4src/compiled/aifo"
     tables = ("aifo_port", "rank_draw")
-    port_action = "set_aifo"
     reasons = {
         **RankProgram.reasons,
         REASON_RANK: Reason("rank", "the rank was too large for what waited", in_queue=True),
@@ -47,10 +44,9 @@ class Aifo(RankProgram):
         "Every so manyth packet's rank comes into the window."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """C is the queue's where it is not given."""
+        """As `PortProgram`; C is the queue's capacity where it is not given."""
         return {"capacity_packets": port.queue_packets or DEFAULT_CAPACITY, **super().arguments(port, settings)}
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
-        """C follows the queue's capacity."""
-        del size
+        """Let C follow the queue's capacity."""
         return settings if packets is None else settings.model_copy(update={"queue_capacity": packets})

@@ -11,13 +11,10 @@ from pydantic import Field
 
 
 class Codel(AqmProgram):
-    """CoDel, RFC 8289."""
+    """CoDel (RFC 8289): drops or marks what has waited longer than a target for an interval."""
 
     name = "codel"
-    title = "CoDel (RFC 8289): drops or marks what has waited longer than a target for an interval."
-    p4 = "../../../../p4src/compiled/codel"
     tables = ("codel_port",)
-    port_action = "set_codel"
     reasons = {
         AqmProgram.DROPPED: Reason("codel", "packets waited longer than the target for an interval", in_queue=True)
     }
@@ -33,5 +30,5 @@ class Codel(AqmProgram):
         "Whether packets that can be marked (ECT) are marked instead of dropped."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """The longest frame is the link's."""
+        """As `PortProgram`; the longest frame is the link's."""
         return {**super().arguments(port, settings), "max_packet_bytes": longest_frame_bytes(port.mtu)}

@@ -16,13 +16,10 @@ QUEUES = 8
 
 
 class FqCodel(AqmProgram):
-    """FQ-CoDel, RFC 8290."""
+    """FQ-CoDel (RFC 8290): a queue for each flow, new ones first, and CoDel in each."""
 
     name = "fq_codel"
-    title = "FQ-CoDel (RFC 8290): a queue for each flow, new ones first, and CoDel in each."
-    p4 = "../../../../p4src/compiled/fq_codel"
     tables = ("fq_codel_port",)
-    port_action = "set_fq_codel"
     ports_max = 63
     scheduler = "fq"
     reasons = {
@@ -44,7 +41,9 @@ class FqCodel(AqmProgram):
         "Bytes that a queue may send in a round; from 256 on, as in Linux."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """The longest frame is the link's, the queues are the port's."""
-        queues = min(port.queues or QUEUES, QUEUES_MAX)
-        of_port = {"max_packet_bytes": longest_frame_bytes(port.mtu), "queues_count": queues}
-        return {**super().arguments(port, settings), **of_port}
+        """As `PortProgram`; the longest frame is the link's, the queues are the port's."""
+        return {
+            **super().arguments(port, settings),
+            "max_packet_bytes": longest_frame_bytes(port.mtu),
+            "queues_count": min(port.queues or QUEUES, QUEUES_MAX),
+        }

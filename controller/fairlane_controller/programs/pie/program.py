@@ -10,13 +10,10 @@ from pydantic import Field
 
 
 class Pie(AqmProgram):
-    """PIE, RFC 8033."""
+    """PIE (RFC 8033): drops or marks with a probability that holds the queueing delay at a target."""
 
     name = "pie"
-    title = "PIE (RFC 8033): drops or marks with a probability that holds the queueing delay at a target."
-    p4 = "../../../../p4src/compiled/pie"
     tables = ("pie_port",)
-    port_action = "set_pie"
     reasons = {AqmProgram.DROPPED: Reason("pie", "chosen by chance, to hold the delay at the target", in_queue=True)}
     columns = (
         AqmProgram.delay,
