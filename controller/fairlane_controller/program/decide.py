@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from finsy import P4TableEntry
 
 from fairlane_controller.errors import ErrorCode
-from fairlane_controller.program.contract import Program, port_state
+from fairlane_controller.program.contract import Config, PortPlan, Program, port_state
 from fairlane_controller.program.control import SwitchControl, TopologyControl, every
 from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.reading import BatchReading
-from fairlane_controller.program.setup import complete_rows
-from fairlane_controller.state.run_state import PortState
-from fairlane_controller.switch.changeset import ChangeSet, apply
+from fairlane_controller.program.setup import apply_plan, complete_rows
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, read_entries, sort_entries
+from fairlane_controller.switch.difference import read_entries, sort_entries
 from fairlane_controller.switch.shared import COUNTER_PASSED
 
 
@@ -35,14 +33,16 @@ class DecidingControl(SwitchControl):
         self._failed: dict[int, str] = {}
         "What was wrong with the newest decision about a port."
 
-    def entries_after_restart(self) -> list[P4TableEntry]:
+    def _plan(self, ports: Mapping[int, Any]) -> PortPlan:
+        name = self.session.endpoint.name
+        return PortPlan(self._program, Config({(name, port): one for port, one in ports.items()}), self.topology.run)
+
+    def entries_after_restart(self) -> Iterable[P4TableEntry]:
         """The entries of the last settings, else of what the topology says."""
         if not self._settings:
-            return list(super().entries_after_restart())
-        entries = [
-            one for port, chosen in self._settings.items() for one in self._program.entries(self._state(port), chosen)
-        ]
-        return sort_entries(entries, self._program.tables)
+            return super().entries_after_restart()
+        wanted = self._plan(self._settings).wanted(self.session.endpoint.name, {})
+        return sort_entries(wanted.entries, self._program.tables)
 
     async def observe(self, client: SwitchClient) -> None:
         """Read the settings that the switch would need after a restart."""
@@ -86,9 +86,9 @@ class DecidingControl(SwitchControl):
 
     def _decide(self, port: int, current: Any, seen: Mapping[str, Any]) -> Any:
         """The port's new settings; None where the law fails, which is one event: the port stays as it is."""
-        program = self._program
+        program, place = self._program, (self.session.endpoint.name, port)
         try:
-            wanted = program.decide(self._state(port), current, seen, self.topology.loop or program.LoopSettings())
+            wanted = program.decide(port_state(self.topology.run, place), current, seen, self.topology.loop or program.LoopSettings())
             if not isinstance(wanted, program.Settings):
                 raise TypeError(f"it returned {type(wanted).__name__} and not its Settings")
             wanted = program.Settings.model_validate(wanted.model_dump())  # ranges hold for a law too
@@ -106,21 +106,16 @@ class DecidingControl(SwitchControl):
         return wanted
 
     async def _write(self, client: SwitchClient, port: int, current: Any, wanted: Any) -> None:
-        program, name = self._program, client.endpoint.name
-        before, after = (entries_by_key(client, program.entries(self._state(port), one)) for one in (current, wanted))
-        change = ChangeSet({name: difference(before, after, program.tables)})
+        program, plan = self._program, self._plan({port: wanted})
 
         async def write(client: SwitchClient) -> None:
-            await apply(change, {name: client})
+            await apply_plan(client, program, plan)
 
         if await self.session.attempt(client, f"the settings of port {port}", write, keep=False):
             self._settings[port] = wanted
             decided = {key: getattr(wanted, key) for key in program.decided}
             words = ", ".join(f"{key} from {getattr(current, key)} to {value}" for key, value in decided.items())
             self.session.event("decided", port=port, why=words, **decided)
-
-    def _state(self, port: int) -> PortState:
-        return port_state(self.topology.run, (self.session.endpoint.name, port))
 
     def status(self) -> dict[str, Any]:
         """The decided settings of each port, and what was wrong with the newest decision."""
