@@ -88,7 +88,9 @@ class DecidingControl(SwitchControl):
         """The port's new settings; None where the law fails, which is one event: the port stays as it is."""
         program, place = self._program, (self.session.endpoint.name, port)
         try:
-            wanted = program.decide(port_state(self.topology.run, place), current, seen, self.topology.loop or program.LoopSettings())
+            wanted = program.decide(
+                port_state(self.topology.run, place), current, seen, self.topology.loop or program.LoopSettings()
+            )
             if not isinstance(wanted, program.Settings):
                 raise TypeError(f"it returned {type(wanted).__name__} and not its Settings")
             wanted = program.Settings.model_validate(wanted.model_dump())  # ranges hold for a law too

@@ -21,10 +21,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, ClassVar, Generic, TypeVar
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
@@ -39,10 +37,8 @@ from fairlane_controller.switch.faults import Refusal
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-MAX_WAITING = 8192
-"Announced flows that may wait for their entries."
 BATCH_ENTRIES = 500
-"Entries of one request."
+"Entries that one request deletes."
 FULL_PAUSE_S = 1.0
 "Pause before the next new entry after the switch reported a full table."
 MISSED_PERIOD_S = 10.0
@@ -100,8 +96,6 @@ class LearnedTable(Generic[Key, Value]):
         self.counts = dict.fromkeys(("entries", "known", "missed", "refused", "lost"), 0)
         """Outcomes of announced flows. `entries` got an entry, `known` had one, or came twice in a list. `missed`: every slot was in use.
         `refused`: by the switch, now or before. `lost` found no room; not acknowledged, so the switch announces them again."""
-        self._waiting: deque[Mapping[str, Any]] = deque()
-        self._some_waiting = asyncio.Event()
         self._full_until_s = 0.0
         self._pauses: dict[Key, float] = {}
         "End of the pause of flows whose update was refused."
@@ -149,7 +143,6 @@ class LearnedTable(Generic[Key, Value]):
         found = [self.parse(entry) for entry in entries]
         without = set(self.numbers.adopt((key, slot) for key, slot, _ in found))
         self.values = {key: value for key, _, value in found if key not in without}
-        self._waiting.clear()
         self._pauses.clear()
         self._full_until_s = 0.0
         doubled = [entry for entry, (key, _, _) in zip(entries, found, strict=True) if key in without]
@@ -160,7 +153,7 @@ class LearnedTable(Generic[Key, Value]):
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, None]]:
         """What runs while the switch is connected: among `SwitchControl.jobs`."""
-        jobs = self._listen_new, self._insert_forever, self._listen_idle, self._sweep_forever
+        jobs = self._listen_new, self._listen_idle, self._sweep_forever
         return [job(client) for job in jobs]
 
     async def change(self, client: SwitchClient, values: Mapping[Key, Value]) -> int:
@@ -203,35 +196,21 @@ class LearnedTable(Generic[Key, Value]):
         return {key: (entry.counter_data or none, cells.get(slot) or none) for (key, slot, _), entry in entries}
 
     def status(self) -> dict[str, int]:
-        """`counts`, and how many flows wait; `told`: all that were announced."""
-        waiting = len(self._waiting)
-        return {"told": sum(self.counts.values()) + waiting, **self.counts, "waiting": waiting}
+        """`counts`, and the number of all flows that were announced (`told`)."""
+        return {"told": sum(self.counts.values()), **self.counts}
 
     # ---- flows come ----------------------------------------------------------------------------------------------------
 
     async def _listen_new(self, client: SwitchClient) -> None:
-        """Take what is announced; a flood waits in bounded memory, and the rest is counted."""
+        """Take what is announced; in a flood the connection's queue is bounded, and what it has lost is counted."""
         lost = 0
         async for values in client.digests(self.digest):
             before, lost = lost, client.digests_lost(self.digest)
-            room = MAX_WAITING - len(self._waiting)
-            self._waiting.extend(values[:room])
-            self._some_waiting.set()
-            more = lost - before + len(values[room:])
-            self.counts["lost"] += more
-            self._report_missed(more, "they came faster than their entries could be written")
-
-    async def _insert_forever(self, client: SwitchClient) -> None:
-        while True:
-            await self._some_waiting.wait()
-            self._some_waiting.clear()
-            while self._waiting:
-                values = [*islice(self._waiting, BATCH_ENTRIES)]
-                learned = dict(map(self.learn, values))
-                await self.insert(client, learned)
-                self.counts["known"] += len(values) - len(learned)
-                for _ in values:
-                    self._waiting.popleft()
+            self.counts["lost"] += lost - before
+            self._report_missed(lost - before, "they came faster than their entries could be written")
+            learned = dict(map(self.learn, values))
+            self.counts["known"] += len(values) - len(learned)
+            await self.insert(client, learned)
 
     async def insert(self, client: SwitchClient, learned: Mapping[Key, Value]) -> None:
         """Insert entries for new flows, in one request.
