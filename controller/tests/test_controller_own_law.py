@@ -90,7 +90,7 @@ def test_the_loop_writes_what_the_law_decides(start: Any, tmp_path: Path) -> Non
     ("code", "why"),
     [
         ("raise KeyError('rate')", "KeyError: 'rate'"),
-        ("return limit", "it returned int and not its Settings"),
+        ("return limit", "AttributeError: 'int' object has no attribute 'model_dump'"),
         ("limit = -1", "limit"),
     ],
 )

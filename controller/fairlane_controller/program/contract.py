@@ -275,7 +275,7 @@ class Program:
             loop: `LoopSettings`, as `[loop]` of the configuration gives them.
 
         Returns:
-            `Settings`; only the keys that `decided` names may differ from `settings`, and nothing is written where none does.
+            `Settings`, of which only the keys that `decided` names count; nothing is written where none of them differs.
         """
         return settings
 

@@ -68,7 +68,14 @@ class Column:
         return int if self.unit in ("packets", "bytes", "cells") else float if self.unit else str
 
     def metric_name(self, kind: str) -> str | None:
-        """The name of its metric as a value of a `kind` (`port`, `flow`); None: it has none."""
+        """The name of its metric.
+
+        Args:
+            kind: What has the value: `port`, or the name of a kind (`flow`).
+
+        Returns:
+            The name; None: it has no metric.
+        """
         if self.metric or self.metric is None or self.wide or self.python_type is str:
             return self.metric or None
         name = "queue_" + self.name.removeprefix("waiting_") if self.name.startswith("waiting_") else self.name
@@ -109,7 +116,7 @@ class Kind:
 
     @property
     def short(self) -> str:
-        """What stands before the name of one of them, and the label of its metrics."""
+        """The word before the name of one of them, and the label of its metrics."""
         return self.label or self.name
 
     def plotted(self, plot: str) -> Column | None:
@@ -130,7 +137,12 @@ class Kind:
 
 
 def plotted(columns: Iterable[Column], plot: str) -> Column | None:
-    """The first of the columns that is drawn in a chart."""
+    """The first column that is drawn in a chart.
+
+    Args:
+        columns: The columns.
+        plot: The chart (`Column.plot`).
+    """
     return next((column for column in columns if column.plot == plot), None)
 
 
@@ -149,8 +161,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class Row:
-    """The values of a port (`kind` empty) or of one object of it. A port's may be named as those of all ports (`waiting_packets`,
-    `waiting_bytes`, `capacity_packets`, `sent_packets`, `sent_bytes`, `dropped_packets`): the program knows them better."""
+    """The values of a port (`kind` empty) or of one object of it. Values of a port with the names of the core's (`waiting_packets`,
+    `waiting_bytes`, `capacity_packets`, `sent_packets`, `sent_bytes`, `dropped_packets`) replace the core's."""
 
     port: int | None
     "None: of an object whose port is not known."
