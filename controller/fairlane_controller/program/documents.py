@@ -34,14 +34,12 @@ class Documents(Generic[M]):
         """
         self.store = Store(folder)
         self._prefix, self._model, self._title = prefix, model, title
-        self._stamp: Any = None
-        self._found: dict[str, M] = {}
-        self._read()
+        self._found = {key: self._parsed(one) for key, one in self.store.all(prefix).items()}
 
     def get(self, key: str = "") -> M:
         """The document of a key; the last one that could be understood."""
         with suppress(FairlaneError):
-            self._read()
+            self._found[key] = self._parsed(self.store.get(self._prefix + key))
         return self._found.get(key) or self._model()
 
     def plain(self, documents: Mapping[str, M]) -> dict[str, Any]:
@@ -59,14 +57,8 @@ class Documents(Generic[M]):
         """
         self.store.put(self.plain(documents))
 
-    def _read(self) -> None:
-        """Read the documents where another version of them is in the file."""
-        stamp = self.store.stamp(self._prefix)
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
+    def _parsed(self, document: Any) -> M:
         try:
-            found = self.store.all(self._prefix)
-            self._found = {key: self._model.model_validate(one) for key, one in found.items()}
+            return self._model() if document is None else self._model.model_validate(document)
         except ValidationError as ex:
             raise bad_config(f"{self.store.path}: {self._title}", describe(ex, self._model)) from None

@@ -42,7 +42,7 @@ BATCH_ENTRIES = 500
 FULL_PAUSE_S = 1.0
 "Pause before the next new entry after the switch reported a full table."
 MISSED_PERIOD_S = 10.0
-"Missed flows are reported at once, and then together once in this time while they go on."
+"Missed flows are reported at once, and then once in this time while they go on; `counts` has all."
 SINGLE_EVENTS, SINGLE_PERIOD_S = 100, 1.0
 "Flows of a period that get an event each; beyond, all flows of a request get one event together."
 MAX_PAUSES = 4096
@@ -99,8 +99,8 @@ class LearnedTable(Generic[Key, Value]):
         self._full_until_s = 0.0
         self._pauses: dict[Key, float] = {}
         "End of the pause of flows whose update was refused."
-        self._missed: dict[str, tuple[int, float]] = {}
-        "By reason: flows that were missed since the last report, and when that was."
+        self._missed_until_s: dict[str, float] = {}
+        "By reason: the time of the next report of missed flows."
         self._period_ends_s, self._events_left = -math.inf, 0
 
     # ---- what a program may override -----------------------------------------------------------------------------------
@@ -334,13 +334,10 @@ class LearnedTable(Generic[Key, Value]):
             self.session.event(f"flow{end}", flow=str(key), **({} if slot is None else {"slot": slot}))
 
     def _report_missed(self, flows: int, reason: str) -> None:
-        """Report that flows have no entry: at once, then together in one event a period while it goes on."""
-        missed, reported_s = self._missed.get(reason, (0, -math.inf))
-        missed += flows
-        if flows and _now_s() - reported_s >= MISSED_PERIOD_S:
-            self.session.event("flows_missed", flows=missed, why=f"{missed} new flows {self.missed_text}: {reason}")
-            missed, reported_s = 0, _now_s()
-        self._missed[reason] = missed, reported_s
+        """Report that flows have no entry: at once, and then once in a period while it goes on."""
+        if flows and _now_s() >= self._missed_until_s.get(reason, 0.0):
+            self._missed_until_s[reason] = _now_s() + MISSED_PERIOD_S
+            self.session.event("flows_missed", flows=flows, why=f"{flows} new flows {self.missed_text}: {reason}")
 
 
 def _now_s() -> float:
