@@ -2,7 +2,7 @@
 """The contract of a queueing scheme: everything that the core, the lab and the launchers know of a P4 program.
 
 A program is a folder with `program.py` (one subclass of `Program`), the compiled P4 program, and, where it has commands of its
-own, `cli.py` (`app`, a `typer.Typer`: the group `fairlane NAME`). The smallest one gives `name`, `title`, `p4`, `Settings`,
+own, `cli.py`. The smallest one gives `name`, `title`, `p4`, `Settings`,
 `tables` and `entries`.
 
 The life of a configuration: a `Config` (from a file, a topology, a command) is checked (`check`), becomes a `Plan` for all

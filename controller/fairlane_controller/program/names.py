@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import pkgutil
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -31,18 +30,14 @@ def program_names() -> list[str]:
 
 
 def command_groups() -> dict[str, tuple[str, str]]:
-    """Commands of the built-in programs: `app` of their `cli.py` and `COMMANDS` of their package.
-
-    Imports no program: what a package says of itself stands in its `__init__.py` alone.
+    """Commands of the built-in programs: `COMMANDS` of their packages; imports no program.
 
     Returns:
         `name: (module:object, one sentence)`.
     """
-    groups: dict[str, tuple[str, str]] = {}
-    for name in built_in_names():
-        package = importlib.import_module(f"{BUILT_IN}.{name}")
-        own: dict[str, tuple[str, str]] = getattr(package, "COMMANDS", {})
-        groups |= {command: (f"{package.__name__}.{target}", text) for command, (target, text) in own.items()}
-        if importlib.util.find_spec(f"{package.__name__}.cli") is not None:
-            groups[name] = (f"{package.__name__}.cli:app", (package.__doc__ or "").split("\n", 1)[0])
-    return groups
+    packages = [importlib.import_module(f"{BUILT_IN}.{name}") for name in built_in_names()]
+    return {
+        command: (f"{package.__name__}.{target}", text)
+        for package in packages
+        for command, (target, text) in getattr(package, "COMMANDS", {}).items()
+    }

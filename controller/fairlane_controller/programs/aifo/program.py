@@ -39,9 +39,9 @@ class Aifo(RankProgram):
         burst: Annotated[float, Param("k", K_SCALE, digits=4), Field(ge=0, lt=1)] = 0.1
         "The paper's k: the part of the capacity that any rank may fill."
         window: Annotated[int, Param("window"), Field(ge=1, le=32)] = 20
-        "The paper's |W|: so many recent ranks say how urgent a rank is."
+        "The paper's |W|: recent ranks with which a rank is compared."
         sample: Annotated[int, Param("sample"), Field(ge=1, le=65_535)] = 1
-        "Every so manyth packet's rank comes into the window."
+        "The rank of one of so many packets comes into the window."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """As `PortProgram`; C is the queue's capacity where it is not given."""

@@ -49,9 +49,9 @@ class Cebinae(AqmProgram):
         """One port. It needs a rate; its scheduler is `calendar`, its queues are two."""
 
         round: Annotated[Duration, Param("round_us", 1e6), Field(ge=0.001, le=10)] = 0.1
-        "Turn of a queue (dT): no shorter than the flows' round trips, and than it takes to send what the port holds."
+        "Turn of a queue (dT): no shorter than the flows' round trips, and than the time in which the port sends a full queue."
         period_rounds: Annotated[int, Param("rounds"), Field(ge=1, le=1_000)] = 1
-        "Every so many rounds the flows are judged anew (P)."
+        "Rounds between two evaluations of the flows (P)."
         tax: Annotated[float, Field(gt=0, lt=1)] = 0.01
         "By this share the bottlenecked flows get less than they had (tau)."
         saturation_margin: Annotated[float, Field(ge=0, lt=1)] = 0.01

@@ -23,9 +23,9 @@ class Codel(AqmProgram):
         """One port."""
 
         target: Annotated[Duration, Param("target_us", 1e6), Field(ge=1e-6, le=10)] = 0.005
-        "Queueing delay that is acceptable for good (RFC 8289 TARGET)."
+        "Persistent queueing delay that is acceptable (RFC 8289 TARGET)."
         interval: Annotated[Duration, Param("interval_us", 1e6), Field(ge=1e-6, le=100)] = 0.1
-        "So long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
+        "How long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
         ecn: Annotated[bool, Param("ecn")] = True
         "Whether packets that can be marked (ECT) are marked instead of dropped."
 

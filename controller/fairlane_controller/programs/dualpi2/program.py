@@ -48,9 +48,9 @@ class DualPi2(AqmProgram):
         rtt_max: Annotated[Duration, Field(ge=0.001, le=1)] = 0.1
         "Longest round trip of the flows (RTT_max), in steps of 10 us: the PI controller's gains and Tupdate follow from it."
         l4s_min_th: Annotated[Duration, Param("min_th_us", 1e6), Field(ge=0, le=1)] = 0.0008
-        "From this delay on packets in the L4S queue are marked (minTh) …"
+        "Delay from which on packets in the L4S queue are marked (minTh)."
         l4s_range: Annotated[Duration, Field(ge=1e-6, le=1)] = 0.0004
-        "… more and more, and all of them when it is so much longer (range)."
+        "Additional delay over which the share of marked packets grows to all (range)."
         coupling: Annotated[int, Param("k"), Field(ge=1, le=16)] = 2
         "Coupling factor k: L4S is marked with k times the square root of the Classic drop probability."
         l4s_weight: Annotated[int, Param("l4s_weight"), Field(ge=1, le=255)] = 15

@@ -30,9 +30,9 @@ class FqCodel(AqmProgram):
         """One port. Its scheduler is `fq`; its number of queues is the port's (`queues` of a topology, 1024 in the RFC)."""
 
         target: Annotated[Duration, Param("target_us", 1e6), Field(ge=1e-6, le=10)] = 0.005
-        "Queueing delay that is acceptable for good (RFC 8289 TARGET)."
+        "Persistent queueing delay that is acceptable (RFC 8289 TARGET)."
         interval: Annotated[Duration, Param("interval_us", 1e6), Field(ge=1e-6, le=100)] = 0.1
-        "So long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
+        "How long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
         ecn: Annotated[bool, Param("ecn")] = True
         "Whether packets that can be marked (ECT) are marked instead of dropped."
         salt: Annotated[int, Param("hash_salt"), Field(ge=0, le=0xFFFF_FFFF)] = 0
