@@ -169,13 +169,11 @@ class LearnedTable(Generic[Key, Value]):
         current = self.values
         changed = {k: v for k, v in values.items() if k in current and v != current[k] and not self._is_paused(k)}
         changes = {k: EntityChange(self._entry(k, current[k]), self._entry(k, v)) for k, v in changed.items()}
-        refused = await self._write(client, changes)
-        for key in changed.keys() - refused.keys():
+        done = await self._write(client, changes)
+        for key in done:
             current[key] = changed[key]
             self._pauses.pop(key, None)
-        for key, refusal in refused.items():
-            self._report_refused(key, refusal)
-        return len(changed) - len(refused)
+        return len(done)
 
     async def read_counts(self, client: SwitchClient) -> dict[Key, tuple[P4CounterData, P4CounterData]]:
         """Read the counters of all flows with one request.
@@ -221,28 +219,22 @@ class LearnedTable(Generic[Key, Value]):
         """
         async with self.session.writes:
             new = [key for key in learned if key not in self.values]
-            ready = [key for key in new if not self._is_paused(key)]
             slots: dict[Key, int] = {}
-            for key in ready if _now_s() >= self._full_until_s else ():
-                slot = self.numbers.give(key)
+            for key in new if _now_s() >= self._full_until_s else ():
+                slot = None if self._is_paused(key) else self.numbers.give(key)
                 if slot is not None:
                     slots[key], self.values[key] = slot, learned[key]
             counter, changes = self.counter, {key: EntityChange(None, self._entry(key, learned[key])) for key in slots}
             resets = [~P4CounterEntry(counter, index=slot, data=P4CounterData()) for slot in slots.values() if counter]
-            missed = len(ready) - len(slots)
-            for key, refusal in (await self._write(client, changes, resets)).items():
-                del slots[key]
+            done = {key: slots[key] for key in await self._write(client, changes, resets)}
+            for key in [key for key in slots if key not in done]:
                 self._forget(key)
-                if refusal.code is GRPCStatusCode.RESOURCE_EXHAUSTED:
-                    self._full_until_s = _now_s() + FULL_PAUSE_S
-                    missed += 1
-                else:
-                    self._report_refused(key, refusal)
+            missed = sum(key not in done and not self._is_paused(key) for key in new)
             self.counts["known"] += len(learned) - len(new)
-            self.counts["entries"] += len(slots)
+            self.counts["entries"] += len(done)
             self.counts["missed"] += missed
-            self.counts["refused"] += len(new) - len(slots) - missed
-            self._report("", slots)
+            self.counts["refused"] += len(new) - len(done) - missed
+            self._report("", done)
             self._report_missed(missed, "every slot for a flow is taken")
 
     # ---- and go --------------------------------------------------------------------------------------------------------
@@ -273,14 +265,11 @@ class LearnedTable(Generic[Key, Value]):
                     for entry, key, slot, _ in found
                     if any_slot or slot in (-1, given.get(key))
                 }
-                for key, refusal in (await self._write(client, ours)).items():
-                    if refusal.code is not GRPCStatusCode.NOT_FOUND:
-                        self._report_refused(key, refusal)
-                        del ours[key]
-                for key in ours:
+                done = await self._write(client, ours, may_be_gone=True)
+                for key in done:
                     self._forget(key)
                 self._full_until_s = 0.0
-                self._report("_gone", dict.fromkeys(ours))
+                self._report("_gone", dict.fromkeys(done))
 
     def _forget(self, key: Key) -> None:
         self.numbers.release(key)
@@ -299,16 +288,35 @@ class LearnedTable(Generic[Key, Value]):
         return [entry for table in self.tables for entry in await client.read_table(table, idle=True)]
 
     async def _write(
-        self, client: SwitchClient, changes: Mapping[Key, EntityChange], resets: Sequence[Any] = ()
-    ) -> dict[Key, Refusal]:
-        """Write each change that the switch takes.
+        self,
+        client: SwitchClient,
+        changes: Mapping[Key, EntityChange],
+        resets: Sequence[Any] = (),
+        *,
+        may_be_gone: bool = False,
+    ) -> list[Key]:
+        """Write each change that the switch takes; the others are reported.
+
+        Args:
+            client: The connection to the switch.
+            changes: A change of the entry of each flow.
+            resets: Updates that are written before.
+            may_be_gone: Whether an entry that is not there is as good as deleted.
 
         Returns:
-            The refusals of the others.
+            The flows whose change is made.
         """
         refused = await Writing().write(client, [*changes.values()], resets, keep_going=True)
-        keys = [*changes]
-        return {keys[index - len(resets)]: refusal for index, refusal in refused.items() if index >= len(resets)}
+        done: list[Key] = []
+        for index, key in enumerate(changes, start=len(resets)):
+            refusal = refused.get(index)
+            if refusal is None or (may_be_gone and refusal.code is GRPCStatusCode.NOT_FOUND):
+                done.append(key)
+            elif refusal.code is GRPCStatusCode.RESOURCE_EXHAUSTED:
+                self._full_until_s = _now_s() + FULL_PAUSE_S
+            else:
+                self._report_refused(key, refusal)
+        return done
 
     def _is_paused(self, key: Key) -> bool:
         return _now_s() < self._pauses.get(key, 0.0)
