@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range, short, unknown_name
-from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
+from fairlane_controller.program.contract import Config, Place, Plan, Program, Remembered, Wanted
 from fairlane_controller.program.control import (
     Session,
     SwitchControl,
@@ -36,7 +36,7 @@ from fairlane_controller.program.registry import check_program, load_program, ru
 from fairlane_controller.program.requests import Plain, Request, SwitchRequest
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.program.settings import Flag, Section, Settings
-from fairlane_controller.program.setup import apply_plan, change_set, read_rows, set_up_program
+from fairlane_controller.program.setup import apply_plan, set_up_program
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import Entries
@@ -71,7 +71,6 @@ __all__ = [
     "Place",
     "Plain",
     "Plan",
-    "PortPlan",
     "PortProgram",
     "PortState",
     "Program",
@@ -95,7 +94,6 @@ __all__ = [
     "TopologyControl",
     "Wanted",
     "apply_plan",
-    "change_set",
     "check_program",
     "connect",
     "duration_text",
@@ -107,7 +105,6 @@ __all__ = [
     "on_digest",
     "out_of_range",
     "parse_dscp",
-    "read_rows",
     "read_run_state",
     "run_experiment",
     "runs_program",

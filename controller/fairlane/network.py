@@ -20,7 +20,6 @@ from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches, take_two
-from fairlane_controller.program.registry import is_folder
 from fairlane_controller.state.run_state import RunState
 
 if TYPE_CHECKING:
@@ -144,8 +143,8 @@ class Network:
 
 
 def _loaded(configuration: Mapping[str, Any], run: RunState) -> Loaded:
-    source, program = Source("configuration"), {"program": run.program} if is_folder(run.program) else {}
-    return Loaded(parse({**program, **configuration}, source), source)
+    source = Source("configuration")
+    return Loaded(parse({"program": run.program, **configuration}, source), source)
 
 
 def _wait(work: Coroutine[Any, Any, _T]) -> _T:

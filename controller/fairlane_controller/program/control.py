@@ -42,11 +42,6 @@ class Session(Protocol):
     dry_run: bool
     "Whether what is written is dropped: measure and decide, as if it were in force."
 
-    @property
-    def log(self) -> Any:
-        """The event log: `log.write(event, **fields)`."""
-        ...
-
     def event(self, event: str, **fields: Any) -> None:
         """Write one line of the event log, of this switch.
 
@@ -69,14 +64,6 @@ class Session(Protocol):
 
         Returns:
             False when the switch refused it, which is logged.
-        """
-        ...
-
-    def connected(self) -> SwitchClient:
-        """The connection to the switch.
-
-        Raises:
-            FairlaneError: There is none.
         """
         ...
 
@@ -214,17 +201,15 @@ def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Calla
     return mark
 
 
-def on_digest(name: str, *, max_list: int = DIGEST_LIST_MAX, max_delay_s: float = DIGEST_LIST_S) -> Callable[[_F], _F]:
+def on_digest(name: str) -> Callable[[_F], _F]:
     """Call `method(client, values)` for each list of a digest's values; the digest is enabled first.
 
     Args:
         name: The digest.
-        max_list: Values of a list, at most.
-        max_delay_s: Age of a list, at most, in seconds.
     """
 
     async def listen(method: Any, client: SwitchClient) -> None:
-        await enable_digest(method.__self__.session, client, name, max_list=max_list, max_delay_s=max_delay_s)
+        await enable_digest(method.__self__.session, client, name)
         async for values in client.digests(name):
             await method(client, values)
 

@@ -29,7 +29,7 @@ class DecidingControl(SwitchControl):
         self._settings: dict[int, Any] = {}
         "The settings of each managed port."
         self._rates = RateBook()
-        self._reading: BatchReading | None = None
+        self._reading: Any = None
         self._failed: dict[int, str] = {}
         "What was wrong with the newest decision about a port."
 
@@ -50,7 +50,7 @@ class DecidingControl(SwitchControl):
 
     async def take_over(self, client: SwitchClient) -> None:
         """Continue from the switch's entries."""
-        self._rates.forget()
+        self._rates = RateBook()
         self._reading = BatchReading(client, per_s=self._rates.per_s)
         await self.changed(client)
 
@@ -72,7 +72,6 @@ class DecidingControl(SwitchControl):
     async def _read(self) -> dict[int, dict[str, Any]]:
         """The row of each managed port: the program's columns, what was sent, and the rate of each total."""
         reading, columns = self._reading, self._program.columns
-        assert reading is not None
         self._rates.begin(asyncio.get_running_loop().time())
         await reading.begin()
         rows = await complete_rows(self._program, reading, self.session.state)
