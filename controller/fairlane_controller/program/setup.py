@@ -8,42 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fairlane_controller.program.contract import Plan, Program, Wanted
+from fairlane_controller.program.contract import Plan, Program
 from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import check_program
 from fairlane_controller.program.rows import Column, Row
 from fairlane_controller.state.run_state import SwitchState
-from fairlane_controller.switch.changeset import Applied, ChangeSet, apply_entries
+from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_entries
-from fairlane_controller.switch.entities import EntityChange, Entries
+from fairlane_controller.switch.entities import EntityChange
 from fairlane_controller.switch.setup import SetupResult, route_entries
 from fairlane_controller.switch.shared import COUNTER_DROPS, drops_index
-
-
-async def _read_and_plan(client: SwitchClient, program: Program, plan: Plan) -> tuple[Entries, Wanted]:
-    check_program(program, client.table_names())
-    current = await read_entries(client, program.tables)
-    return current, plan.wanted(client.endpoint.name, current)
-
-
-async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: Sequence[EntityChange] = ()) -> Applied:
-    """Write the entries that a plan wants of one switch, all or nothing.
-
-    Args:
-        client: The connection to the switch.
-        program: The program of the plan.
-        plan: What the switch is to have.
-        first: Changes of other tables that are made with it, before its own.
-
-    Returns:
-        How many entries were written, and all entries of the program.
-
-    Raises:
-        FairlaneError: WRONG_PROGRAM, or REFUSED by the switch.
-    """
-    current, wanted = await _read_and_plan(client, program, plan)
-    return await apply_entries(client, program.tables, wanted.entries, wanted.resets, current, first)
 
 
 async def change_set(program: Program, plan: Plan, clients: Mapping[str, SwitchClient]) -> ChangeSet:
@@ -63,10 +38,34 @@ async def change_set(program: Program, plan: Plan, clients: Mapping[str, SwitchC
     changes: dict[str, list[EntityChange]] = {}
     resets: dict[str, Sequence[Any]] = {}
     for name, client in clients.items():
-        current, wanted = await _read_and_plan(client, program, plan)
+        check_program(program, client.table_names())
+        current = await read_entries(client, program.tables)
+        wanted = plan.wanted(name, current)
         changes[name] = difference(current, entries_by_key(client, wanted.entries), program.tables)
         resets[name] = wanted.resets if changes[name] else ()
     return ChangeSet(changes, resets)
+
+
+async def apply_plan(client: SwitchClient, program: Program, plan: Plan, first: Sequence[EntityChange] = ()) -> int:
+    """Write the entries that a plan wants of one switch, all or nothing.
+
+    Args:
+        client: The connection to the switch.
+        program: The program of the plan.
+        plan: What the switch is to have.
+        first: Changes of other tables that are made with it, before its own.
+
+    Returns:
+        How many entries were written.
+
+    Raises:
+        FairlaneError: WRONG_PROGRAM, or REFUSED by the switch.
+    """
+    name = client.endpoint.name
+    found = await change_set(program, plan, {name: client})
+    changes = [*first, *found.entries[name]]
+    await apply(ChangeSet({name: changes}, found.resets), {name: client})
+    return len(changes)
 
 
 async def set_up_program(client: SwitchClient, program: Program, plan: Plan, state: SwitchState) -> SetupResult:
@@ -79,15 +78,15 @@ async def set_up_program(client: SwitchClient, program: Program, plan: Plan, sta
         state: The switch in the run state, with its routes.
 
     Returns:
-        What was written.
+        What was written, and the ports that the program manages.
 
     Raises:
         FairlaneError: WRONG_PROGRAM, or REFUSED by the switch.
     """
     check_program(program, client.table_names())
-    applied = await apply_plan(client, program, plan, await missing(client, route_entries(client, state)))
-    ports = program.ports_of(state.name, applied.after)
-    return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), applied.written)
+    written = await apply_plan(client, program, plan, await missing(client, route_entries(client, state)))
+    ports = program.ports_of(state.name, await read_entries(client, program.tables))
+    return SetupResult(state.name, len(state.routes), tuple(sorted(ports)), written)
 
 
 async def read_rows(client: SwitchClient, program: Program, state: SwitchState | None = None) -> list[Row]:

@@ -206,7 +206,7 @@ class GfrControl(SwitchControl):
             return 0
         lines = {(self._name, port): bps for port, bps in self._capacity_bps.items()}
         plan = replace(self.plan, active=self.active_places(), lines=lines)
-        return (await apply_plan(client, load_program(program.PROGRAM), plan)).written
+        return await apply_plan(client, load_program(program.PROGRAM), plan)
 
     async def _write(self, client: SwitchClient, ports: list[int], shares: list[P4TableEntry]) -> bool:
         if self.session.dry_run:
