@@ -380,8 +380,8 @@ def test_a_fault_of_the_reader_ends_no_loop(tmp_path: Path, monkeypatch: pytest.
         await asyncio.gather(watching, return_exceptions=True)
         return told
 
-    async def nobody(request: dict[str, Any]) -> Any:
-        raise AssertionError(f"{request} is asked")
+    async def nobody(request: bytes) -> bytes:
+        raise AssertionError(f"{request!r} is asked")
 
     def broken(path: Path) -> Loaded:
         raise ZeroDivisionError(f"at {path.name}")

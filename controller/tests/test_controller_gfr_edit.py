@@ -60,7 +60,11 @@ def test_ports_are_chosen_all_or_one(
     made: list[GfrConfig], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     endpoints = (Endpoint("s1", "127.0.0.1:1"),)
-    monkeypatch.setattr(Vcs, "targets", lambda *_: Targets(endpoints))
+
+    def targets(*_: object) -> Targets:
+        return Targets(endpoints)
+
+    monkeypatch.setattr(Vcs, "targets", targets)
     assert [gfr_set(*words) for words in ((), ("6",), ("s1:6",))] == [0, 0, 0]
     assert [config.ports[0].lbo_cells for config in made] == [900] * 3
     assert gfr_set("s1:5") == 3

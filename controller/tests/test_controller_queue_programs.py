@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fairlane_controller.config.read import read_text
@@ -193,7 +193,7 @@ async def test_a_register_is_scaled_and_a_ratio_is_of_what_both_grew_by() -> Non
     reading = Reading()
     for delay_s in (None, 0.0045):
         reading.begin()
-        (row,) = await complete_rows(program_of("codel"), reading, None)
+        (row,) = await complete_rows(program_of("codel"), cast("Any", reading), None)
         assert row.values["waited_s"] == pytest.approx(0.45 * reading.number)
         assert row.values["queue_delay_s"] == pytest.approx(delay_s)
         assert row.values["aqm_dropped"] == 2
