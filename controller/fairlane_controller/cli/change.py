@@ -22,8 +22,6 @@ from fairlane_controller.history.undo import changing
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.changeset import ChangeSet
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.setup import pipeline_of
 from fairlane_controller.switch.updates import Plain, update_row
 from fairlane_controller.typed import typed
@@ -50,13 +48,6 @@ def dry_results(found: Comparison) -> list[DryResult]:
         notes = [f"{row.what}{row.place and ' '}{row.place}: {row.current} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port", "options")]  # fmt: skip
         results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
     return results
-
-
-def dry_result(client: SwitchClient, notes: Sequence[str] = ()) -> DryResult:
-    """What a `DryClient` that is still open was asked to write."""
-    assert isinstance(client, DryClient)
-    schema = client.switch.p4info if client.has_pipeline else None
-    return DryResult(client.endpoint.name, list(client.updates), schema, client.loads, list(notes))
 
 
 def journal_results(steps: Sequence[Plain], run: RunState) -> list[DryResult]:
@@ -100,17 +91,18 @@ def print_dry(results: Sequence[DryResult], as_json: bool) -> None:
         data["notes"] = [{"switch": one.switch, "note": note} for one in results for note in one.notes]
         print_json(data)
         return
-    notes = [f"{one.switch}: the program would be loaded; every entry and counter is lost" for one in results if one.loads]  # fmt: skip
+    notes = [f"{one.switch}: the program would be loaded, and its entries written; every entry and counter is lost" for one in results if one.loads]  # fmt: skip
     notes += [f"{one.switch}: {note}" for one in results for note in one.notes]
     rows = [
         (one.switch, *update_row(update, one.schema, _units(one.schema))) for one in results for update in one.updates
     ]
-    print_table(
-        f"dry run: {counted(len(rows), 'update')}, nothing is written",
-        ("switch", "update", "table", "match", "action"),
-        rows,
-        empty="no table entry differs" if notes else "the switches have it already",
-    )
+    if rows or not any(one.loads for one in results):
+        print_table(
+            f"dry run: {counted(len(rows), 'update')}, nothing is written",
+            ("switch", "update", "table", "match", "action"),
+            rows,
+            empty="no table entry differs" if notes else "the switches have it already",
+        )
     for note in notes:
         say(note)
 
