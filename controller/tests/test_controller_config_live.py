@@ -132,7 +132,7 @@ def test_a_file_is_edited_checked_compared_and_applied(switch: LiveSwitch, monke
     assert held(switch)["policy"] != before["policy"]
     assert file.read_text(encoding="utf-8") == TWO_CLASSES.replace("9packets", "7packets")
     assert file.stat().st_mode & 0o777 == 0o640
-    assert "the switches hold what it says" in switch.fairlane("config", "diff", str(file))
+    assert "the switches have what it says" in switch.fairlane("config", "diff", str(file))
     switch.fairlane("undo")
     assert held(switch) == before
 
@@ -141,7 +141,7 @@ def test_what_is_in_force_is_a_file_that_changes_nothing(switch: LiveSwitch) -> 
     switch.fairlane("config", "apply", write(switch, TWO_CLASSES))
     file = write(switch, switch.fairlane("config", "show"), "shown.toml")
     assert "valid for the topology" in " ".join(switch.fairlane("config", "check", file).split())
-    assert "the switches hold what it says" in switch.fairlane("config", "diff", file)
+    assert "the switches have what it says" in switch.fairlane("config", "diff", file)
     before, settings = held(switch), documents(switch.folder)["policy/s1/3/0"]
     assert switch.json("config", "apply", file) == {"written": {}, "settings": 0, "ports": 0}
     assert (held(switch), documents(switch.folder)["policy/s1/3/0"]) == (before, settings)

@@ -395,9 +395,9 @@ def test_a_dry_run_does_not_say_that_the_switches_hold_what_differs(switch: Live
     said = " ".join(switch.fairlane("config", "apply", str(file), "--dry-run").split())
     assert "no table entry differs" in said
     assert "s1: settings port=3 class=0: mode=auto" in said
-    assert "hold it already" not in said
+    assert "have it already" not in said
     switch.fairlane("config", "apply", str(file))
-    assert "the switches hold it already" in switch.fairlane("config", "apply", str(file), "--dry-run")
+    assert "the switches have it already" in switch.fairlane("config", "apply", str(file), "--dry-run")
 
 
 def test_undo_of_init(switch: LiveSwitch) -> None:

@@ -45,7 +45,7 @@ def dry_results(found: Comparison) -> list[DryResult]:
     """What a configuration that was compared would write."""
     results: list[DryResult] = []
     for one in found.switches:
-        notes = [f"{row.what}{row.place and ' '}{row.place}: {row.held} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port", "options")]  # fmt: skip
+        notes = [f"{row.what}{row.place and ' '}{row.place}: {row.current} becomes {row.wanted}" for row in one.rows if row.what in ("settings", "port", "options")]  # fmt: skip
         results.append(DryResult(one.switch, one.updates, one.schema, notes=notes))
     return results
 
@@ -101,7 +101,7 @@ def print_dry(results: Sequence[DryResult], as_json: bool) -> None:
             f"dry run: {counted(len(rows), 'update')}, nothing is written",
             ("switch", "update", "table", "match", "action"),
             rows,
-            empty="no table entry differs" if notes else "the switches hold it already",
+            empty="no table entry differs" if notes else "the switches have it already",
         )
     for note in notes:
         say(note)

@@ -27,7 +27,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Row, compare_on
 from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.show import read_current_config, to_toml
-from fairlane_controller.config.target import find_run, keep, running
+from fairlane_controller.config.target import ensure_run_folder, find_run, running
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.files import read_text
@@ -115,10 +115,10 @@ def diff_command(file: LastFileArgument = None, state: StateOption = None, as_js
 
 def _print_differences(name: str, rows: Sequence[Row]) -> None:
     """Print what differs, or differed, from the configuration `name`."""
-    say(f"{name}: {len(rows)} differences" if rows else f"{name}: the switches hold what it says")
+    say(f"{name}: {len(rows)} differences" if rows else f"{name}: the switches have what it says")
     for row in rows:
         say(f"{_MARKS[row.status]} {row.switch} {row.what} {row.place}: {row.status}")
-        for who, text in (("file", row.wanted), ("now", row.held)):
+        for who, text in (("file", row.wanted), ("now", row.current)):
             if text:
                 say(f"    {who:4} {text}")
 
@@ -145,7 +145,7 @@ def _apply(loaded: Loaded, state: str | None, dry_run: bool, as_json: bool) -> A
     if dry_run:
         print_dry(dry_results(asyncio.run(compare_on(loaded.config, run))), as_json)
         return None
-    keep(run)
+    ensure_run_folder(run)
     return asyncio.run(apply(loaded, run, typed()))
 
 

@@ -43,11 +43,11 @@ class Row:
     status: str
     "missing: the switch has not got it; different; extra: the file has not got it."
     wanted: str
-    held: str
+    current: str
 
     def to_json(self) -> dict[str, str]:
         """Plain data."""
-        names = {"wanted": "file", "held": "switch_holds"}
+        names = {"wanted": "file", "current": "switch_holds"}
         return {names.get(name, name): value for name, value in vars(self).items()}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one configuration file, `fairlane.toml`, as values: topology, loop, ports, and the sections of the programs.
 
-The core has its own sections; what a program can be set to is said by its `Settings`, `Sections` and `LoopSettings` alone, and joined
+The core has its own sections; what a program can be set to comes from its `Settings`, `Sections` and `LoopSettings` alone, and is joined
 here (`config_model`). What one value alone can show is refused here; what needs others, or the topology, in `check.py`. A section that
 the file has not got is None: what the switches hold of it is left alone.
 """

@@ -24,7 +24,7 @@ from fairlane_controller.state.store import STATE_FILE
 def find_run(loaded: Loaded, state: str | None) -> RunState:
     """The run state that `--state` names, else the file, else the only one.
 
-    A file with a name and switches describes a topology by itself where none of that name runs: `keep` gives it a run state.
+    A file with a name and switches describes a topology by itself where none of that name runs: `ensure_run_folder` gives it a run state.
 
     Raises:
         FairlaneError: NO_TOPOLOGY when there is none; BAD_FILE when the file's own switches have no name to be found by.
@@ -47,7 +47,7 @@ def find_run(loaded: Loaded, state: str | None) -> RunState:
     )
 
 
-def keep(run: RunState) -> None:
+def ensure_run_folder(run: RunState) -> None:
     """Make the run-state folder of a topology that only a file describes, so that every command finds it. Raises BAD_FILE."""
     if (run.folder / STATE_FILE).exists():
         return

@@ -206,5 +206,5 @@ async def settle_at_start(folder: Path) -> None:
     """As `settle`, for a loop that starts: a change whose maker lives is its maker's, and what cannot be taken back yet waits for the next change."""
     lock = try_change_lock(folder)
     if lock is not None:
-        with lock as held, contextlib.suppress(FairlaneError):
-            await settle(held)
+        with lock as taken, contextlib.suppress(FairlaneError):
+            await settle(taken)
