@@ -182,16 +182,6 @@ class TopologyControl:
         """
         raise unknown_name("op", str(request["op"]), self.requests)
 
-    def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
-        """A dry run beside a running loop, which uses the loop's measurements.
-
-        Args:
-            log: The event log.
-
-        Returns:
-            A job that calls its argument when it is ready; None: a dry run is the same as without a loop.
-        """
-
 
 def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Callable[[_F], _F]:
     def mark(method: _F) -> _F:
