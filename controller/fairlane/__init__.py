@@ -33,7 +33,7 @@ from fairlane_controller.program.quantities import (
 from fairlane_controller.program.ranks import RankProgram, RankSettings
 from fairlane_controller.program.reading import BatchReading as Reading
 from fairlane_controller.program.registry import check_program, load_program, runs_program
-from fairlane_controller.program.requests import Plain, Request, SwitchRequest
+from fairlane_controller.program.requests import Plain, Request
 from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.program.settings import Flag, Section, Settings
 from fairlane_controller.program.setup import apply_plan, set_up_program
@@ -89,7 +89,6 @@ __all__ = [
     "Size",
     "SwitchClient",
     "SwitchControl",
-    "SwitchRequest",
     "SwitchState",
     "TopologyControl",
     "Wanted",

@@ -3,7 +3,6 @@
 
 from fairlane_controller.history import Sites
 from fairlane_controller.program.documents import Documents
-from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.files import read_text
 from fairlane_controller.state.store import STATE_FILE
@@ -13,7 +12,5 @@ __all__ = [
     "Documents",
     "EventLog",
     "Sites",
-    "ask",
-    "loop_runs",
     "read_text",
 ]

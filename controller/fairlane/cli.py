@@ -11,7 +11,6 @@ from fairlane_controller.cli.options import (
     DryRunOption,
     JsonOption,
     OnlyPortArgument,
-    PortArgument,
     StateOption,
     SwitchOption,
 )
@@ -19,15 +18,8 @@ from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import (
     PortRef,
-    Seconds,
-    number_option,
-    packet_bytes_option,
-    queue_packets_option,
-    rate_bps,
     split_port,
-    time_option,
 )
-from fairlane_controller.live.model import ObjectRow, Snapshot
 from fairlane_controller.live.pictures import need_program, take_two
 
 __all__ = [
@@ -35,14 +27,10 @@ __all__ = [
     "ClassOption",
     "DryRunOption",
     "JsonOption",
-    "ObjectRow",
     "Objects",
     "OnlyPortArgument",
     "Planned",
-    "PortArgument",
     "PortRef",
-    "Seconds",
-    "Snapshot",
     "StateOption",
     "SwitchOption",
     "Targets",
@@ -51,15 +39,10 @@ __all__ = [
     "console",
     "need_changes",
     "need_program",
-    "number_option",
     "options_of",
-    "packet_bytes_option",
     "print_json",
     "print_table",
-    "queue_packets_option",
-    "rate_bps",
     "resolve",
     "split_port",
     "take_two",
-    "time_option",
 ]

@@ -2,13 +2,12 @@
 """For programs. Switches: clients, entities, changes of them, ports and queues."""
 
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.switch.changeset import ChangeSet, apply, put_entries
+from fairlane_controller.switch.changeset import ChangeSet, put_entries
 from fairlane_controller.switch.client import DIGEST_LIST_S, SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, sort_entries
-from fairlane_controller.switch.entities import EntityChange, Entries, entity_key, same_entity
+from fairlane_controller.switch.difference import sort_entries
+from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
 from fairlane_controller.switch.shared import (
     AAL5_TRAILER_BYTES,
-    ACTION_FORWARD,
     CELL_LINE_BYTES,
     CELL_PAYLOAD_BYTES,
     COUNTER_ADMITTED,
@@ -16,17 +15,14 @@ from fairlane_controller.switch.shared import (
     CPU_PORT,
     ETHERNET_HEADER_BYTES,
     PORTS,
-    TABLE_ROUTE,
     UNLIMITED,
     PortNumber,
     SwitchName,
-    check_port,
 )
 from fairlane_controller.switch.updates import match_of, plain_entry
 
 __all__ = [
     "AAL5_TRAILER_BYTES",
-    "ACTION_FORWARD",
     "CELL_LINE_BYTES",
     "CELL_PAYLOAD_BYTES",
     "COUNTER_ADMITTED",
@@ -35,7 +31,6 @@ __all__ = [
     "DIGEST_LIST_S",
     "ETHERNET_HEADER_BYTES",
     "PORTS",
-    "TABLE_ROUTE",
     "UNLIMITED",
     "ChangeSet",
     "EntityChange",
@@ -43,11 +38,6 @@ __all__ = [
     "PortNumber",
     "SwitchClient",
     "SwitchName",
-    "apply",
-    "check_port",
-    "difference",
-    "entity_key",
-    "entries_by_key",
     "match_of",
     "open_ports",
     "plain_entry",

@@ -77,9 +77,10 @@ class LoopTarget:
 
 
 def topology_of(target: LoopTarget) -> TopologyControl:
-    """What the target's program, which has a control, does at run time. Raises BAD_FILE."""
+    """What the target's program does at run time. Raises BAD_INPUT when it needs no loop, BAD_FILE."""
     control = target.program.topology_control()
-    assert control is not None
+    if control is None:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the program {target.program.name} needs no control loop")
     topology = control(target.run, probes=target.probes)
     if target.loop_config is not None:
         topology.use_loop(target.loop_config)
