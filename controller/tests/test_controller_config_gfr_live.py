@@ -114,7 +114,7 @@ def test_a_time_of_a_gfr_port_in_a_configuration(gfr_switch: LiveSwitch) -> None
         FIFO.replace("[[ports]]", '[[ports]]\nrate_form = "alpha"\nrate_period = "100ms"', 1), encoding="utf-8"
     )
     switch.fairlane("config", "apply", str(file))
-    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_period"] == "100ms"
+    assert switch.json("config", "show")["config"]["ports"][0]["rate_period"] == "100ms"
     assert 'rate_period = "100ms"' in switch.fairlane("config", "show")
 
 
@@ -169,7 +169,7 @@ def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
     assert "dfba(" in text
     assert "lbo=1000 cells" in text
     refusal = switch.fairlane("gfr", "vc", "add", "x", "--mcr", "60Mbit", "-m", "s1,ingress_port=3", "-n", code=2)
-    assert "more than the capacity" in " ".join(refusal.split())
+    assert "more than its capacity" in " ".join(refusal.split())
     assert tables(switch) == before
     switch.fairlane("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
     switch.fairlane("undo")
@@ -191,25 +191,29 @@ def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
         assert switch.json("config", "show")["config"]["loop"]["active_time"] == "4s"
         path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "60Mbit"'), encoding="utf-8")
         message = " ".join(switch.fairlane("config", "reload", code=3).split())
-        assert "vcs[1].mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity of s1:6" in message
-        assert "line 14, column 1" in message
+        assert (
+            "ports[0].capacity: the MCRs of 2 VCs sum up to 62 Mbit/s on s1:6, 10.16 Mbit/s more than its capacity"
+            in message
+        )
+        assert "line 5, column 1" in message
         assert switch.json("gfr", "vc", "list")[1]["mcr"] == 5e6
 
 
 def test_far_sides(ena_switch: LiveSwitch) -> None:
     switch = ena_switch
     file = switch.folder / "ena.toml"
-    file.write_text('far_sides = [{ switch = "s1", port = 2 }, { switch = "s1", port = 4 }]\n', encoding="utf-8")
+    ports = [{"switch": "s1", "port": port, "far_side": True} for port in (2, 4)]
+    rows = ", ".join(f'{{ switch = "s1", port = {row["port"]}, far_side = true }}' for row in ports)
+    file.write_text(f"ports = [{rows}]\n", encoding="utf-8")
     assert len(switch.json("config", "diff", str(file), code=10)["differences"]) == 4
     switch.fairlane("config", "apply", str(file))
-    assert [row["port"] for row in switch.json("ena", "show")] == [2, 4]
-    switch.fairlane("ena", "unmark", "4")
-    assert switch.json("config", "diff", code=10)["differences"][0]["status"] == "missing"
-    switch.fairlane("undo")
-    assert switch.json("config", "diff")["same"] is True
-    assert [one["table"] for one in switch.json("ena", "mark", "5", "--dry-run")["updates"]] == [
-        "far_side_in",
-        "far_side_out",
+    shown = switch.json("config", "show")["config"]["ports"]
+    assert [row for row in shown if "far_side" in row] == ports
+    switch.fairlane("config", "set", "s1:4", "far_side=false")
+    differences = switch.json("config", "diff", str(file), code=10)["differences"]
+    assert [(one["what"], one["status"]) for one in differences] == [
+        ("far_side_in", "missing"),
+        ("far_side_out", "missing"),
     ]
-    shown = switch.json("config", "show")["config"]
-    assert shown["far_sides"] == [{"switch": "s1", "port": 2}, {"switch": "s1", "port": 4}]
+    switch.fairlane("undo")
+    assert switch.json("config", "diff", str(file))["same"] is True

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, print_dry
+from fairlane_controller.cli.change import DryResult, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -101,18 +101,12 @@ def init_command(
         return
     results, errors = asyncio.run(work())
     if as_json:
-        print_json(
-            [
-                {"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written}
-                for r in results
-            ]
-        )  # fmt: skip
-    else:
-        for r in results:
-            ports = ", ".join(str(p) for p in r.managed_ports) or "none"
-            print(
-                f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
-            )
+        print_json([{"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written} for r in results])  # fmt: skip
+    for r in () if as_json else results:
+        ports = ", ".join(map(str, r.managed_ports)) or "none"
+        say(
+            f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
+        )
     if errors:
         text = "; ".join(error.message for error in errors)
         raise FairlaneError(errors[0].code, f"{len(errors)} of {counted(len(states), 'switch')}: {text}")
