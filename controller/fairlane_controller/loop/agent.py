@@ -107,7 +107,7 @@ class SwitchAgent:
         self._client_factory = client_factory
         self._connect_timeout_s = connect_timeout_s
         self._election_id = LISTENER_ID if dry_run else None
-        "None: above the primary's; the same from the first connection on, so that two controllers do not take turns."
+        "None: above the primary's. It stays the same after the first connection, so that two controllers do not take turns."
         self._may_lead = asyncio.Event()
         self._may_lead.set()
         self._half_restored = False
@@ -210,7 +210,7 @@ class SwitchAgent:
     async def _wait_for_promotion(self, client: SwitchClient) -> None:
         primary_id = client.switch.primary_id
         if self._election_id is not None and primary_id == self._election_id:
-            # Nobody else has our id: it is held by a connection of ours that broke, or was given to another client when it did.
+            # Nobody else has our id: a connection of ours that broke has it, or another client got it when it did.
             self._election_id += 1
             raise FairlaneError(
                 ErrorCode.NOT_PRIMARY, f"{self.endpoint}: our own lost connection is still the primary; bidding higher"

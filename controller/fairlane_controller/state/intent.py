@@ -94,15 +94,15 @@ class Intent:
         return {**record, "of": self.of, "note": self.note}
 
     async def keep(self, documents: Mapping[str, Any] | None = None) -> None:
-        """The change was made: the journal has it, unless there is nothing that could be said of it; and `documents` are put. Raises BAD_FILE."""
+        """The change was made: the journal has it, unless it has neither an undo nor a note; and `documents` are put. Raises BAD_FILE."""
         if self.lock is None:
             return
-        said = bool(self.undo or self.note) or self.kind != "change"
+        has_content = bool(self.undo or self.note) or self.kind != "change"
         recorded = self._recorded or {}
-        if said and (documents or recorded.get("undo") != self.undo or recorded.get("note") != self.note):
+        if has_content and (documents or recorded.get("undo") != self.undo or recorded.get("note") != self.note):
             with Store(self.lock.folder) as store:
                 await asyncio.to_thread(self._write, store, documents or {})
-        elif not said and self.number is not None:
+        elif not has_content and self.number is not None:
             await self.forget()
         self.lock.end()
 

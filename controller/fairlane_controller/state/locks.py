@@ -26,10 +26,10 @@ CHANGE_TIMEOUT_S = 30.0
 _RETRY_S = 0.02
 
 
-def take_lock(folder: Path, name: str, *, keeps: bool = False, **holder: Any) -> IO[str] | None:
+def take_lock(folder: Path, name: str, *, keep_text: bool = False, **holder: Any) -> IO[str] | None:
     """The open, locked file, which the caller closes; None when another process has the lock. Raises BAD_FILE.
 
-    The file says who holds it: the process id, and what `holder` adds; with `keeps` it says what it said."""
+    The file names its holder: the process id, and what `holder` adds; with `keep_text` its text stays."""
     try:
         file = (folder / name).open("a+", encoding="utf-8")
     except OSError as ex:
@@ -39,7 +39,7 @@ def take_lock(folder: Path, name: str, *, keeps: bool = False, **holder: Any) ->
     except OSError:
         file.close()
         return None
-    if keeps:
+    if keep_text:
         return file
     try:
         file.truncate(0)
@@ -107,13 +107,13 @@ async def change_lock(folder: Path) -> AsyncGenerator[ChangeLock]:
                 ErrorCode.TIMED_OUT, f"another change of {folder} did not end within {CHANGE_TIMEOUT_S:g} s"
             )
         await asyncio.sleep(_RETRY_S)
-    with lock as held:
-        yield held
+    with lock:
+        yield lock
 
 
 def try_change_lock(folder: Path) -> ChangeLock | None:
     """As `change_lock`, at once; None while another process has it."""
-    file = take_lock(folder, CHANGE_LOCK_FILE, keeps=True)
+    file = take_lock(folder, CHANGE_LOCK_FILE, keep_text=True)
     return None if file is None else ChangeLock(folder, file)
 
 

@@ -34,7 +34,7 @@ from fairlane_controller.switch.updates import Plain, entity_of_plain, plain_cha
 BATCH_UPDATES = 5_000
 """More than this goes in several batches, so that no message exceeds gRPC's 4 MB."""
 TAKE_BACK_TIMEOUT_S = 10.0
-"""How long a switch may take to have again what it had."""
+"""Until a switch has what it had before."""
 
 _SO_ALREADY = (GRPCStatusCode.NOT_FOUND, GRPCStatusCode.ALREADY_EXISTS)
 """What a switch says of taking back an update that it had not taken: when it does not answer, nobody knows what it took."""
