@@ -12,7 +12,7 @@ import gfr_configs as configs
 import pytest
 from fairlane_controller.cli import complete
 from fairlane_controller.cli.main import main
-from fairlane_controller.programs.gfr.plan import GfrState, GfrStore, make_plan
+from fairlane_controller.programs.gfr.plan import GfrState, gfr_store, make_plan
 from fairlane_controller.state.events import EventLog
 from live_switch import COMPILED
 from state_tools import put_text
@@ -152,7 +152,7 @@ def test_vcs_that_are_remembered_are_offered(
     assert offered("fairlane log --object ", monkeypatch, capsys) == [], "its program has none"
     write_state(topology, {**good_state(), "program": "gfr"})
     plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
-    GfrStore(topology).put(plan.state)
+    gfr_store(topology).write({"": plan.state})
     assert offered("fairlane log --object vc", monkeypatch, capsys) == ["vc1", "vc2", "vc3", "vc4", "vc5"]
 
 
