@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ import typer
 from aiohttp import web
 
 from fairlane_controller.cli.model_options import option, with_options
-from fairlane_controller.cli.options import SwitchOption
+from fairlane_controller.cli.options import StateOption, SwitchOption
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import resolve
@@ -24,7 +24,7 @@ from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.state.run_state import state_root
 from fairlane_controller.state.store import STATE_FILE
-from fairlane_controller.web.hub import UNNAMED, Finder, Hub
+from fairlane_controller.web.hub import UNNAMED, Feed
 from fairlane_controller.web.server import Listen, page_app, parse_listen, served
 
 ListenOption = Annotated[str, typer.Option("--listen", "-l", help="Address; port 0: any.", metavar="HOST:PORT")]
@@ -40,7 +40,7 @@ SECURITY = [
 ]
 
 
-def finder(states: list[str] | None, switches: list[str] | None) -> Finder:
+def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[], dict[str, LiveTargets]]:
     """A function that gives the topologies by name: those named, or all that run at the moment.
 
     Raises:
@@ -69,13 +69,13 @@ def _by_name(targets: Sequence[LiveTargets]) -> dict[str, LiveTargets]:
 def web_command(
     changes: dict[str, Any],
     listen: ListenOption = "127.0.0.1:8080",
-    state: StatesOption = None,
+    state: StateOption = None,
     switch: SwitchOption = None,
     interval: PeriodOption = PERIOD,
 ) -> None:
     """Serve a live page with queues, goodput, what the program sets, drops and decisions over time. Read-only; until Ctrl-C."""
     address = parse_listen(listen, "--listen", **changes)
-    _serve("web", page_app(Hub(finder(state, switch), interval), address), address)
+    _serve("web", page_app(Feed(resolve(state, switch), interval), address), address)
 
 
 @with_options(SECURITY)
