@@ -682,8 +682,8 @@ def test_a_port_may_be_named_by_its_interface(switch: LiveSwitch) -> None:
 
 def test_a_switch_that_is_gone_is_told() -> None:
     async def run() -> None:
-        async with GnmiPorts(Endpoint("s9", "127.0.0.1:1")):
-            pass
+        async with GnmiPorts(Endpoint("s9", "127.0.0.1:1")) as ports:
+            await ports.ports()
 
     with pytest.raises(FairlaneError) as caught:
         asyncio.run(run())

@@ -64,7 +64,7 @@ class GnmiPorts(PortsClient):
         self._channel: grpc.aio.Channel | None = None
 
     async def open(self) -> None:
-        """Connect; raises TLS_FAILED, SWITCH_UNREACHABLE, and REFUSED where no gNMI is served."""
+        """Prepare the connection, which the first call makes; raises TLS_FAILED and, with TLS, SWITCH_UNREACHABLE."""
         tls, options = self.endpoint.tls, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
         if tls is None:
             self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=options)
@@ -73,11 +73,6 @@ class GnmiPorts(PortsClient):
             credentials = tls.credentials().to_client_credentials()
             self._channel = grpc.aio.secure_channel(self.endpoint.grpc, credentials, options=options)
         await self._client.open(channel=self._channel)
-        try:
-            await self._call(self._client.capabilities())
-        except BaseException:
-            await self.close()
-            raise
 
     async def close(self) -> None:
         """End the connection."""

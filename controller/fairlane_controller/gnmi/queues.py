@@ -17,24 +17,19 @@ class GnmiQueues:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._client: GnmiPorts | None = None
-        self._served = True
 
     async def read(self) -> Iterable[PortInfo] | None:
         """All ports now; None where no gNMI is served. Raises FairlaneError when the switch does not answer."""
-        if not self._served:
-            return None
-        client, is_new = self._client or GnmiPorts(self._endpoint), self._client is None
         try:
-            if is_new:
-                await client.open()
-                self._client = client
-            return await client.ports()
+            if self._client is None:
+                self._client = GnmiPorts(self._endpoint)
+                await self._client.open()
+            return await self._client.ports()
         except FairlaneError as ex:
             await self.close()
-            self._served = not (is_new and ex.code is ErrorCode.REFUSED)
-            if self._served:
-                raise
-            return None
+            if ex.code is ErrorCode.REFUSED:
+                return None
+            raise
 
     async def close(self) -> None:
         """End the connection."""
