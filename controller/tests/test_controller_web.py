@@ -42,9 +42,9 @@ def test_loopback_needs_no_certificate(text: str) -> None:
     ],
 )
 def test_other_addresses_are_refused(text: str, message: str) -> None:
-    with pytest.raises(FairlaneError) as told:
+    with pytest.raises(FairlaneError) as caught:
         parse_listen(text, "--listen")
-    assert message in told.value.message
+    assert message in caught.value.message
 
 
 def test_certificates_are_checked_first(tmp_path: Path) -> None:
@@ -92,10 +92,10 @@ def test_a_point_is_small_and_bounded() -> None:
 
 
 def test_the_page_gets_words_and_knows_no_program() -> None:
-    said = picture_of(live_rows.picture(switches=(live_rows.switch_row(), live_rows.gone())))
-    assert said["loop"] == ("good", "loop runs")
-    assert said["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
-    port = said["ports"]["s1:3"]
+    shown = picture_of(live_rows.picture(switches=(live_rows.switch_row(), live_rows.gone())))
+    assert shown["loop"] == ("good", "loop runs")
+    assert shown["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
+    port = shown["ports"]["s1:3"]
     assert port["tiles"][:3] == [
         ("sent", "1.98 Mbit/s", "99 % of 2.00 Mbit/s", False),
         ("waiting", "9 packets", "of 50", False),
@@ -243,17 +243,17 @@ async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
         with (switch.folder / "controller-events.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"time": "2026-11-21T21:00:00+00:00", "event": "threshold", "switch": "s1", "port": 3, "why": "<b>BW</b> fell"}) + "\n")  # fmt: skip
         await asyncio.to_thread(switch.fairlane, "threshold", "set", "7")
-        told: list[Any] = []
+        events: list[Any] = []
         for _ in range(200):
             frame = await read_event(stream.content)
-            told += frame["events"]
+            events += frame["events"]
             thresholds = [p["ports"]["s1:3"]["control"]["class 0"] for p in frame["points"] if p["ports"]]
-            if 7 in thresholds and told:
+            if 7 in thresholds and events:
                 break
         else:
             raise AssertionError("the threshold did not come through")
-        assert told[0]["why"] == "<b>BW</b> fell"
-        assert told[0]["place"] == "s1:3"
+        assert events[0]["why"] == "<b>BW</b> fell"
+        assert events[0]["place"] == "s1:3"
         stream.close()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live page in headless Chromium: charts get data, a change of the threshold shows up, a switch that goes is said, nothing is wrong in the console."""
+"""The live page in headless Chromium: charts get data, a change of the threshold shows up, a switch that goes is reported, nothing is wrong in the console."""
 
 from __future__ import annotations
 

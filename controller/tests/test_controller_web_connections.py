@@ -160,8 +160,8 @@ async def test_a_request_that_is_no_http_is_refused_without_a_traceback(
             writer.close()
         assert await get(port) == 200
     assert not lines.records
-    said = capfd.readouterr()
-    assert "Traceback" not in said.err + said.out
+    output = capfd.readouterr()
+    assert "Traceback" not in output.err + output.out
 
 
 def test_a_line_that_repeats_comes_now_and_then(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ MAX_FLOWS = 256
 SAMPLES_PER_S = 128.0
 """T_res samples that count with more than `few_flows`, those of each flow equally far apart: a sample takes the loop's time;"""
 MANY_FLOWS_PERIOD_S = 2.0
-"""and the T_res of so many flows is computed again after this time."""
+"""and the max age of the T_res of so many flows."""
 T_ACK_MIN_COUNT = 3
-"""With fewer samples than this the ACKs' T_res says nothing of T_ACK."""
+"""Min number of T_res samples for T_ACK."""
 T_ACK_WINDOW_S = 30.0
 """Where every ACK was late for so long, the path behind the link has become longer."""
 NO_ACKS_S = 3.0
@@ -153,7 +153,7 @@ class PortMeter:
         self._recent = deque[tuple[float, TResSample]](maxlen=64)
         "Samples as they came: their T_D is known only with BW."
         self._doubt_s: float | None = None
-        "Since when the reports contradict BW: T_res samples wait until it is known again."
+        "Since when the reports contradict BW: T_res samples wait until it is known."
         self._run: list[float] = []
         "Times of the last T_res samples that all lay on one side of what their flows had."
         self._run_side = 0
@@ -172,7 +172,7 @@ class PortMeter:
         if report.flows > 0:
             self._n_c.add(now_s, float(report.flows))
         if report.busy_us <= 0 or report.busy_packets <= 0 or report.busy_bytes <= 0:
-            return  # nothing ever waited: the interval says nothing about the line
+            return  # nothing ever waited: the line's rate is not known
         bw_bps = 8e6 * report.busy_bytes / report.busy_us
         begins, disagrees = not self._bw.count, self._bw.side(bw_bps) not in (None, 0)
         self._bw_begins_s = min(self._bw_begins_s, now_s)
@@ -195,7 +195,7 @@ class PortMeter:
             self._count_again(self._doubt_s)
 
     def _count_again(self, since_s: float) -> None:
-        """BW is known (again): the samples that have waited since then count."""
+        """BW is known: the samples that have waited since then count."""
         self._doubt_s = None
         self._end_run(since_s)
         for time_s, sample in self._recent:
@@ -209,7 +209,7 @@ class PortMeter:
             rate_bps = self.line_bps if (bw_bps := self._bw.value(now_s)) is None else bw_bps
         change = self.link.on_home(now_s, probe, rate_bps)
         if change is not None:
-            # T_res of the old delay says nothing now; until there are samples of the new one, 2τ and T_ACK stand for it.
+            # T_res of the old delay is of no use now; until there are samples of the new one, 2τ and T_ACK stand for it.
             self._forget_before(change.since_s)
             while self._recent and self._recent[0][0] < change.since_s:
                 self._recent.popleft()

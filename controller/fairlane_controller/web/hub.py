@@ -33,7 +33,7 @@ from fairlane_controller.program.rows import CAPACITY, CONTROL, DROPS, GOODPUT, 
 from fairlane_controller.state.events import EVENTS_FILE
 
 OBJECTS_A_PORT = 12
-"""Lines of objects of a kind (flows, VCs) that a port's charts show: those that send most."""
+"""Lines of objects of a kind (flows, VCs) that a port's charts show: those that send the largest rates."""
 OBJECTS_IN_TABLES = 200
 """Rows of the tables of all ports together, but at least OBJECTS_A_PORT each."""
 OBJECTS_IN_TILES = 4
