@@ -120,7 +120,8 @@ class GnmiPorts(PortsClient):
         try:
             return await asyncio.wait_for(call, TIMEOUT_S)
         except GNMIClientError as ex:
-            raise FairlaneError(_CODES.get(ex.code, ErrorCode.REFUSED), f"{self.endpoint}: {_reason(ex)}") from None
+            message = f"{self.endpoint}: {ex.message or 'it serves no gNMI'}"
+            raise FairlaneError(_CODES.get(ex.code, ErrorCode.REFUSED), message) from None
         except (TimeoutError, asyncio.TimeoutError):
             raise FairlaneError(
                 ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {TIMEOUT_S:g} s"
@@ -133,12 +134,6 @@ _CODES = {
     GRPCStatusCode.INVALID_ARGUMENT: ErrorCode.BAD_INPUT,
     GRPCStatusCode.NOT_FOUND: ErrorCode.UNKNOWN_NAME,
 }
-
-
-def _reason(error: GNMIClientError) -> str:
-    if _CODES.get(error.code) is ErrorCode.SWITCH_UNREACHABLE:
-        return f"it does not answer: {error.message.rpartition(': ')[2].lower()}"
-    return error.message or "it serves no gNMI"
 
 
 def ports_of(updates: Iterable[GNMIUpdate]) -> list[PortInfo]:
