@@ -97,16 +97,16 @@ def test_the_page_gets_words_and_knows_no_program() -> None:
     assert shown["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
     port = shown["ports"]["s1:3"]
     assert port["tiles"][:3] == [
-        ("sent", "1.98 Mbit/s", "99 % of 2.00 Mbit/s", False),
+        ("sent", "1.98 Mbit/s", "99 % of 2 Mbit/s", False),
         ("waiting", "9 packets", "of 50", False),
-        ("drops", "5.9 /s", "2,073 in all", False),
+        ("drops", "5.9/s", "2,073 in all", False),
     ]
-    assert {("Qthresh", "5 packets", "class 0", False), ("scheme", "qthresh", "class 0", False)} < {*port["tiles"]}
+    assert {("Qthresh", "5 packets", "", False), ("scheme", "qthresh", "", False)} < {*port["tiles"]}
     assert ("T_res", "7.26 ms", "12 s ago", True) in port["tiles"]
     head, row = port["objects"]["head"], port["objects"]["rows"][0]
-    assert head[:2] == ["flow", "queue ┃ Qthresh"]
+    assert head[:3] == ["flow", "waiting", "Qthresh"]
     assert 1 + len(row["cells"]) == len(head)
-    assert (row["name"], row["cells"][0]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2/5")
+    assert (row["name"], row["cells"][0]) == ("tcp 10.0.1.3:40002 > 10.0.3.3:5001", "2")
     assert [head[1 + at] for at in row["bad"]] == ["drops/s"]
     assert port["charts"]["control"] == ("Qthresh", "packets")
     assert port["references"] == ["line", "class 0"]
@@ -293,7 +293,9 @@ async def test_nothing_is_sampled_while_nobody_looks(monkeypatch: pytest.MonkeyP
         for _ in range(20):
             await asyncio.sleep(0.002)
         assert source.asked == asked, "the last one has gone"
-        assert await sampler.wait_for_first(TIMEOUT_S) is not None
+        async for count in sampler.follow(0):
+            if count > 3:
+                break
 
 
 async def test_a_fault_of_ours_is_told_and_the_next_sample_is_taken() -> None:

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller.cli.conventions import App, option
-from fairlane_controller.cli.measuring import measure_command
 from fairlane_controller.cli.model_options import with_options
 from fairlane_controller.cli.objects import need_changes
 from fairlane_controller.cli.options import (
@@ -27,6 +26,7 @@ from fairlane_controller.cli.options import (
     SwitchOption,
 )
 from fairlane_controller.cli.output import print_json, print_table, say
+from fairlane_controller.cli.show import measure_command
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
 from fairlane_controller.config.model import PortConfig

@@ -12,32 +12,15 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.sampler import Sampler
-from fairlane_controller.live.shown import (
-    BAD,
-    STALE_S,
-    age,
-    brief_objects,
-    count,
-    known,
-    loop_in_words,
-    measurements,
-    object_table,
-    per_second,
-    percent,
-    rate,
-    troubles,
-    with_unit,
-)  # fmt: skip
+from fairlane_controller.live.shown import BAD, facts_of, loop_in_words, object_table, troubles
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.program.rows import CAPACITY, CONTROL, DROPS, GOODPUT, QUEUE
+from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE
 from fairlane_controller.state.events import EVENTS_FILE
 
 OBJECTS_A_PORT = 12
 """Lines of objects of a kind (flows, VCs) that a port's charts show: those that send the largest rates."""
 OBJECTS_IN_TABLES = 200
 """Rows of the tables of all ports together, but at least OBJECTS_A_PORT each."""
-OBJECTS_IN_TILES = 4
-"""Objects of a kind of which a port has few."""
 EVENTS_MAX = 500
 UNNAMED = "-"
 """The name of switches that belong to no topology."""
@@ -86,7 +69,7 @@ def picture_of(snapshot: Snapshot) -> dict[str, Any]:
         "problems": [*troubles(snapshot), *([loop] if loop[0] == BAD else [])],
         "ports": {
             row.name: {
-                "tiles": _tiles(snapshot, row),
+                "tiles": facts_of(snapshot, row),
                 "objects": _objects(snapshot, row),
                 "charts": _charts(snapshot, row),
                 "references": [name for _, name, _, is_reference in _lines(snapshot, row) if is_reference],
@@ -107,30 +90,6 @@ def _charts(snapshot: Snapshot, row: PortRow) -> dict[str, tuple[str, str]]:
     }
 
 
-def _tiles(snapshot: Snapshot, row: PortRow) -> list[tuple[str, str, str, bool]]:
-    """Title, value, note, and whether the value is old."""
-    program, (waiting, room, unit) = snapshot.program_of(row.switch), snapshot.queue_of(row)
-    values = [
-        (column, one[column.name], f"{kind.short} {one.key}")
-        for kind, found in brief_objects(snapshot, row)
-        for one in found[:OBJECTS_IN_TILES]
-        for column in known(kind.columns, one.values)
-    ]
-    if not values and program is not None:
-        columns = [column for column in program.columns if not column.wide and column.plot not in (QUEUE, CAPACITY)]
-        values = [(column, row.values.get(column.name), "") for column in columns]
-    return [
-        ("sent", rate(row.tx_bps), f"{percent(row.utilisation)} of {rate(row.rate_bps)}", False),
-        ("waiting", f"{count(waiting)} {unit}", f"of {count(room)}", False),
-        ("drops", f"{per_second(row.drops_per_s)} /s", f"{count(row.dropped_packets)} in all", False),
-        *((column.title, with_unit(column, value), note, False) for column, value, note in values),
-        *(
-            (column.title, with_unit(column, value), f"{age(old)} ago" if old else "", (old or 0.0) > STALE_S)
-            for column, value, old in measurements(snapshot, row)
-        ),
-    ]
-
-
 def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
     """The table of the first kind that has objects at the port; None: the program has no kind of which there are many."""
     kinds = [(kind, snapshot.objects_of(row, kind)) for kind in snapshot.kinds_at(row) if not kind.brief]
@@ -138,12 +97,12 @@ def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
         return None
     kind, found = next((one for one in kinds if one[1]), kinds[0])
     room = max(OBJECTS_A_PORT, OBJECTS_IN_TABLES // len(snapshot.managed_ports))
-    table = object_table(snapshot, kind, found[:room])
+    headings, lines = object_table(snapshot, kind, found[:room])
     more = f", those that send most of {len(found)}" if len(found) > room else ""
     return {
-        "title": f"{kind.many} ({len(table.lines)}{more})" if found else f"{kind.many}: none has an entry here",
-        "head": [kind.name, *(heading or table.bar for heading in table.headings)],
-        "rows": [{"name": line.name, "cells": line.cells, "bad": line.bad} for line in table.lines],
+        "title": f"{kind.many} ({len(lines)}{more})" if found else f"{kind.many}: none has an entry here",
+        "head": [kind.name, *headings],
+        "rows": [vars(line) for line in lines],
     }
 
 
