@@ -25,7 +25,6 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo
 from fairlane_controller.gnmi.embedded import GnmiPorts
-from fairlane_controller.gnmi.queues import GnmiQueues
 from fairlane_controller.programs.qthresh.policies import read_managed
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.state.store import Store
@@ -492,23 +491,6 @@ def test_a_hundred_subscribers_hear_of_one_change(switch: LiveSwitch) -> None:
 async def _forever(request: gnmi.SubscribeRequest) -> AsyncGenerator[gnmi.SubscribeRequest]:
     yield request
     await asyncio.Event().wait()
-
-
-def test_the_live_view_gets_queues(switch: LiveSwitch) -> None:
-    async def read() -> Any:
-        source = GnmiQueues(endpoint(switch))
-        try:
-            return {row.port: row for row in await source.read() or ()}
-        finally:
-            await source.close()
-
-    rows = asyncio.run(read())
-    assert (rows[3].rate_bps, rows[3].queue_packets, rows[3].interface) == (
-        RATE_BPS,
-        QUEUE_PACKETS,
-        switch.interfaces[3],
-    )
-    assert set(rows) == {1, 3}
 
 
 # ---- the command line ------------------------------------------------------------------------------------------------

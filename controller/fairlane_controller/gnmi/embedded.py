@@ -63,7 +63,12 @@ class GnmiPorts(PortsClient):
         self._channel: grpc.aio.Channel | None = None
 
     async def open(self) -> None:
-        """Prepare the connection, which the first call makes; raises TLS_FAILED and, with TLS, SWITCH_UNREACHABLE."""
+        """Prepare the connection, which the first call makes; raises TLS_FAILED and, with TLS, SWITCH_UNREACHABLE.
+
+        A second call does nothing.
+        """
+        if self._channel is not None:
+            return
         tls, options = self.endpoint.tls, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
         if tls is None:
             self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=options)
