@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo, bmv2, open_ports
+from fairlane_controller.gnmi import bmv2
 from fairlane_controller.gnmi.embedded import set_of
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
 from fairlane_controller.history.steps import PortStep
 from fairlane_controller.state.run_state import RunState, SwitchState, read_run_state, read_topology, write_topology
 from fairlane_controller.state.store import Store

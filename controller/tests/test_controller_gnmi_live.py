@@ -23,8 +23,8 @@ import fl_ports
 import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo
 from fairlane_controller.gnmi.embedded import GnmiPorts
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
 from fairlane_controller.programs.qthresh.policies import read_managed
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.state.store import Store

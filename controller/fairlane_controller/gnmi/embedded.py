@@ -110,11 +110,6 @@ class GnmiPorts(PortsClient):
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """Change what is named in one Set, which the switch takes whole or not at all."""
         before = find_port(await self.ports(), port, self.endpoint)
-        if dry_run and change.queues is not None and change.queues < (before.queues or 0):
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT,
-                f"{self.endpoint}: {change.queues} queues are fewer than its {before.queues}; queues can only be added while it runs",
-            )
         updates, deletes = set_of(before.interface or "", change)
         if not dry_run and (updates or deletes):
             await self._call(self._client.set(update=updates or None, delete=deletes or None))
