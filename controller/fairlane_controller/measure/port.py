@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
@@ -95,17 +95,6 @@ class PortMeasurement:
         """Plain data with units in the names; an infinite uncertainty is null."""
         return {name: plain(value) if isinstance(value, Estimate) else value for name, value in vars(self).items()}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PortMeasurement:
-        """The inverse of `to_json`; names that are missing are not known."""
-        values: dict[str, Any] = {name: data[name] for name in cls.__annotations__ if data.get(name) is not None}
-        for name, value in values.items():
-            if isinstance(value, Mapping):
-                known: dict[str, Any] = {"uncertainty": math.inf}
-                known |= {key: one for key, one in cast("Mapping[str, Any]", value).items() if one is not None}
-                values[name] = Estimate(**known)
-        return cls(**values)
-
 
 def plain(estimate: Estimate | None) -> dict[str, Any] | None:
     """An estimate as plain data; an infinite uncertainty is None."""
@@ -134,7 +123,7 @@ class PortMeter:
     options: MeasureOptions
     line_bps: float | None = None
     "Rate of the port as configured, for what a probe takes on the line while BW is not known."
-    tell: Callable[[LinkChange], None] = lambda _: None
+    report: Callable[[LinkChange], None] = lambda _: None
     "Gets every change of the link as soon as it is confirmed."
 
     def __post_init__(self) -> None:
@@ -183,7 +172,7 @@ class PortMeter:
             self._t_ack.forget_since(
                 -math.inf
             )  # it has the way back, and timers that are usual at one rate are not at another
-            self.tell(LinkChange(**vars(shift), what="rate"))
+            self.report(LinkChange(**vars(shift), what="rate"))
         if begins or shift is not None:
             # What came before has another T_D and, after a hand-over, another path; what came since is right.
             self._t_res.clear()
@@ -215,7 +204,7 @@ class PortMeter:
                 self._recent.popleft()
             self._end_run(now_s)
             self._port_s = None
-            self.tell(change)
+            self.report(change)
             return
         two_tau_s = self.link.two_tau_s(now_s)
         t_res_s = None if self._run or self._doubt_s is not None else self._t_res_of_paths(now_s)[0]
@@ -289,7 +278,7 @@ class PortMeter:
             if behind:
                 self._t_ack.forget_since(-math.inf)
             if (behind or not probed) and before_s is not None and after is not None:
-                self.tell(LinkChange(before_s, after.value, since_s, count, "path"))
+                self.report(LinkChange(before_s, after.value, since_s, count, "path"))
 
     def _end_run(self, now_s: float) -> None:
         self._run, self._run_side, self._usual_s = [], 0, now_s
