@@ -14,8 +14,8 @@ REQUESTS = (
     *MALFORMED,
     b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"GET /static/app.js HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n",
-    b"GET /api/stream?topology=x HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"POST /api/topologies HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nabcd",
+    b"GET /static/x HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST /api/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nabcd",
 )
 
 

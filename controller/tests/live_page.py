@@ -57,18 +57,18 @@ def web(command: list[str], **environment: str) -> Generator[str]:
 
 @contextlib.contextmanager
 def opened(switch: LiveSwitch, folder: Path) -> Generator[Page]:
-    """The page of a switch. What its console said must be nothing; how it looked at last is `page.png` in the folder.
+    """The page of a switch. Its console must be empty; its last picture is `page.png` in the folder.
 
     This thread has an event loop meanwhile, playwright's: commands run in processes of their own (`call`).
     """
-    told: list[str] = []
+    messages: list[str] = []
 
     def on_console(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            told.append(message.text)
+            messages.append(message.text)
 
     def on_error(error: object) -> None:
-        told.append(str(error))
+        messages.append(str(error))
 
     serve = switch.command("watch", "web", "--listen", "127.0.0.1:0", "--interval", "0.2s")
     with web(serve) as address, sync_playwright() as playwright:  # pyright: ignore[reportOptionalCall]
@@ -81,7 +81,7 @@ def opened(switch: LiveSwitch, folder: Path) -> Generator[Page]:
         yield page
         page.screenshot(path=folder / "page.png")
         browser.close()
-    assert told == []
+    assert messages == []
 
 
 def call(switch: LiveSwitch, *arguments: str) -> None:

@@ -49,7 +49,7 @@ def test_an_ethernet_lines_own_bytes_are_in_no_count() -> None:
 
 def test_a_change_of_the_line_is_told_after_three_reports() -> None:
     changes: list[LinkChange] = []
-    meter = LineMeter(MeasureOptions(), tell=changes.append, link_layer="atm")
+    meter = LineMeter(MeasureOptions(), report=changes.append, link_layer="atm")
     for number in range(20):
         meter.on_line_report(number / 5, report(5e6 if number < 10 else 1e6))
         assert len(changes) == (number >= 12)

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo, bmv2, open_ports
+from fairlane_controller.gnmi import bmv2
 from fairlane_controller.gnmi.embedded import set_of
+from fairlane_controller.gnmi.open import open_ports
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
 from fairlane_controller.history.steps import PortStep
 from fairlane_controller.state.run_state import RunState, SwitchState, read_run_state, read_topology, write_topology
 from fairlane_controller.state.store import Store
@@ -142,13 +144,13 @@ def change(asked: PortChange, port: int = 3, packet_bytes: int | None = None) ->
 
 
 def test_bmv2_is_asked_in_packets_a_second_and_that_is_said(command_line: Path) -> None:
-    told = change(PortChange(rate_bps=2_000_000, queue_packets=80))
+    sentences = change(PortChange(rate_bps=2_000_000, queue_packets=80))
     assert command_line.read_text().splitlines() == [
         "--thrift-port 20051",
         "set_queue_rate 247 3",
         "set_queue_depth 80 3",
     ]
-    assert told[0] == (
+    assert sentences[0] == (
         "set_queue_rate 247 3: 2 Mbit/s is 247 packets/s for frames of 1014 bytes (--packet-bytes sets another length); "
         "shorter frames get less, longer ones more"
     )

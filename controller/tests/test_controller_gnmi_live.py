@@ -23,9 +23,8 @@ import fl_ports
 import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi import PortChange, PortInfo, QueueInfo
 from fairlane_controller.gnmi.embedded import GnmiPorts
-from fairlane_controller.gnmi.queues import GnmiQueues
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
 from fairlane_controller.programs.qthresh.policies import read_managed
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.state.store import Store
@@ -494,23 +493,6 @@ async def _forever(request: gnmi.SubscribeRequest) -> AsyncGenerator[gnmi.Subscr
     await asyncio.Event().wait()
 
 
-def test_the_live_view_gets_queues(switch: LiveSwitch) -> None:
-    async def read() -> Any:
-        source = GnmiQueues(endpoint(switch))
-        try:
-            return {row.port: row for row in await source.read() or ()}
-        finally:
-            await source.close()
-
-    rows = asyncio.run(read())
-    assert (rows[3].rate_bps, rows[3].queue_packets, rows[3].interface) == (
-        RATE_BPS,
-        QUEUE_PACKETS,
-        switch.interfaces[3],
-    )
-    assert set(rows) == {1, 3}
-
-
 # ---- the command line ------------------------------------------------------------------------------------------------
 
 
@@ -567,6 +549,8 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
     assert "strict" in text
     rows = switch.json("ports", "--each-queue", "--interval", "50ms")
     assert [row["port"] for row in rows] == [1, 3]
+    (accounts,) = switch.json("ports", "packets")
+    assert (accounts["missing"], accounts["switch"]) == (0, "s1")
     assert rows[1]["rate_bps"] == RATE_BPS
     assert len(rows[1]["queue_list"]) == 8
     assert rows[0]["tx_bps"] is not None
@@ -576,11 +560,11 @@ def test_ports_shows_what_is(switch: LiveSwitch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "part"),
     [
-        (("ports", "set", "s1:9", "--rate", "2Mbps"), 3, "has no port 9; it has 1, 3"),
-        (("ports", "set", "s1:eth9", "--down"), 3, "has no port 'eth9'; it has 1 ("),
+        (("ports", "set", "s1:9", "--rate", "2Mbps"), 3, "has no port 9; it has 1 ("),
+        (("ports", "set", "s1:eth9", "--down"), 3, "has no port eth9; it has 1 ("),
         (("ports", "set", "s1:3"), 2, "ports set needs at least one option of what to change"),
         (("ports", "set", "s1:3", "--rate", "5"), 2, "--rate '5' is not a number with a unit; examples: 512kbit"),
-        (("ports", "set", "s1:3", "--queue-packets", "0"), 2, "queue capacity 0 is out of range"),
+        (("ports", "set", "s1:3", "--queue-packets", "0"), 2, "queue packets 0 is out of range"),
         (("ports", "set", "s1:3", "--scheduler", "fifo"), 2, "allowed: strict, wrr, drr, calendar, fq"),
         (("ports", "set", "s1:3", "--queues", "4"), 2, "queues can only be added"),
         (("ports", "set", "s1:3", "--queue-weight", "9=2"), 2, "there is no queue 9"),
@@ -666,8 +650,8 @@ def test_a_port_may_be_named_by_its_interface(switch: LiveSwitch) -> None:
 
 def test_a_switch_that_is_gone_is_told() -> None:
     async def run() -> None:
-        async with GnmiPorts(Endpoint("s9", "127.0.0.1:1")):
-            pass
+        async with GnmiPorts(Endpoint("s9", "127.0.0.1:1")) as ports:
+            await ports.ports()
 
     with pytest.raises(FairlaneError) as caught:
         asyncio.run(run())

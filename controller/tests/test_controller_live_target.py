@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 import pytest
+from fairlane_controller.gnmi.ports import PortInfo
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.state.run_state import RunState, read_run_state, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint
@@ -30,8 +31,12 @@ async def test_the_queues_are_asked_as_the_new_target_has_them(
     asked: list[str] = []
 
     class Source:
-        async def read(self) -> None:
+        async def open(self) -> None:
+            pass
+
+        async def ports(self) -> list[PortInfo]:
             asked.append(target)
+            return []
 
         async def close(self) -> None:
             pass
@@ -43,7 +48,7 @@ async def test_the_queues_are_asked_as_the_new_target_has_them(
         state["target"] = new
         write_topology(switch.folder, state)
 
-    monkeypatch.setattr("fairlane_controller.gnmi.queues.GnmiQueues", source_of)
+    monkeypatch.setattr("fairlane_controller.gnmi.embedded.GnmiPorts", source_of)
     state = read_topology(switch.folder)
     target = "bmv2"
     starts_on(target)

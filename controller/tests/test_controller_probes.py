@@ -199,7 +199,7 @@ def test_t_ack_is_what_the_acks_take_longer_than_the_link() -> None:
 
 def test_after_a_change_of_delay_the_probes_stand_for_acks_that_are_still_to_come() -> None:
     changes: list[LinkChange] = []
-    meter = PortMeter(MeasureOptions(), tell=changes.append)
+    meter = PortMeter(MeasureOptions(), report=changes.append)
     play(meter, 0.0, 10.0, 0.004, 0.007)
     play(meter, 10.0, 11.0, 0.2, None)
     (change,) = changes
@@ -248,7 +248,7 @@ def test_delayed_ack_timers_do_not_move_t_res_where_probes_answer() -> None:
 def test_a_longer_path_behind_the_link_counts_when_no_ack_was_as_before_for_long() -> None:
     """The probes see their own link only; ACKs come from beyond it."""
     changes: list[LinkChange] = []
-    meter = PortMeter(MeasureOptions(), tell=changes.append)
+    meter = PortMeter(MeasureOptions(), report=changes.append)
     play(meter, 0.0, 20.0, 0.004, 0.007)
     meter.measurement(20.0)
     seen: dict[int, float] = {}

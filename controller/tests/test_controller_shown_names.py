@@ -14,7 +14,6 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.terminal import WatchView, render
 from fairlane_controller.state.run_state import RunState, read_run_state
-from fairlane_controller.web.hub import Hub
 from live_rows import picture
 from rich.console import Console
 from test_controller_state import good_state, write_state
@@ -56,8 +55,6 @@ async def test_they_are_those_of_the_run_state(folder: Path) -> None:
         snapshot = await source.snapshot()
     assert (snapshot.topology, snapshot.title, snapshot.hosts) == ("0", "dumbbell", HOSTS)
     assert {"title": "dumbbell", "hosts": HOSTS}.items() <= snapshot.to_json().items()
-    unnamed = OfRun(run.model_copy(update={"topology": ""}))
-    assert Hub(lambda: {"0": OfRun(run), "-": unnamed}).topologies() == {"-": "", "0": "dumbbell"}
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Hub, picture_of, point_of
+from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Feed, picture_of, point_of
 from fairlane_controller.web.server import STATIC, Listen, page_app, parse_listen, served
 from live_switch import LiveSwitch
 from test_controller_live_source import targets_of
+from test_controller_web_connections import NO_TOPOLOGY
 
 TIMEOUT_S = 20.0
 
@@ -41,9 +42,9 @@ def test_loopback_needs_no_certificate(text: str) -> None:
     ],
 )
 def test_other_addresses_are_refused(text: str, message: str) -> None:
-    with pytest.raises(FairlaneError) as told:
+    with pytest.raises(FairlaneError) as caught:
         parse_listen(text, "--listen")
-    assert message in told.value.message
+    assert message in caught.value.message
 
 
 def test_certificates_are_checked_first(tmp_path: Path) -> None:
@@ -91,10 +92,10 @@ def test_a_point_is_small_and_bounded() -> None:
 
 
 def test_the_page_gets_words_and_knows_no_program() -> None:
-    said = picture_of(live_rows.picture(switches=(live_rows.switch_row(), live_rows.gone())))
-    assert said["loop"] == ("good", "loop runs")
-    assert said["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
-    port = said["ports"]["s1:3"]
+    shown = picture_of(live_rows.picture(switches=(live_rows.switch_row(), live_rows.gone())))
+    assert shown["loop"] == ("good", "loop runs")
+    assert shown["problems"] == [("bad", "s2 is gone: switch s2 at 127.0.0.1:50052 does not answer")]
+    port = shown["ports"]["s1:3"]
     assert port["tiles"][:3] == [
         ("sent", "1.98 Mbit/s", "99 % of 2 Mbit/s", False),
         ("waiting", "9 packets", "of 50", False),
@@ -129,12 +130,12 @@ def test_the_page_loads_nothing_from_anywhere_else() -> None:
 
 
 @contextlib.asynccontextmanager
-async def page_of(switch: LiveSwitch, **options: Any) -> AsyncGenerator[tuple[aiohttp.ClientSession, str, Hub]]:
+async def page_of(switch: LiveSwitch, **options: Any) -> AsyncGenerator[tuple[aiohttp.ClientSession, str, Feed]]:
     """A page server on a live switch."""
     listen = Listen("127.0.0.1", 0)
-    hub = Hub(lambda: {"lab": targets_of(switch)}, period_s=0.1, **options)
-    async with served(page_app(hub, listen), listen) as port, aiohttp.ClientSession() as session:
-        yield session, f"http://127.0.0.1:{port}", hub
+    feed = Feed(targets_of(switch), period_s=0.1, **options)
+    async with served(page_app(feed, listen), listen) as port, aiohttp.ClientSession() as session:
+        yield session, f"http://127.0.0.1:{port}", feed
 
 
 async def read_event(stream: aiohttp.StreamReader) -> Any:
@@ -160,12 +161,10 @@ async def test_routes_and_what_they_say_of_themselves(switch: LiveSwitch) -> Non
             assert "default-src 'none'" in policy
             assert "unsafe" not in policy
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert (await (await session.get(f"{url}/api/topologies")).json()) == {"topologies": {"lab": ""}}
         assert (await session.get(f"{url}/static/..%2fserver.py")).status == 404
-        assert (await session.get(f"{url}/api/stream?topology=other")).status == 404
         assert (await session.get(url, headers={"Host": "evil.example"})).status == 421
         for method in ("POST", "PUT", "DELETE"):
-            refused = await session.request(method, f"{url}/api/topologies")
+            refused = await session.request(method, f"{url}/api/stream")
             assert refused.status == 405
             assert "Content-Security-Policy" in refused.headers
 
@@ -180,8 +179,8 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
         return await plain(source)
 
     monkeypatch.setattr(LiveSource, "snapshot", counted)
-    async with page_of(switch, max_viewers=3) as (session, url, hub):
-        streams = [await session.get(f"{url}/api/stream?topology=lab") for _ in range(3)]
+    async with page_of(switch, max_viewers=3) as (session, url, feed):
+        streams = [await session.get(f"{url}/api/stream") for _ in range(3)]
         assert streams[0].content_type == "text/event-stream"
         for stream in streams:
             first = await read_event(stream.content)
@@ -198,36 +197,37 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
         for stream in streams:
             stream.close()
         end = asyncio.get_running_loop().time() + TIMEOUT_S
-        while hub.viewers:
+        while feed.viewers:
             assert asyncio.get_running_loop().time() < end
             await asyncio.sleep(0.02)
-        late = await session.get(f"{url}/api/stream?topology=lab")
+        late = await session.get(f"{url}/api/stream")
         assert len((await read_event(late.content))["points"]) >= 5, "who comes late sees what was"
         late.close()
+
+
+def much(*_: float) -> str:
+    """A large message."""
+    return "x" * 1_000_000
+
+
+async def forever(_: int) -> AsyncGenerator[int]:
+    """Samples without a pause."""
+    while True:
+        yield 1
 
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 async def test_a_viewer_who_takes_nothing_is_let_go(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlane_controller.web.server.WRITE_TIMEOUT_S", 0.2)
-    async with page_of(switch) as (_, url, hub):
-        plain = hub.feed
-
-        async def feed(name: str | None) -> Any:
-            given = await plain(name)
-            monkeypatch.setattr(given, "messages", much)
-            return given
-
-        async def much() -> AsyncGenerator[str]:
-            while True:
-                yield "x" * 1_000_000
-
-        monkeypatch.setattr(hub, "feed", feed)
+    async with page_of(switch) as (_, url, feed):
+        monkeypatch.setattr(feed, "_news", much)
+        monkeypatch.setattr(feed.sampler, "follow", forever)
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]), limit=1)
-        writer.write(b"GET /api/stream?topology=lab HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        writer.write(b"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         end = asyncio.get_running_loop().time() + TIMEOUT_S
-        while not hub.viewers:
+        while not feed.viewers:
             await asyncio.sleep(0.01)
-        while hub.viewers:
+        while feed.viewers:
             assert asyncio.get_running_loop().time() < end
             await asyncio.sleep(0.02)
         answer = await asyncio.wait_for(reader.read(), TIMEOUT_S)
@@ -238,43 +238,23 @@ async def test_a_viewer_who_takes_nothing_is_let_go(switch: LiveSwitch, monkeypa
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 async def test_changes_and_events_come_through(switch: LiveSwitch) -> None:
     async with page_of(switch) as (session, url, _):
-        stream = await session.get(f"{url}/api/stream?topology=lab")
+        stream = await session.get(f"{url}/api/stream")
         await read_event(stream.content)
         with (switch.folder / "controller-events.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({"time": "2026-11-21T21:00:00+00:00", "event": "threshold", "switch": "s1", "port": 3, "why": "<b>BW</b> fell"}) + "\n")  # fmt: skip
         await asyncio.to_thread(switch.fairlane, "threshold", "set", "7")
-        told: list[Any] = []
+        events: list[Any] = []
         for _ in range(200):
             frame = await read_event(stream.content)
-            told += frame["events"]
+            events += frame["events"]
             thresholds = [p["ports"]["s1:3"]["control"]["class 0"] for p in frame["points"] if p["ports"]]
-            if 7 in thresholds and told:
+            if 7 in thresholds and events:
                 break
         else:
             raise AssertionError("the threshold did not come through")
-        assert told[0]["why"] == "<b>BW</b> fell"
-        assert told[0]["place"] == "s1:3"
+        assert events[0]["why"] == "<b>BW</b> fell"
+        assert events[0]["place"] == "s1:3"
         stream.close()
-
-
-@pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
-async def test_a_topology_that_ended_is_sampled_no_more_when_nobody_looks(switch: LiveSwitch) -> None:
-    there, state = {"lab": targets_of(switch)}, switch.folder / "state.db"
-    listen, hub = Listen("127.0.0.1", 0), Hub(lambda: dict(there), period_s=0.1)
-    async with served(page_app(hub, listen), listen) as port, aiohttp.ClientSession() as session:
-        stream = await session.get(f"http://127.0.0.1:{port}/api/stream?topology=lab")
-        await read_event(stream.content)
-        feed = await hub.feed("lab")
-        stream.close()
-        end = asyncio.get_running_loop().time() + TIMEOUT_S
-        while feed.viewers:
-            assert asyncio.get_running_loop().time() < end
-            await asyncio.sleep(0.02)
-        assert await hub.feed("lab") is feed, "it still runs"
-        state.unlink()
-        there.clear()
-        assert (await session.get(f"http://127.0.0.1:{port}/api/stream?topology=lab")).status == 404
-        assert not hub._feeds  # pyright: ignore[reportPrivateUsage]
 
 
 class Failing:
@@ -332,10 +312,10 @@ async def test_a_fault_of_ours_is_told_and_the_next_sample_is_taken() -> None:
 
 async def test_an_address_that_is_taken_is_said() -> None:
     listen = Listen("127.0.0.1", 0)
-    hub = Hub(dict)
-    async with served(page_app(hub, listen), listen) as port:
+    feed = Feed(NO_TOPOLOGY)
+    async with served(page_app(feed, listen), listen) as port:
         with pytest.raises(FairlaneError, match=f"cannot listen on 127.0.0.1:{port}"):
-            async with served(page_app(hub, listen), Listen("127.0.0.1", port)):
+            async with served(page_app(feed, listen), Listen("127.0.0.1", port)):
                 raise AssertionError("it listens twice")
 
 
@@ -353,10 +333,10 @@ async def test_tls_and_only_clients_with_a_certificate(tmp_path: Path) -> None:
     known = ssl.create_default_context(cafile=str(certs / "ca.pem"))
     known.load_cert_chain(certs / "observer.pem", certs / "observer.key")
     unknown = ssl.create_default_context(cafile=str(certs / "ca.pem"))
-    hub = Hub(dict)
-    async with served(page_app(hub, listen), listen) as port, aiohttp.ClientSession() as session:
-        url = f"https://127.0.0.1:{port}/api/topologies"
-        assert (await (await session.get(url, ssl=known)).json()) == {"topologies": {}}
+    feed = Feed(NO_TOPOLOGY)
+    async with served(page_app(feed, listen), listen) as port, aiohttp.ClientSession() as session:
+        url = f"https://127.0.0.1:{port}/"
+        assert (await session.get(url, ssl=known)).status == 200
         with pytest.raises(aiohttp.ClientError):
             await session.get(url, ssl=unknown)
         with pytest.raises(aiohttp.ClientError):

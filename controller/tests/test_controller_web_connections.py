@@ -8,14 +8,27 @@ import contextlib
 import logging
 import random
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 import pytest
 from fairlane_controller.logs import ROOT, RateLimitedLog
-from fairlane_controller.web.hub import Hub
+from fairlane_controller.web.hub import Feed
 from fairlane_controller.web.server import Listen, page_app, served
 
 TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No topology and no switch."""
+
+    run: Any = None
+    endpoints: tuple[Any, ...] = ()
+
+
+NO_TOPOLOGY = Nothing()
 HASTY_S, PATIENT_S = 0.2, 3.0
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -49,7 +62,7 @@ async def server(idle_s: float) -> AsyncGenerator[int]:
     listen = Listen("127.0.0.1", 0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairlane_controller.web.server.IDLE_S", idle_s)
-        async with served(page_app(Hub(dict), listen), listen) as port:
+        async with served(page_app(Feed(NO_TOPOLOGY), listen), listen) as port:
             yield port
 
 
@@ -99,7 +112,7 @@ async def test_a_byte_now_and_then_buys_no_time() -> None:
 
 async def test_a_connection_that_was_served_is_closed_when_it_is_idle_again() -> None:
     async with server(PATIENT_S) as port:
-        client = await connect(port, b"GET /api/topologies HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client = await connect(port, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert (await closed(client)).startswith(b"HTTP/1.1 200 OK")
 
 
@@ -147,8 +160,8 @@ async def test_a_request_that_is_no_http_is_refused_without_a_traceback(
             writer.close()
         assert await get(port) == 200
     assert not lines.records
-    said = capfd.readouterr()
-    assert "Traceback" not in said.err + said.out
+    output = capfd.readouterr()
+    assert "Traceback" not in output.err + output.out
 
 
 def test_a_line_that_repeats_comes_now_and_then(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:

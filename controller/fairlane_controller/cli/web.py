@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,18 +14,18 @@ from aiohttp import web
 
 from fairlane_controller.cli.conventions import option
 from fairlane_controller.cli.model_options import with_options
-from fairlane_controller.cli.options import SwitchOption
-from fairlane_controller.cli.output import console
+from fairlane_controller.cli.options import StateOption, SwitchOption
+from fairlane_controller.cli.output import say
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.watch import PERIOD, PeriodOption
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.state.run_state import state_root
 from fairlane_controller.state.store import STATE_FILE
-from fairlane_controller.web.hub import UNNAMED, Finder, Hub
+from fairlane_controller.web.hub import UNNAMED, Feed
 from fairlane_controller.web.server import Listen, page_app, parse_listen, served
 
 ListenOption = Annotated[str, typer.Option("--listen", "-l", help="Address; port 0: any.", metavar="HOST:PORT")]
@@ -41,28 +41,23 @@ SECURITY = [
 ]
 
 
-def finder(states: list[str] | None, switches: list[str] | None) -> Finder:
+def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[], dict[str, LiveTargets]]:
     """A function that gives the topologies by name: those named, or all that run at the moment.
 
     Raises:
         FairlaneError: a name or a switch is wrong.
     """
-    if switches and len(states or ()) > 1:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: name one --state, or none")
-    named = [*(states or ())] or ([None] if switches else [])
-    known = _by_name([resolve(name, switches) for name in named])
+    named = _by_name(resolve(name, switches) for name in states or ([None] if switches else []))
 
-    def find() -> dict[str, LiveTargets]:
-        found: list[LiveTargets] = []
-        for name in named or [str(path.parent) for path in state_root().glob(f"*/{STATE_FILE}")]:
+    def running() -> Iterator[LiveTargets]:
+        for path in state_root().glob(f"*/{STATE_FILE}"):
             with contextlib.suppress(FairlaneError):  # it has ended, or is not complete yet
-                found.append(resolve(name, switches))
-        return known | _by_name(found)
+                yield resolve(str(path.parent), None)
 
-    return find
+    return lambda: named or _by_name(running())
 
 
-def _by_name(targets: Sequence[LiveTargets]) -> dict[str, LiveTargets]:
+def _by_name(targets: Iterable[LiveTargets]) -> dict[str, LiveTargets]:
     return {target.run.name if target.run else UNNAMED: target for target in targets}
 
 
@@ -70,13 +65,13 @@ def _by_name(targets: Sequence[LiveTargets]) -> dict[str, LiveTargets]:
 def web_command(
     changes: dict[str, Any],
     listen: ListenOption = "127.0.0.1:8080",
-    state: StatesOption = None,
+    state: StateOption = None,
     switch: SwitchOption = None,
     interval: PeriodOption = PERIOD,
 ) -> None:
     """Serve a live page with queues, goodput, what the program sets, drops and decisions over time. Read-only; until Ctrl-C."""
     address = parse_listen(listen, "--listen", **changes)
-    _serve("web", page_app(Hub(finder(state, switch), interval), address), address)
+    _serve("web", page_app(Feed(resolve(state, switch), interval), address), address)
 
 
 @with_options(SECURITY)
@@ -101,8 +96,7 @@ def _serve(command: str, app: web.Application, address: Listen, path: str = "") 
     async def work() -> None:
         ended = make_end_event()
         async with served(app, address) as port:
-            text = f"fairlane watch {command}: {address.url(port)}{path} (Ctrl-C ends it)"
-            console.print(text, markup=False, soft_wrap=True)
+            say(f"fairlane watch {command}: {address.url(port)}{path} (Ctrl-C ends it)")
             await ended.wait()
 
     with printed():

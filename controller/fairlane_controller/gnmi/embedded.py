@@ -63,7 +63,12 @@ class GnmiPorts(PortsClient):
         self._channel: grpc.aio.Channel | None = None
 
     async def open(self) -> None:
-        """Connect; raises TLS_FAILED, SWITCH_UNREACHABLE, and REFUSED where no gNMI is served."""
+        """Prepare the connection, which the first call makes; raises TLS_FAILED and, with TLS, SWITCH_UNREACHABLE.
+
+        A second call does nothing.
+        """
+        if self._channel is not None:
+            return
         tls, options = self.endpoint.tls, [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
         if tls is None:
             self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=options)
@@ -72,11 +77,6 @@ class GnmiPorts(PortsClient):
             credentials = tls.credentials().to_client_credentials()
             self._channel = grpc.aio.secure_channel(self.endpoint.grpc, credentials, options=options)
         await self._client.open(channel=self._channel)
-        try:
-            await self._call(self._client.capabilities())
-        except BaseException:
-            await self.close()
-            raise
 
     async def close(self) -> None:
         """End the connection."""
@@ -110,11 +110,6 @@ class GnmiPorts(PortsClient):
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """Change what is named in one Set, which the switch takes whole or not at all."""
         before = find_port(await self.ports(), port, self.endpoint)
-        if dry_run and change.queues is not None and change.queues < (before.queues or 0):
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT,
-                f"{self.endpoint}: {change.queues} queues are fewer than its {before.queues}; queues can only be added while it runs",
-            )
         updates, deletes = set_of(before.interface or "", change)
         if not dry_run and (updates or deletes):
             await self._call(self._client.set(update=updates or None, delete=deletes or None))
@@ -124,7 +119,8 @@ class GnmiPorts(PortsClient):
         try:
             return await asyncio.wait_for(call, TIMEOUT_S)
         except GNMIClientError as ex:
-            raise FairlaneError(_CODES.get(ex.code, ErrorCode.REFUSED), f"{self.endpoint}: {_reason(ex)}") from None
+            message = f"{self.endpoint}: {ex.message or 'it serves no gNMI'}"
+            raise FairlaneError(_CODES.get(ex.code, ErrorCode.REFUSED), message) from None
         except (TimeoutError, asyncio.TimeoutError):
             raise FairlaneError(
                 ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {TIMEOUT_S:g} s"
@@ -137,12 +133,6 @@ _CODES = {
     GRPCStatusCode.INVALID_ARGUMENT: ErrorCode.BAD_INPUT,
     GRPCStatusCode.NOT_FOUND: ErrorCode.UNKNOWN_NAME,
 }
-
-
-def _reason(error: GNMIClientError) -> str:
-    if _CODES.get(error.code) is ErrorCode.SWITCH_UNREACHABLE:
-        return f"it does not answer: {error.message.rpartition(': ')[2].lower()}"
-    return error.message or "it serves no gNMI"
 
 
 def ports_of(updates: Iterable[GNMIUpdate]) -> list[PortInfo]:

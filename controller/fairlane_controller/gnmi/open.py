@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The right client for a switch: gNMI, or Thrift where the run state says that it is a BMv2."""
+"""The right client for a switch: gNMI, or Thrift where the target of the run state is BMv2."""
 
 from __future__ import annotations
 

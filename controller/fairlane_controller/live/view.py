@@ -23,8 +23,8 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
 
 if TYPE_CHECKING:
+    from fairlane_controller.gnmi.embedded import GnmiPorts
     from fairlane_controller.gnmi.ports import PortInfo
-    from fairlane_controller.gnmi.queues import GnmiQueues
 
 _PORT_TOTALS = (
     "waiting_packets", "waiting_bytes", "capacity_packets", "sent_packets", "sent_bytes", "dropped_packets"
@@ -195,7 +195,7 @@ class SwitchReader:
         "What the switch runs; None: nothing that has a contract."
         self._error: FairlaneError | None = None
         self._client: SwitchClient | None = None
-        self._queues: GnmiQueues | None = None
+        self._ports: GnmiPorts | None = None
         self._tables: tuple[str, ...] = ()
         "Those of the program that the switch ran at the last reading."
         self._reading: BatchReading | None = None
@@ -237,11 +237,12 @@ class SwitchReader:
             counters = {counter.alias for counter in client.switch.p4info.counters}
             lines: Iterable[PortInfo] = ()
             if run is None or run.target != "bmv2":
-                from fairlane_controller.gnmi.queues import GnmiQueues  # with all of gRPC
+                from fairlane_controller.gnmi.embedded import GnmiPorts  # with all of gRPC
 
-                self._queues = self._queues or GnmiQueues(self.endpoint)
+                self._ports = self._ports or GnmiPorts(self.endpoint)
                 with contextlib.suppress(FairlaneError):  # where it serves no gNMI
-                    lines = await self._queues.read() or ()
+                    await self._ports.open()
+                    lines = await self._ports.ports()
             sample = await self._in_time(read_sample(self.program, reading, run, measured, counters, lines), reading)
         except Exception as ex:
             # Also after a refusal a new connection is made: another program may be there now.
@@ -309,8 +310,8 @@ class SwitchReader:
                 self._error = self._error_of(ex)
             finally:
                 self._tried.set()
-                queues, self._client, self._queues = self._queues, None, None
-                for each in (queues, client):
+                ports, self._client, self._ports = self._ports, None, None
+                for each in (ports, client):
                     # A connection that is broken may not close in order: what counts is that it ends.
                     with contextlib.suppress(Exception):
                         if each is not None:

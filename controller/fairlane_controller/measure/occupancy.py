@@ -33,7 +33,7 @@ class CountedState:
     """Where a program counts what waits."""
 
     of_port: tuple[str, ...]
-    "Registers by port; the first one says whether something is counted."
+    "Registers by port; the first one is not 0 where something is counted."
     of_slot: str
     slots: int
     admitted: str
@@ -48,13 +48,13 @@ class OccupancyKeeper:
     Args:
         state: where they are.
         open_ports: opens a client that knows the queues.
-        tell: `tell(event, **fields)` reports what was corrected.
+        report: `report(event, **fields)` gets what was corrected.
     """
 
-    def __init__(self, state: CountedState, open_ports: Callable[[], PortsClient], tell: Callable[..., None]) -> None:
+    def __init__(self, state: CountedState, open_ports: Callable[[], PortsClient], report: Callable[..., None]) -> None:
         self._state = state
         self._open_ports = open_ports
-        self._tell = tell
+        self._report = report
 
     async def keep_forever(self, client: SwitchClient, ports: Callable[[], Iterable[int]]) -> None:
         """Compare the managed `ports` until cancelled; a target that cannot be read is left alone."""
@@ -97,7 +97,7 @@ class OccupancyKeeper:
         texts = [f"port {port} counted {count}" for port, count in wrong.items()]
         texts += [f"{counted(len(slots), 'slot')} counted some"] if slots else []
         why = f"nothing waits and nothing came, but {', '.join(texts)} as waiting: set to 0"
-        self._tell("occupancy_corrected", ports=wrong, slots=len(slots), why=why)
+        self._report("occupancy_corrected", ports=wrong, slots=len(slots), why=why)
         return True
 
     async def _admitted(self, client: SwitchClient, ports: Iterable[int]) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
@@ -28,9 +28,9 @@ MAX_FLOWS = 256
 SAMPLES_PER_S = 128.0
 """T_res samples that count with more than `few_flows`, those of each flow equally far apart: a sample takes the loop's time;"""
 MANY_FLOWS_PERIOD_S = 2.0
-"""and the T_res of so many flows is computed again after this time."""
+"""and the max age of the T_res of so many flows."""
 T_ACK_MIN_COUNT = 3
-"""With fewer samples than this the ACKs' T_res says nothing of T_ACK."""
+"""Min number of T_res samples for T_ACK."""
 T_ACK_WINDOW_S = 30.0
 """Where every ACK was late for so long, the path behind the link has become longer."""
 NO_ACKS_S = 3.0
@@ -95,17 +95,6 @@ class PortMeasurement:
         """Plain data with units in the names; an infinite uncertainty is null."""
         return {name: plain(value) if isinstance(value, Estimate) else value for name, value in vars(self).items()}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PortMeasurement:
-        """The inverse of `to_json`; names that are missing are not known."""
-        values: dict[str, Any] = {name: data[name] for name in cls.__annotations__ if data.get(name) is not None}
-        for name, value in values.items():
-            if isinstance(value, Mapping):
-                known: dict[str, Any] = {"uncertainty": math.inf}
-                known |= {key: one for key, one in cast("Mapping[str, Any]", value).items() if one is not None}
-                values[name] = Estimate(**known)
-        return cls(**values)
-
 
 def plain(estimate: Estimate | None) -> dict[str, Any] | None:
     """An estimate as plain data; an infinite uncertainty is None."""
@@ -134,7 +123,7 @@ class PortMeter:
     options: MeasureOptions
     line_bps: float | None = None
     "Rate of the port as configured, for what a probe takes on the line while BW is not known."
-    tell: Callable[[LinkChange], None] = lambda _: None
+    report: Callable[[LinkChange], None] = lambda _: None
     "Gets every change of the link as soon as it is confirmed."
 
     def __post_init__(self) -> None:
@@ -153,7 +142,7 @@ class PortMeter:
         self._recent = deque[tuple[float, TResSample]](maxlen=64)
         "Samples as they came: their T_D is known only with BW."
         self._doubt_s: float | None = None
-        "Since when the reports contradict BW: T_res samples wait until it is known again."
+        "Since when the reports contradict BW: T_res samples wait until it is known."
         self._run: list[float] = []
         "Times of the last T_res samples that all lay on one side of what their flows had."
         self._run_side = 0
@@ -172,7 +161,7 @@ class PortMeter:
         if report.flows > 0:
             self._n_c.add(now_s, float(report.flows))
         if report.busy_us <= 0 or report.busy_packets <= 0 or report.busy_bytes <= 0:
-            return  # nothing ever waited: the interval says nothing about the line
+            return  # nothing ever waited: the line's rate is not known
         bw_bps = 8e6 * report.busy_bytes / report.busy_us
         begins, disagrees = not self._bw.count, self._bw.side(bw_bps) not in (None, 0)
         self._bw_begins_s = min(self._bw_begins_s, now_s)
@@ -183,7 +172,7 @@ class PortMeter:
             self._t_ack.forget_since(
                 -math.inf
             )  # it has the way back, and timers that are usual at one rate are not at another
-            self.tell(LinkChange(**vars(shift), what="rate"))
+            self.report(LinkChange(**vars(shift), what="rate"))
         if begins or shift is not None:
             # What came before has another T_D and, after a hand-over, another path; what came since is right.
             self._t_res.clear()
@@ -195,7 +184,7 @@ class PortMeter:
             self._count_again(self._doubt_s)
 
     def _count_again(self, since_s: float) -> None:
-        """BW is known (again): the samples that have waited since then count."""
+        """BW is known: the samples that have waited since then count."""
         self._doubt_s = None
         self._end_run(since_s)
         for time_s, sample in self._recent:
@@ -209,13 +198,13 @@ class PortMeter:
             rate_bps = self.line_bps if (bw_bps := self._bw.value(now_s)) is None else bw_bps
         change = self.link.on_home(now_s, probe, rate_bps)
         if change is not None:
-            # T_res of the old delay says nothing now; until there are samples of the new one, 2τ and T_ACK stand for it.
+            # T_res of the old delay is of no use now; until there are samples of the new one, 2τ and T_ACK stand for it.
             self._forget_before(change.since_s)
             while self._recent and self._recent[0][0] < change.since_s:
                 self._recent.popleft()
             self._end_run(now_s)
             self._port_s = None
-            self.tell(change)
+            self.report(change)
             return
         two_tau_s = self.link.two_tau_s(now_s)
         t_res_s = None if self._run or self._doubt_s is not None else self._t_res_of_paths(now_s)[0]
@@ -289,7 +278,7 @@ class PortMeter:
             if behind:
                 self._t_ack.forget_since(-math.inf)
             if (behind or not probed) and before_s is not None and after is not None:
-                self.tell(LinkChange(before_s, after.value, since_s, count, "path"))
+                self.report(LinkChange(before_s, after.value, since_s, count, "path"))
 
     def _end_run(self, now_s: float) -> None:
         self._run, self._run_side, self._usual_s = [], 0, now_s

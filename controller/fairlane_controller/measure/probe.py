@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probe of a link as a frame (`p4src/include/control/probe.p4`), and what its times say of 2τ; no I/O, no clock.
+"""The probe of a link as a frame (`p4src/include/control/probe.p4`), and the time of 2τ in it; no I/O, no clock.
 
 ```
  0                   1                   2                   3

@@ -6,13 +6,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from finsy import P4PacketOut
 
 from fairlane_controller.measure.port import PortMeter, PortReport, TResSample
 from fairlane_controller.measure.probe import ETHERTYPE, PACKET_IN_REASON, Probe
-from fairlane_controller.measure.tau import LinkProbe
 from fairlane_controller.switch.client import SwitchClient
 
 IDLE_S = 1.0
@@ -59,17 +58,7 @@ async def listen_t_res(client: SwitchClient, meter_of: Callable[[int], PortMeter
     await listen_digest(client, DIGEST_T_RES, meter_of, TResSample, PortMeter.on_t_res)
 
 
-class ProbedPort(Protocol):
-    """What a prober needs of a port's meter."""
-
-    link: LinkProbe
-
-    def on_probe(self, now_s: float, probe: Probe) -> None:
-        """A probe that came back."""
-        ...
-
-
-async def send_probes(client: SwitchClient, ports: Callable[[], Mapping[int, ProbedPort]]) -> None:
+async def send_probes(client: SwitchClient, ports: Callable[[], Mapping[int, PortMeter]]) -> None:
     """Send the probes of all `ports()` when they are due, until cancelled; times are the running loop's."""
     loop = asyncio.get_running_loop()
     while True:
@@ -81,7 +70,7 @@ async def send_probes(client: SwitchClient, ports: Callable[[], Mapping[int, Pro
         await asyncio.sleep(max(0.001, next_s - now))
 
 
-async def listen_probes(client: SwitchClient, meter_of: Callable[[int], ProbedPort | None]) -> None:
+async def listen_probes(client: SwitchClient, meter_of: Callable[[int], PortMeter | None]) -> None:
     """Give every probe that comes back to the meter of the port by which it left, until cancelled."""
     async for packet in client.switch.read_packets(eth_types=(ETHERTYPE,)):
         probe, meter = Probe.parse(packet.payload), meter_of(int(packet["ingress_port"]))

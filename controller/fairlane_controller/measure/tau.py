@@ -21,7 +21,7 @@ PERIOD_S = 0.2
 QUICK_S = 0.05
 """Between two probes while a change is suspected."""
 QUICK_COUNT = 6
-"""Max number of quick probes, until one is again as expected."""
+"""Max number of quick probes, until one is as expected."""
 UNANSWERED_S = 5.0
 """Max time between two probes where none was ever answered; it begins with PERIOD_S and doubles."""
 SILENT_S = 1.0
@@ -33,7 +33,7 @@ TIMEOUT_S = 5.0
 def _delay_window() -> QuantileWindow:
     # A low quantile, because a late thread or a frame in the way only adds. Four probes in a row beyond what was usual are a change of
     # the link: what is usual ends at the 95 % quantile, since jitter is no change, and less than 0.5 ms is none. They differ among
-    # themselves by half of the change at most, and span 0.12 s: a machine that stands still makes several late, each by another time,
+    # themselves by half of the change at most, and span 0.12 s: a machine that stops makes several late, each by another time,
     # and they come at once.
     return QuantileWindow(0.25, 10.0, shift_count=4, shift_ratio=0.2, shift_floor=0.0005, shift_quantile=0.95, shift_spread=0.5, shift_span_s=0.12)  # fmt: skip
 
@@ -65,7 +65,7 @@ class LinkProbe:
         return max(now_s, self._next_s)
 
     def check_s(self, now_s: float) -> float:
-        """When to call `due_s` again at the latest."""
+        """When to call `due_s` next, at the latest."""
         return min(self.due_s(now_s), now_s + QUICK_S) if self._out else self.due_s(now_s)
 
     def send(self, now_s: float) -> Probe:

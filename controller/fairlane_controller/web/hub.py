@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topologies that the page shows: one sampler and one event log each, shared by all viewers."""
+"""What the page shows of a topology: one sampler and one event log, shared by all viewers."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
 from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.sampler import Sampler
@@ -19,13 +18,12 @@ from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE
 from fairlane_controller.state.events import EVENTS_FILE
 
 OBJECTS_A_PORT = 12
-"""Lines of objects of a kind (flows, VCs) that a port's charts show: those that send most."""
+"""Lines of objects of a kind (flows, VCs) that a port's charts show: those that send the largest rates."""
 OBJECTS_IN_TABLES = 200
 """Rows of the tables of all ports together, but at least OBJECTS_A_PORT each."""
 EVENTS_MAX = 500
 UNNAMED = "-"
 """The name of switches that belong to no topology."""
-Finder = Callable[[], dict[str, LiveTargets]]
 
 
 def point_of(snapshot: Snapshot) -> dict[str, Any]:
@@ -109,25 +107,45 @@ def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
 
 
 class Feed:
-    """One topology: samples it, and gives each viewer what is new."""
+    """Samples one topology while it has viewers, and gives each viewer what is new.
 
-    def __init__(self, targets: LiveTargets, period_s: float, history_s: float) -> None:
+    Args:
+        targets: the topology.
+        period_s: between two samples.
+        history_s: what a new viewer gets.
+        max_viewers: at the same time.
+    """
+
+    def __init__(
+        self, targets: LiveTargets, period_s: float = 0.5, history_s: float = 600.0, max_viewers: int = 64
+    ) -> None:
         log = targets.run.folder / EVENTS_FILE if targets.run else None
         self.sampler = Sampler(LiveSource(targets), point_of, period_s, history_s)
         self._tail = EventTail(log, EVENTS_MAX)
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._event_count = 0
         self._history_s = history_s
+        self._max_viewers = max_viewers
         self.viewers = 0
 
     async def messages(self) -> AsyncGenerator[str]:
-        """JSON for one viewer: all that is known, then with each sample what has been added."""
-        seen_s, seen_events = 0.0, 0
-        async for _ in self.sampler.follow(0):
-            self._read_events()
-            yield json.dumps(self._news(seen_s, seen_events))
-            seen_s = self.sampler.history[-1][0] if self.sampler.history else 0.0
-            seen_events = self._event_count
+        """JSON for one viewer: all that is known, then with each sample what has been added.
+
+        Raises:
+            FairlaneError: REFUSED with too many viewers.
+        """
+        if self.viewers >= self._max_viewers:
+            raise FairlaneError(ErrorCode.REFUSED, f"the page has {self.viewers} viewers, no more are allowed")
+        self.viewers += 1
+        try:
+            seen_s, seen_events = 0.0, 0
+            async for _ in self.sampler.follow(0):
+                self._read_events()
+                yield json.dumps(self._news(seen_s, seen_events))
+                seen_s = self.sampler.history[-1][0] if self.sampler.history else 0.0
+                seen_events = self._event_count
+        finally:
+            self.viewers -= 1
 
     def _read_events(self) -> None:
         for event in self._tail.new():
@@ -141,76 +159,12 @@ class Feed:
         latest, problem = self.sampler.latest, self.sampler.problem
         new_events = min(self._event_count - seen_events, len(self._events))
         return {
+            "topology": f"{latest.title} ({latest.topology})"
+            if latest and latest.title
+            else latest and latest.topology,
             "history_s": self._history_s,
             "points": [point for time_s, point in self.sampler.history if time_s > seen_s],
             "events": list(self._events)[len(self._events) - new_events :],
             "picture": picture_of(latest) if latest else None,
             "problem": problem.message if problem else None,
         }
-
-
-class Hub:
-    """Samples each topology while it has viewers.
-
-    Args:
-        find: gives the topologies that run now, by name.
-        period_s: between two samples.
-        history_s: what a new viewer gets.
-        max_viewers: of all topologies together.
-    """
-
-    def __init__(self, find: Finder, period_s: float = 0.5, history_s: float = 600.0, max_viewers: int = 64) -> None:
-        self._find = find
-        self._period_s = period_s
-        self._history_s = history_s
-        self._max_viewers = max_viewers
-        self._feeds: dict[str, Feed] = {}
-
-    def topologies(self) -> dict[str, str]:
-        """Name and title of each topology that runs."""
-        return {name: targets.run.title if targets.run else "" for name, targets in sorted(self._find().items())}
-
-    async def messages(self, name: str | None) -> AsyncGenerator[str]:
-        """What a viewer of a topology gets (None: of the first one), as long as the viewer reads.
-
-        Raises:
-            FairlaneError: UNKNOWN_NAME, NO_TOPOLOGY; REFUSED with too many viewers.
-        """
-        if self.viewers >= self._max_viewers:
-            raise FairlaneError(ErrorCode.REFUSED, f"the page has {self.viewers} viewers, no more are allowed")
-        feed = await self.feed(name)
-        feed.viewers += 1
-        try:
-            async for message in feed.messages():
-                yield message
-        finally:
-            feed.viewers -= 1
-
-    @property
-    def viewers(self) -> int:
-        """Of all topologies."""
-        return sum(feed.viewers for feed in self._feeds.values())
-
-    async def feed(self, name: str | None) -> Feed:
-        """The feed of a topology, started if it was not; None: of the first one.
-
-        Raises:
-            FairlaneError: UNKNOWN_NAME, NO_TOPOLOGY.
-        """
-        running = self._find()
-        for ended in [one for one, feed in self._feeds.items() if one not in running and not feed.viewers]:
-            await self._feeds.pop(ended).sampler.__aexit__()
-        if not running:
-            raise FairlaneError(ErrorCode.NO_TOPOLOGY, "no topology is running")
-        name = min(running) if name is None else name
-        if name not in running:
-            raise unknown_name("topology", name, running)
-        if name not in self._feeds:
-            self._feeds[name] = Feed(running[name], self._period_s, self._history_s)
-            await self._feeds[name].sampler.__aenter__()
-        return self._feeds[name]
-
-    async def close(self) -> None:
-        """End all sampling."""
-        await asyncio.gather(*(feed.sampler.__aexit__() for feed in self._feeds.values()))
-        self._feeds.clear()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP server of the live page and of the metrics. It answers reads only.
 
-`/` and `/static/` are files, `/api/topologies` is the list of topologies, `/api/stream?topology=NAME` is one stream of
-server-sent events (WHATWG HTML, section 9.2) for each viewer.
+`/` and `/static/` are files, `/api/stream` is one stream of server-sent events (WHATWG HTML, section 9.2) for each viewer.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from aiohttp.typedefs import Handler
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.logs import ROOT
-from fairlane_controller.web.hub import Hub
+from fairlane_controller.web.hub import Feed
 
 STATIC = Path(__file__).parent / "static"
 WRITE_TIMEOUT_S = 10.0
@@ -68,19 +67,16 @@ def make_app(
     return app
 
 
-def page_app(hub: Hub, listen: Listen) -> web.Application:
+def page_app(feed: Feed, listen: Listen) -> web.Application:
     """The application of the live page."""
 
     async def index(_: web.Request) -> web.StreamResponse:
         return web.FileResponse(STATIC / "index.html")
 
-    async def topologies(_: web.Request) -> web.StreamResponse:
-        return web.json_response({"topologies": hub.topologies()})
-
     async def stream(request: web.Request) -> web.StreamResponse:
         """Server-sent events until the viewer disconnects or takes nothing for WRITE_TIMEOUT_S."""
         answer = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
-        async with contextlib.aclosing(hub.messages(request.query.get("topology"))) as messages:
+        async with contextlib.aclosing(feed.messages()) as messages:
             try:
                 message = await anext(messages)
                 await answer.prepare(request)
@@ -88,8 +84,7 @@ def page_app(hub: Hub, listen: Listen) -> web.Application:
                     await asyncio.wait_for(answer.write(f"data: {message}\n\n".encode()), WRITE_TIMEOUT_S)
                     message = await anext(messages)
             except FairlaneError as ex:
-                status = 503 if ex.code is ErrorCode.REFUSED else 404
-                return web.json_response({"error": ex.to_json()}, status=status)
+                return web.json_response({"error": ex.to_json()}, status=503)
             except ConnectionError:
                 pass
             except (TimeoutError, asyncio.TimeoutError):
@@ -97,8 +92,8 @@ def page_app(hub: Hub, listen: Listen) -> web.Application:
                     request.transport.abort()
         return answer
 
-    routes = {"/": index, "/api/topologies": topologies, "/api/stream": stream}
-    app = make_app(listen, routes, hub.close)
+    app = make_app(listen, {"/": index, "/api/stream": stream}, feed.sampler.__aexit__)
+    app.on_startup.append(lambda _: feed.sampler.__aenter__())
     app.router.add_static("/static", STATIC)
     return app
 

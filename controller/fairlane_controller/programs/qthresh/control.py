@@ -213,7 +213,7 @@ class QthreshControl(SwitchControl):
         state = self.session.state.port(port) if self.session.state else None
         line_bps = float(state.rate_bps) if state is not None and state.rate_bps else None
         report = partial(self._link_changed, port)
-        return _Port(limit, PortMeter(self.topology.options.measure, line_bps=line_bps, tell=report))
+        return _Port(limit, PortMeter(self.topology.options.measure, line_bps=line_bps, report=report))
 
     def _meter_of(self, port: int) -> PortMeter | None:
         return self._ports[port].meter if port in self._ports else None

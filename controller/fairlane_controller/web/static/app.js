@@ -6,7 +6,7 @@ import { Chart, clock, make } from "./plot.js";
 const $ = (id) => document.getElementById(id);
 const MAX_LINES = 16, MAX_EVENTS = 500;
 const charts = ["queue", "goodput", "control", "drops"].map((name) => [name, new Chart($("charts"), redrawCharts)]);
-let topology = null, source = null, connected = false, paused = false;
+let source = null, connected = false, paused = false;
 let points = [], events = [], news = {};
 
 function put(element, text) {
@@ -20,12 +20,15 @@ function replace(parent, ...children) {  // what is the same stays, so that a se
 
 // ---- the stream ------------------------------------------------------------------------------------------------------
 
-function connect(name) {
-  source?.close();
-  topology = name;
-  source = new EventSource(`/api/stream?topology=${encodeURIComponent(name)}`);
+function connect() {
+  if (paused) return;
+  source = new EventSource("/api/stream");
   source.onopen = () => { connected = true; points = []; events = []; };
-  source.onerror = () => { connected = false; draw(); };
+  source.onerror = () => {
+    connected = false;
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
+    draw();
+  };
   source.onmessage = (event) => {
     news = JSON.parse(event.data);
     points.push(...news.points);
@@ -36,26 +39,9 @@ function connect(name) {
   };
 }
 
-async function refresh() {
-  if (paused) return;
-  let found;
-  try {
-    found = (await (await fetch("/api/topologies")).json()).topologies;
-  } catch {
-    return;
-  }
-  const names = Object.keys(found);
-  fill($("topology"), names, (name) => (found[name] ? `${found[name]} (${name})` : name));
-  if (!names.length) {
-    source?.close();
-    topology = null;
-    draw();
-  } else if ($("topology").value !== topology || source.readyState === EventSource.CLOSED) connect($("topology").value);
-}
-
-function fill(select, names, label = (name) => name) {
+function fill(select, names) {
   const chosen = select.value;
-  replace(select, ...names.map((name) => new Option(label(name), name)));
+  replace(select, ...names.map((name) => new Option(name)));
   if (names.includes(chosen)) select.value = chosen;
   select.disabled = names.length < 2;
 }
@@ -64,6 +50,7 @@ function fill(select, names, label = (name) => name) {
 
 function draw() {
   drawState();
+  put($("topology"), news.topology ?? "");
   const ports = news.picture?.ports ?? {};
   if (Object.keys(ports).length) fill($("port"), Object.keys(ports));
   const port = ports[$("port").value];
@@ -78,8 +65,7 @@ function draw() {
 
 function drawState() {
   const problems = [...(news.picture?.problems ?? [])];
-  if (!topology) problems.push(["bad", "No topology is running. Start one; this page finds it."]);
-  else if (!connected) problems.push(["bad", "The server of this page does not answer."]);
+  if (!connected) problems.push(["bad", "The server of this page does not answer."]);
   if (news.problem) problems.push(["bad", news.problem]);
   const bad = problems.some(([kind]) => kind === "bad"), [kind, words] = news.picture?.loop ?? ["", "connecting"];
   $("banner").hidden = !problems.length;
@@ -127,14 +113,12 @@ function drawEvents() {
 
 // ---- controls --------------------------------------------------------------------------------------------------------
 
-$("topology").onchange = () => connect($("topology").value);
 $("port").onchange = $("window").onchange = $("filter").oninput = draw;
 $("pause").onclick = () => {
   paused = !paused;
   put($("pause"), paused ? "Go on" : "Pause");
   $("pause").setAttribute("aria-pressed", String(paused));
-  if (paused) source?.close();
-  else connect(topology);  // the server has what was missed
+  if (paused) source.close();
+  else connect();  // the server has what was missed
 };
-refresh();
-setInterval(refresh, 2000);
+connect();
