@@ -124,19 +124,18 @@ def table_command(
     if as_json:
         print_json(rows)
         return
-    columns = ("switch", "table", "size") if name is None else ("switch", "match", "action")
-    cells = [[row[column] for column in columns] for row in rows]
-    print_table("tables" if name is None else f"table {name}", columns, cells, empty="no entry")
+    cells = [list(row.values()) for row in rows]
+    print_table("tables" if name is None else f"table {name}", list(rows[0]) if rows else [], cells, empty="no entry")
 
 
 async def _table(endpoint: Endpoint, name: str | None) -> list[dict[str, Any]]:
     async with SwitchClient(endpoint) as client:
+        client.need_pipeline()
         schema = client.switch.p4info
+        tables = sorted(schema.tables, key=lambda one: one.alias)
         if name is None:
-            sizes = {t.alias: t.size for t in schema.tables}
-            return [{"switch": endpoint.name, "table": t, "size": sizes[t]} for t in client.table_names()]
-        if client.has_pipeline:
-            name = resolve_name("table", name, [table.name for table in schema.tables])
+            return [{"switch": endpoint.name, "table": one.alias, "size": one.size} for one in tables]
+        name = resolve_name("table", name, [one.name for one in tables])
         return [
             {
                 "switch": endpoint.name,
