@@ -241,12 +241,26 @@ def _say(text: str) -> None:
 
 
 def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict[str, Any] | None) -> None:
-    programs = sorted({row.program for row in snapshot.switches if row.program})
+    programs = {row.program: "" for row in snapshot.switches if row.program}
+    for row in snapshot.switches:
+        if row.program:
+            programs[row.program] += f" {row.switch}"
     title = f" ({snapshot.title})" if snapshot.title else ""
     name = f"topology {snapshot.topology}{title}" if snapshot.topology else "switches by address"
     flows = [row.flows for row in snapshot.loop or () if row.flows is not None]
     loop = loop_in_words(snapshot)[1] + (f", {counted(sum(flows), 'flow')}" if flows else "")
-    _say("; ".join([", ".join(filter(None, (name, snapshot.target, *programs))), loop]))
+    _say(
+        "; ".join(
+            [
+                ", ".join(
+                    filter(
+                        None, (name, snapshot.target, *(f"{one} on{switches}" for one, switches in programs.items()))
+                    )
+                ),
+                loop,
+            ]
+        )
+    )
     if backup:
         away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
         note = f", but does not reach {', '.join(away)}" if away else ""
