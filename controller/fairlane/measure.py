@@ -4,7 +4,7 @@
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
-from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, plain
+from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, plain
 from fairlane_controller.measure.probe import Probe
 from fairlane_controller.measure.source import (
     DIGEST_PORT_REPORT,
@@ -28,6 +28,7 @@ __all__ = [
     "OccupancyKeeper",
     "PortMeasurement",
     "PortMeter",
+    "PortReport",
     "Probe",
     "QuantileWindow",
     "listen_digest",

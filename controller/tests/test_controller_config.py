@@ -136,7 +136,7 @@ def test_what_is_given_without_content_stays(text: str) -> None:
     [
         ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, far_sides"),
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
-        ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: unknown scheme 'drop-tail'; did you mean 'drop_tail'?; valid: drop_tail, qthresh, lanes"),
+        ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: 'drop-tail': must be 'drop_tail', 'qthresh' or 'lanes'"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),
         ("[[policies]]\nswitch='s1'\nport=3\n mode='auto'\nthreshold=4", "line 5, column 1: policies[0].threshold: with mode auto the loop decides it"),
         ("[[policies]]\nswitch='s1'\nport=3\nmode='manual'", "line 1, column 1: policies[0].threshold: mode manual needs one"),
@@ -146,8 +146,8 @@ def test_what_is_given_without_content_stays(text: str) -> None:
         ("[[policies]]\nswitch='s1'\nport=3\nmin_packets=9\nmax_packets=4", "line 4, column 1: policies[0].min_packets: 9 is above max_packets 4"),
         ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
         ("[loop]\n\n  flow_idle = '1ms'", "line 3, column 3: loop.flow_idle: '1ms' is out of range: must be greater than or equal to 1"),
-        ("ports = [\n  { switch='s1', port=3, rate='2Zbit' }]", "line 2, column 26: ports[0].rate: rate '2Zbit' has an unknown unit 'Zbit'; examples: 512kbit"),
-        ("[[ports]]\nswitch='s1'\nport=3\nscheduler='wr'", "line 4, column 1: ports[0].scheduler: unknown scheduler 'wr'; did you mean 'wrr'?; valid: strict, wrr, drr, calendar, fq"),
+        ("ports = [\n  { switch='s1', port=3, rate='2Zbit' }]", "line 2, column 26: ports[0].rate: rate '2Zbit' is not a number with a unit; examples: 512kbit"),
+        ("[[ports]]\nswitch='s1'\nport=3\nscheduler='wr'", "line 4, column 1: ports[0].scheduler: 'wr': must be 'strict', 'wrr', 'drr', 'calendar' or 'fq'"),
         ("[[classes]]\nclass=2", "line 1, column 1: classes[0]: a class without ingress_port, dscp or pcp would be all packets"),
         ("[[classes]]\nclass=2\ndscp='AF99'", "line 3, column 1: classes[0].dscp: 'AF99' is no DSCP: must be 0 to 63"),
         ("[topology]\nswitches=[{name='s1', grpc='nowhere'}]", "line 2, column 23: topology.switches[0].grpc: 'nowhere'"),
@@ -164,7 +164,7 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
     ("text", "message"),
     [
         ("program='gfr'", "program: the topology 'lab' runs qthresh, not gfr"),
-        ("[[vcs]]\nname='x'\nmcr=1", "vcs: is of the program gfr, and this is for qthresh: leave it out"),
+        ("[[vcs]]\nname='x'\nmcr=1\nmatch=[{switch='s1'}]", "vcs: is of the program gfr, and this is for qthresh: leave it out"),
         ("[[far_sides]]\nswitch='s1'\nport=1", "far_sides: is of the program ena"),
         ("[[ports]]\nswitch='s1'\nport=3\ncapacity='1Mbit'", "ports[0].capacity: is of the program gfr"),
         ("[[ports]]\nswitch='s1'\nport=3\nlbo_cells=5", "ports[0].lbo_cells: is of the program gfr"),

@@ -78,7 +78,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 def state_of(switch: LiveSwitch) -> tuple[Any, Any]:
     """All that the switch holds: tables and ports."""
     kept = ("rate_bps", "queue_packets", "scheduler")
-    (ports,) = [[{key: port[key] for key in kept} for port in switch.json("ports", "show", "--interval", "0s")]]
+    (ports,) = [[{key: port[key] for key in kept} for port in switch.json("ports", "--interval", "0s")]]
     return held(switch), ports
 
 

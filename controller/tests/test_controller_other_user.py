@@ -19,7 +19,7 @@ NOBODY = 65_534
 READS: tuple[tuple[str, ...], ...] = (
     ("status",),
     ("flows",),
-    ("ports", "show", "--interval", "0s"),
+    ("ports", "--interval", "0s"),
     ("drops",),
     ("ports", "measure"),
     ("watch", "--once", "--json"),

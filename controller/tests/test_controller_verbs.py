@@ -230,7 +230,7 @@ def test_lines_have_numbers_and_comments() -> None:
     ("verb", "message"),
     [
         ("table_ad", "unknown verb 'table_ad'; did you mean 'table_add'?"),
-        ("set_queue_rate", "over gNMI: `fairlane p4 set_queue_rate`"),
+        ("set_queue_rate", "over gNMI: `fairlane ports set`"),
         ("swap_configs", "`fairlane config init` loads the program"),
     ],
 )

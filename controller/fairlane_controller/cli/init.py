@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, dry_result, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -26,6 +26,7 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 TIMEOUT = Seconds(15)
+T = TypeVar("T", bound=SwitchClient)
 
 
 def init_command(
@@ -46,62 +47,54 @@ def init_command(
     targets = resolve(state, switch)
     run = targets.need_run()
     if targets.loop_folder is not None:
-        raise FairlaneError(
-            ErrorCode.LOOP_RUNNING,
-            f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`",
-        )
+        problem = f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`"
+        raise FairlaneError(ErrorCode.LOOP_RUNNING, problem)
     program = load_program(run.program)
     plan = program.initial_plan(run, scheme)
     states = [run.switch(e.name) for e in targets.endpoints]
     for one in states:
         pipeline_of(one).check()
 
+    def client(kind: type[T], one: SwitchState, **how: Any) -> T:
+        return kind(endpoint_of(one), pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout, **how)
+
     async def dry(one: SwitchState) -> DryResult:
-        client = DryClient(endpoint_of(one), pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout)
-        async with client:
-            await set_up_program(client, program, plan, one)
-            return dry_result(client)
+        async with client(DryClient, one) as reader:
+            await set_up_program(reader, program, plan, one)
+            return dry_result(reader)
 
     async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool]:
-        files: dict[str, Any] = {"pipeline": pipeline_of(one), "force_pipeline": force, "timeout_s": timeout}
-        before = DryClient(endpoint_of(one), **files)
-        async with before, SwitchClient(endpoint_of(one), write=True, **files) as client:
-            return await set_up_program(client, program, plan, one), before.loads
+        before = client(DryClient, one)
+        async with before, client(SwitchClient, one, write=True) as writer:
+            return await set_up_program(writer, program, plan, one), before.loads
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
             done, errors = await gather_results([set_up_switch(one) for one in states])
             loaded = [result.switch for result, loads in done if loads]
+            # A program that was loaded cannot be taken back; where a switch failed, it is as it was.
+            names = {result.switch for result, _ in done} if not loaded else ()
+            made.undo = [step for step in made.undo if step["switch"] in names]
             if loaded:
-                made.undo = []
                 made.note = (
                     f"the program was loaded on {', '.join(loaded)}, and the entries and counters of the one before are gone: "
                     "start the topology with the other program and run `fairlane config init`"
                 )
-            else:
-                there = {result.switch for result, _ in done}
-                made.undo = [step for step in made.undo if step["switch"] in there]
         return [result for result, _ in done], errors
 
     async def all_dry() -> list[DryResult]:
-        return list(await asyncio.gather(*(dry(one) for one in states)))
+        return await asyncio.gather(*map(dry, states))
 
     if dry_run:
         print_dry(asyncio.run(all_dry()), as_json)
         return
     results, errors = asyncio.run(work())
     if as_json:
-        print_json(
-            [
-                {"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written}
-                for r in results
-            ]
-        )  # fmt: skip
-    else:
-        for r in results:
-            ports = ", ".join(str(p) for p in r.managed_ports) or "none"
-            print(
-                f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
-            )
+        print_json([{"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written} for r in results])  # fmt: skip
+    for r in () if as_json else results:
+        ports = ", ".join(map(str, r.managed_ports)) or "none"
+        say(
+            f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
+        )
     if errors:
         raise join_errors(errors, len(states))

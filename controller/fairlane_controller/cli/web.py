@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 from aiohttp import web
 
-from fairlane_controller.cli.model_options import option, with_options
+from fairlane_controller.cli.conventions import option
+from fairlane_controller.cli.model_options import with_options
 from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import console
 from fairlane_controller.cli.signals import make_end_event

@@ -62,8 +62,8 @@ CATALOG = (
 BY_NAME = {verb.name: verb for verb in CATALOG}
 
 ELSEWHERE = {
-    "set_queue_rate": "the rate of a port is set over gNMI: `fairlane p4 set_queue_rate`",
-    "set_queue_depth": "the depth of a queue is set over gNMI: `fairlane p4 set_queue_depth`",
+    "set_queue_rate": "the rate of a port is set over gNMI: `fairlane ports set`",
+    "set_queue_depth": "the depth of a queue is set over gNMI: `fairlane ports set`",
     "show_ports": "`fairlane ports` shows the ports",
     "switch_info": "`fairlane status` shows the switches",
     "load_new_config_file": "`fairlane config init` loads the program",
