@@ -14,7 +14,7 @@ from fairlane_controller.config.read import nearest, positions, read_file, read_
 from fairlane_controller.config.schema import json_schema, json_schema_text
 from fairlane_controller.config.show import rate_text, to_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.qthresh.store import PolicyState
+from fairlane_controller.programs.qthresh.settings import PolicyState
 from fairlane_controller.programs.qthresh.wanted import settings_of
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from hypothesis import given
@@ -96,7 +96,7 @@ def test_units_become_numbers() -> None:
     assert config.policies is not None
     by_hand, auto = config.policies
     settings = [settings_of(one, PolicyState()) for one in (by_hand, auto)]
-    assert [one and (one.mode.value, one.pinned_packets, one.max_packets) for one in settings] == [
+    assert [(one.mode.value, one.pinned_packets, one.max_packets) for one in settings] == [
         ("manual", 5, None),
         ("auto", None, 20),
     ]
@@ -133,14 +133,14 @@ def test_what_is_given_without_content_stays(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, far_sides"),
+        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, loop"),
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: 'drop-tail': must be 'drop_tail', 'qthresh' or 'lanes'"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),
         ("[[policies]]\nswitch='s1'\nport=3\n mode='auto'\nthreshold=4", "line 5, column 1: policies[0].threshold: with mode auto the loop decides it"),
         ("[[policies]]\nswitch='s1'\nport=3\nmode='manual'", "line 1, column 1: policies[0].threshold: mode manual needs one"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop_tail'\nk=2.0", "line 5, column 1: policies[0].k: drop_tail has none"),
-        ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: '5cells' must be a number of packets; examples: 100, 100packets"),
+        ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: number '5cells' must be in packets, not 'cells'; examples: 50, 50packets"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=2\nweight=0.01", "policies[0].weight: 0.01 with a threshold of 2 packets would admit nothing: must be at least 0.5"),
         ("[[policies]]\nswitch='s1'\nport=3\nmin_packets=9\nmax_packets=4", "line 4, column 1: policies[0].min_packets: 9 is above max_packets 4"),
         ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),
@@ -170,8 +170,8 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
         ("[[ports]]\nswitch='s1'\nport=3\n[[ports]]\nswitch='s1'\nport=3", "ports[1]: s1:3 is ports[0] too; a port may occur once"),
         ("[[ports]]\nswitch='s1'\nport=3\nlimit_packets=4", "ports[0].limit_packets: the port is not managed"),
         ("[[ports]]\nswitch='s1'\nport=3\necn=true", "ports[0].ecn: the port is not managed"),
-        ("[[ports]]\nswitch='s1'\nport=3\nmanaged=true\nlimit_packets=51", "ports[0].limit_packets: 51 is more than the queue holds (50 packets): must be at most 50"),
-        ("[[ports]]\nswitch='s1'\nport=1\nmanaged=true", "ports[0].managed: nothing says how many packets the queue holds"),
+        ("[[ports]]\nswitch='s1'\nport=3\nmanaged=true\nlimit_packets=51", "ports[0].limit_packets: 51 is more than the queue has room for (50 packets): must be at most 50"),
+        ("[[ports]]\nswitch='s1'\nport=1\nmanaged=true", "ports[0].managed: nothing says how many packets the queue has room for"),
         ("[[policies]]\nswitch='s1'\nport=1\nthreshold=4", "policies[0].port: s1:1 is not managed (managed: s1:3)"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=60", "policies[0].threshold: 60 is more than the port lets wait (50 packets)"),
         ("[[policies]]\nswitch='s1'\nport=3\n[[policies]]\nswitch='s1'\nport=3", "policies[1]: s1:3 class 0 is policies[0] too"),
