@@ -107,7 +107,7 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
         assert (row["program"], policy["mode"], policy["weight"]) == ("qthresh", "auto", 1.0)
         assert status["last_event"]["event"] in {"flow", "decision", "threshold"}
         text = switch.fairlane("status")
-        assert "qthresh; loop runs, 2 flows" in text
+        assert "qthresh on s1; loop runs, 2 flows" in text
         assert "last event" in text
 
         file = switch.folder / "run.csv"

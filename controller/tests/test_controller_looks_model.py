@@ -113,8 +113,6 @@ def test_questions_to_a_log(log: Path) -> None:
     assert names(EventFilter(), 2) == ["threshold s2", "gfr_active s1"]
     assert names(EventFilter(events=("threshold",), port=4)) == ["threshold s2"]
     assert names(EventFilter(switches=("s1",))) == ["threshold s1", "gfr_active s1"]
-    assert names(EventFilter(object="gold")) == ["gfr_active s1"]
-    assert names(EventFilter(object="silver")) == []
     since = datetime(2026, 1, 1, 10, 6, tzinfo=timezone.utc)
     assert names(EventFilter(since=since)) == ["threshold s2", "gfr_active s1"]
     with pytest.raises(FairlaneError, match="unknown event 'treshold'; did you mean 'threshold'"):

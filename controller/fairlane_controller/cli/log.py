@@ -9,13 +9,12 @@ import time
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_json, say
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.live.events import EventFilter, EventTail, parse_since, place_of, read_events, sentence_of
+from fairlane_controller.live.events import EventFilter, EventTail, line_of, parse_since, read_events
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.state.run_state import find_folder
 
@@ -44,7 +43,7 @@ def log_command(
     if switch or (port and port.switch):
         switch = [endpoint.name for endpoint in resolve(str(folder), switch, port).endpoints]
     after = parse_since(since) if since is not None else None
-    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, None, after)
+    wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, after)
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
         raise FairlaneError(ErrorCode.BAD_FILE, f"there is no event log yet ({path}): `fairlane run` writes one")
@@ -75,8 +74,5 @@ def print_events(events: list[dict[str, Any]], as_json: bool) -> None:
     for event in events:
         if as_json:
             print(json.dumps(event, default=str), flush=True)
-            continue
-        dry = "(dry run) " if event.get("dry_run") else ""
-        line = Text(f"{str(event.get('time', ''))[11:23]}  {place_of(event):<10} ", "dim")
-        line.append(f"{event['event']:<14} ", "bold").append(dry + sentence_of(event), "none")
-        console.print(line, soft_wrap=True)
+        else:
+            say(line_of(event))

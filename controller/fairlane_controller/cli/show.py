@@ -25,12 +25,12 @@ from fairlane_controller.cli.options import (
     StateOption,
     SwitchOption,
 )
-from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
+from fairlane_controller.cli.output import console, print_json, print_table, say, shows_wide
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, known_port, resolve
 from fairlane_controller.cli.types import PortRef, Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
+from fairlane_controller.live.events import EventFilter, EventTail, line_of, read_events
 from fairlane_controller.live.model import DROP_COLUMNS, DropRow, ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.pictures import need_switches, snapshots, take_two
 from fairlane_controller.live.shown import PORT, heading_of, loop_in_words, text_of, troubles
@@ -102,7 +102,7 @@ def _print_objects(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *,
     empty = f"no {kind.name} sends now" if rows else f"no {kind.name} has an entry"
     _print(kind.title, ("switch", "port", kind.name), kind.columns, lines, empty=empty)
     if len(busy) < len(rows):
-        console.print(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)", markup=False)
+        say(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)")
 
 
 def table_command(
@@ -124,19 +124,18 @@ def table_command(
     if as_json:
         print_json(rows)
         return
-    columns = ("switch", "table", "size") if name is None else ("switch", "match", "action")
-    cells = [[row[column] for column in columns] for row in rows]
-    print_table("tables" if name is None else f"table {name}", columns, cells, empty="no entry")
+    cells = [list(row.values()) for row in rows]
+    print_table("tables" if name is None else f"table {name}", list(rows[0]) if rows else [], cells, empty="no entry")
 
 
 async def _table(endpoint: Endpoint, name: str | None) -> list[dict[str, Any]]:
     async with SwitchClient(endpoint) as client:
+        client.need_pipeline()
         schema = client.switch.p4info
+        tables = sorted(schema.tables, key=lambda one: one.alias)
         if name is None:
-            sizes = {t.alias: t.size for t in schema.tables}
-            return [{"switch": endpoint.name, "table": t, "size": sizes[t]} for t in client.table_names()]
-        if client.has_pipeline:
-            name = resolve_name("table", name, [table.name for table in schema.tables])
+            return [{"switch": endpoint.name, "table": one.alias, "size": one.size} for one in tables]
+        name = resolve_name("table", name, [one.name for one in tables])
         return [
             {
                 "switch": endpoint.name,
@@ -237,29 +236,37 @@ async def _status(targets: Targets, interval_s: float | None, as_json: bool) -> 
     raise typer.Exit
 
 
-def _say(text: str) -> None:
-    console.print(text, markup=False, soft_wrap=True)
-
-
 def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict[str, Any] | None) -> None:
-    programs = sorted({row.program for row in snapshot.switches if row.program})
+    programs = {row.program: "" for row in snapshot.switches if row.program}
+    for row in snapshot.switches:
+        if row.program:
+            programs[row.program] += f" {row.switch}"
     title = f" ({snapshot.title})" if snapshot.title else ""
     name = f"topology {snapshot.topology}{title}" if snapshot.topology else "switches by address"
     flows = [row.flows for row in snapshot.loop or () if row.flows is not None]
     loop = loop_in_words(snapshot)[1] + (f", {counted(sum(flows), 'flow')}" if flows else "")
-    _say("; ".join([", ".join(filter(None, (name, snapshot.target, *programs))), loop]))
+    say(
+        "; ".join(
+            [
+                ", ".join(
+                    filter(
+                        None, (name, snapshot.target, *(f"{one} on{switches}" for one, switches in programs.items()))
+                    )
+                ),
+                loop,
+            ]
+        )
+    )
     if backup:
         away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
         note = f", but does not reach {', '.join(away)}" if away else ""
-        _say(f"backup: process {backup['pid']} waits to take over{note}")
+        say(f"backup: process {backup['pid']} waits to take over{note}")
     for _, problem in troubles(snapshot):
-        _say(problem)
+        say(problem)
     for program in snapshot.programs.values():
         _print_ports(snapshot, program)
     if event:
-        _say(
-            f"last event {str(event.get('time', ''))[11:19]} UTC {place_of(event)} {event['event']}: {sentence_of(event)}"
-        )
+        say(f"last event {line_of(event)}")
 
 
 def _print_ports(snapshot: Snapshot, program: Program) -> None:
@@ -308,7 +315,7 @@ def _print_measured(snapshot: Snapshot) -> None:
     print_table("measured", columns, lines, empty="nothing yet")
     needs = {program.measuring_needs: None for program in snapshot.programs.values() if program.measuring_needs}
     if any(line[3] == "-" for line in lines):
-        console.print(". ".join(["-: not known yet", *needs]), markup=False, soft_wrap=True)
+        say(". ".join(["-: not known yet", *needs]))
 
 
 def _lines(port: PortRow, program: Program) -> Iterator[tuple[object, ...]]:

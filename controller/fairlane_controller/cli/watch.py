@@ -15,7 +15,7 @@ from rich.console import Console
 from fairlane_controller.cli.complete import complete_row_kinds
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.output import console, print_json, say
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
@@ -109,8 +109,7 @@ def export_command(
         print_json({"snapshots": taken, "ended_early": taken < count, "files": listed})
         return
     for path, number in files.items():
-        text = f"{path}: {counted(number, 'row')} of {counted(taken, 'snapshot')}"
-        console.print(text, markup=False, soft_wrap=True)
+        say(f"{path}: {counted(number, 'row')} of {counted(taken, 'snapshot')}")
 
 
 async def _export(

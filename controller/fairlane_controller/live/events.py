@@ -108,6 +108,12 @@ def sentence_of(event: Event) -> str:
     return ", ".join(f"{key} {text}" for key, text in texts.items() if key not in left_out)[:300]
 
 
+def line_of(event: Event) -> str:
+    """Time (UTC), place, event and why, in columns."""
+    dry = "(dry run) " if event.get("dry_run") else ""
+    return f"{str(event.get('time', ''))[11:19]} {place_of(event):<6} {event['event']:<14} {dry}{sentence_of(event)}"
+
+
 @dataclass(frozen=True)
 class EventFilter:
     """Which events; an empty field is any."""
@@ -115,8 +121,6 @@ class EventFilter:
     events: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
     port: int | None = None
-    object: str | None = None
-    "The name of an object of a port, that an event names alone or in a list."
     since: datetime | None = None
 
     def takes(self, event: Event) -> bool:
@@ -125,7 +129,6 @@ class EventFilter:
             (not self.events or event.get("event") in self.events)
             and (not self.switches or event.get("switch") in self.switches)
             and (self.port is None or event.get("port") == self.port)
-            and (self.object is None or any(self.object in (v if isinstance(v, list) else [v]) for v in event.values()))
             and (self.since is None or (_time(event) or self.since) >= self.since)
         )
 

@@ -14,7 +14,6 @@ import tty
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from rich.bar import Bar
@@ -24,7 +23,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from fairlane_controller.live.events import Event, EventTail, place_of, sentence_of
+from fairlane_controller.live.events import Event, EventTail, line_of, place_of
 from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.shown import (
@@ -104,7 +103,7 @@ def render(view: WatchView, width: int, height: int) -> RenderableType:
         parts += [_rule(f"{chosen.name} {chosen.interface or ''}"), Text(" · ".join(facts))]
     newest = {place_of(event): event for event in view.events if event.get("event") == "tuned"}
     events = [one for one in view.events if one.get("event") != "tuned" or newest[place_of(one)] is one]
-    parts += [_rule("events"), *map(_event, events[-5:])]
+    parts += [_rule("events"), *(_one_line(line_of(event)) for event in events[-5:])]
     for kind in snapshot.kinds_at(chosen) if chosen is not None else ():
         if not kind.brief and chosen is not None:
             found = snapshot.objects_of(chosen, kind)
@@ -193,16 +192,6 @@ def _objects(snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], wide: bo
     for line in lines:
         table.add_row(line.name, *(Text(text, "red" if at in line.bad else "") for at, text in enumerate(line.cells)))
     return table
-
-
-def _event(event: Event) -> Text:
-    moment = str(event.get("time", ""))
-    with contextlib.suppress(ValueError):
-        moment = datetime.fromisoformat(moment).astimezone().strftime("%H:%M:%S")
-    dry = " (dry run)" if event.get("dry_run") else ""
-    return _one_line(
-        (moment, "dim"), f" {place_of(event):<5} ", (str(event.get("event")), "cyan"), f"{dry} {sentence_of(event)}"
-    )
 
 
 async def watch(source: LiveSource, tail: EventTail, console: Console, interval_s: float) -> None:
