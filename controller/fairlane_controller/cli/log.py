@@ -14,7 +14,7 @@ from rich.text import Text
 from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, say
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import bad_file, out_of_range
 from fairlane_controller.live.events import EventFilter, EventTail, parse_since, place_of, read_events, sentence_of
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.state.run_state import find_folder
@@ -47,7 +47,7 @@ def log_command(
     wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, None, after)
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"there is no event log yet ({path}): `fairlane run` writes one")
+        raise bad_file(f"there is no event log yet ({path}): `fairlane run` writes one")
     # The tail begins before the file is read, so that no event falls between them.
     tail = EventTail(path, first=0)
     if follow:

@@ -15,7 +15,7 @@ from fairlane_controller import __version__
 from fairlane_controller.cli.complete import whole_words
 from fairlane_controller.cli.lazy import LazyCommand, UsageError, lazy_app, usage_message
 from fairlane_controller.cli.output import print_error, use_form
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.program.names import command_groups
 from fairlane_controller.typed import remember
 
@@ -43,7 +43,7 @@ COMMANDS = [
     LazyCommand("new", f"{_HERE}.new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from.", OPERATE),
     LazyCommand("config", f"{_HERE}.config:config_app", "Set switches up; the configuration file: check, diff, apply.", OPERATE),
     LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until Ctrl-C.", OPERATE),
-    LazyCommand("setup", f"{_HERE}.setup:setup_app", "What this machine lacks: say it, install it; test certificates.", OPERATE),
+    LazyCommand("setup", f"{_HERE}.setup:setup_app", "What this machine lacks: report it, install it; test certificates.", OPERATE),
     LazyCommand("p4", f"{_HERE}.p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs.", OPERATE),
 ]  # fmt: skip
 
@@ -118,7 +118,7 @@ def main(argv: list[str] | None = None) -> None:
         code = ex.exit_code
     except UsageError as ex:
         if type(ex).__name__ != "NoArgsIsHelpError":  # there the help has been printed
-            print_error(FairlaneError(ErrorCode.BAD_INPUT, usage_message(ex)), as_json="--json" in arguments)
+            print_error(bad_input(usage_message(ex)), as_json="--json" in arguments)
         code = ErrorCode.BAD_INPUT.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = 130

@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -31,10 +31,10 @@ from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
 from fairlane_controller.config.model import PortConfig
 from fairlane_controller.config.port_change import PortPlan, plan_port
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, port_of
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, port_of
 from fairlane_controller.history import Sites, changing
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.pictures import take_two
@@ -42,7 +42,7 @@ from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
-from fairlane_controller.units import format_rate, format_size, parse_count, parse_size
+from fairlane_controller.units import format_rate, parse_count, parse_size
 
 ports_app = App(invoke_without_command=True, no_args_is_help=False)
 ports_app.command("measure")(measure_command)
@@ -85,7 +85,7 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     """
     targets = resolve(state, switch)
     if targets.run is not None and targets.run.target == "bmv2":
-        raise FairlaneError(ErrorCode.BAD_INPUT, "ports packets: BMv2 keeps no accounts of its packets")
+        raise bad_input("ports packets: BMv2 keeps no accounts of its packets")
 
     async def read(endpoint: Endpoint) -> dict[str, Any]:
         async with GnmiPorts(endpoint) as client:
@@ -113,14 +113,14 @@ def print_ports(found: list[PolledPorts], *, queues: bool) -> None:
     print_table("ports", columns, rows)
     if queues:
         used = [
-            (name, now.port, q.queue, q.weight, q.waiting_packets, format_size(q.waiting_bytes), q.sent_packets, q.dropped_packets)
+            (name, now.port, *asdict(queue).values())
             for name, _, pairs in found
             for _, now in pairs
-            for q in now.queue_list
-            if q.sent_packets or q.waiting_packets or q.dropped_packets or q.weight != 1
-        ]  # fmt: skip
-        columns = ("switch", "port", "queue", "weight", "waiting", "bytes", "sent", "dropped")
-        print_table("queues that had a packet or have a weight", columns, used, empty="none yet")
+            for queue in now.queue_list
+            if queue.sent_packets or queue.waiting_packets or queue.dropped_packets or queue.weight != 1
+        ]
+        names = (one.name.replace("_", " ") for one in fields(QueueInfo))
+        print_table("queues that had a packet or have a weight", ("switch", "port", *names), used)
 
 
 async def poll_ports(targets: Targets, queues: bool, interval_s: float) -> list[PolledPorts]:
@@ -226,7 +226,7 @@ def set_(
 def _weight(text: str) -> tuple[int, int]:
     queue, _, weight = text.partition("=")
     if not (queue.isdecimal() and weight.isdecimal()):
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"--queue-weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
+        raise bad_input(f"--queue-weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
     return int(queue), int(weight)
 
 

@@ -21,7 +21,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.logs import printed
 from fairlane_controller.loop.dry_run import run_dry
@@ -53,7 +53,7 @@ def run_command(
     """
     for option, path in (("--events", events), ("--ready-file", ready_file)):
         if path is not None and not path.absolute().parent.is_dir():
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {path}: there is no folder {path.absolute().parent}")
+            raise bad_input(f"{option} {path}: there is no folder {path.absolute().parent}")
     targets: list[LoopTarget] = []
     for name in state or [None]:
         found = resolve(name, switch)
@@ -71,12 +71,12 @@ def run_command(
         control = target.program.topology_control()
         if control is not None and control.needs_all_switches and switch:
             problem = f"--switch: a loop of the program {target.program.name} takes all switches"
-            raise FairlaneError(ErrorCode.BAD_INPUT, problem)
+            raise bad_input(problem)
     if backup and any(target.run is None for target in targets):
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--backup: primary and backup share a run state: name it by --state")
+        raise bad_input("--backup: primary and backup share a run state: name it by --state")
     dry_run = dry_run or any(target.loop_config is not None and target.loop_config.dry_run for target in targets)
     if dry_run and (backup or metrics is not None):
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --metrics")
+        raise bad_input("--dry-run goes with none of --backup, --metrics")
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
 
     def on_ready() -> None:
@@ -95,7 +95,7 @@ def run_command(
 def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:
     """The one target with its file, which is checked before anything starts; the command line's options count where it says nothing."""
     if len(targets) != 1 or targets[0].run is None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--config is of one topology: name one --state, and no addresses")
+        raise bad_input("--config is of one topology: name one --state, and no addresses")
     (target,) = targets
     loaded = read_file(path, str(targets[0].run.folder))
     run = addressed(loaded, targets[0].run)

@@ -18,7 +18,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare_on
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.config.show import port_in_force
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import bad_input, unknown_name
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.typed import typed
@@ -64,7 +64,7 @@ def _parsed(program: Program, texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{text!r}: must be KEY=VALUE, e.g. target=10ms")
+            raise bad_input(f"{text!r}: must be KEY=VALUE, e.g. target=10ms")
         if name not in program.Settings.model_fields:
             raise unknown_name(f"setting of {program.name}", name, program.Settings.model_fields)
         found[name] = plain_value(value)

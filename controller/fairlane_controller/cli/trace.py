@@ -17,7 +17,7 @@ from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOptio
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, Seconds, time_option
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, out_of_range, unknown_name
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
@@ -53,8 +53,7 @@ def trace_command(
     sources = (packet, frames.packet), (hexadecimal, frames.from_hex), (pcap, frames.from_pcap)
     given = [parse(text) for text, parse in sources if text is not None]
     if len(given) != (not live) or (port is None and not live) or (match is not None and not live):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT,
+        raise bad_input(
             "name the port and one of --packet, --hex, --pcap, or --live, to which alone --filter belongs; "
             f"e.g. fairlane trace s1:1 --packet '{frames.EXAMPLE}'",
         )
@@ -103,7 +102,7 @@ def _filter(text: str) -> dict[str, str | int]:
             continue
         value = str(_PROTOCOLS.get(value, value)) if key == "protocol" else value
         if not value.isdecimal():
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"--filter: {key}: {value!r} is no number")
+            raise bad_input(f"--filter: {key}: {value!r} is no number")
         found[key] = int(value)
     return found
 

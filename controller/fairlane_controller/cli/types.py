@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import bad_input, out_of_range
 from fairlane_controller.units import parse_count, parse_rate, parse_size, parse_time
 
 T = TypeVar("T")
@@ -90,9 +90,7 @@ class PortRef:
     def number(self) -> int:
         """BAD_INPUT for the name of an interface: most commands know numbers alone."""
         if not self.name.isdecimal():
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT, f"port {self.name!r}: must be a number here, e.g. {self.switch or 's1'}:3"
-            )
+            raise bad_input(f"port {self.name!r}: must be a number here, e.g. {self.switch or 's1'}:3")
         return int(self.name)
 
 
@@ -102,7 +100,7 @@ def parse_port(text: str) -> PortRef:
     if place is not None:
         return PortRef(place["switch"], place["port"])
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", text):
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"port {text!r}: must be SWITCH:PORT, e.g. s1:3; or 3 with --switch")
+        raise bad_input(f"port {text!r}: must be SWITCH:PORT, e.g. s1:3; or 3 with --switch")
     return PortRef(None, text)
 
 
@@ -112,5 +110,5 @@ def split_port(words: list[str] | None, count: int = 1) -> tuple[PortRef | None,
     first = given and (_PLACE.fullmatch(given[0]) or len(given) > count)
     port = parse_port(given.pop(0)) if first else None
     if len(given) > count:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{given[-1]!r} is one word too many; a port stands first")
+        raise bad_input(f"{given[-1]!r} is one word too many; a port stands first")
     return port, given
