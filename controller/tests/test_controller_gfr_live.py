@@ -139,7 +139,7 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
         (2, ("gfr", "vc", "set", "vc1"), "set needs at least one option"),
         (3, ("gfr", "vc", "delete", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
         (2, ("gfr", "set", "--qmax", "4001"), "qmax_cells: 4001 is above the buffer of s1:6 (port_cells 4000 cells)"),
-        (3, ("gfr", "set", "--scheme", "wrr"), "unknown scheme 'wrr'"),
+        (2, ("gfr", "set", "--scheme", "wrr"), "scheme: 'wrr': must be 'drop_tail', "),
         (2, ("gfr", "set"), "gfr set needs at least one option"),
         (3, ("gfr", "apply", "no.toml"), "cannot read no.toml"),
     ):  # fmt: skip

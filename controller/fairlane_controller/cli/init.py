@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -33,7 +33,6 @@ def init_command(
     scheme: Annotated[
         str | None, typer.Option("--scheme", help="Scheme of all managed ports, where the program has schemes; default: as it is.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Load the program anew: every entry and counter is lost.")] = False,
     timeout: Annotated[Seconds, time_option("--timeout", help="How long to wait for a switch.", at_least=0.1, at_most=600)] = TIMEOUT,
     dry_run: DryRunOption = False,
     state: StateOption = None,
@@ -55,8 +54,8 @@ def init_command(
     for one in states:
         pipeline_of(one).check()
 
-    def client(kind: type[T], one: SwitchState, **how: Any) -> T:
-        return kind(endpoint_of(one), pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout, **how)
+    def client(kind: type[T], one: SwitchState) -> T:
+        return kind(endpoint_of(one), write=True, pipeline=pipeline_of(one), timeout_s=timeout)
 
     async def dry(one: SwitchState) -> DryResult:
         async with client(DryClient, one) as reader:
@@ -65,7 +64,7 @@ def init_command(
 
     async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool]:
         before = client(DryClient, one)
-        async with before, client(SwitchClient, one, write=True) as writer:
+        async with before, client(SwitchClient, one) as writer:
             return await set_up_program(writer, program, plan, one), before.loads
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
