@@ -22,7 +22,7 @@ from fairlane_controller.typed import remember
 COMMANDS_GROUP = "fairlane.commands"
 """Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""
 
-LOOK = "Look"
+INSPECT = "Inspect"
 TUNE = "Tune"
 OPERATE = "Set up and run"
 AROUND = "Around the switches"
@@ -30,14 +30,14 @@ _HERE = "fairlane_controller.cli"
 
 # Name, where it is (imported only when called), one sentence for the list, panel. Order is the order of `fairlane -h`.
 COMMANDS = [
-    LazyCommand("status", f"{_HERE}.show:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
-    LazyCommand("flows", f"{_HERE}.show:flows_command", "Objects of the program, such as flows: what waits, gets through, is refused.", LOOK),
-    LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
-    LazyCommand("drops", f"{_HERE}.show:drops_command", "What was dropped where, why, and how fast.", LOOK),
-    LazyCommand("describe", f"{_HERE}.show:describe_command", "All that is known of one port: describe s1:3.", LOOK),
-    LazyCommand("watch", f"{_HERE}.watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file.", LOOK),
-    LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
-    LazyCommand("log", f"{_HERE}.log:log_command", "What changed when, and why: the loop's event log.", LOOK),
+    LazyCommand("status", f"{_HERE}.show:status_command", "Is all well? Loop, switches, managed ports, last event.", INSPECT),
+    LazyCommand("flows", f"{_HERE}.show:flows_command", "Objects of the program, such as flows: what waits, gets through, is refused.", INSPECT),
+    LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", INSPECT),
+    LazyCommand("drops", f"{_HERE}.show:drops_command", "What was dropped where, why, and how fast.", INSPECT),
+    LazyCommand("describe", f"{_HERE}.show:describe_command", "All that is known of one port: describe s1:3.", INSPECT),
+    LazyCommand("watch", f"{_HERE}.watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file.", INSPECT),
+    LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", INSPECT),
+    LazyCommand("log", f"{_HERE}.log:log_command", "What changed when, and why: the loop's event log.", INSPECT),
     *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
     LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
     LazyCommand("new", f"{_HERE}.new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from.", OPERATE),
@@ -60,7 +60,7 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
     app = lazy_app(
         [*COMMANDS, *(plugins() if with_plugins else ())],
         name="fairlane",
-        help="Look at, tune and run P4 switches that share a slow line fairly, and experiments with them.",
+        help="Inspect, tune and run P4 switches that share a slow line fairly, and experiments with them.",
         add_completion=True,
         pretty_exceptions_enable=False,
     )

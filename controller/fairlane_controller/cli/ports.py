@@ -26,7 +26,7 @@ from fairlane_controller.cli.options import (
     StateOption,
     SwitchOption,
 )
-from fairlane_controller.cli.output import print_json, print_table, say
+from fairlane_controller.cli.output import print_json, print_table, print_text
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
 from fairlane_controller.config.model import PortConfig
@@ -85,7 +85,7 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     """
     targets = resolve(state, switch)
     if targets.run is not None and targets.run.target == "bmv2":
-        raise bad_input("ports packets: BMv2 keeps no accounts of its packets")
+        raise bad_input("ports packets: BMv2 counts no packets by where they are")
 
     async def read(endpoint: Endpoint) -> dict[str, Any]:
         async with GnmiPorts(endpoint) as client:
@@ -217,10 +217,10 @@ def set_(
         done = {"change": change.values_by_name, "done": plan.sentences}
         print_json({"switch": switch_name, "port": number, "dry_run": dry_run, **done})
         return
-    say(f"{switch_name}:{number} {'would be set' if dry_run else 'is set'}: {change.describe()}")
+    print_text(f"{switch_name}:{number} {'would be set' if dry_run else 'is set'}: {change.describe()}")
     for sentence in (*plan.sentences, plan.note):
         if sentence:
-            say(f"  {sentence}")
+            print_text(f"  {sentence}")
 
 
 def _weight(text: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import typer
 
 from fairlane_controller.cli.conventions import parse_word
 from fairlane_controller.cli.options import SwitchOption
-from fairlane_controller.cli.output import say
+from fairlane_controller.cli.output import print_text
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.config.check import check
@@ -40,7 +40,7 @@ def run_command(
     flow_idle: Annotated[Seconds | None, time_option("--flow-idle", help="A flow's entry ages out after this time; default 30s.", at_least=1, at_most=86_400)] = None,
     events: Annotated[Path | None, typer.Option("--events", help="Event log; default controller-events.jsonl in the run-state folder.")] = None,
     ready_file: Annotated[Path | None, typer.Option("--ready-file", help="Make this file when every switch has been taken over.")] = None,
-    config: Annotated[Path | None, typer.Option("--config", help="Configuration (docs/configuration.md); read again when it changes, on SIGHUP, and by `config reload`.", metavar="FILE")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="Configuration (docs/configuration.md); reloaded when it changes, on SIGHUP, and by `config reload`.", metavar="FILE")] = None,
     backup: Annotated[bool, typer.Option("--backup", help="Stand by as the backup; take over when the running loop ends, for any reason.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Measure and decide, report decisions as events with dry_run, and write nothing.")] = False,
     probes: Annotated[bool, typer.Option("--probes/--no-probes", help="Probe the links behind managed ports for their delay.")] = True,
@@ -49,7 +49,7 @@ def run_command(
 ) -> None:  # fmt: skip
     """Run the control loop until SIGTERM or Ctrl-C. The switches keep their thresholds when it ends, whatever way.
 
-    With --backup a second one waits to take over; the first, started again later, is the backup of that one.
+    With --backup a second one waits to take over; the first, restarted later, is the backup of that one.
     """
     for option, path in (("--events", events), ("--ready-file", ready_file)):
         if path is not None and not path.absolute().parent.is_dir():
@@ -82,7 +82,7 @@ def run_command(
     def on_ready() -> None:
         gc.collect()
         gc.freeze()  # each collection would walk all that a loop is made of: a sixth of the processor time of 256 flows
-        say(f"fairlane run: ready switches={', '.join(e.name for t in targets for e in t.endpoints)}")
+        print_text(f"fairlane run: ready switches={', '.join(e.name for t in targets for e in t.endpoints)}")
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
@@ -93,7 +93,7 @@ def run_command(
 
 
 def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:
-    """The one target with its file, which is checked before anything starts; the command line's options count where it says nothing."""
+    """The one target with its file, which is checked before anything starts; the command line's options count where it has none."""
     if len(targets) != 1 or targets[0].run is None:
         raise bad_input("--config is of one topology: name one --state, and no addresses")
     (target,) = targets

@@ -41,7 +41,7 @@ def trace_command(
     live: Annotated[bool, typer.Option("--live", help="The next real packets that match, instead.")] = False,
     match: Annotated[str | None, typer.Option("--filter", help=f"With --live: KEY=VALUE,…; keys {', '.join(_MATCH)}.")] = None,
     count: Annotated[int, typer.Option("--count", help="With --live: so many packets.")] = 1,
-    timeout: Annotated[Seconds, time_option("--timeout", help="With --live: wait at most so long.", at_least=1, at_most=3600)] = TIMEOUT,
+    timeout: Annotated[Seconds, time_option("--timeout", help="With --live: max time to wait.", at_least=1, at_most=3600)] = TIMEOUT,
     full: Annotated[bool, typer.Option("--full", help="Also what changed nothing, and conditions that were false.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -147,7 +147,7 @@ def outcome(trace: Row, program: Program | None) -> list[str]:
 
 
 def _reason(trace: Row, program: Program | None) -> str:
-    """The reason that programs with a contract note in their metadata."""
+    """The reason that programs with a contract write into their metadata."""
     steps = [step for entry in trace.get("rounds", ()) for step in entry["ingress"]]
     changes = [change for step in steps for one in (step, *step.get("lines", ())) for change in one.get("changes", ())]
     numbers = [int(change["to"], 16) for change in changes if change["name"] == "metadata_t.reason"]
@@ -181,7 +181,7 @@ def tree(switch: str, trace: Row, program: Program | None, *, full: bool = False
 
 
 _NOTES = ("parser_error", "checksum_error", "digests", "log", "queue", "fate", "to", "frame")
-"""What is said of a round or a copy beside its controls; `outcome` has its drop."""
+"""Facts of a round or a copy beside its controls; `outcome` has its drop."""
 _BELOW = ("extracted", "lines", "changes", "uses")
 """What stands below a step, in lines of its own."""
 
