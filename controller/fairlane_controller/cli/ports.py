@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -46,8 +45,8 @@ from fairlane_controller.units import format_rate, parse_count, parse_size
 
 ports_app = App(invoke_without_command=True, no_args_is_help=False)
 ports_app.command("measure")(measure_command)
-PolledPorts = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
-"""A switch, the time between its two readings (seconds; 0: there was one), and each port before and now."""
+PolledPort = tuple[str, PortInfo, float | None]
+"""A switch, a port of it, and the rate at which it sends (bit/s; None: not known)."""
 _LIMITS = [name for name, one in PortChange.options.items() if one.unit and name != "rate_bps"]
 _READERS = {"bit/s": ("RATE", rate_bps), "bytes": ("SIZE", parse_size)}
 """By unit: what an option takes, and what reads it; all other units are counts."""
@@ -70,7 +69,7 @@ def ports(
         return
     found = asyncio.run(poll_ports(resolve(state, switch), queues, interval))
     if as_json:
-        print_json([{"switch": name, **now.to_json(), "tx_bps": _tx_bps(before, now, elapsed_s)} for name, elapsed_s, pairs in found for before, now in pairs])  # fmt: skip
+        print_json([{"switch": name, **port.to_json(), "tx_bps": tx_bps} for name, port, tx_bps in found])
     else:
         print_ports(found, queues=queues)
 
@@ -102,57 +101,49 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     print_table("packets", [name.replace("_", " ") for name in rows[0]], cells)
 
 
-def print_ports(found: list[PolledPorts], *, queues: bool) -> None:
+def print_ports(found: list[PolledPort], *, queues: bool) -> None:
     """A line for each port, and with `queues` one for each queue that was used."""
     columns = ("switch", "port", "interface", "link", "rate", "scheduler", "queues", "limits", "waiting", "tx", "dropped", "why")  # fmt: skip
     rows = [
-        (name, now.port, now.interface, _link(now), "unlimited" if now.rate_bps == 0 else format_rate(now.rate_bps), now.scheduler, now.queues, _limits(now), now.waiting_packets, format_rate(_tx_bps(before, now, elapsed_s)), now.dropped_packets, _reasons(now.drops))
-        for name, elapsed_s, pairs in found
-        for before, now in pairs
+        (name, port.port, port.interface, _link(port), "unlimited" if port.rate_bps == 0 else format_rate(port.rate_bps), port.scheduler, port.queues, _limits(port), port.waiting_packets, format_rate(tx_bps), port.dropped_packets, _reasons(port.drops))
+        for name, port, tx_bps in found
     ]  # fmt: skip
     print_table("ports", columns, rows)
     if queues:
         used = [
-            (name, now.port, *asdict(queue).values())
-            for name, _, pairs in found
-            for _, now in pairs
-            for queue in now.queue_list
+            (name, port.port, *asdict(queue).values())
+            for name, port, _ in found
+            for queue in port.queue_list
             if queue.sent_packets or queue.waiting_packets or queue.dropped_packets or queue.weight != 1
         ]
         names = (one.name.replace("_", " ") for one in fields(QueueInfo))
         print_table("queues that had a packet or have a weight", ("switch", "port", *names), used)
 
 
-async def poll_ports(targets: Targets, queues: bool, interval_s: float) -> list[PolledPorts]:
-    """Read the ports of all switches twice, `interval_s` seconds apart (0: once), with all that was dropped at their queues."""
+async def poll_ports(targets: Targets, queues: bool, interval_s: float) -> list[PolledPort]:
+    """The ports of all switches.
 
-    async def read_switch(endpoint: Endpoint) -> PolledPorts:
+    Args:
+        targets: The switches.
+        queues: Read each queue too.
+        interval_s: Rates are over this time, in seconds; 0: at once, without rates.
+
+    Returns:
+        The ports, with all that was dropped at their queues, what the program refused too, as `fairlane status` has it.
+    """
+    snapshot, _ = await take_two(targets, interval_s)
+
+    async def read(endpoint: Endpoint) -> list[PolledPort]:
+        found: list[PolledPort] = []
         async with open_ports(endpoint, targets.run) as client:
-            before, began_s = await client.ports(), time.monotonic()
-            await asyncio.sleep(interval_s)
-            now = await client.ports(queues=queues)
-            # A busy machine sleeps longer than it was asked to.
-            elapsed_s = time.monotonic() - began_s if interval_s else 0.0
-        old = {port.port: port for port in before}
-        return endpoint.name, elapsed_s, [(old.get(port.port, port), port) for port in now]
+            for port in await client.ports(queues=queues):
+                row = snapshot.port(endpoint.name, port.port)
+                if row is not None and row.dropped_packets is not None:
+                    port = replace(port, dropped_packets=row.dropped_packets, drops=snapshot.queue_drops(row))
+                found.append((endpoint.name, port, row.tx_bps if row else None))
+        return found
 
-    found = await asyncio.gather(*map(read_switch, targets.endpoints))
-    snapshot, _ = await take_two(targets, 0)
-
-    def with_drops(switch: str, port: PortInfo) -> PortInfo:
-        """With what the program refused too, as `fairlane status` has it."""
-        row = snapshot.port(switch, port.port)
-        if row is None or row.dropped_packets is None:
-            return port
-        return replace(port, dropped_packets=row.dropped_packets, drops=snapshot.queue_drops(row))
-
-    return [(name, s, [(old, with_drops(name, now)) for old, now in pairs]) for name, s, pairs in found]
-
-
-def _tx_bps(before: PortInfo, now: PortInfo, elapsed_s: float) -> float | None:
-    if not elapsed_s or before.sent_bytes is None or now.sent_bytes is None:
-        return None
-    return 8 * (now.sent_bytes - before.sent_bytes) / elapsed_s
+    return [one for ports in await asyncio.gather(*map(read, targets.endpoints)) for one in ports]
 
 
 def _link(port: PortInfo) -> str | None:

@@ -387,13 +387,13 @@ def describe_command(
 
     looked, (after, before) = asyncio.run(read())
     one, earlier = _only(need_switches(after), (name, number)), _only(before, (name, number)) if before else None
-    found = [(name, s, [pair for pair in pairs if pair[1].port == number]) for name, s, pairs in looked]
-    if not one.ports and not found[0][2]:
+    found = [polled for polled in looked if polled[1].port == number]
+    if not one.ports and not found:
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{name} has no port {number}")
     path, wanted = targets.folder / EVENTS_FILE if targets.folder else None, EventFilter(switches=(name,), port=number)
     events = read_events(path, wanted, LAST_EVENTS, check_names=False) if path is not None else []
     if as_json:
-        settings = next((now.to_json() for _, now in found[0][2]), None)
+        settings = next((polled.to_json() for _, polled, _ in found), None)
         print_json({**one.to_json(), "port": settings, "events": events})
         return
     print_ports(found, queues=True)
