@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.output import print_text
+from fairlane_controller.cli.output import say
 from fairlane_controller.errors import bad_file, bad_input
 from fairlane_controller.program.registry import is_folder, load_program
 
@@ -38,4 +38,4 @@ def compile_command(
         raise bad_file(problem) from None
     except subprocess.SubprocessError as ex:
         raise bad_file(f"{source} was not compiled: {ex}") from None
-    print_text(f"{files.json.name} and {files.p4info.name} in {source.parent}")
+    say(f"{files.json.name} and {files.p4info.name} in {source.parent}")

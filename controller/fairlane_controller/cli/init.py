@@ -11,7 +11,7 @@ import typer
 from fairlane_controller import history
 from fairlane_controller.cli.dry import DryResult, dry_result, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import print_json, print_text
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -92,7 +92,7 @@ def init_command(
         print_json([{"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written} for r in results])  # fmt: skip
     for r in () if as_json else results:
         ports = ", ".join(map(str, r.managed_ports)) or "none"
-        print_text(
+        say(
             f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
         )
     if errors:

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_json, print_text
+from fairlane_controller.cli.output import console, print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.errors import bad_file, out_of_range
 from fairlane_controller.live.events import EventFilter, EventTail, parse_since, place_of, read_events, sentence_of
@@ -58,7 +58,7 @@ def log_command(
         if as_json:
             print_json(events)
         elif not events:
-            print_text("no such event", error=True)
+            say("no such event", error=True)
         else:
             print_events(events, False)
         return

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.output import print_text
+from fairlane_controller.cli.output import say
 from fairlane_controller.errors import bad_file, bad_input
 from fairlane_controller.program.names import program_names
 
@@ -62,7 +62,7 @@ def new_command(
     except OSError as ex:
         raise bad_file(f"{target} cannot be written: {ex.strerror or ex}") from None
     what_for = "" if experiment else f"; {name}/README.md says what each file is for"
-    print_text(f"run it: fairlane lab run {target if experiment else target / 'experiment.toml'}{what_for}")
+    say(f"run it: fairlane lab run {target if experiment else target / 'experiment.toml'}{what_for}")
 
 
 def _copy(source: Path, target: Path, names: Mapping[str, str]) -> None:

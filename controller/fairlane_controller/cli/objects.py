@@ -15,7 +15,7 @@ from fairlane_controller.cli.change import Planned, carry_out
 from fairlane_controller.cli.conventions import App
 from fairlane_controller.cli.model_options import options_of
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
-from fairlane_controller.cli.output import print_json, print_table, print_text
+from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
@@ -127,7 +127,7 @@ class Objects:
             print_json({"written": planned.written, "via": via})
             return
         parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in planned.written.items())
-        print_text(f"{done} ({parts or 'no switch concerned'})")
+        say(f"{done} ({parts or 'no switch concerned'})")
 
     def change(self, state: str | None, edit: Edit, source: str, *, from_file: bool = False, dry_run: bool = False, as_json: bool = False) -> tuple[Planned, str] | None:  # fmt: skip
         """As `make`, without printing what was done; returns it as `carry_out` does."""

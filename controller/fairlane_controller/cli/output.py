@@ -41,7 +41,7 @@ def shows_wide() -> bool:
     return _form in ("wide", "csv")
 
 
-def print_text(text: str, *, error: bool = False) -> None:
+def say(text: str, *, error: bool = False) -> None:
     """Print text for people as it is: no markup, no line broken.
 
     Args:
@@ -72,7 +72,7 @@ def print_table(
         csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
         return
     if not rows:
-        print_text(f"{title}: {empty}")
+        say(f"{title}: {empty}")
         return
     if tuple(columns[:2]) == ("switch", "port"):
         columns = columns[1:]
@@ -88,7 +88,7 @@ def print_table(
     if wrap or width <= console.width:
         console.print(table)
         return
-    print_text(title)
+    say(title)
     for row in texts:
         known = (f"{name} {text}" for name, text in zip(columns, row, strict=True) if text not in ("", "-"))
         console.print(f"  {'   '.join(known)}", markup=False)
@@ -99,4 +99,4 @@ def print_error(error: FairlaneError, *, as_json: bool) -> None:
     if as_json:
         error_console.print_json(data={"error": error.to_json()})
     else:
-        print_text(f"fairlane: {error.message}", error=True)
+        say(f"fairlane: {error.message}", error=True)

@@ -25,7 +25,7 @@ from fairlane_controller.cli.options import (
     StateOption,
     SwitchOption,
 )
-from fairlane_controller.cli.output import print_json, print_table, print_text
+from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
 from fairlane_controller.config.model import PortConfig
@@ -208,10 +208,10 @@ def set_(
         done = {"change": change.values_by_name, "done": plan.sentences}
         print_json({"switch": switch_name, "port": number, "dry_run": dry_run, **done})
         return
-    print_text(f"{switch_name}:{number} {'would be set' if dry_run else 'is set'}: {change.describe()}")
+    say(f"{switch_name}:{number} {'would be set' if dry_run else 'is set'}: {change.describe()}")
     for sentence in (*plan.sentences, plan.note):
         if sentence:
-            print_text(f"  {sentence}")
+            say(f"  {sentence}")
 
 
 def _weight(text: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import typer
 
 from fairlane_controller.cli.conventions import parse_word
 from fairlane_controller.cli.options import SwitchOption
-from fairlane_controller.cli.output import print_text
+from fairlane_controller.cli.output import say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.config.check import check
@@ -82,7 +82,7 @@ def run_command(
     def on_ready() -> None:
         gc.collect()
         gc.freeze()  # each collection would walk all that a loop is made of: a sixth of the processor time of 256 flows
-        print_text(f"fairlane run: ready switches={', '.join(e.name for t in targets for e in t.endpoints)}")
+        say(f"fairlane run: ready switches={', '.join(e.name for t in targets for e in t.endpoints)}")
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 

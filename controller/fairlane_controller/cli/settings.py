@@ -11,7 +11,7 @@ import typer
 
 from fairlane_controller.cli.dry import dry_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
-from fairlane_controller.cli.output import print_json, print_text
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.config.apply import apply, with_last_applied
 from fairlane_controller.config.check import check
@@ -55,7 +55,7 @@ def set_command(
         print_json({**done.to_json(), "port": row})
         return
     how = "is set" if any(done.written.values()) or done.settings else "was set already"
-    print_text(f"{name}:{port.name} {how}: {', '.join(settings)}")
+    say(f"{name}:{port.name} {how}: {', '.join(settings)}")
 
 
 def _parsed(program: Program, texts: Sequence[str]) -> dict[str, Any]:
