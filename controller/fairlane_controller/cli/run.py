@@ -58,20 +58,21 @@ def run_command(
     for name in state or [None]:
         found = resolve(name, switch)
         named = found.run.program if found.run is not None else DEFAULT_PROGRAM
-        program = load_program(named)
-        loop = loop_model(*folder_program(named)).model_validate(
-            {} if flow_idle is None else {"flow_idle": f"{float(flow_idle)}s"}
+        given = {} if flow_idle is None else {"flow_idle": str(flow_idle)}
+        target = LoopTarget(
+            load_program(named),
+            found.run,
+            found.endpoints,
+            event_log=events,
+            loop_config=loop_model(*folder_program(named)).model_validate(given),
+            probes=probes,
         )
-        targets.append(
-            LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)
-        )
-    if config is not None:
-        targets = [configured(targets, config)]
-    for target in targets:
+        targets.append(target if config is None else configured(target, config))
         control = target.program.topology_control()
         if control is not None and control.needs_all_switches and switch:
-            problem = f"--switch: a loop of the program {target.program.name} takes all switches"
-            raise bad_input(problem)
+            raise bad_input(f"--switch: a loop of the program {target.program.name} takes all switches")
+    if config is not None and len(targets) > 1:
+        raise bad_input("--config is of one topology: name one --state")
     if backup and any(target.run is None for target in targets):
         raise bad_input("--backup: primary and backup share a run state: name it by --state")
     dry_run = dry_run or any(target.loop_config is not None and target.loop_config.dry_run for target in targets)
@@ -92,13 +93,12 @@ def run_command(
         asyncio.run(beside(work, lambda: by_name, listen, events))
 
 
-def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:
-    """The one target with its file, which is checked before anything starts; the command line's options count where it has none."""
-    if len(targets) != 1 or targets[0].run is None:
-        raise bad_input("--config is of one topology: name one --state, and no addresses")
-    (target,) = targets
-    loaded = read_file(path, str(targets[0].run.folder))
-    run = addressed(loaded, targets[0].run)
+def configured(target: LoopTarget, path: Path) -> LoopTarget:
+    """The target with its file, which is checked before anything starts; the command line's options count where it has none."""
+    if target.run is None:
+        raise bad_input("--config needs the run state of a topology: --state NAME")
+    loaded = read_file(path, str(target.run.folder))
+    run = addressed(loaded, target.run)
     check(loaded, run)
     loop, given = target.loop_config, loaded.config.loop
     if loop is not None and given is not None:
