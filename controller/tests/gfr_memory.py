@@ -166,7 +166,7 @@ def clients_of(*switches: MemorySwitch) -> Callable[[str], SwitchClient]:
 async def deploy(plan: GfrPlan, client_of: Callable[[str], SwitchClient]) -> Mapping[str, Sequence[EntityChange]]:
     """The plan into all its switches, or into none; the changes by switch."""
     async with AsyncExitStack() as stack:
-        clients = {name: await stack.enter_async_context(client_of(name)) for name in plan.switches}
+        clients = {name: await stack.enter_async_context(client_of(name)) for name in plan.concerned}
         change = await change_set(load_program("gfr"), plan, clients)
         await apply(change, clients)
     return change.entries

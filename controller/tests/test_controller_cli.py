@@ -95,7 +95,7 @@ def test_at_most_20_words_are_at_the_top_those_of_programs_and_our_other_package
         (("run", "--flow-idle", "1ms"), 2, "--flow-idle 1ms is out of range: it must be between 1s and 86400s"),
         (("config", "init",), 3, "the compiled program a.json does not exist"),
         (("config", "init", "-s", "s1=127.0.0.1:1"), 3, "this command needs the run state of a topology"),
-        (("ports", "measure", "--for", "3"), 2, "--for '3' is not a number with a unit"),
+        (("watch", "export", "run.csv", "--for", "3"), 2, "--for '3' is not a number with a unit"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_and_a_code(

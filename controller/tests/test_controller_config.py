@@ -164,7 +164,7 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
     ("text", "message"),
     [
         ("program='gfr'", "program: the topology 'lab' runs qthresh, not gfr"),
-        ("[[vcs]]\nname='x'\nmcr=1", "vcs: is of the program gfr, and this is for qthresh: leave it out"),
+        ("[[vcs]]\nname='x'\nmcr=1\nmatch=[{switch='s1'}]", "vcs: is of the program gfr, and this is for qthresh: leave it out"),
         ("[[far_sides]]\nswitch='s1'\nport=1", "far_sides: is of the program ena"),
         ("[[ports]]\nswitch='s1'\nport=3\ncapacity='1Mbit'", "ports[0].capacity: is of the program gfr"),
         ("[[ports]]\nswitch='s1'\nport=3\nlbo_cells=5", "ports[0].lbo_cells: is of the program gfr"),

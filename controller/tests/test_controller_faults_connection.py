@@ -125,16 +125,6 @@ async def test_the_newest_writer_is_the_primary_whatever_the_clock_says(
         assert last.is_primary
 
 
-async def test_measuring_takes_the_role_from_nobody(switch: LiveSwitch) -> None:
-    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
-    for foreign_id in (1, 2, 2**62):
-        async with SwitchClient(endpoint, write=True, election_id=foreign_id) as foreign:
-            text = await asyncio.to_thread(switch.fairlane, "ports", "measure", "--for", "0.2s", code=5)
-            assert "another controller is the primary" in " ".join(text.split())
-            assert foreign.is_primary
-            await put_entries(foreign, [Policy(3, 0, Scheme.QTHRESH, 7).entry])
-
-
 async def test_of_two_controllers_without_a_folder_the_newest_leads_and_nobody_takes_turns(
     switch: LiveSwitch, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("ports", "--interval", "0s"),
     ("drops",),
     ("ports", "measure"),
-    ("watch", "--once"),
+    ("watch", "--once", "--json"),
     ("watch", "metrics", "--once"),
     ("log",),
     ("threshold", "show"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, GfrStore
+from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, gfr_store
 from fairlane_controller.programs.qthresh.store import LoopStore, Mode, PolicyState
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import find_folder, read_run_state
@@ -191,7 +191,7 @@ def test_a_log_whose_folder_went_away_is_counted_as_lost(tmp_path: Path) -> None
 def test_a_hostile_document_is_refused_in_few_words(tmp_path: Path) -> None:
     put_text(tmp_path, GFR_DOCUMENT, json.dumps({"version": 1, "config": {"[" * 9000: 1}}))
     with pytest.raises(FairlaneError) as told:
-        GfrStore(tmp_path)
+        gfr_store(tmp_path)
     assert told.value.code is ErrorCode.BAD_FILE
     assert "unknown key" in told.value.message
     assert len(told.value.message) < 2000

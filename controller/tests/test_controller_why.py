@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
-from fairlane_controller.programs.gfr.control import explain_activity
 from fairlane_controller.programs.qthresh import why
 from fairlane_controller.programs.qthresh.decide import ThresholdDecider
 from fairlane_controller.programs.qthresh.law import Decision, Law, Why
@@ -60,13 +59,6 @@ def test_tuning_names_the_flow_farthest_from_its_share() -> None:
     )
     law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3)}
     assert why.explain_tuning(law, 1, 5.94) == f"b loses a packet: {farthest}"
-
-
-def test_activity_of_vcs() -> None:
-    text = explain_activity(["gold"], ["tin"], 2, {"gold": 6_000_000, "iron": 4_000_000}, 10e6, 2.0)
-    assert text == (
-        "frames of gold arrived and nothing of tin arrived for 2 s: N is 2, and (3) shares 10 Mbit/s as w_i = gold 6 Mbit/s, iron 4 Mbit/s"
-    )
 
 
 def test_a_lane_is_explained_by_its_flow_s_share_and_its_length() -> None:

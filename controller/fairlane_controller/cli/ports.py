@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller.cli.conventions import App, option
-from fairlane_controller.cli.measuring import measure_command
 from fairlane_controller.cli.model_options import with_options
 from fairlane_controller.cli.objects import need_changes
 from fairlane_controller.cli.options import (
@@ -26,6 +25,7 @@ from fairlane_controller.cli.options import (
     SwitchOption,
 )
 from fairlane_controller.cli.output import print_json, print_table, say
+from fairlane_controller.cli.show import measure_command
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
 from fairlane_controller.config.model import PortConfig
@@ -33,7 +33,7 @@ from fairlane_controller.config.port_change import PortPlan, plan_port
 from fairlane_controller.errors import bad_input
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, port_of
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, find_port
 from fairlane_controller.history import Sites, changing
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.pictures import take_two
@@ -88,7 +88,7 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
 
     async def read(endpoint: Endpoint) -> dict[str, Any]:
         async with GnmiPorts(endpoint) as client:
-            return {"switch": endpoint.name, **(await client.accounts()).to_json()}
+            return {"switch": endpoint.name, **await client.accounts()}
 
     async def read_all() -> list[dict[str, Any]]:
         return await asyncio.gather(*map(read, targets.endpoints))
@@ -227,7 +227,7 @@ async def _set(
     """Plan the change of the port, and make it as one change of the history; returns the port's number and the plan."""
     (endpoint,) = targets.endpoints
     async with open_ports(endpoint, targets.run) as client:
-        number = port_of(await client.ports(), port.name, endpoint).port
+        number = find_port(await client.ports(), port.name, endpoint).port
     if packet_bytes is None:
         packet_bytes = await _measured_bytes(targets, endpoint.name, number)
     run = targets.run or RunState(name=endpoint.name)

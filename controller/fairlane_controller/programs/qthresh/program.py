@@ -53,7 +53,6 @@ class Qthresh(Program):
     measured = view.MEASURED
     measuring_needs = view.MEASURING_NEEDS
     meanings = view.SOURCES
-    listener = "..measure.listen:listen"
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
         int(names.DropReason.QTHRESH): Reason(
