@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.dry_run import DryLog
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
 from fairlane_controller.programs.qthresh.control import QthreshControl
@@ -25,7 +24,6 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.dry import DryClient
 from learned_tools import at_port_3
 from live_switch import LiveSwitch, wait_until
 
@@ -99,7 +97,7 @@ async def test_a_follower_decides_as_the_loop_would(switch: LiveSwitch, tmp_path
 
     monkeypatch.setattr("fairlane_controller.programs.qthresh.follower.ask", ask)
     events = tmp_path / "dry.jsonl"
-    follower = DryFollower(read_run_state(switch.folder), DryLog(events), QthreshOptions())
+    follower = DryFollower(read_run_state(switch.folder), EventLog(events, dry_run=True), QthreshOptions())
     for _ in range(6):
         await follower.poll()
     told = [event for event in records(events) if event["event"] == "threshold"]
@@ -107,16 +105,12 @@ async def test_a_follower_decides_as_the_loop_would(switch: LiveSwitch, tmp_path
     assert "goes from 6 to 12 packets: (9) says 11.8" in told[0]["why"]
 
 
-async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveSwitch) -> None:
+async def test_a_client_that_plans_gets_the_changes_and_writes_none(switch: LiveSwitch) -> None:
     policy = Policy(3, 7, Scheme.QTHRESH, 9)
-    client = DryClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"))
-    async with client:
-        await client.write([+policy.entry])
-        assert await client.write_each([+policy.entry]) == {}
-        assert await client.write_each_with_reasons([+policy.entry]) == {}
+    async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+        client.planned = []
         assert await put_entries(client, [policy.entry]) == 1
-        await client.enable_digest("t_res_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=0.1)
-        assert len(client.updates) == 5
+        assert [change.kind for change in client.planned] == ["insert"]
         assert (3, 7) not in (await read_managed(client))[1]
 
 

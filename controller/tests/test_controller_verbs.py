@@ -57,7 +57,7 @@ def test_a_unique_suffix_is_a_name() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("drop", "table 'drop' is ambiguous: In.l2.drop, In.route.drop; say more of its name"),
+        ("drop", "table 'drop' is ambiguous: In.l2.drop, In.route.drop; write more of its name"),
         ("ipv4_lmp", "unknown table 'ipv4_lmp'; did you mean 'ipv4_lpm'?; valid: ipv4_lpm, l2.drop, mark, route.drop"),
         ("pv4_lpm", "did you mean 'ipv4_lpm'?"),
         ("zzz", "unknown table 'zzz'; valid: ipv4_lpm"),

@@ -11,8 +11,6 @@ from finsy import P4Schema
 from fairlane_controller.cli.output import console, print_json, print_table
 from fairlane_controller.config.compare import Comparison
 from fairlane_controller.program.registry import find_program
-from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.dry import DryClient
 from fairlane_controller.switch.updates import Plain, update_row
 from fairlane_controller.units import counted
 
@@ -39,13 +37,6 @@ def dry_results(found: Comparison) -> list[DryResult]:
     return results
 
 
-def dry_result(client: SwitchClient, notes: Sequence[str] = ()) -> DryResult:
-    """What a `DryClient` that is still open was asked to write."""
-    assert isinstance(client, DryClient)
-    schema = client.switch.p4info if client.has_pipeline else None
-    return DryResult(client.endpoint.name, list(client.updates), schema, client.loads, list(notes))
-
-
 def _units(schema: P4Schema | None) -> Mapping[str, str]:
     program = find_program(table.alias for table in schema.tables) if schema is not None else None
     return program.units if program is not None else {}
@@ -62,17 +53,21 @@ def print_dry(results: Sequence[DryResult], as_json: bool) -> None:
         return
     for one in results:
         if one.loads:
-            console.print(f"{one.switch}: the program would be loaded; every entry and counter is lost", markup=False)
+            console.print(
+                f"{one.switch}: the program would be loaded, and its entries written; every entry and counter is lost",
+                markup=False,
+            )
     rows = [
         (one.switch, *update_row(update, one.schema, _units(one.schema))) for one in results for update in one.updates
     ]
     columns = ("switch", "update", "table", "match", "action")
-    print_table(
-        f"dry run: {counted(len(rows), 'update')}, nothing is written",
-        columns,
-        rows,
-        empty="no table entry differs" if any(one.notes for one in results) else "the switches hold it already",
-    )
+    if rows or not any(one.loads for one in results):
+        print_table(
+            f"dry run: {counted(len(rows), 'update')}, nothing is written",
+            columns,
+            rows,
+            empty="no table entry differs" if any(one.notes for one in results) else "the switches hold it already",
+        )
     for one in results:
         for note in one.notes:
             console.print(f"{one.switch}: {note}", markup=False, soft_wrap=True)

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, dry_result, print_dry
+from fairlane_controller.cli.dry import DryResult, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
@@ -19,14 +19,12 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.dry import DryClient
-from fairlane_controller.switch.many import gather_results, join_errors
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
+from fairlane_controller.switch.updates import plain_change
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 TIMEOUT = Seconds(15)
-T = TypeVar("T", bound=SwitchClient)
 
 
 def init_command(
@@ -46,32 +44,44 @@ def init_command(
     targets = resolve(state, switch)
     run = targets.need_run()
     if targets.loop_folder is not None:
-        problem = f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`"
-        raise FairlaneError(ErrorCode.LOOP_RUNNING, problem)
+        raise FairlaneError(
+            ErrorCode.LOOP_RUNNING,
+            f"a control loop runs for {run.name!r} and has set its switches up: stop it before `init`",
+        )
     program = load_program(run.program)
     plan = program.initial_plan(run, scheme)
     states = [run.switch(e.name) for e in targets.endpoints]
     for one in states:
         pipeline_of(one).check()
 
-    def client(kind: type[T], one: SwitchState) -> T:
-        return kind(endpoint_of(one), write=True, pipeline=pipeline_of(one), timeout_s=timeout)
+    async def loads(client: SwitchClient, one: SwitchState) -> bool:
+        return not client.has_pipeline or await client.cookie() != pipeline_of(one).cookie()
 
     async def dry(one: SwitchState) -> DryResult:
-        async with client(DryClient, one) as reader:
-            await set_up_program(reader, program, plan, one)
-            return dry_result(reader)
+        async with SwitchClient(endpoint_of(one), timeout_s=timeout) as client:
+            client.planned = []
+            if await loads(client, one):
+                return DryResult(one.name, loads=True)
+            await set_up_program(client, program, plan, one)
+            return DryResult(one.name, [plain_change(change) for change in client.planned], client.switch.p4info)
 
-    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool]:
-        before = client(DryClient, one)
-        async with before, client(SwitchClient, one) as writer:
-            return await set_up_program(writer, program, plan, one), before.loads
+    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool] | FairlaneError:
+        endpoint, files = endpoint_of(one), pipeline_of(one)
+        try:
+            async with SwitchClient(endpoint, timeout_s=timeout) as before:
+                is_new = await loads(before, one)
+            async with SwitchClient(endpoint, write=True, pipeline=files, timeout_s=timeout) as client:
+                return await set_up_program(client, program, plan, one), is_new
+        except FairlaneError as ex:
+            return ex
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
-            done, errors = await gather_results([set_up_switch(one) for one in states])
-            loaded = [result.switch for result, loads in done if loads]
-            # A program that was loaded cannot be taken back; where a switch failed, it is as it was.
+            found = await asyncio.gather(*map(set_up_switch, states))
+            errors = [one for one in found if isinstance(one, FairlaneError)]
+            done = [one for one in found if not isinstance(one, FairlaneError)]
+            loaded = [result.switch for result, is_new in done if is_new]
+            # A program that was loaded cannot be taken back; a switch that failed is as it was.
             names = {result.switch for result, _ in done} if not loaded else ()
             made.undo = [step for step in made.undo if step["switch"] in names]
             if loaded:
@@ -96,4 +106,5 @@ def init_command(
             f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
         )
     if errors:
-        raise join_errors(errors, len(states))
+        text = "; ".join(error.message for error in errors)
+        raise FairlaneError(errors[0].code, f"{len(errors)} of {counted(len(states), 'switch')}: {text}")

@@ -69,7 +69,9 @@ def run_command(
         )
         targets.append(target if config is None else configured(target, config))
         control = target.program.topology_control()
-        if control is not None and control.needs_all_switches and switch:
+        if control is None:
+            raise bad_input(f"the program {target.program.name} needs no control loop")
+        if control.needs_all_switches and switch:
             raise bad_input(f"--switch: a loop of the program {target.program.name} takes all switches")
     if config is not None and len(targets) > 1:
         raise bad_input("--config is of one topology: name one --state")

@@ -32,7 +32,7 @@ _PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58}
 
 def trace_command(
     port: Annotated[PortRef | None, port_argument("Where the packet comes in: s1:1, or 1 with --switch; with --live default any.")] = None,
-    packet: Annotated[str | None, typer.Option("--packet", help=f"A packet such as {frames.EXAMPLE}; options len, ttl, dscp, ecn, flags, seq, ack, vlan, smac, dmac.")] = None,
+    packet: Annotated[str | None, typer.Option("--packet", help=f"A packet such as {frames.EXAMPLE}; options {', '.join(frames.OPTION_MAX)}.")] = None,
     hexadecimal: Annotated[str | None, typer.Option("--hex", help="A frame as hexadecimal digits.")] = None,
     pcap: Annotated[str | None, typer.Option("--pcap", help="A frame of a pcap file: FILE#N, N from 1.")] = None,
     live: Annotated[bool, typer.Option("--live", help="The next real packets that match, instead.")] = False,

@@ -24,7 +24,6 @@ from fairlane_controller.gnmi.ports import (  # fmt: skip
     find_port,
 )
 from fairlane_controller.switch.client import Endpoint
-from fairlane_controller.switch.security import check_handshake
 
 TIMEOUT_S = 5.0
 MESSAGE_BYTES_MAX = 64 << 20
@@ -69,7 +68,7 @@ class GnmiPorts(PortsClient):
         if tls is None:
             self._channel = grpc.aio.insecure_channel(self.endpoint.grpc, options=options)
         else:
-            await check_handshake(str(self.endpoint), *self.endpoint.host_port, tls, TIMEOUT_S)
+            await self.endpoint.check(TIMEOUT_S, TIMEOUT_S)
             credentials = tls.credentials().to_client_credentials()
             self._channel = grpc.aio.secure_channel(self.endpoint.grpc, credentials, options=options)
         await self._client.open(channel=self._channel)
