@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.journal import read_history
+from fairlane_controller.history.undo import read_history
 from fairlane_controller.state.run_state import PORTS, read_topology, write_topology
 from fairlane_controller.state.store import Store
 from fairlane_controller.units import format_rate

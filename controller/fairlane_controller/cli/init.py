@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, print_dry
+from fairlane_controller.cli.change import DryResult, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve

@@ -28,8 +28,8 @@ from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.show import measure_command
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
+from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
-from fairlane_controller.config.port_change import PortPlan, plan_port
 from fairlane_controller.errors import bad_input
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports

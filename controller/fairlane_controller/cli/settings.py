@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.dry import dry_results, print_dry
+from fairlane_controller.cli.change import dry_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve

@@ -366,11 +366,6 @@ class Program:
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
 
-    def object_names(self, kind: str, folder: Path) -> Iterable[str]:
-        """Names of its objects of a kind (`Kind.name`) that are remembered in a run-state folder: a shell completes them, no switch is asked."""
-        del kind, folder
-        return ()
-
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """The values of ports and objects of a switch: by default of each port the settings that `columns` name (`Column.setting`). Those with a `counter`, a
         `register` or a `reason` are filled by the core."""
