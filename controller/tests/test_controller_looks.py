@@ -103,8 +103,8 @@ def test_flows_drops_status_log_and_export_of_a_topology(wired_switch: LiveSwitc
 
         status = switch.json("status")
         (row,) = status["switches"]
-        (port,) = (port for port in status["ports"] if port["managed"])
-        assert (row["program"], port["mode"], port["weight"]) == ("qthresh", "auto", 1.0)
+        (policy,) = status["policies"]
+        assert (row["program"], policy["mode"], policy["weight"]) == ("qthresh", "auto", 1.0)
         assert status["last_event"]["event"] in {"flow", "decision", "threshold"}
         text = switch.fairlane("status")
         assert "qthresh; loop runs, 2 flows" in text

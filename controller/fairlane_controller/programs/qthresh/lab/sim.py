@@ -16,11 +16,12 @@ from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.world import SimWorld
 
 from ..flows import Flow, FlowKey
-from ..options import QthreshOptions
-from ..policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
-from ..store import LoopStore, Mode, PolicyState
-from ..topology import QthreshTopology
-from ..wanted import SetupPlan, class_entries, limit_of
+from ..names import Mode, Scheme
+from ..policies import START_QTHRESH_PACKETS, Policy, class_entries, limit_entry
+from ..settings import PolicyState, QthreshPort
+from ..store import LoopStore
+from ..topology import QthreshOptions, QthreshTopology
+from ..wanted import SetupPlan
 from . import class_rules, classes_of, marks
 
 
@@ -39,13 +40,13 @@ class QthreshInSim(SimPart):
                 await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
                 ports = world.run_state.managed_ports(state)
                 if marks(self._control):
-                    await put_entries(client, [limit_of(state, port, ecn=True).entry for port in ports])
+                    await put_entries(client, [limit_entry(port, QthreshPort(ecn=True)) for port in ports])
                 scheme = Scheme(self._control.scheme)
                 if scheme is not Scheme.DROP_TAIL:
                     packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
                     self.thresholds |= {(state.name, port): first for port, first in packets.items()}
                     policies = [
-                        fitted(Policy(port.port, traffic_class, scheme, packets[port.port]), port)
+                        Policy(port.port, traffic_class, scheme, packets[port.port]).fitted(port)
                         for port in ports
                         for traffic_class in classes_of(self._control)
                     ]

@@ -14,12 +14,11 @@ from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import FlowAddress
 
-from ..changes import PolicyChange, change_policies
+from ..cli_threshold import change_policies
 from ..flows import parse_flow
 from ..names import TABLE_FLOW
-from ..policies import Scheme
-from ..settings import ClassConfig
-from ..wanted import class_entries, limit_of
+from ..policies import class_entries, limit_entry
+from ..settings import ClassConfig, QthreshPort
 from . import class_rules, classes_of, marks
 
 IDLE_NS = 1_000_000_000
@@ -49,7 +48,7 @@ class QthreshInMininet(MininetPart):
     def _mark(self, ecn: bool) -> None:
         run = read_run_state(self.bed.state)
         for state in run.switches:
-            entries = [limit_of(state, port, ecn).entry for port in run.managed_ports(state)]
+            entries = [limit_entry(port, QthreshPort(ecn=ecn)) for port in run.managed_ports(state)]
             updates = [{"update": "modify", **plain_entry(entry)} for entry in entries]
             if updates:
                 self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
@@ -70,18 +69,18 @@ class QthreshInMininet(MininetPart):
         switch = resolve(str(self.bed.state), [port.switch])
 
         def change(**asked: Any) -> int | None:
-            made = change_policies(switch, port.port, PolicyChange(traffic_class, **asked), every=False)
+            made = change_policies(switch, port.port, traffic_class, asked, every=False)
             return made[0]["qthresh_packets"] if made else None
 
         # Drop-tail first: the loop forgets what it had decided for the run before.
-        threshold = change(scheme=Scheme.DROP_TAIL)
+        threshold = change(scheme="drop_tail")
         if control.scheme == "drop_tail":
             return threshold
         if control.scheme == "lanes":
-            change(scheme=Scheme.LANES)
+            change(scheme="lanes")
         if isinstance(control.threshold, int):
-            return change(packets=control.threshold)
-        return change(auto=True, weight=1.0, loop={"self_tuning": control.threshold == "auto"})
+            return change(threshold=control.threshold)
+        return change(mode="auto", weight=1.0, self_tuning=control.threshold == "auto")
 
     async def find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
         found: dict[int, FlowAddress] = {}
