@@ -27,10 +27,10 @@ from fairlane_controller.cli.options import (
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.show import measure_command
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
+from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
-from fairlane_controller.errors import bad_input
+from fairlane_controller.errors import bad_input, out_of_range
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, find_port
@@ -41,14 +41,14 @@ from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
-from fairlane_controller.units import format_rate, parse_count, parse_size
+from fairlane_controller.units import format_rate, parse_count, parse_rate, parse_size
 
 ports_app = App(invoke_without_command=True, no_args_is_help=False)
 ports_app.command("measure")(measure_command)
 PolledPort = tuple[str, PortInfo, float | None]
 """A switch, a port of it, and the rate at which it sends (bit/s; None: not known)."""
 _LIMITS = [name for name, one in PortChange.options.items() if one.unit and name != "rate_bps"]
-_READERS = {"bit/s": ("RATE", rate_bps), "bytes": ("SIZE", parse_size)}
+_READERS = {"bit/s": ("RATE", partial(parse_rate, needs_unit=True)), "bytes": ("SIZE", parse_size)}
 """By unit: what an option takes, and what reads it; all other units are counts."""
 
 
@@ -178,7 +178,14 @@ def _read(unit: str, flag: str, text: str) -> int:
     """A number, or `none`, which is 0 for the switch."""
     if text.lower() == "none":
         return 0
-    return _READERS[unit][1](text, flag) if unit in _READERS else parse_count(text, unit, flag)
+    return round(_READERS[unit][1](text, flag)) if unit in _READERS else parse_count(text, unit, flag)
+
+
+def _packet_bytes(text: str) -> int:
+    size = parse_size(text, "--packet-bytes")
+    if not 1 <= size <= 65_535:
+        raise out_of_range("--packet-bytes", text, 1, 65_535, "bytes")
+    return size
 
 
 @ports_app.command("set")
@@ -187,7 +194,7 @@ def set_(
     port: PortArgument,
     changes: dict[str, Any],
     weight: Annotated[list[str] | None, typer.Option("--queue-weight", help="QUEUE=WEIGHT; repeatable.", metavar="QUEUE=WEIGHT")] = None,
-    packet_bytes: Annotated[int | None, packet_bytes_option("BMv2: the frame length by which bit/s become packets/s; default as measured.")] = None,
+    packet_bytes: Annotated[int | None, typer.Option("--packet-bytes", help="BMv2: the frame length by which bit/s become packets/s; default as measured.", metavar="SIZE", parser=_packet_bytes)] = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     dry_run: DryRunOption = False,
