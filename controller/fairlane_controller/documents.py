@@ -45,19 +45,19 @@ def is_file(path: str | Path) -> bool:
 
 def parse_json(text: str) -> Any:
     """A JSON document (RFC 8259: without NaN and Infinity). Raises DocumentError."""
-    return _parse(lambda: json.loads(text, parse_constant=_no_constant), finite=True, most=_MAX_JSON_INT)
+    return _parse(lambda: json.loads(text, parse_constant=_no_constant), finite=True, max_int=_MAX_JSON_INT)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """A TOML document, which may have numbers without end. Raises DocumentError."""
-    return _parse(lambda: _toml.loads(text), finite=False, most=_MAX_TOML_INT)
+    return _parse(lambda: _toml.loads(text), finite=False, max_int=_MAX_TOML_INT)
 
 
 def _no_constant(word: str) -> Any:
     raise DocumentError(f"{word} is no JSON number")
 
 
-def _parse(read: Callable[[], Any], *, finite: bool, most: int) -> Any:
+def _parse(read: Callable[[], Any], *, finite: bool, max_int: int) -> Any:
     try:
         value = read()
     except DocumentError:
@@ -69,23 +69,25 @@ def _parse(read: Callable[[], Any], *, finite: bool, most: int) -> Any:
         if found is None:
             raise DocumentError(str(ex).split(";")[0]) from None
         raise DocumentError(found[1], int(found[2]), int(found[3])) from None
-    _check(value, 0, finite, most)
+    _check(value, 0, finite, max_int)
     return value
 
 
-def _check(value: Any, depth: int, finite: bool, most: int) -> None:
+def _check(value: Any, depth: int, finite: bool, max_int: int) -> None:
     """Depth, and strings and numbers that are none."""
     if isinstance(value, (dict, list)):
         if depth == MAX_DEPTH:
             raise DocumentError(_TOO_DEEP)
         below = cast("list[Any]", [*value, *(value.values() if isinstance(value, dict) else ())])
         for one in below:
-            _check(one, depth + 1, finite, most)
+            _check(one, depth + 1, finite, max_int)
     elif isinstance(value, str):
         if not value.isascii() and _SURROGATE.search(value):
             raise DocumentError(f"{value[:40]!r} is no text: it has half of a surrogate pair")
     elif isinstance(value, int):
-        if not -most <= value < most:
-            raise DocumentError(f"a number of {value.bit_length()} bits is too large: at most {most.bit_length() - 1}")
+        if not -max_int <= value < max_int:
+            raise DocumentError(
+                f"a number of {value.bit_length()} bits is too large: at most {max_int.bit_length() - 1}"
+            )
     elif finite and isinstance(value, float) and not math.isfinite(value):
         raise DocumentError("a number is too large for a double")

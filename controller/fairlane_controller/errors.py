@@ -66,9 +66,19 @@ class FairlaneError(Exception):
         return cls(known.get(data.get("code", ""), ErrorCode.INTERNAL), data.get("message", "no message"))
 
 
-def short(text: str, most: int = 200) -> str:
-    """The text; when it is longer than `most`, without its middle. For input that an error message quotes."""
-    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[-(most // 3) :]}"
+def bad_input(message: str) -> FairlaneError:
+    """A BAD_INPUT error: what was typed is wrong."""
+    return FairlaneError(ErrorCode.BAD_INPUT, message)
+
+
+def bad_file(message: str) -> FairlaneError:
+    """A BAD_FILE error: a file cannot be read or written, or has a mistake."""
+    return FairlaneError(ErrorCode.BAD_FILE, message)
+
+
+def short(text: str, max_chars: int = 200) -> str:
+    """The text; when it is longer than `max_chars`, without its middle. For input that an error message quotes."""
+    return text if len(text) <= max_chars else f"{text[: max_chars * 2 // 3]}…{text[-(max_chars // 3) :]}"
 
 
 def find_by_name(kind: str, name: str, found: Mapping[str, _T]) -> _T:

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, nearest_name, short
+from fairlane_controller.errors import FairlaneError, bad_file, nearest_name, short
 
 MAX_REPORTED_ERRORS = 3
 """Upper bound of the errors of a file that one message reports."""
@@ -21,7 +21,7 @@ def bad_config(source: str, problems: list[str]) -> FairlaneError:
     reported = [short(problem, MAX_PROBLEM_CHARS) for problem in problems[:MAX_REPORTED_ERRORS]]
     more = len(problems) - MAX_REPORTED_ERRORS
     rest = f" (and {more} more)" if more > 0 else ""
-    return FairlaneError(ErrorCode.BAD_FILE, f"{source}: {'; '.join(reported)}{rest}")
+    return bad_file(f"{source}: {'; '.join(reported)}{rest}")
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:

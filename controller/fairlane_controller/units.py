@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 
 _NUMBER = re.compile(r"^\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-zµ/]*)\s*$")
 
@@ -27,7 +27,7 @@ def _parse(text: str, what: str, units: Mapping[str, float], kind: str, examples
     factor = units.get(found[2].lower()) if found else None
     value = float(found[1]) * factor if found and factor is not None else math.inf
     if not math.isfinite(value) or (whole and value != int(value)):
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{what} {text!r} is not {kind}; examples: {examples}")
+        raise bad_input(f"{what} {text!r} is not {kind}; examples: {examples}")
     return value
 
 

@@ -78,7 +78,7 @@ def test_ports_are_chosen_all_or_one(
         (lambda: VCS.add("gold", {}), ErrorCode.BAD_FILE, "VC gold: vcs[5].mcr: must be given"),
         (lambda: VCS.add("gold", {**GOLD, "mcr": "fast"}), ErrorCode.BAD_FILE, "VC gold: vcs[5].mcr: rate 'fast' is not a number with a unit"),
         (lambda: VCS.add("gold", {**GOLD, "mcr": "22Mbit"}), ErrorCode.BAD_FILE, "VC gold: ports[0].capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more"),
-        (lambda: VCS.add("gold", {**GOLD, "path": [{"switch": "s2", "port": 1}]}), ErrorCode.BAD_FILE, "VC gold: vcs[5].path[0]: s2:1 is no port of this configuration"),
+        (lambda: VCS.add("gold", {**GOLD, "path": [{"switch": "s2", "port": 1}]}), ErrorCode.BAD_FILE, "VC gold: vcs[5].path: gold must cross managed ports (s1:6)"),
         (lambda: VCS.set("vc3", {}), ErrorCode.BAD_INPUT, "set needs at least one option"),
         (lambda: VCS.set("vc9", {"weight": 1}), ErrorCode.UNKNOWN_NAME, "unknown VC 'vc9'; did you mean"),
         (lambda: VCS.set("vc3", {"weight": 0}), ErrorCode.BAD_FILE, "VC vc3: vcs[2].weight: 0 is out of range: must be greater than 0"),

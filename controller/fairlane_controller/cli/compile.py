@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.output import say
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_file, bad_input
 from fairlane_controller.program.registry import is_folder, load_program
 
 COMPILER = "p4c-bm2-ss"
@@ -25,17 +25,17 @@ def compile_command(
     """Compile a program: FOLDER/NAME.p4 becomes NAME.json and NAME.p4info.txtpb beside it. `#include "headers.p4"` finds p4src/include."""
     if not is_folder(program):
         problem = f"{program}: must be a folder (mine/); `make p4` compiles those of the tree"
-        raise FairlaneError(ErrorCode.BAD_INPUT, problem)
+        raise bad_input(problem)
     files = load_program(program).pipeline()
     source = files.json.with_suffix(".p4")
     if not source.is_file():
-        raise FairlaneError(ErrorCode.BAD_FILE, f"there is no {source}")
+        raise bad_file(f"there is no {source}")
     options = ["--std", "p4-16", "--Wdisable=unused", "-I", str(INCLUDE), "--p4runtime-files", str(files.p4info)]
     try:
         subprocess.run([COMPILER, *options, "-o", str(files.json), str(source)], timeout=TIMEOUT_S, check=True)
     except FileNotFoundError:
         problem = f"{COMPILER} is not on the PATH: p4lang has packages and an image, see https://github.com/p4lang/p4c"
-        raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
+        raise bad_file(problem) from None
     except subprocess.SubprocessError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{source} was not compiled: {ex}") from None
+        raise bad_file(f"{source} was not compiled: {ex}") from None
     say(f"{files.json.name} and {files.p4info.name} in {source.parent}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -31,7 +31,6 @@ def init_command(
     scheme: Annotated[
         str | None, typer.Option("--scheme", help="Scheme of all managed ports, where the program has schemes; default: as it is.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Load the program anew: every entry and counter is lost.")] = False,
     timeout: Annotated[Seconds, time_option("--timeout", help="How long to wait for a switch.", at_least=0.1, at_most=600)] = TIMEOUT,
     dry_run: DryRunOption = False,
     state: StateOption = None,
@@ -55,6 +54,9 @@ def init_command(
     for one in states:
         pipeline_of(one).check()
 
+    async def loads(client: SwitchClient, one: SwitchState) -> bool:
+        return not client.has_pipeline or await client.cookie() != pipeline_of(one).cookie()
+
     async def dry(one: SwitchState) -> DryResult:
         async with SwitchClient(endpoint_of(one), timeout_s=timeout) as client:
             client.planned = []
@@ -63,38 +65,34 @@ def init_command(
             await set_up_program(client, program, plan, one)
             return DryResult(one.name, [plain_change(change) for change in client.planned], client.switch.p4info)
 
-    async def loads(client: SwitchClient, one: SwitchState) -> bool:
-        return force or not client.has_pipeline or await client.cookie() != pipeline_of(one).cookie()
-
-    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool]:
-        files: dict[str, Any] = {"pipeline": pipeline_of(one), "force_pipeline": force, "timeout_s": timeout}
-        async with SwitchClient(endpoint_of(one), timeout_s=timeout) as before:
-            is_new = await loads(before, one)
-        async with SwitchClient(endpoint_of(one), write=True, **files) as client:
-            return await set_up_program(client, program, plan, one), is_new
+    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool] | FairlaneError:
+        endpoint, files = endpoint_of(one), pipeline_of(one)
+        try:
+            async with SwitchClient(endpoint, timeout_s=timeout) as before:
+                is_new = await loads(before, one)
+            async with SwitchClient(endpoint, write=True, pipeline=files, timeout_s=timeout) as client:
+                return await set_up_program(client, program, plan, one), is_new
+        except FairlaneError as ex:
+            return ex
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
-            found = await asyncio.gather(*(set_up_switch(one) for one in states), return_exceptions=True)
+            found = await asyncio.gather(*map(set_up_switch, states))
             errors = [one for one in found if isinstance(one, FairlaneError)]
-            for one in found:
-                if isinstance(one, BaseException) and not isinstance(one, FairlaneError):
-                    raise one
-            done = [one for one in found if not isinstance(one, BaseException)]
+            done = [one for one in found if not isinstance(one, FairlaneError)]
             loaded = [result.switch for result, is_new in done if is_new]
+            # A program that was loaded cannot be taken back; a switch that failed is as it was.
+            names = {result.switch for result, _ in done} if not loaded else ()
+            made.undo = [step for step in made.undo if step["switch"] in names]
             if loaded:
-                made.undo = []
                 made.note = (
                     f"the program was loaded on {', '.join(loaded)}, and the entries and counters of the one before are gone: "
                     "start the topology with the other program and run `fairlane config init`"
                 )
-            else:
-                there = {result.switch for result, _ in done}
-                made.undo = [step for step in made.undo if step["switch"] in there]
         return [result for result, _ in done], errors
 
     async def all_dry() -> list[DryResult]:
-        return list(await asyncio.gather(*(dry(one) for one in states)))
+        return await asyncio.gather(*map(dry, states))
 
     if dry_run:
         print_dry(asyncio.run(all_dry()), as_json)

@@ -23,7 +23,7 @@ class LazyCommand:
 
     name: str
     target: str
-    "`module:object`: a function (one command) or a `typer.Typer` (a group)."
+    "`module:object`, or `.module:object` of this package: a function (one command) or a `typer.Typer` (a group)."
     summary: str
     "One sentence for the list; the command's own help says more."
     panel: str
@@ -33,7 +33,7 @@ class LazyCommand:
         """Import the function or `typer.Typer`. Raises INTERNAL with what went wrong in its module."""
         module, _, attribute = self.target.partition(":")
         try:
-            return getattr(importlib.import_module(module), attribute)
+            return getattr(importlib.import_module(module, __package__), attribute)
         except FairlaneError:
             raise
         except Exception as ex:

@@ -13,7 +13,7 @@ import typer
 from fairlane_controller.cli.options import JsonOption, OnlyPortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import bad_file, out_of_range
 from fairlane_controller.live.events import EventFilter, EventTail, line_of, parse_since, read_events
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.state.run_state import find_folder
@@ -46,7 +46,7 @@ def log_command(
     wanted = EventFilter(tuple(event or ()), tuple(switch or ()), port.number if port else None, after)
     path = folder / EVENTS_FILE
     if not path.exists() and not follow:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"there is no event log yet ({path}): `fairlane run` writes one")
+        raise bad_file(f"there is no event log yet ({path}): `fairlane run` writes one")
     # The tail begins before the file is read, so that no event falls between them.
     tail = EventTail(path, first=0)
     if follow:

@@ -15,36 +15,41 @@ from fairlane_controller import __version__
 from fairlane_controller.cli.complete import whole_words
 from fairlane_controller.cli.lazy import LazyCommand, UsageError, lazy_app, usage_message
 from fairlane_controller.cli.output import print_error, use_form
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.program.names import command_groups
 from fairlane_controller.typed import remember
 
 COMMANDS_GROUP = "fairlane.commands"
 """Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""
 
-LOOK = "Look"
-TUNE = "Tune"
-OPERATE = "Set up and run"
-AROUND = "Around the switches"
-_HERE = "fairlane_controller.cli"
-
-# Name, where it is (imported only when called), one sentence for the list, panel. Order is the order of `fairlane -h`.
+TUNE, AROUND = "Tune", "Around the switches"
+# By panel: name, where it is in this package (imported only when called), one sentence for the list. Order is the order of `fairlane -h`.
+_OWN = {
+    "Inspect": {
+        "status": (".show:status_command", "Is all well? Loop, switches, managed ports, last event."),
+        "flows": (".show:flows_command", "Objects of the program, such as flows: what waits, gets through, is refused."),
+        "ports": (".ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them."),
+        "drops": (".show:drops_command", "What was dropped where, why, and how fast."),
+        "describe": (".show:describe_command", "All that is known of one port: describe s1:3."),
+        "watch": (".watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file."),
+        "trace": (".trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason."),
+        "log": (".log:log_command", "What changed when, and why: the loop's event log."),
+    },
+    TUNE: {
+        "undo": (".undo:undo_command", "Take the last change back, or list the changes."),
+    },
+    "Set up and run": {
+        "new": (".new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from."),
+        "config": (".config:config_app", "Set switches up; the configuration file: check, diff, apply."),
+        "run": (".run:run_command", "The control loop, in the foreground, until Ctrl-C."),
+        "setup": (".setup:setup_app", "What this machine lacks: report it, install it; test certificates."),
+        "p4": (".p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs."),
+    },
+}  # fmt: skip
 COMMANDS = [
-    LazyCommand("status", f"{_HERE}.show:status_command", "Is all well? Loop, switches, managed ports, last event.", LOOK),
-    LazyCommand("flows", f"{_HERE}.show:flows_command", "Objects of the program, such as flows: what waits, gets through, is refused.", LOOK),
-    LazyCommand("ports", f"{_HERE}.ports:ports_app", "Ports and queues: rate, scheduler, capacity, what waits; change them.", LOOK),
-    LazyCommand("drops", f"{_HERE}.show:drops_command", "What was dropped where, why, and how fast.", LOOK),
-    LazyCommand("describe", f"{_HERE}.show:describe_command", "All that is known of one port: describe s1:3.", LOOK),
-    LazyCommand("watch", f"{_HERE}.watch:watch_app", "All of it over time: in the terminal, as a page, for Prometheus, in a file.", LOOK),
-    LazyCommand("trace", f"{_HERE}.trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason.", LOOK),
-    LazyCommand("log", f"{_HERE}.log:log_command", "What changed when, and why: the loop's event log.", LOOK),
-    *(LazyCommand(name, target, summary, TUNE) for name, (target, summary) in command_groups().items()),
-    LazyCommand("undo", f"{_HERE}.undo:undo_command", "Take the last change back, or list the changes.", TUNE),
-    LazyCommand("new", f"{_HERE}.new:new_command", "Write a queueing scheme, or an experiment, of your own to begin from.", OPERATE),
-    LazyCommand("config", f"{_HERE}.config:config_app", "Set switches up; the configuration file: check, diff, apply.", OPERATE),
-    LazyCommand("run", f"{_HERE}.run:run_command", "The control loop, in the foreground, until Ctrl-C.", OPERATE),
-    LazyCommand("setup", f"{_HERE}.setup:setup_app", "What this machine lacks: say it, install it; test certificates.", OPERATE),
-    LazyCommand("p4", f"{_HERE}.p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs.", OPERATE),
+    LazyCommand(name, target, summary, panel)
+    for panel, commands in _OWN.items()
+    for name, (target, summary) in {**(command_groups() if panel == TUNE else {}), **commands}.items()
 ]  # fmt: skip
 
 PLUGIN_SUMMARIES = {
@@ -60,7 +65,7 @@ def make_app(*, with_plugins: bool = True) -> typer.Typer:
     app = lazy_app(
         [*COMMANDS, *(plugins() if with_plugins else ())],
         name="fairlane",
-        help="Look at, tune and run P4 switches that share a slow line fairly, and experiments with them.",
+        help="Inspect, tune and run P4 switches that share a slow line fairly, and experiments with them.",
         add_completion=True,
         pretty_exceptions_enable=False,
     )
@@ -118,7 +123,7 @@ def main(argv: list[str] | None = None) -> None:
         code = ex.exit_code
     except UsageError as ex:
         if type(ex).__name__ != "NoArgsIsHelpError":  # there the help has been printed
-            print_error(FairlaneError(ErrorCode.BAD_INPUT, usage_message(ex)), as_json="--json" in arguments)
+            print_error(bad_input(usage_message(ex)), as_json="--json" in arguments)
         code = ErrorCode.BAD_INPUT.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = 130

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator
 
-from fairlane_controller.cli.conventions import Function, option, parse_word, replace_parameter
+from fairlane_controller.cli.conventions import Function, option, replace_parameter
 from fairlane_controller.program.quantities import Quantity
 from fairlane_controller.program.settings import Flag
 from fairlane_controller.units import plain_value
@@ -42,12 +41,12 @@ def flags_of(model: type[BaseModel]) -> Iterator[tuple[str, Flag]]:
 def _options(model: type[BaseModel]) -> Iterator[inspect.Parameter]:
     for name, flag in flags_of(model):
         field, names = model.model_fields[name], flag.names.split()
-        kind, parser = _type_of(name, [field.annotation, *field.metadata], flag, names[0])
+        kind, parser = _type_of([field.annotation, *field.metadata], flag, names[0])
         doc = f"{field.description} Repeatable." if kind == list[str] else field.description
         yield option(name, kind, *names, help=doc, metavar=flag.metavar or None, parser=parser)
 
 
-def _type_of(name: str, annotation: Sequence[Any], flag: Flag, shown: str) -> tuple[Any, Callable[[str], Any] | None]:
+def _type_of(annotation: Sequence[Any], flag: Flag, shown: str) -> tuple[Any, Callable[[str], Any] | None]:
     """The option's type, and what reads its text: a text that the model reads stays a text."""
     kind, *marks = annotation
     if type(None) in get_args(kind):
@@ -57,8 +56,6 @@ def _type_of(name: str, annotation: Sequence[Any], flag: Flag, shown: str) -> tu
         marks += inner
     if (read := flag.parse) is not None:
         return (list[str] if get_origin(kind) is tuple else str), lambda text: read(text, shown)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return str, parse_word(name.replace("_", " "), [str(one.value) for one in kind])
     if any(isinstance(one, Quantity | BeforeValidator) for one in marks):
         return str, plain_value
     return (kind if kind in (bool, int, float) else str), None

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.output import say
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_file, bad_input
 from fairlane_controller.program.names import program_names
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -37,15 +37,13 @@ def new_command(
     Examples: `fairlane new my_queue`, `fairlane new --sender my_tcp`, `fairlane new --experiment my-question`
     """
     if sender and experiment:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--sender and --experiment exclude each other")
+        raise bad_input("--sender and --experiment exclude each other")
     example, title, between, chars_max = _SENDER if sender else _EXPERIMENT if experiment else _SCHEME
     if not re.fullmatch(f"[a-z][a-z0-9]*({between}[a-z0-9]+)*", name) or len(name) > chars_max:
         problem = f"name {name!r}: must be words of small letters and digits with one {between} between two of them, "
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{problem}begin with a letter, and have at most {chars_max} characters"
-        )
+        raise bad_input(f"{problem}begin with a letter, and have at most {chars_max} characters")
     if not sender and name in program_names():
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{name} is a program of fairlane already: choose another name")
+        raise bad_input(f"{name} is a program of fairlane already: choose another name")
     source, old = EXAMPLES / example, example.removesuffix(".toml")
     target = Path(f"{name}{source.suffix}")
     names = {
@@ -56,13 +54,13 @@ def new_command(
         title: "".join(part.capitalize() for part in name.split("_")),
     }
     if target.exists():
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{target} is there already: choose another name, or remove it")
+        raise bad_input(f"{target} is there already: choose another name, or remove it")
     try:
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=".") as folder:
             _copy(source, Path(folder) / target, names)
             (Path(folder) / target).rename(target)
     except OSError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{target} cannot be written: {ex.strerror or ex}") from None
+        raise bad_file(f"{target} cannot be written: {ex.strerror or ex}") from None
     what_for = "" if experiment else f"; {name}/README.md says what each file is for"
     say(f"run it: fairlane lab run {target if experiment else target / 'experiment.toml'}{what_for}")
 

@@ -21,7 +21,7 @@ from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, unknown_name
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import change_set
@@ -63,9 +63,7 @@ class Objects:
 
         def edit(data: Plain) -> None:
             if any(one["name"] == name for one in data[self.field]):
-                raise FairlaneError(
-                    ErrorCode.BAD_INPUT, f"there is a {self.title} {name!r} already: change it with `set`"
-                )
+                raise bad_input(f"there is a {self.title} {name!r} already: change it with `set`")
             data[self.field].append({"name": name, **changes})
 
         self.make(state, edit, f"{self.title} {name}", f"{self.title} {name} added", dry_run=dry_run, as_json=as_json)
@@ -140,7 +138,7 @@ class Objects:
             try:
                 return await _planned(data, source, sites)
             except FairlaneError as ex:
-                raise ex if from_file or ex.code is not ErrorCode.BAD_FILE else FairlaneError(ErrorCode.BAD_INPUT, ex.message) from None  # fmt: skip
+                raise ex if from_file or ex.code is not ErrorCode.BAD_FILE else bad_input(ex.message) from None  # fmt: skip
 
         return carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
 
@@ -178,4 +176,4 @@ async def _planned(data: Plain, source: str, sites: Sites) -> Planned:
 def need_changes(command: str, changes: Plain) -> None:
     """Raises BAD_INPUT for a command that changes nothing."""
     if not changes:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{command} needs at least one option of what to change (see --help)")
+        raise bad_input(f"{command} needs at least one option of what to change (see --help)")

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -28,13 +27,13 @@ from fairlane_controller.cli.options import (
 from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.show import measure_command
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef, packet_bytes_option, rate_bps
+from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input, out_of_range
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.open import open_ports
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, find_port
 from fairlane_controller.history import Sites, changing
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.pictures import take_two
@@ -42,14 +41,14 @@ from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
-from fairlane_controller.units import format_rate, format_size, parse_count, parse_size
+from fairlane_controller.units import format_rate, parse_count, parse_rate, parse_size
 
 ports_app = App(invoke_without_command=True, no_args_is_help=False)
 ports_app.command("measure")(measure_command)
-PolledPorts = tuple[str, float, list[tuple[PortInfo, PortInfo]]]
-"""A switch, the time between its two readings (seconds; 0: there was one), and each port before and now."""
+PolledPort = tuple[str, PortInfo, float | None]
+"""A switch, a port of it, and the rate at which it sends (bit/s; None: not known)."""
 _LIMITS = [name for name, one in PortChange.options.items() if one.unit and name != "rate_bps"]
-_READERS = {"bit/s": ("RATE", rate_bps), "bytes": ("SIZE", parse_size)}
+_READERS = {"bit/s": ("RATE", partial(parse_rate, needs_unit=True)), "bytes": ("SIZE", parse_size)}
 """By unit: what an option takes, and what reads it; all other units are counts."""
 
 
@@ -70,7 +69,7 @@ def ports(
         return
     found = asyncio.run(poll_ports(resolve(state, switch), queues, interval))
     if as_json:
-        print_json([{"switch": name, **now.to_json(), "tx_bps": _tx_bps(before, now, elapsed_s)} for name, elapsed_s, pairs in found for before, now in pairs])  # fmt: skip
+        print_json([{"switch": name, **port.to_json(), "tx_bps": tx_bps} for name, port, tx_bps in found])
     else:
         print_ports(found, queues=queues)
 
@@ -85,7 +84,7 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     """
     targets = resolve(state, switch)
     if targets.run is not None and targets.run.target == "bmv2":
-        raise FairlaneError(ErrorCode.BAD_INPUT, "ports packets: BMv2 keeps no accounts of its packets")
+        raise bad_input("ports packets: BMv2 counts no packets by where they are")
 
     async def read(endpoint: Endpoint) -> dict[str, Any]:
         async with GnmiPorts(endpoint) as client:
@@ -102,57 +101,49 @@ def packets(state: StateOption = None, switch: SwitchOption = None, as_json: Jso
     print_table("packets", [name.replace("_", " ") for name in rows[0]], cells)
 
 
-def print_ports(found: list[PolledPorts], *, queues: bool) -> None:
+def print_ports(found: list[PolledPort], *, queues: bool) -> None:
     """A line for each port, and with `queues` one for each queue that was used."""
     columns = ("switch", "port", "interface", "link", "rate", "scheduler", "queues", "limits", "waiting", "tx", "dropped", "why")  # fmt: skip
     rows = [
-        (name, now.port, now.interface, _link(now), "unlimited" if now.rate_bps == 0 else format_rate(now.rate_bps), now.scheduler, now.queues, _limits(now), now.waiting_packets, format_rate(_tx_bps(before, now, elapsed_s)), now.dropped_packets, _reasons(now.drops))
-        for name, elapsed_s, pairs in found
-        for before, now in pairs
+        (name, port.port, port.interface, _link(port), "unlimited" if port.rate_bps == 0 else format_rate(port.rate_bps), port.scheduler, port.queues, _limits(port), port.waiting_packets, format_rate(tx_bps), port.dropped_packets, _reasons(port.drops))
+        for name, port, tx_bps in found
     ]  # fmt: skip
     print_table("ports", columns, rows)
     if queues:
         used = [
-            (name, now.port, q.queue, q.weight, q.waiting_packets, format_size(q.waiting_bytes), q.sent_packets, q.dropped_packets)
-            for name, _, pairs in found
-            for _, now in pairs
-            for q in now.queue_list
-            if q.sent_packets or q.waiting_packets or q.dropped_packets or q.weight != 1
-        ]  # fmt: skip
-        columns = ("switch", "port", "queue", "weight", "waiting", "bytes", "sent", "dropped")
-        print_table("queues that had a packet or have a weight", columns, used, empty="none yet")
+            (name, port.port, *asdict(queue).values())
+            for name, port, _ in found
+            for queue in port.queue_list
+            if queue.sent_packets or queue.waiting_packets or queue.dropped_packets or queue.weight != 1
+        ]
+        names = (one.name.replace("_", " ") for one in fields(QueueInfo))
+        print_table("queues that had a packet or have a weight", ("switch", "port", *names), used)
 
 
-async def poll_ports(targets: Targets, queues: bool, interval_s: float) -> list[PolledPorts]:
-    """Read the ports of all switches twice, `interval_s` seconds apart (0: once), with all that was dropped at their queues."""
+async def poll_ports(targets: Targets, queues: bool, interval_s: float) -> list[PolledPort]:
+    """The ports of all switches.
 
-    async def read_switch(endpoint: Endpoint) -> PolledPorts:
+    Args:
+        targets: The switches.
+        queues: Read each queue too.
+        interval_s: Rates are over this time, in seconds; 0: at once, without rates.
+
+    Returns:
+        The ports, with all that was dropped at their queues, what the program refused too, as `fairlane status` has it.
+    """
+    snapshot, _ = await take_two(targets, interval_s)
+
+    async def read(endpoint: Endpoint) -> list[PolledPort]:
+        found: list[PolledPort] = []
         async with open_ports(endpoint, targets.run) as client:
-            before, began_s = await client.ports(), time.monotonic()
-            await asyncio.sleep(interval_s)
-            now = await client.ports(queues=queues)
-            # A busy machine sleeps longer than it was asked to.
-            elapsed_s = time.monotonic() - began_s if interval_s else 0.0
-        old = {port.port: port for port in before}
-        return endpoint.name, elapsed_s, [(old.get(port.port, port), port) for port in now]
+            for port in await client.ports(queues=queues):
+                row = snapshot.port(endpoint.name, port.port)
+                if row is not None and row.dropped_packets is not None:
+                    port = replace(port, dropped_packets=row.dropped_packets, drops=snapshot.queue_drops(row))
+                found.append((endpoint.name, port, row.tx_bps if row else None))
+        return found
 
-    found = await asyncio.gather(*map(read_switch, targets.endpoints))
-    snapshot, _ = await take_two(targets, 0)
-
-    def with_drops(switch: str, port: PortInfo) -> PortInfo:
-        """With what the program refused too, as `fairlane status` has it."""
-        row = snapshot.port(switch, port.port)
-        if row is None or row.dropped_packets is None:
-            return port
-        return replace(port, dropped_packets=row.dropped_packets, drops=snapshot.queue_drops(row))
-
-    return [(name, s, [(old, with_drops(name, now)) for old, now in pairs]) for name, s, pairs in found]
-
-
-def _tx_bps(before: PortInfo, now: PortInfo, elapsed_s: float) -> float | None:
-    if not elapsed_s or before.sent_bytes is None or now.sent_bytes is None:
-        return None
-    return 8 * (now.sent_bytes - before.sent_bytes) / elapsed_s
+    return [one for ports in await asyncio.gather(*map(read, targets.endpoints)) for one in ports]
 
 
 def _link(port: PortInfo) -> str | None:
@@ -187,7 +178,14 @@ def _read(unit: str, flag: str, text: str) -> int:
     """A number, or `none`, which is 0 for the switch."""
     if text.lower() == "none":
         return 0
-    return _READERS[unit][1](text, flag) if unit in _READERS else parse_count(text, unit, flag)
+    return round(_READERS[unit][1](text, flag)) if unit in _READERS else parse_count(text, unit, flag)
+
+
+def _packet_bytes(text: str) -> int:
+    size = parse_size(text, "--packet-bytes")
+    if not 1 <= size <= 65_535:
+        raise out_of_range("--packet-bytes", text, 1, 65_535, "bytes")
+    return size
 
 
 @ports_app.command("set")
@@ -196,7 +194,7 @@ def set_(
     port: PortArgument,
     changes: dict[str, Any],
     weight: Annotated[list[str] | None, typer.Option("--queue-weight", help="QUEUE=WEIGHT; repeatable.", metavar="QUEUE=WEIGHT")] = None,
-    packet_bytes: Annotated[int | None, packet_bytes_option("BMv2: the frame length by which bit/s become packets/s; default as measured.")] = None,
+    packet_bytes: Annotated[int | None, typer.Option("--packet-bytes", help="BMv2: the frame length by which bit/s become packets/s; default as measured.", metavar="SIZE", parser=_packet_bytes)] = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     dry_run: DryRunOption = False,
@@ -226,7 +224,7 @@ def set_(
 def _weight(text: str) -> tuple[int, int]:
     queue, _, weight = text.partition("=")
     if not (queue.isdecimal() and weight.isdecimal()):
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"--queue-weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
+        raise bad_input(f"--queue-weight {text!r}: must be QUEUE=WEIGHT, e.g. 1=3")
     return int(queue), int(weight)
 
 

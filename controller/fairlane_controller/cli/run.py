@@ -21,7 +21,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 from fairlane_controller.live.source import LiveTargets
 from fairlane_controller.logs import printed
 from fairlane_controller.loop.dry_run import run_dry
@@ -40,7 +40,7 @@ def run_command(
     flow_idle: Annotated[Seconds | None, time_option("--flow-idle", help="A flow's entry ages out after this time; default 30s.", at_least=1, at_most=86_400)] = None,
     events: Annotated[Path | None, typer.Option("--events", help="Event log; default controller-events.jsonl in the run-state folder.")] = None,
     ready_file: Annotated[Path | None, typer.Option("--ready-file", help="Make this file when every switch has been taken over.")] = None,
-    config: Annotated[Path | None, typer.Option("--config", help="Configuration (docs/configuration.md); read again when it changes, on SIGHUP, and by `config reload`.", metavar="FILE")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="Configuration (docs/configuration.md); reloaded when it changes, on SIGHUP, and by `config reload`.", metavar="FILE")] = None,
     backup: Annotated[bool, typer.Option("--backup", help="Stand by as the backup; take over when the running loop ends, for any reason.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Measure and decide, report decisions as events with dry_run, and write nothing.")] = False,
     probes: Annotated[bool, typer.Option("--probes/--no-probes", help="Probe the links behind managed ports for their delay.")] = True,
@@ -49,34 +49,37 @@ def run_command(
 ) -> None:  # fmt: skip
     """Run the control loop until SIGTERM or Ctrl-C. The switches keep their thresholds when it ends, whatever way.
 
-    With --backup a second one waits to take over; the first, started again later, is the backup of that one.
+    With --backup a second one waits to take over; the first, restarted later, is the backup of that one.
     """
     for option, path in (("--events", events), ("--ready-file", ready_file)):
         if path is not None and not path.absolute().parent.is_dir():
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{option} {path}: there is no folder {path.absolute().parent}")
+            raise bad_input(f"{option} {path}: there is no folder {path.absolute().parent}")
     targets: list[LoopTarget] = []
     for name in state or [None]:
         found = resolve(name, switch)
         named = found.run.program if found.run is not None else DEFAULT_PROGRAM
-        program = load_program(named)
-        loop = loop_model(*folder_program(named)).model_validate(
-            {} if flow_idle is None else {"flow_idle": f"{float(flow_idle)}s"}
+        given = {} if flow_idle is None else {"flow_idle": str(flow_idle)}
+        target = LoopTarget(
+            load_program(named),
+            found.run,
+            found.endpoints,
+            event_log=events,
+            loop_config=loop_model(*folder_program(named)).model_validate(given),
+            probes=probes,
         )
-        targets.append(
-            LoopTarget(program, found.run, found.endpoints, event_log=events, loop_config=loop, probes=probes)
-        )
-    if config is not None:
-        targets = [configured(targets, config)]
-    for target in targets:
+        targets.append(target if config is None else configured(target, config))
         control = target.program.topology_control()
-        if control is not None and control.needs_all_switches and switch:
-            problem = f"--switch: a loop of the program {target.program.name} takes all switches"
-            raise FairlaneError(ErrorCode.BAD_INPUT, problem)
+        if control is None:
+            raise bad_input(f"the program {target.program.name} needs no control loop")
+        if control.needs_all_switches and switch:
+            raise bad_input(f"--switch: a loop of the program {target.program.name} takes all switches")
+    if config is not None and len(targets) > 1:
+        raise bad_input("--config is of one topology: name one --state")
     if backup and any(target.run is None for target in targets):
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--backup: primary and backup share a run state: name it by --state")
+        raise bad_input("--backup: primary and backup share a run state: name it by --state")
     dry_run = dry_run or any(target.loop_config is not None and target.loop_config.dry_run for target in targets)
     if dry_run and (backup or metrics is not None):
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--dry-run goes with none of --backup, --metrics")
+        raise bad_input("--dry-run goes with none of --backup, --metrics")
     listen = None if metrics is None else parse_listen(metrics, "--metrics")
 
     def on_ready() -> None:
@@ -92,13 +95,12 @@ def run_command(
         asyncio.run(beside(work, lambda: by_name, listen, events))
 
 
-def configured(targets: list[LoopTarget], path: Path) -> LoopTarget:
-    """The one target with its file, which is checked before anything starts; the command line's options count where it says nothing."""
-    if len(targets) != 1 or targets[0].run is None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, "--config is of one topology: name one --state, and no addresses")
-    (target,) = targets
-    loaded = read_file(path, str(targets[0].run.folder))
-    run = addressed(loaded, targets[0].run)
+def configured(target: LoopTarget, path: Path) -> LoopTarget:
+    """The target with its file, which is checked before anything starts; the command line's options count where it has none."""
+    if target.run is None:
+        raise bad_input("--config needs the run state of a topology: --state NAME")
+    loaded = read_file(path, str(target.run.folder))
+    run = addressed(loaded, target.run)
     check(loaded, run)
     loop, given = target.loop_config, loaded.config.loop
     if loop is not None and given is not None:

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,9 +17,7 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare_on
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.config.show import port_in_force
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.program.contract import Program
-from fairlane_controller.program.registry import load_program
+from fairlane_controller.errors import bad_input
 from fairlane_controller.typed import typed
 from fairlane_controller.units import plain_value
 
@@ -41,8 +38,10 @@ def set_command(
     """
     targets = resolve(state, switch, port)
     run, name = targets.need_run(), targets.one("a port is").name
-    program = load_program(run.program)
-    row = {**asyncio.run(port_in_force(run, name, port.number)), **_parsed(program, settings)}
+    if wrong := [text for text in settings if "=" not in text]:
+        raise bad_input(f"{wrong[0]!r}: must be KEY=VALUE, e.g. target=10ms")
+    given = {key: plain_value(value) for key, _, value in (text.partition("=") for text in settings)}
+    row = {**asyncio.run(port_in_force(run, name, port.number)), **given}
     source = Source("config set")
     data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}
     loaded = Loaded(parse(data, source), source)
@@ -54,18 +53,5 @@ def set_command(
     if as_json:
         print_json({**done.to_json(), "port": row})
         return
-    how = "is set" if any(done.written.values()) or done.settings else "was set already"
+    how = "is set" if any(done.written.values()) or done.settings or done.ports else "was set already"
     say(f"{name}:{port.name} {how}: {', '.join(settings)}")
-
-
-def _parsed(program: Program, texts: Sequence[str]) -> dict[str, Any]:
-    """`["target=10ms"]` as keys of a port. Raises BAD_INPUT, UNKNOWN_NAME."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{text!r}: must be KEY=VALUE, e.g. target=10ms")
-        if name not in program.Settings.model_fields:
-            raise unknown_name(f"setting of {program.name}", name, program.Settings.model_fields)
-        found[name] = plain_value(value)
-    return found

@@ -357,13 +357,13 @@ def describe_command(
         return await asyncio.gather(poll_ports(targets, True, interval), _read(targets, port, interval))
 
     polled, one = asyncio.run(read())
-    found = [(name, s, [pair for pair in pairs if pair[1].port == number]) for name, s, pairs in polled]
-    if not one.ports and not found[0][2]:
+    found = [row for row in polled if row[1].port == number]
+    if not one.ports and not found:
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{name} has no port {number}")
     path, wanted = targets.folder / EVENTS_FILE if targets.folder else None, EventFilter(switches=(name,), port=number)
     events = read_events(path, wanted, LAST_EVENTS, check_names=False) if path is not None else []
     if as_json:
-        settings = next((now.to_json() for _, now in found[0][2]), None)
+        settings = next((row.to_json() for _, row, _ in found), None)
         print_json({**one.to_json(), "port": settings, "events": events})
         return
     print_ports(found, queues=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane_controller.cli.types import PortRef
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_file, bad_input
 from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.run_state import RunState, find_folder, read_run_state
 from fairlane_controller.switch.client import Endpoint
@@ -43,7 +43,7 @@ class Targets:
         """The only switch that is meant; BAD_INPUT, with the names, where there are several of which `what` would be of one."""
         if len(self.endpoints) != 1:
             names = ", ".join(endpoint.name for endpoint in self.endpoints)
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{what} one switch's: name it with --switch (there are {names})")
+            raise bad_input(f"{what} one switch's: name it with --switch (there are {names})")
         return self.endpoints[0]
 
     def need_run(self) -> RunState:
@@ -61,7 +61,7 @@ def parse_endpoint(text: str) -> Endpoint:
         problem = (
             "must be NAME=HOST:PORT or NAME=HOST:PORT@DEVICE_ID with a port of 1 to 65535, e.g. s1=127.0.0.1:50051"
         )
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"--switch {text!r}: {problem}")
+        raise bad_input(f"--switch {text!r}: {problem}")
     return Endpoint(found["name"], found["grpc"], int(found["id"] or 1), tls_of_environment())
 
 
@@ -70,19 +70,19 @@ def resolve(state: str | None, switches: list[str] | None, port: PortRef | None 
     named = switches or []
     if port is not None and port.switch is not None:
         if named:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"{port.switch}:{port.name} names its switch: leave --switch out")
+            raise bad_input(f"{port.switch}:{port.name} names its switch: leave --switch out")
         named = [port.switch]
     given = tuple(parse_endpoint(text) for text in named if "=" in text)
     if given and state is None:
         if len(given) != len(named):
-            raise FairlaneError(ErrorCode.BAD_INPUT, "--switch: either names of a topology or NAME=HOST:PORT, not both")
+            raise bad_input("--switch: either names of a topology or NAME=HOST:PORT, not both")
         return Targets(given)
     run = read_run_state(find_folder(state))
     if given:
         return Targets(given, run)
     chosen = [run.switch(name) for name in named] if named else list(run.switches)
     if not chosen:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"the topology {run.name!r} has no switch")
+        raise bad_file(f"the topology {run.name!r} has no switch")
     return Targets(tuple(endpoint_of(s) for s in chosen), run)
 
 

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of arguments and options, given to typer as `parser=`: times and other numbers with units, and ports."""
+"""Types of arguments and options, given to typer as `parser=`: times with units, and ports."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import typer
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
-from fairlane_controller.units import parse_count, parse_rate, parse_size, parse_time
-
-T = TypeVar("T")
+from fairlane_controller.errors import bad_input, out_of_range
+from fairlane_controller.units import parse_count, parse_time
 
 _PLACE = re.compile(r"(?P<switch>[A-Za-z_][A-Za-z0-9_.-]*):(?P<port>[A-Za-z0-9_.-]+)")
 
@@ -25,57 +22,24 @@ class Seconds(float):
         return f"{float(self):g}s"
 
 
-def number_option(name: str, parse: Callable[[str, str], T], *letters: str, metavar: str, help: str) -> Any:
-    """An option that takes a number with a unit.
-
-    Args:
-        name: As typed: `--rate`.
-        parse: Reads the text (a function of `units`); gets the option's name for its errors.
-        letters: Short forms: `-r`.
-        metavar: What the help shows for the number.
-        help: What it sets.
-    """
-
-    def read(value: Any) -> Any:
-        return parse(value, name) if isinstance(value, str) else value  # a default is a number already
-
-    return typer.Option(name, *letters, help=help, metavar=metavar, parser=read)
-
-
 def time_option(name: str, *letters: str, help: str, at_least: float = 0.0, at_most: float = 86_400.0 * 7) -> Any:
     """An option that takes a time with a unit; the value is `Seconds`. BAD_INPUT without a unit, OUT_OF_RANGE beyond the limits (seconds)."""
 
-    def parse(text: str, what: str) -> Seconds:
-        seconds = parse_time(text, what)
+    def parse(value: Any) -> Seconds:
+        if isinstance(value, Seconds):  # a default
+            return value
+        seconds = parse_time(value, name)
         if not at_least <= seconds <= at_most:
-            raise out_of_range(what, text, Seconds(at_least) if at_least else 0, Seconds(at_most))
+            raise out_of_range(name, value, Seconds(at_least) if at_least else 0, Seconds(at_most))
         return Seconds(seconds)
 
-    return number_option(name, parse, *letters, metavar="TIME", help=help)
-
-
-def rate_bps(text: str, what: str) -> int:
-    """A rate with a unit, because whoever writes 5 hardly means 5 bit/s; 0 needs none. BAD_INPUT."""
-    return round(parse_rate(text, what, needs_unit=True))
+    return typer.Option(name, *letters, help=help, metavar="TIME", parser=parse)
 
 
 def queue_packets_option(help: str) -> Any:
     """`--queue-packets`: how many packets may wait in a queue."""
-    return number_option(
-        "--queue-packets", lambda text, what: parse_count(text, "packets", what), metavar="PACKETS", help=help
-    )
-
-
-def packet_bytes_option(help: str) -> Any:
-    """`--packet-bytes`: the length of a packet."""
-    return number_option("--packet-bytes", _packet_bytes, metavar="SIZE", help=help)
-
-
-def _packet_bytes(text: str, what: str) -> int:
-    size = parse_size(text, what)
-    if not 1 <= size <= 65_535:
-        raise out_of_range(what, text, 1, 65_535, "bytes")
-    return size
+    name = "--queue-packets"
+    return typer.Option(name, help=help, metavar="PACKETS", parser=lambda text: parse_count(text, "packets", name))
 
 
 @dataclass(frozen=True)
@@ -90,9 +54,7 @@ class PortRef:
     def number(self) -> int:
         """BAD_INPUT for the name of an interface: most commands know numbers alone."""
         if not self.name.isdecimal():
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT, f"port {self.name!r}: must be a number here, e.g. {self.switch or 's1'}:3"
-            )
+            raise bad_input(f"port {self.name!r}: must be a number here, e.g. {self.switch or 's1'}:3")
         return int(self.name)
 
 
@@ -102,7 +64,7 @@ def parse_port(text: str) -> PortRef:
     if place is not None:
         return PortRef(place["switch"], place["port"])
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", text):
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"port {text!r}: must be SWITCH:PORT, e.g. s1:3; or 3 with --switch")
+        raise bad_input(f"port {text!r}: must be SWITCH:PORT, e.g. s1:3; or 3 with --switch")
     return PortRef(None, text)
 
 
@@ -112,5 +74,5 @@ def split_port(words: list[str] | None, count: int = 1) -> tuple[PortRef | None,
     first = given and (_PLACE.fullmatch(given[0]) or len(given) > count)
     port = parse_port(given.pop(0)) if first else None
     if len(given) > count:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{given[-1]!r} is one word too many; a port stands first")
+        raise bad_input(f"{given[-1]!r} is one word too many; a port stands first")
     return port, given

@@ -444,15 +444,6 @@ class Program:
 
     # ---- what it shows -----------------------------------------------------------------------------------------------
 
-    def object_names(self, kind: str, folder: Path) -> Iterable[str]:
-        """Names of its objects, which a shell completes; no switch is asked.
-
-        Args:
-            kind: `Kind.name`.
-            folder: The run-state folder whose documents have them.
-        """
-        return ()
-
     async def rows(self, reading: BatchReading, switch: SwitchState | None) -> Sequence[Row]:
         """The values of ports and objects of a switch: by default of each port the settings that `columns` name (`Column.setting`).
 

@@ -106,7 +106,6 @@ class SwitchClient:
         write: bool = False,
         election_id: int | None = None,
         pipeline: PipelineFiles | None = None,
-        force_pipeline: bool = False,
         timeout_s: float | None = None,
         require_primary: bool = True,
     ) -> None:
@@ -118,7 +117,6 @@ class SwitchClient:
             election_id: what is bid; None: above the primary's for a writer, below every writer's for a reader.
             pipeline: the program that is loaded when the switch has another one (by its cookie); the same program goes on with all
                 its entries. None: the switch's own P4Info is used.
-            force_pipeline: load the program in any case.
             timeout_s: until the switch has answered.
             require_primary: raise NOT_PRIMARY where another client is the primary, instead of waiting as a backup.
         """
@@ -129,7 +127,6 @@ class SwitchClient:
         self.endpoint = endpoint
         self._write = write
         self._pipeline = pipeline
-        self._force = force_pipeline
         self._connect_timeout_s = timeout_s or CONNECT_TIMEOUT_S
         self._handshake_timeout_s = timeout_s or HANDSHAKE_TIMEOUT_S
         self._require_primary = require_primary and write
@@ -200,7 +197,6 @@ class SwitchClient:
             channel_credentials=self.endpoint.tls.credentials() if self.endpoint.tls else None,
             p4info=self._pipeline.p4info if self._pipeline else None,
             p4blob=self._pipeline.json if self._pipeline else None,
-            p4force=self._force,
             device_id=self.endpoint.device_id,
             initial_election_id=self._election_id,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from fairlane import (
@@ -108,10 +107,6 @@ class Gfr(Program):
         config = gfr_store(run.folder if run is not None else None).get().config
         plain = config.model_dump(mode="json", exclude_defaults=True)
         return self.config_of({**plain, "clp_dscp": config.clp_dscp, "vcs": plain.get("vcs", ())})
-
-    def object_names(self, kind: str, folder: Path) -> list[str]:
-        """VCs of the configuration in force."""
-        return [vc.name for vc in gfr_store(folder).get().config.vcs] if kind == "vc" else []
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports and VCs."""
