@@ -11,9 +11,8 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
-from fairlane_controller.programs.gfr.control import GfrControl
+from fairlane_controller.programs.gfr.control import GfrControl, GfrTopology
 from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
-from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r

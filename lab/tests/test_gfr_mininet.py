@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from fairlane.cli import Objects
-from fairlane_controller.programs.gfr.cli_vc import Vcs
+from fairlane_controller.programs.gfr.cli import Vcs
 from fairlane_controller.programs.gfr.config import parse_config
 from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
 from fairlane_lab.definition import Selection, expand

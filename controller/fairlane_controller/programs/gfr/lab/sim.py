@@ -13,8 +13,8 @@ from fairlane.switch import SwitchClient
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.sim.world import SimWorld
 
+from ..control import GfrTopology
 from ..plan import GfrPlan, GfrState, make_plan
-from ..topology import GfrTopology
 from .config import gfr_config
 from .vcs import read_refusals
 

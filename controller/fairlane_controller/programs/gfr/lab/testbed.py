@@ -8,7 +8,7 @@ from fairlane_lab.programs.part import MininetPart
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.plan import Plan
 
-from ..cli_vc import VCS
+from ..cli import VCS
 from ..plan import gfr_store
 from .config import gfr_config
 from .vcs import read_refusals
