@@ -52,19 +52,14 @@ class Control(Section):
     """Rules as in `[[classes]]` of a configuration; other packets are in class 0. Every class has the scheme and the threshold of `[control]`."""
 
 
-def marks(control: scenario.Control) -> bool:
-    """Whether the managed ports mark."""
-    return isinstance(control.settings, Control) and control.settings.ecn
-
-
-def class_rules(control: scenario.Control) -> tuple[ClassConfig, ...]:
-    """What puts packets into a class that is not 0."""
-    return control.settings.classes if isinstance(control.settings, Control) else ()
+def settings_of(control: scenario.Control) -> Control:
+    """`[control]` of a scenario, its defaults where it says no more than the fields of every scenario."""
+    return control.settings if isinstance(control.settings, Control) else Control()
 
 
 def classes_of(control: scenario.Control) -> list[int]:
     """All classes that packets may be in."""
-    return sorted({0, *(rule.traffic_class for rule in class_rules(control))})
+    return sorted({0, *(rule.traffic_class for rule in settings_of(control).classes)})
 
 
 _MEASURED: Mapping[str, Name] = {

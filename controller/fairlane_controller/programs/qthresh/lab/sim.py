@@ -21,7 +21,7 @@ from ..policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
 from ..store import LoopStore, Mode, PolicyState
 from ..topology import QthreshTopology
 from ..wanted import SetupPlan, class_entries, limit_of
-from . import class_rules, classes_of, marks
+from . import classes_of, settings_of
 
 
 class QthreshInSim(SimPart):
@@ -38,7 +38,7 @@ class QthreshInSim(SimPart):
             async with world.client(world.endpoint(state.name), write=True) as client:
                 await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
                 ports = world.run_state.managed_ports(state)
-                if marks(self._control):
+                if settings_of(self._control).ecn:
                     await put_entries(client, [limit_of(state, port, ecn=True).entry for port in ports])
                 scheme = Scheme(self._control.scheme)
                 if scheme is not Scheme.DROP_TAIL:
@@ -50,7 +50,7 @@ class QthreshInSim(SimPart):
                         for traffic_class in classes_of(self._control)
                     ]
                     await put_entries(client, [policy.entry for policy in policies])
-                await put_entries(client, class_entries(class_rules(self._control), state.name))
+                await put_entries(client, class_entries(settings_of(self._control).classes, state.name))
                 if ports and not self._control.needs_loop:
                     await client.write([+entry for entry in self._flow_entries()])
 

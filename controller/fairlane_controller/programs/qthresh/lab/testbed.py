@@ -20,7 +20,7 @@ from ..names import TABLE_FLOW
 from ..policies import Scheme
 from ..settings import ClassConfig
 from ..wanted import class_entries, limit_of
-from . import class_rules, classes_of, marks
+from . import classes_of, settings_of
 
 IDLE_NS = 1_000_000_000
 
@@ -35,10 +35,11 @@ class QthreshInMininet(MininetPart):
 
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         control = scenario.control
-        if marks(control) != self.marking:
+        settings = settings_of(control)
+        if settings.ecn != self.marking:
             self._mark(not self.marking)
-        if class_rules(control) != self.rules:
-            self._classify(class_rules(control))
+        if settings.classes != self.rules:
+            self._classify(settings.classes)
         thresholds: dict[tuple[str, int], int | None] = {}
         for port in self.bed.ports:
             in_force = [self._use(control, port, traffic_class) for traffic_class in classes_of(control)]
