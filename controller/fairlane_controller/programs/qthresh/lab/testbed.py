@@ -9,7 +9,8 @@ from fairlane import read_run_state
 from fairlane.cli import resolve
 from fairlane.switch import SwitchClient, plain_entry
 from fairlane_lab.programs.part import MininetPart
-from fairlane_lab.scenario import Control, Scenario
+from fairlane_lab.scenario import Control as ScenarioControl
+from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import FlowAddress
@@ -18,9 +19,8 @@ from ..changes import PolicyChange, change_policies
 from ..flows import parse_flow
 from ..names import TABLE_FLOW
 from ..policies import Scheme
-from ..settings import ClassConfig
 from ..wanted import class_entries, limit_of
-from . import classes_of, settings_of
+from . import Control, classes_of, settings_of
 
 IDLE_NS = 1_000_000_000
 
@@ -28,18 +28,12 @@ IDLE_NS = 1_000_000_000
 class QthreshInMininet(MininetPart):
     """Schemes, thresholds, weights and marks through the control loop."""
 
-    marking = False
-    "Whether the managed ports mark now."
-    rules: tuple[ClassConfig, ...] = ()
-    "What is in the switches' tables of classes now."
+    settings = Control()
+    "What the switches have of marks and classes now."
 
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         control = scenario.control
-        settings = settings_of(control)
-        if settings.ecn != self.marking:
-            self._mark(not self.marking)
-        if settings.classes != self.rules:
-            self._classify(settings.classes)
+        self._set(settings_of(control))
         thresholds: dict[tuple[str, int], int | None] = {}
         for port in self.bed.ports:
             in_force = [self._use(control, port, traffic_class) for traffic_class in classes_of(control)]
@@ -47,42 +41,35 @@ class QthreshInMininet(MininetPart):
         self.bed.ask({"op": "flow_weights", "rules": weight_rules(plan)})
         return thresholds
 
-    def _mark(self, ecn: bool) -> None:
+    def _set(self, settings: Control) -> None:
+        """Have the managed ports mark, and the tables of classes say, what a scenario does, and nothing else."""
+        before, self.settings = self.settings, settings
+        if (before.ecn, before.classes) == (settings.ecn, settings.classes):
+            return
         run = read_run_state(self.bed.state)
         for state in run.switches:
-            entries = [limit_of(state, port, ecn).entry for port in run.managed_ports(state)]
-            updates = [{"update": "modify", **plain_entry(entry)} for entry in entries]
-            if updates:
-                self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
-        self.marking = ecn
+            updates = [("delete", entry) for entry in class_entries(before.classes, state.name)]
+            updates += [("insert", entry) for entry in class_entries(settings.classes, state.name)]
+            updates += [("modify", limit_of(state, port, settings.ecn).entry) for port in run.managed_ports(state)]
+            plain = [{"update": kind, **plain_entry(entry)} for kind, entry in updates]
+            if plain:
+                self.bed.ask({"op": "table_write", "switch": state.name, "updates": plain})
 
-    def _classify(self, rules: tuple[ClassConfig, ...]) -> None:
-        """Have these rules in the tables of classes, and no others."""
-        for state in read_run_state(self.bed.state).switches:
-            gone, new = (class_entries(some, state.name) for some in (self.rules, rules))
-            updates = [{"update": "delete", **plain_entry(entry)} for entry in gone]
-            updates += [{"update": "insert", **plain_entry(entry)} for entry in new]
-            if updates:
-                self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
-        self.rules = rules
-
-    def _use(self, control: Control, port: ManagedPort, traffic_class: int) -> int | None:
+    def _use(self, control: ScenarioControl, port: ManagedPort, traffic_class: int) -> int | None:
         """Put a scheme in force for a class of a managed port, as after a fresh start; returns the threshold then in force."""
         switch = resolve(str(self.bed.state), [port.switch])
-
-        def change(**asked: Any) -> int | None:
-            made = change_policies(switch, port.port, PolicyChange(traffic_class, **asked), every=False)
-            return made[0]["qthresh_packets"] if made else None
-
         # Drop-tail first: the loop forgets what it had decided for the run before.
-        threshold = change(scheme=Scheme.DROP_TAIL)
-        if control.scheme == "drop_tail":
-            return threshold
+        changes: list[dict[str, Any]] = [{"scheme": Scheme.DROP_TAIL}]
         if control.scheme == "lanes":
-            change(scheme=Scheme.LANES)
-        if isinstance(control.threshold, int):
-            return change(packets=control.threshold)
-        return change(auto=True, weight=1.0, loop={"self_tuning": control.threshold == "auto"})
+            changes.append({"scheme": Scheme.LANES})
+        if control.scheme != "drop_tail":
+            tuning = {"auto": True, "weight": 1.0, "loop": {"self_tuning": control.threshold == "auto"}}
+            changes.append({"packets": control.threshold} if isinstance(control.threshold, int) else tuning)
+        threshold = None
+        for change in changes:
+            made = change_policies(switch, port.port, PolicyChange(traffic_class, **change), every=False)
+            threshold = made[0]["qthresh_packets"] if made else None
+        return threshold
 
     async def find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
         found: dict[int, FlowAddress] = {}
