@@ -92,7 +92,7 @@ async def run_on(rate_bps: float, first_mcr: str = "2Mbit", **port: Any) -> tupl
                 line.on_line_report(second + number / 5, report(rate_bps))
             for vc in range(1, 6):
                 switch.arrive("vc_share", 10, egress_port=6, vc=vc)
-            await agent.keep(client, second + 1.0)
+            await agent.poll(client, second + 1.0)
     return switch, agent, log
 
 

@@ -13,7 +13,7 @@ import pytest
 from fairlane.cli import Objects
 from fairlane_controller.programs.gfr.cli import Vcs
 from fairlane_controller.programs.gfr.config import parse_config
-from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
+from fairlane_controller.programs.gfr.lab.runs import GfrInMininet
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult

@@ -123,7 +123,7 @@ class GfrControl(SwitchControl):
     async def observe(self, client: SwitchClient) -> None:
         """A dry run reports what would be written."""
         if self.session.dry_run and runs_program(names.PROGRAM, client.table_names()):
-            await self.keep(client)
+            await self.poll(client)
 
     async def take_over(self, client: SwitchClient) -> None:
         """Write what differs from the plan."""
@@ -140,12 +140,12 @@ class GfrControl(SwitchControl):
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Poll the VCs' counters; measure the lines."""
-        jobs: list[Coroutine[Any, Any, Any]] = [self._keep_forever(client)]
+        jobs: list[Coroutine[Any, Any, Any]] = [self._poll_forever(client)]
         if self.topology.measures:
             jobs.append(self._listen(client))
             if self.topology.probes:
                 jobs += [send_probes(client, self._all_lines), listen_probes(client, self.line)]
-        if self.topology.keeps_counts:
+        if self.topology.checks_counts:
             open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
             keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
             jobs.append(keeper.keep_forever(client, lambda: self._ports))
@@ -155,15 +155,15 @@ class GfrControl(SwitchControl):
         await enable_digest(self.session, client, DIGEST_REPORT)
         await listen_digest(client, DIGEST_REPORT, self.line, LineReport, LineMeter.on_line_report)
 
-    async def _keep_forever(self, client: SwitchClient) -> None:
+    async def _poll_forever(self, client: SwitchClient) -> None:
         while True:
             async with self.session.writes:
-                await self.keep(client)
+                await self.poll(client)
             await asyncio.sleep(self.topology.loop.activity_period)
 
     # ---- what it does --------------------------------------------------------------------------------------------
 
-    async def keep(self, client: SwitchClient, now_s: float | None = None) -> bool:
+    async def poll(self, client: SwitchClient, now_s: float | None = None) -> bool:
         """Read the counters once and write what has changed by them.
 
         Args:
@@ -240,7 +240,7 @@ class GfrControl(SwitchControl):
             parts.append(f"nothing of {', '.join(stopped)} arrived for {self.topology.loop.active_time:g} s")
         n, capacity_bps = status["n"], status["capacity_bps"]
         shares = ", ".join(f"{vc} {format_rate(status['w_bps'][vc])}" for vc in sorted(status["active"])) or "nobody"
-        why = f"{' and '.join(parts) or 'first look'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
+        why = f"{' and '.join(parts) or 'first poll'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
         changes = {name: status[name] for name in ("n", "active")} | {"started": started, "stopped": stopped}
         self.session.event("gfr_active", port=number, **changes, w_bps=status["w_bps"], why=why)
 
@@ -261,16 +261,10 @@ class GfrControl(SwitchControl):
         return {number: line for number in self._ports if (line := self.line(number)) is not None}
 
     def measurements(self) -> list[dict[str, Any]]:
-        """One object a managed port: its capacity in force, BW and τ."""
-        now_s, capacities = (
-            asyncio.get_running_loop().time(),
-            {one["port"]: one["capacity_bps"] for one in self.status()["ports"]},
-        )
+        """One object a managed port: BW and τ."""
+        now_s = asyncio.get_running_loop().time()
         measured = {number: line.measurement(now_s) for number, line in self._all_lines().items()}
-        return [
-            {"port": at, "capacity_bps": capacities[at], "bw_bps": plain(one.bw_bps), "tau_s": plain(one.tau_s)}
-            for at, one in measured.items()
-        ]
+        return [{"port": at, "bw_bps": plain(one.bw_bps), "tau_s": plain(one.tau_s)} for at, one in measured.items()]
 
     def _report_link(self, number: int, change: LinkChange) -> None:
         self.session.event("link_changed", port=number, why=change.why, **change.to_json())
@@ -317,7 +311,7 @@ class GfrTopology(TopologyControl):
         *,
         probes: bool = True,
         measures: bool = True,
-        keeps_counts: bool = True,
+        checks_counts: bool = True,
         plan: GfrPlan | None = None,
     ) -> None:
         """Read what is remembered.
@@ -326,14 +320,14 @@ class GfrTopology(TopologyControl):
             run: The topology.
             probes: Whether the links are probed for τ, where `measures`.
             measures: Whether the drain rate of the lines and τ are measured.
-            keeps_counts: Whether what the switch counts as waiting is compared with its queues (`measure/occupancy.py`).
+            checks_counts: Whether what the switch counts as waiting is compared with its queues (`measure/occupancy.py`).
             plan: Instead of what is remembered.
 
         Raises:
             FairlaneError: NO_TOPOLOGY without both; BAD_FILE when the topology cannot have what is remembered.
         """
         super().__init__(run, probes=probes)
-        self.loop, self.measures, self.keeps_counts = GfrLoop(), measures, keeps_counts
+        self.loop, self.measures, self.checks_counts = GfrLoop(), measures, checks_counts
         if plan is None:
             if run is None:
                 raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")

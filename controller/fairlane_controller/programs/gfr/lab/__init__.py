@@ -3,7 +3,7 @@
 
 config.py   scenario → the controller's configuration, by the topology's routes
 vcs.py      ideal shares over time; what each VC got and lost      checks.py   what may be wrong with VCs, flows and control
-sim.py      in virtual time                                        testbed.py  in Mininet
+runs.py     in virtual time and in Mininet
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ class Part(LabPart):
         return vc_series(vc_samples(seen.scenario, seen.carried))
 
     def in_sim(self, world: SimWorld) -> SimPart:
-        from .sim import GfrInSim
+        from .runs import GfrInSim
 
         return GfrInSim(self, world)
 
     def in_mininet(self, bed: Bed) -> MininetPart:
-        from .testbed import GfrInMininet
+        from .runs import GfrInMininet
 
         return GfrInMininet(self, bed)
