@@ -35,6 +35,7 @@ class GfrInSim(SimPart):
         self._plan: GfrPlan | None = None
 
     def make_plan(self) -> GfrPlan:
+        """What the switches should have at time 0. Raises RunError, FairlaneError."""
         world, scenario = self.world, self.world.config.scenario
         config = gfr_config(scenario, world.config.topology)
         now_s = asyncio.get_running_loop().time()
@@ -73,6 +74,7 @@ class GfrInMininet(MininetPart):
     """VCs and schemes through the control loop."""
 
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
+        """Put the scenario in force."""
         del plan
         config = gfr_config(scenario, self.bed.network.topology)
         plain = config.model_dump(mode="json")
@@ -80,4 +82,5 @@ class GfrInMininet(MininetPart):
         return {}
 
     async def read(self, client: SwitchClient) -> dict[str, dict[str, int]]:
+        """Frames that each VC has lost so far, by verdict."""
         return await read_refusals(client, gfr_store(self.bed.state).get().allocation)

@@ -106,17 +106,21 @@ class Part(LabPart):
     colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "lanes": 3, "auto": 2, "fixed": 5, "model": 4}
 
     def control(self, settings: Any) -> scenario.Control:
+        """The scheme and its settings, as a scenario has them."""
         # Settings only where they say more than the fields: what was archived before there were marks and classes keeps its configuration.
         fields = settings.model_dump(exclude={"ecn", "classes"})
         return scenario.Control(**fields, settings=settings if settings.ecn or settings.classes else None)
 
     def columns(self, control: scenario.Control) -> dict[str, Any]:
+        """Columns of results that say what the switch does."""
         return {"scheme": control.scheme, "threshold": control.threshold if control.scheme != "drop_tail" else None}
 
     def sent_cells(self, port: int) -> list[tuple[str, int]]:
+        """Cells of counters that together count what a port was given."""
         return [(COUNTER_ADMITTED, admitted_index(port, each)) for each in range(CLASSES)]
 
     def values(self, seen: Records) -> dict[str, float]:
+        """Metrics of a run: how long the loop takes to measure a change."""
         changes_s = sorted({change.at_s for change in seen.scenario.changes if change.every_s is None})
         found = {
             metric: reaction_s(seen.loop_series(port, measured), changes_s, seen.scenario.duration_s)
@@ -126,20 +130,24 @@ class Part(LabPart):
         return {metric: taken for metric, taken in found.items() if taken is not None}
 
     def port_values(self, seen: Records, port: PortKey) -> dict[str, Any]:
+        """What is known of a managed port: measurements, and the mean threshold."""
         values = super().port_values(seen, port)
         steps = _thresholds(seen, port)
         return values | ({"qthresh_packets": mean_between(steps, seen.start_s, seen.end_s)} if steps else {})
 
     def port_series(self, seen: Records, port: PortKey, name: str) -> Iterator[SeriesPoint]:
+        """Thresholds and measurements of a managed port over time."""
         yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in _thresholds(seen, port))
         yield from super().port_series(seen, port, name)
 
     def in_sim(self, world: SimWorld) -> SimPart:
+        """Its side of a run in virtual time."""
         from .sim import QthreshInSim
 
         return QthreshInSim(self, world)
 
     def in_mininet(self, bed: Bed) -> MininetPart:
+        """Its side of a running network in Mininet."""
         from .testbed import QthreshInMininet
 
         return QthreshInMininet(self, bed)

@@ -68,6 +68,7 @@ class QthreshInSim(SimPart):
         ]
 
     def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
+        """The control loop, where the scenario needs one."""
         control = self._control
         if not control.needs_loop:
             return ()
@@ -104,6 +105,7 @@ class QthreshInSim(SimPart):
         return weight_of
 
     def flow_slots(self, events: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """The slots of each flow, the last one first."""
         flows = self.world.config.flows
         if not self._control.needs_loop:
             switches = self.world.managed_switches()

@@ -32,6 +32,7 @@ class QthreshInMininet(MininetPart):
     "What the switches have of marks and classes now."
 
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
+        """Put the scenario in force."""
         control = scenario.control
         self._set(settings_of(control))
         thresholds: dict[tuple[str, int], int | None] = {}
@@ -72,6 +73,7 @@ class QthreshInMininet(MininetPart):
         return threshold
 
     async def find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
+        """The flows that send now, by slot."""
         found: dict[int, FlowAddress] = {}
         for table in TABLE_FLOW.values():
             for entry in await client.read_table(table, idle=True):
