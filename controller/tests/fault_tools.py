@@ -15,8 +15,10 @@ from typing import Any
 
 import grpc
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme
-from fairlane_controller.programs.qthresh.store import LoopStore, Mode, PolicyState
+from fairlane_controller.programs.qthresh.names import Mode, Scheme
+from fairlane_controller.programs.qthresh.policies import Policy
+from fairlane_controller.programs.qthresh.settings import PolicyState
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.switch.changeset import put_entries
 from finsy import GRPCStatusCode
 from finsy.proto import p4r, p4r_grpc, rpc_status

@@ -15,9 +15,8 @@ from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.reload import parse_loop
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
-from fairlane_controller.programs.qthresh.options import QthreshOptions
-from fairlane_controller.programs.qthresh.settings import WeightRules
-from fairlane_controller.programs.qthresh.topology import REQUESTS as QTHRESH_REQUESTS
+from fairlane_controller.programs.qthresh.settings import QthreshLoop
+from fairlane_controller.programs.qthresh.topology import QthreshOptions, QthreshTopology
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.switch.updates import plain_updates, updates_of
 from finsy import P4Schema
@@ -35,7 +34,6 @@ RAW = {"update": "modify", "entity": "counter_entry", "text": "counter_entry { c
 GOOD: tuple[dict[str, Any], ...] = (
     {"op": "status"},
     {"op": "measure"},
-    {"op": "explain", "switch": "s1", "port": 3},
     {"op": "table_write", "switch": "s1", "updates": [UPDATE, {**UPDATE, "update": "delete"}], "command": "threshold set 5"},
     {"op": "table_write", "switch": "s1", "updates": [RAW], "each": True},
     {"op": "poke"},
@@ -45,7 +43,7 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "config_reload"},
 )  # fmt: skip
 
-ALL = {**REQUESTS, **QTHRESH_REQUESTS}
+ALL = {**REQUESTS, **QthreshTopology.requests}
 
 
 def judge(answer: dict[str, Any]) -> None:
@@ -72,9 +70,9 @@ def explore_requests(examples: int, seed: int) -> None:
                 case "table_write":
                     plain_updates(updates_of(request["updates"]), schema)
                 case "flow_weights":
-                    WeightRules.parse(request["rules"])
+                    QthreshLoop.model_validate({"flow_weights": request["rules"]})
                 case "loop_put":
-                    QthreshOptions().options_of_loop(parse_loop(request["loop"], loop_model()))
+                    QthreshOptions().with_loop(parse_loop(request["loop"], loop_model()))
                 case _:
                     pass
         except FairlaneError as ex:

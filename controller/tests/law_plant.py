@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fairlane_controller.programs.qthresh.law import Decision, FlowCount, Law, Port
-from fairlane_controller.programs.qthresh.model import best_window, packets_in_flight, threshold
+from fairlane_controller.programs.qthresh.model import QthreshPlan
 
 PACKET_BYTES = 1000
 KEEPS = {"reno": 0.5, "cubic": 0.7, "vegas": 0.75}
@@ -102,7 +102,7 @@ def run(
 ) -> Outcome:
     """Let the senders share the line, with a look of the law each second."""
     law = law or Law[int]()
-    path = packets_in_flight(rate_bps, rtt_s, PACKET_BYTES)
+    path = QthreshPlan(rate_bps, rtt_s, PACKET_BYTES, 1).path_packets
     per_packet_s = 8 * PACKET_BYTES / rate_bps
     decided: dict[int, Decision] = {}
     taps: set[int] = set()
@@ -114,9 +114,8 @@ def run(
         total = sum(one.window for one in there.values())
         queue = max(0.0, total - path)
         now_rtt_s = rtt_s + queue * per_packet_s
-        model = threshold(
-            best_window(rate_bps, rtt_s, PACKET_BYTES, max(1, len(there))), capacity_packets=buffer_packets
-        )
+        plan = QthreshPlan(rate_bps, rtt_s, PACKET_BYTES, max(1, len(there)), capacity_packets=buffer_packets)
+        model = plan.qthresh_exact_packets
         for number, one in there.items():
             waiting, rate = one.window * queue / total, one.window / now_rtt_s
             one.sent += rate * step_s

@@ -40,7 +40,8 @@ def add_flows(topology: LiveTopology, flows: int) -> None:
 
 
 def flow_key(number: int) -> FlowKey:
-    return FlowKey.from_digest(
+    return FlowKey.from_fields(
+        4,
         {
             "ip_version": 4,
             "src": 0x0A000101,
@@ -48,7 +49,7 @@ def flow_key(number: int) -> FlowKey:
             "protocol": 6,
             "src_port": 1000 + number,
             "dst_port": 5001,
-        }
+        },
     )
 
 

@@ -82,9 +82,9 @@ def test_at_most_20_words_are_at_the_top_those_of_programs_and_our_other_package
     ("arguments", "code", "message"),
     [
         (("threshold", "plan", "--rate", "2Zbit"), 2, "unknown unit 'Zbit'; examples: 512kbit"),
-        (("threshold", "plan", "--rate", "0"), 2, "rate_bps 0 is out of range"),
-        (("threshold", "plan", "--rate", "2Mbit", "--queue-packets", "1"), 2, "capacity 1 is out of range: it must be between 2 and 65535 packets"),
-        (("threshold", "plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight -1.0 is out of range"),
+        (("threshold", "plan", "--rate", "0"), 2, "rate: 0 is out of range: must be greater than 0"),
+        (("threshold", "plan", "--rate", "2Mbit", "--queue-packets", "1"), 2, "queue_packets: 1 is out of range: must be greater than or equal to 2"),
+        (("threshold", "plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight: -1.0 is out of range"),
         (("status", "--switch", "s1:50051"), 3, "unknown switch 's1:50051'; did you mean 's1'?"),
         (("status", "--switch", "s1=127.0.0.1"), 2, "must be NAME=HOST:PORT"),
         (("status", "--switch", "s1=127.0.0.1:99999"), 2, "with a port of 1 to 65535"),
@@ -126,7 +126,7 @@ def test_errors_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2
     error = json.loads(text)["error"]
     assert error["code"] == "bad_input"
-    assert "--rate 'fast'" in error["message"]
+    assert "rate 'fast' is not a number with a unit" in error["message"]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from fairlane_controller.config.positions import nearest, positions
 from fairlane_controller.config.read import read_file, read_text
 from fairlane_controller.config.schema import json_schema, json_schema_text
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.qthresh.store import PolicyState
+from fairlane_controller.programs.qthresh.settings import PolicyState
 from fairlane_controller.programs.qthresh.wanted import settings_of
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from hypothesis import given
@@ -97,7 +97,7 @@ def test_units_become_numbers() -> None:
     assert config.policies is not None
     by_hand, auto = config.policies
     settings = [settings_of(one, PolicyState()) for one in (by_hand, auto)]
-    assert [one and (one.mode.value, one.pinned_packets, one.max_packets) for one in settings] == [
+    assert [(one.mode.value, one.pinned_packets, one.max_packets) for one in settings] == [
         ("manual", 5, None),
         ("auto", None, 20),
     ]
@@ -173,8 +173,8 @@ def test_mistakes_say_where_and_what_is_allowed(text: str, message: str) -> None
         ("[[ports]]\nswitch='s1'\nport=3\n[[ports]]\nswitch='s1'\nport=3", "ports[1]: s1:3 is ports[0] too; a port may occur once"),
         ("[[ports]]\nswitch='s1'\nport=3\nlimit_packets=4", "ports[0].limit_packets: the port is not managed"),
         ("[[ports]]\nswitch='s1'\nport=3\necn=true", "ports[0].ecn: the port is not managed"),
-        ("[[ports]]\nswitch='s1'\nport=3\nmanaged=true\nlimit_packets=51", "ports[0].limit_packets: 51 is more than the queue holds (50 packets): must be at most 50"),
-        ("[[ports]]\nswitch='s1'\nport=1\nmanaged=true", "ports[0].managed: nothing says how many packets the queue holds"),
+        ("[[ports]]\nswitch='s1'\nport=3\nmanaged=true\nlimit_packets=51", "ports[0].limit_packets: 51 is more than the queue has room for (50 packets): must be at most 50"),
+        ("[[ports]]\nswitch='s1'\nport=1\nmanaged=true", "ports[0].managed: nothing says how many packets the queue has room for"),
         ("[[policies]]\nswitch='s1'\nport=1\nthreshold=4", "policies[0].port: s1:1 is not managed (managed: s1:3)"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=60", "policies[0].threshold: 60 is more than the port lets wait (50 packets)"),
         ("[[policies]]\nswitch='s1'\nport=3\n[[policies]]\nswitch='s1'\nport=3", "policies[1]: s1:3 class 0 is policies[0] too"),

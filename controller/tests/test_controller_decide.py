@@ -15,13 +15,15 @@ from fairlane_controller.programs.qthresh.decide import (
     Decision,
     Outcome,
     ThresholdDecider,
-    bounded_capacity,
+    lane_room,
 )
-from fairlane_controller.programs.qthresh.settings import QthreshLoop
+from fairlane_controller.programs.qthresh.model import bounded_capacity
+from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
 from hypothesis import given
 from hypothesis import strategies as st
 
 K = 1.5
+SETTINGS = PolicyState(k=K)
 
 
 def measured(t_res_s: float, *, rate_bps: float = 2e6, age_s: float = 0.1, count: int = 50) -> PortMeasurement:
@@ -37,7 +39,7 @@ def t_res_for(exact_packets: float) -> float:
 
 
 def step(decider: ThresholdDecider, now_s: float, measurement: PortMeasurement, capacity: int = 50) -> Decision:
-    decision = decider.evaluate(now_s, measurement, weight=1.0, k=K, capacity_packets=capacity)
+    decision = decider.evaluate(now_s, measurement, SETTINGS, capacity)
     if decision.outcome is Outcome.WRITE:
         assert decision.qthresh_packets is not None
         decider.record_write(now_s, decision.qthresh_packets)
@@ -115,7 +117,7 @@ def test_a_packet_more_or_less_is_nothing_to_a_large_threshold() -> None:
         (PortMeasurement(None, None, None, None), "no measurement of BW"),
         (measured(0.01, count=1), "1 of 2 measurements of BW"),
         (replace(measured(0.01), t_res_s=measured(0.01, count=1).t_res_s), "1 of 2 measurements of T_res"),
-        (measured(0.01, age_s=4.0), "BW was last measured 4.0 s ago"),
+        (measured(0.01, age_s=4.0), "BW was last measured 4.0 s ago, which is too old"),
         (replace(measured(0.01), n_c=None), "no measurement of N_C"),
     ],
 )
@@ -155,13 +157,15 @@ def test_a_decision_explains_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lanes", "capacity_packets", "packets"), [(0, 100, 100), (2048, 100, 14), (2048, 10, 4), (2048, 10_000, 296)]
+    ("has_lane", "capacity_packets", "packets"),
+    [(False, 100, 100), (True, 100, 14), (True, 10, 4), (True, 10_000, 296)],
 )
-def test_in_lanes_the_port_s_room_is_divided_by_the_flows(lanes: int, capacity_packets: int, packets: int) -> None:
+def test_in_lanes_the_port_s_room_is_divided_by_the_flows(has_lane: bool, capacity_packets: int, packets: int) -> None:
     """Seven flows on a path of 1,049 packets, for which (9) is 296 each; four packets are the least."""
     port = replace(measured(4.196), n_c=Estimate(7.0, 9, 0.1, 0.0))
     decider = ThresholdDecider(QthreshLoop(samples=1))
-    decision = decider.evaluate(0.0, port, weight=1.0, k=1.95, capacity_packets=capacity_packets, lanes=lanes)
+    room = lane_room(capacity_packets, 7.0, 1.0) if has_lane else capacity_packets
+    decision = decider.evaluate(0.0, port, PolicyState(), room, has_lane=has_lane)
     assert decision.qthresh_packets == packets
 
 

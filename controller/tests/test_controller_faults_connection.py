@@ -16,7 +16,8 @@ import pytest
 from fairlane_controller.loop import session
 from fairlane_controller.loop.agent import SessionOptions, SwitchAgent
 from fairlane_controller.loop.session import SwitchSession
-from fairlane_controller.programs.qthresh.policies import Policy, Scheme, read_managed
+from fairlane_controller.programs.qthresh.names import Scheme
+from fairlane_controller.programs.qthresh.policies import Policy, read_managed
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
@@ -177,7 +178,7 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
         "async def add():\n"
         f"    async with SwitchClient(Endpoint('s1', '127.0.0.1:{switch.grpc_port}'), write=True) as client:\n"
         "        digest = dict(ip_version=4, src=0x0a000101, dst=0x0a000301, protocol=6, dst_port=5001)\n"
-        "        entries = [FlowKey.from_digest({**digest, 'src_port': n}).entry(n) for n in range(50)]\n"
+        "        entries = [FlowKey.from_fields(4, {**digest, 'src_port': n}).entry(n) for n in range(50)]\n"
         "        await client.write([+replace(entry, idle_timeout_ns=300 * 10**9) for entry in entries])\n"
         "asyncio.run(add())\n"
     )

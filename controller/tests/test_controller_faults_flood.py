@@ -18,7 +18,6 @@ from fairlane_controller.measure.port import MeasureOptions
 from fairlane_controller.measure.source import DIGEST_T_RES
 from fairlane_controller.program import learned
 from fairlane_controller.program.control import Session
-from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.control import MANY_FLOWS_LIST_S
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.events import EventLog
@@ -142,7 +141,7 @@ class FullClient:
 
     async def digests(self, name: str) -> AsyncIterator[list[dict[str, int]]]:
         """Lists of 64 flows each, then silence."""
-        assert name == program.DIGEST_NEW_FLOW
+        assert name == "new_flow_t"
         for number in range(self.lists):
             yield [
                 {"ip_version": 4, "src": 1, "dst": 2, "protocol": 6, "src_port": 64 * number + n, "dst_port": 5001}
@@ -192,12 +191,12 @@ async def test_what_finds_no_room_is_counted_and_told_once(tmp_path: Path, monke
 async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     options = SwitchOptions(p4info=COMPILED / "qthresh.p4info.txtpb")
     switch = BoundedSwitch("s1", "127.0.0.1:1", options)
-    digest = switch.p4info.digests[program.DIGEST_NEW_FLOW]
+    digest = switch.p4info.digests["new_flow_t"]
     members = [p4d.P4Data(bitstring=bytes([n])) for n in (4, 1, 2, 6, 7, 8, 3, 0, 0)]
     value = p4d.P4Data(struct=p4d.P4StructLike(members=members))
     message = p4r.StreamMessageResponse(digest=p4r.DigestList(digest_id=digest.id, list_id=5, data=[value, value]))
     tell = switch._stream_digest_message  # pyright: ignore[reportPrivateUsage]
-    lists = switch.read_digests(program.DIGEST_NEW_FLOW, queue_size=2)
+    lists = switch.read_digests("new_flow_t", queue_size=2)
     first = asyncio.ensure_future(anext(lists))
     await asyncio.sleep(0)
     for _ in range(3):
@@ -212,8 +211,8 @@ async def test_a_digest_without_room_is_counted_and_not_decoded(monkeypatch: pyt
     got = await first
     assert got.list_id == 5
     assert got.data == P4DigestList.decode(message, switch.p4info).data
-    assert switch.digests_received[program.DIGEST_NEW_FLOW] == 8
-    assert switch.digests_lost[program.DIGEST_NEW_FLOW] == 4
+    assert switch.digests_received["new_flow_t"] == 8
+    assert switch.digests_lost["new_flow_t"] == 4
     await cast("AsyncGenerator[P4DigestList, None]", lists).aclose()
 
 

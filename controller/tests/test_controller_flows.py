@@ -11,8 +11,10 @@ from typing import Any, cast
 
 import pytest
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.requests import checked
 from fairlane_controller.programs.qthresh.flows import Flow, FlowKey, Flows, parse_flow
-from fairlane_controller.programs.qthresh.settings import WeightRules
+from fairlane_controller.programs.qthresh.settings import QthreshLoop
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4TableEntry
@@ -34,7 +36,7 @@ def test_entries_round_trip() -> None:
 
 def test_digest_has_ipv4_in_the_low_bits() -> None:
     digest = {"ip_version": 4, "src": 0x0A000001, "dst": 0x0A000002, "protocol": 6, "src_port": 7, "dst_port": 5001}
-    assert FlowKey.from_digest(digest) == key(7)
+    assert flows_of().learn({**digest, "egress_port": 3, "traffic_class": 1}) == (key(7), Flow((3, 1)))
     assert str(key(7)) == "tcp 10.0.0.1:7 > 10.0.0.2:5001"
     assert str(key(7, 6)) == "tcp [2001:db8::1]:7 > [2001:db8::2]:5001"
 
@@ -43,8 +45,6 @@ def test_a_flow_s_own_weight_is_in_its_entry() -> None:
     plain, weighted = key(7).entry(3), key(7).entry(3, Flow(weight=2.5))
     assert parse_flow(weighted) == (key(7), 3, Flow(weight=2.5))
     assert parse_flow(plain) == (key(7), 3, Flow())
-    with pytest.raises(FairlaneError, match=r"weight 300 is out of range: it must be between 0.00390625 and 255"):
-        key(7).entry(3, Flow(weight=300))
 
 
 class HeldEntries:
@@ -86,7 +86,6 @@ async def test_an_adopted_flow_has_its_port_and_class_again(tmp_path: Path) -> N
     assert flows.values == {
         key(1): Flow((3, 1)), key(2): Flow((511, 7), 0.5, 512), key(3): Flow(weight=3.0), key(4): Flow()
     }  # fmt: skip
-    assert flows.tuned([key(number) for number in (1, 2, 3, 4)], 10) == {key(2): 20}
 
 
 class SlowSwitch(HeldEntries):
@@ -157,7 +156,7 @@ async def test_a_flow_that_comes_back_while_it_is_tuned_is_not_tuned() -> None:
     assert parse_flow(entry) == (key(0), flows.numbers.given[key(0)], Flow((3, 0)))
     assert flows.values == {key(0): Flow((3, 0))}
     assert await flows.change(client, tuned) == 1, "the same weight again is no weight that it has already"
-    assert flows.tuned([key(0)], 256) == {key(0): 300}
+    assert flows.values[key(0)].tuned == 300
 
 
 async def test_a_flow_that_comes_back_while_the_switch_is_read_keeps_its_new_entry() -> None:
@@ -183,30 +182,35 @@ async def test_a_flow_that_comes_back_while_the_switch_is_read_keeps_its_new_ent
 
 
 def test_the_first_rule_that_matches_gives_a_flow_s_weight() -> None:
-    rules = WeightRules.parse([{"dst": "10.0.0.2", "dst_port": 5001, "weight": 2}, {"src_port": 7, "weight": 4}])
-    assert rules(key(7)) == 2.0
-    assert rules(key(9)) == 2.0
-    assert WeightRules.parse([{"src_port": 7, "weight": 4}])(key(9)) is None
+    rules = [{"dst": "10.0.0.2", "dst_port": 5001, "weight": 2}, {"src_port": 7, "weight": 4}]
+    loop = QthreshLoop.model_validate({"flow_weights": rules})
+    assert (loop.weight_of(key(7)), loop.weight_of(key(9))) == (2.0, 2.0)
+    assert QthreshLoop.model_validate({"flow_weights": rules[1:]}).weight_of(key(9)) is None
+
+
+def ask_for(rules: object) -> None:
+    """As the control socket checks it."""
+    checked({"op": "flow_weights", "rules": rules}, QthreshTopology.requests)
 
 
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({}, r"flow_weights: \{\}: must be a valid tuple"),
-        ([1], r"flow_weights\[0\]: 1: must be a valid dictionary"),
+        ({}, r"rules: \{\}: must be a valid list"),
+        ([1], r"rules\[0\]: 1: must be a valid dictionary"),
         (
             [{"port": 1, "weight": 1}],
             r"\[0\]\.port: unknown key; did you mean 'src_port'\?; valid: dst, dst_port, src, src_port, weight",
         ),
-        ([{"dst_port": 1}], r"flow_weights\[0\]\.weight: must be given"),
-        ([{"dst_port": 1, "weight": 1}, {"dst": "h1", "weight": 1}], r"flow_weights\[1\]\.dst: 'h1' is no address"),
+        ([{"dst_port": 1}], r"rules\[0\]\.weight: must be given"),
+        ([{"dst_port": 1, "weight": 1}, {"dst": "h1", "weight": 1}], r"rules\[1\]\.dst: 'h1' is no address"),
         ([{"dst_port": 70_000, "weight": 1}], r"dst_port: 70000 is out of range: must be less than or equal to 65535"),
         ([{"dst_port": 1, "weight": 300}], "weight: 300 is out of range"),
     ],
 )
 def test_a_bad_weight_rule_is_named(rules: object, message: str) -> None:
     with pytest.raises(FairlaneError, match=message):
-        WeightRules.parse(rules)
+        ask_for(rules)
 
 
 @pytest.mark.parametrize(
@@ -214,5 +218,5 @@ def test_a_bad_weight_rule_is_named(rules: object, message: str) -> None:
 )
 def test_a_refusal_of_a_rule_quotes_little(rule: dict[str, object]) -> None:
     with pytest.raises(FairlaneError) as refused:
-        WeightRules.parse([rule])
+        ask_for([rule])
     assert len(refused.value.message) < 300

@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from fairlane_controller.programs.qthresh import model as qthresh
+from fairlane_controller.programs.qthresh.model import QthreshPlan
 from live_switch import RATE_BPS, LiveSwitch, wait_until
 from steady import void_when_stalled
 
@@ -170,7 +170,7 @@ def test_the_loop_measures_the_link_and_sets_the_threshold(wired_switch: LiveSwi
     assert measured["n_c"]["value"] == 2
     assert measured["t_res_s"]["value"] == pytest.approx(truth_s, rel=0.05)
     inputs = events[-1]["plan"]
-    wanted = qthresh.plan(
+    wanted = QthreshPlan(
         inputs["rate_bps"], inputs["t_res_s"], inputs["packet_bytes"], inputs["connections"], capacity_packets=50
     )
     assert events[-1]["qthresh_packets"] == wanted.qthresh_packets

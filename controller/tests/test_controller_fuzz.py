@@ -12,7 +12,7 @@ from fairlane_controller.config.read import read_text
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.requests import REQUESTS, checked
 from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.topology import REQUESTS as QTHRESH_REQUESTS
+from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fuzz import HARNESSES, harness
 from fuzz_tools import FEW
 from live_switch import binary
@@ -44,9 +44,9 @@ def test_an_unknown_key_is_named_whatever_it_is_called(key: str) -> None:
 MALFORMED: list[tuple[Any, str]] = [
     (None, 'a request must be a JSON object with an "op"'),
     ({"op": None}, 'a request must have an "op", a string'),
-    ({"op": "explain", "switch": "s1"}, "explain: port: must be given"),
-    ({"op": "explain", "switch": "s1", "port": "3"}, "explain: port: '3': must be a valid integer"),
-    ({"op": "explain", "switch": "s1", "port": 3, "prot": 1}, "prot: unknown key; did you mean 'port'"),
+    ({"op": "flow_weights"}, "flow_weights: rules: must be given"),
+    ({"op": "flow_weights", "rules": "3"}, "flow_weights: rules: '3': must be a valid list"),
+    ({"op": "flow_weights", "rules": [], "rule": 1}, "rule: unknown key; did you mean 'rules'"),
     ({"op": "table_write", "switch": "s1", "updates": [{"update": "remove"}]}, "'remove': must be 'insert', 'modify' or 'delete'"),
     ({"op": "table_write", "switch": "s1", "updates": [{"update": "insert", "table": "t", "match": {"a": {}}}]}, r"updates\[0\].match.a: "),
     ({"op": "table_write", "switch": "s1", "updates": {}}, "updates: {}: must be a valid list"),
@@ -58,7 +58,7 @@ MALFORMED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("request_", "message"), MALFORMED)
 def test_a_malformed_request_says_what_where_and_what_is_allowed(request_: Any, message: str) -> None:
     with pytest.raises(FairlaneError, match=message) as told:
-        checked(request_, {**REQUESTS, **QTHRESH_REQUESTS})
+        checked(request_, {**REQUESTS, **QthreshTopology.requests})
     assert len(told.value.message) < 1000
 
 

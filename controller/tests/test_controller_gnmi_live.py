@@ -534,7 +534,7 @@ def _limit(switch: LiveSwitch) -> int:
 
     async def read() -> int:
         async with SwitchClient(endpoint(switch)) as client:
-            return (await read_managed(client))[0][3].max_packets
+            return (await read_managed(client))[0][3].limit_packets or 0
 
     return asyncio.run(read())
 
@@ -810,7 +810,7 @@ def test_a_subscriber_that_does_not_read_costs_no_memory_and_nobody_else(switch:
 def test_lanes_follow_the_port(switch: LiveSwitch) -> None:  # the last test: queues that were added stay
     with switch.loop():
         said = switch.fairlane("threshold", "scheme", "s1:3", "lanes")
-        assert "s1:3 class 0: the flows share one queue: the port has" in said
+        assert "s1:3: the flows share one queue: the port has" in said
         assert "the flows share one queue" in switch.fairlane("threshold", "show")
         said = switch.fairlane("ports", "set", "s1:3", "--scheduler", "drr", "--queues", "64")
         assert "policy of port 3 = 32 lanes, 16 lanes by hash" in said

@@ -428,7 +428,9 @@ def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
         assert words in text
     (update,) = switch.json("threshold", "scheme", "drop_tail", "--dry-run")["updates"]
     assert update == {"switch": "s1", "update": "modify", "table": "policy", "match": {"egress_port": 3, "traffic_class": 0}, "action": "drop_tail", "args": {}}  # fmt: skip
-    assert "threshold 99 is out of range" in switch.fairlane("threshold", "set", "99", "--dry-run", code=2)
+    assert "threshold: 99 is more than the port lets wait" in switch.fairlane(
+        "threshold", "set", "99", "--dry-run", code=2
+    )
     assert switch.json("threshold", "auto", "--dry-run")["updates"] == []
     assert switch.json("config", "init", "--dry-run") == {
         "dry_run": True,

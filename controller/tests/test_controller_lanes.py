@@ -7,21 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_controller.programs.qthresh.changes import PolicyChange, plan_policies
+from fairlane_controller.programs.qthresh.cli_threshold import edited
 from fairlane_controller.programs.qthresh.flows import RESTING_SLOTS, FlowKey
-from fairlane_controller.programs.qthresh.policies import (
-    InForce,
-    Lanes,
-    Policy,
-    PortLimit,
-    Scheme,
-    answer_json,
-    fitted,
-    lanes_of,
-)
+from fairlane_controller.programs.qthresh.names import Scheme
+from fairlane_controller.programs.qthresh.policies import InForce, Lanes, Policy, lanes_of, limit_entry, why_no_lanes
 from fairlane_controller.programs.qthresh.program import Qthresh
-from fairlane_controller.programs.qthresh.store import LoopStore
-from fairlane_controller.programs.qthresh.wanted import set_up_entries
+from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshPort
+from fairlane_controller.programs.qthresh.wanted import SetupPlan
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from learned_tools import flows_of, key
 
@@ -56,47 +48,43 @@ def test_what_is_written_is_read(lanes: Lanes) -> None:
     assert policy.is_shared is not bool(lanes.own)
 
 
-def plan(port: PortState, asked: PolicyChange, held: Policy | None = None) -> tuple[Policy, dict[str, Any]]:
-    """The policy that a request makes of what is held, and what is said of it."""
-    current = {"s1": InForce.of([PortLimit(3, 100).entry, *([held.entry] if held is not None else [])])}
-    made = plan_policies(current, {"s1": state_of(port)}, LoopStore(None), asked, [("s1", 3)])
-    ((_, policy),) = made.policies
-    return policy, answer_json(policy, state_of(port))
+def plan(port: PortState, asked: dict[str, Any], before: Policy | None = None) -> Policy:
+    """The policy that a request makes of what is in force."""
+    found = InForce.of([limit_entry(port, QthreshPort()), *([before.entry] if before is not None else [])])
+    return edited(("s1", 3, 0), found, PolicyState(), asked)[0].fitted(port)
 
 
 def test_the_scheme_lanes_takes_the_port_s_queues() -> None:
-    policy, said = plan(DRR, PolicyChange(scheme=Scheme.LANES))
-    assert (policy.scheme, policy.lanes) == (Scheme.LANES, (2048, 1024))
-    assert said["lanes"] == 2048
-    assert "why_no_lanes" not in said
+    policy = plan(DRR, {"scheme": "lanes"})
+    assert (policy.scheme, policy.lanes, policy.to_json()["lanes"]) == (Scheme.LANES, (2048, 1024), 2048)
+    assert why_no_lanes(DRR) == ""
 
 
 def test_where_there_are_no_lanes_one_queue_is_left_and_the_answer_says_so() -> None:
-    policy, said = plan(STRICT, PolicyChange(scheme=Scheme.LANES))
+    policy = plan(STRICT, {"scheme": "lanes"})
     assert (policy.scheme, policy.lanes) == (Scheme.LANES, (0, 0))
-    assert said["why_no_lanes"] == (
+    assert why_no_lanes(STRICT) == (
         "the port has 8 queues and the scheduler strict; lanes need at least 4 and drr or wrr"
     )
 
 
-@pytest.mark.parametrize("asked", [PolicyChange(packets=7), PolicyChange(auto=True)])
-def test_a_threshold_keeps_the_scheme(asked: PolicyChange) -> None:
-    held = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
-    policy, _ = plan(DRR, asked, held)
-    assert policy == replace(held, qthresh_packets=asked.packets or 9)
+@pytest.mark.parametrize("asked", [{"threshold": 7}, {"mode": "auto"}])
+def test_a_threshold_keeps_the_scheme(asked: dict[str, Any]) -> None:
+    before = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
+    assert plan(DRR, asked, before) == replace(before, qthresh_packets=asked.get("threshold", 9))
 
 
 def test_back_to_one_queue_and_drop_tail() -> None:
-    held = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
-    assert plan(DRR, PolicyChange(scheme=Scheme.QTHRESH), held)[0] == Policy(3, 0, Scheme.QTHRESH, 9)
-    assert plan(DRR, PolicyChange(scheme=Scheme.DROP_TAIL), held)[0] == Policy(3, 0, Scheme.DROP_TAIL)
+    before = Policy(3, 0, Scheme.LANES, 9, 1.0, Lanes(2048, 1024), spacing_us=300)
+    assert plan(DRR, {"scheme": "qthresh"}, before) == Policy(3, 0, Scheme.QTHRESH, 9)
+    assert plan(DRR, {"scheme": "drop_tail"}, before) == Policy(3, 0, Scheme.DROP_TAIL)
 
 
 def test_a_restarted_switch_gets_its_lanes_again() -> None:
     run = RunState(name="t", program="qthresh", switches=(state_of(DRR),))
-    remembered = [Policy(3, 0, Scheme.LANES, 9)]  # the state file does not say the queues: the run state does
-    entries = set_up_entries(run, state_of(DRR), {}, policies=remembered)
-    assert fitted(remembered[0], DRR).entry in entries
+    remembered = Policy(3, 0, Scheme.LANES, 9).fitted(DRR)  # the state file does not say the queues: the run state does
+    entries = SetupPlan(run).wanted("s1", {"policy": remembered.entry}).entries
+    assert [*entries] == [limit_entry(DRR, QthreshPort()), remembered.entry]
 
 
 def test_lanes_follow_the_port_s_queues_and_scheduler() -> None:

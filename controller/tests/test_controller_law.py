@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
-from fairlane_controller.programs.qthresh.law import Decision, FlowCount, LaneLength, Law, LawOptions, Port, Why
+from fairlane_controller.programs.qthresh import law as law_module
+from fairlane_controller.programs.qthresh.law import Decision, FlowCount, LaneLength, Law, Port, Why
 from fairlane_controller.programs.qthresh.names import weight_for
 from law_plant import Sender, run
 
@@ -200,9 +201,10 @@ def test_a_restarted_loop_goes_on_from_what_is_in_force() -> None:
     assert decided["b"].exact_packets == pytest.approx(MODEL, rel=0.03)
 
 
-def test_nothing_to_compare() -> None:
+def test_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     decided: dict[str, Decision] = {}
-    law = Law[str](LawOptions(max_flows=3))
+    monkeypatch.setattr(law_module, "MAX_FLOWS", 3)
+    law = Law[str]()
     assert law.step(0.0, {"a": counted(10)}, SHORT, {"a": MODEL}) is None
     assert look(law, 1.0, {"a": counted(60)})["a"].why is Why.ALONE
     many = {name: counted(30) for name in "abcd"}
@@ -231,7 +233,7 @@ def idle_line(drops: int, law: Law[str], start: int, seconds: int, packets: int)
 def test_thresholds_that_leave_the_line_idle_are_lifted_and_come_back() -> None:
     law = Law[str]()
     lifted = idle_line(3, law, 0, 20, 225)["a"].exact_packets  # 90 %
-    assert lifted == pytest.approx(LawOptions().max_common_factor * MODEL, rel=0.01)
+    assert lifted == pytest.approx(law_module.MAX_COMMON_FACTOR * MODEL, rel=0.01)
     assert law.utilisation == pytest.approx(0.9, abs=0.01)
     assert idle_line(3, law, 20, 60, 250)["a"].exact_packets == pytest.approx(MODEL, rel=0.05)
 
@@ -399,7 +401,7 @@ def test_no_threshold_falls_while_the_line_idles(seed: int) -> None:
             break
         decided = look(law, second, {flow: counted(packets) for flow, packets in sums.items()})
         now = {flow: law._states[flow].log_factor for flow in decided}  # pyright: ignore[reportPrivateUsage]
-        if law.utilisation is not None and law.utilisation < LawOptions().idle_utilisation:
+        if law.utilisation is not None and law.utilisation < law_module.IDLE_UTILISATION:
             held = [flow for flow in now if decided[flow].why is Why.TUNED and flow in before]
             assert all(now[flow] >= before[flow] - 1e-9 for flow in held), second
         assert not any(one.tap for one in decided.values())
@@ -485,10 +487,10 @@ def test_whatever_the_counters_say_lanes_are_between_once_and_the_port_s_room(se
 
 
 def test_many_flows_are_looked_at_less_often_and_shares_still_meet() -> None:
-    options = LawOptions()
-    assert (options.step_s(2), options.step_s(85), options.step_s(256)) == (1.0, 1.0, pytest.approx(3.01, abs=0.01))
+    steps = [law_module.step_s(1.0, flows) for flows in (2, 85, 256, 10_000)]
+    assert steps == [1.0, 1.0, pytest.approx(3.01, abs=0.01), pytest.approx(3.01, abs=0.01)]
     plant = Plant({f"vegas {number}": 3.0 for number in range(128)}, held=tuple(f"reno {n}" for n in range(128)))
-    law, decided, before, counts = Law[str](options), dict[str, Decision](), dict[str, float](), dict[str, FlowCount]()
+    law, decided, before, counts = Law[str](), dict[str, Decision](), dict[str, float](), dict[str, FlowCount]()
     port = Port(LINK_BPS, 0.004, 0.008, 1000, 700.0)
     for step in range(60):
         before = dict(plant.sent) if step == 30 else before

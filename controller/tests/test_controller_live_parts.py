@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,8 @@ from fairlane_controller.live.source import read_loop
 from fairlane_controller.live.view import line_drops, port_row
 from fairlane_controller.loop.control import ControlServer
 from fairlane_controller.program.rates import RateBook
-from fairlane_controller.programs.qthresh.view import Routes
 from fairlane_controller.state.ask import SOCKET_FILE
 from fairlane_controller.state.run_state import PortState
-from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 
 def test_a_rate_is_the_difference_to_the_reading_before() -> None:
@@ -144,25 +141,6 @@ async def test_a_loop_that_has_no_measurements_is_asked_all_the_same(tmp_path: P
         said = await read_loop(tmp_path)
     assert [row.switch for row in said.rows or ()] == ["s1"]
     assert said.measured == {}
-
-
-def _route(table: str, field: str, prefix: str, port: int | None) -> P4TableEntry:
-    action = P4TableAction("drop") if port is None else P4TableAction("forward", dst_mac=1, port=port)
-    return P4TableEntry(table, match=P4TableMatch({field: prefix}), action=action)
-
-
-def test_a_flow_leaves_by_the_longest_prefix() -> None:
-    # As finsy decodes them: (value, prefix length).
-    value = int(ipaddress.ip_address("10.0.0.0"))
-    entries = [
-        _route("ipv4_lpm", "dst", (value, 8), 1),  # type: ignore[arg-type]
-        _route("ipv4_lpm", "dst", (value + (3 << 8), 24), 3),  # type: ignore[arg-type]
-        _route("ipv4_lpm", "dst", (0, 0), None),  # type: ignore[arg-type]
-    ]
-    routes = Routes(entries)
-    addresses = [ipaddress.ip_address(text) for text in ("10.0.3.3", "10.0.4.4", "11.0.0.1", "::1")]
-    ports = [routes.port(address.version, int(address)) for address in addresses]
-    assert ports == [3, 1, None, None], "a route that drops leads nowhere"
 
 
 def test_what_the_traffic_manager_says_goes_into_the_picture() -> None:

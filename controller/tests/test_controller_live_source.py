@@ -17,7 +17,6 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.live.view import ReaderOptions
-from fairlane_controller.programs.qthresh import view
 from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -65,7 +64,7 @@ async def until(source: LiveSource, what: str, check: Callable[[Snapshot], Any])
 def flow_entry(src: str, slot: int, weight: int = 0) -> Any:
     """An entry as the loop makes it."""
     key = FlowKey(4, _number(src), _number("10.0.3.3"), 6, 4000, 5001)
-    return +key.entry(slot, Flow(weight=weight / 256 if weight else None))
+    return +key.entry(slot, Flow((3, 0), weight / 256 if weight else None))
 
 
 def _number(address: str) -> int:
@@ -102,20 +101,6 @@ async def test_a_snapshot_of_a_switch(switch: LiveSwitch) -> None:
     assert second.loop is None
     document = json.loads(json.dumps(second.to_json()))
     assert (document["schema"], document["flows"][1]["weight"], document["policies"][0]["policy"]) == (2, 2.0, "0")
-
-
-async def test_a_flow_is_at_its_new_port_after_its_route_has_changed(
-    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(view, "ROUTES_AGE_S", 0.2)
-    await put_flows(switch, [flow_entry("10.0.1.1", 0)])
-    async with source_of(switch) as source:
-        assert [flow.port for flow in (await source.snapshot()).objects_of_kind("flow")] == [3]
-        words = "p4 table_modify ipv4_lpm forward 10.0.3.0/24 => 08:00:00:00:01:11 1"
-        await asyncio.to_thread(switch.fairlane, *words.split())
-        await until(
-            source, "the flow to be at port 1", lambda one: [flow.port for flow in one.objects_of_kind("flow")] == [1]
-        )
 
 
 async def test_few_requests_in_the_first_snapshot_and_one_in_those_after_the_second(

@@ -53,8 +53,9 @@ def test_a_running_topology_is_read_and_set(
     assert list(names["ports"]["port"]) == [1, 3]
     assert done.written == {"s1": 1}
     assert "ports[0].limit_packets" in capsys.readouterr().out
-    (policy,) = net.command("threshold", "show")
-    assert policy["capacity_packets"] == 40, "the limit of the port; the threshold is taken back"
+    port = net.snapshot().port("s1", 3)
+    assert port is not None
+    assert port.capacity_packets == 40, "the limit of the port; the threshold is taken back"
     assert net.snapshot().topology == switch.folder.name
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, gfr_store
-from fairlane_controller.programs.qthresh.store import LoopStore, Mode, PolicyState
+from fairlane_controller.programs.qthresh.names import Mode
+from fairlane_controller.programs.qthresh.settings import PolicyState
+from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import find_folder, read_run_state
 from state_tools import documents, put_text

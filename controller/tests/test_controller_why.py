@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
-from fairlane_controller.programs.qthresh import why
-from fairlane_controller.programs.qthresh.decide import ThresholdDecider
+from fairlane_controller.programs.qthresh.decide import ThresholdDecider, explain_decision
 from fairlane_controller.programs.qthresh.law import Decision, Law, Why
-from fairlane_controller.programs.qthresh.settings import QthreshLoop
+from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
 
 KNOWN = "BW 2 Mbit/s, T_res 6.8 ms, L_D 1014 B, N_C 2"
 
@@ -20,8 +19,8 @@ def measured(age_s: float = 0.1) -> PortMeasurement:
 
 def said(decider: ThresholdDecider, now_s: float, age_s: float = 0.1, **bounds: int) -> str:
     measurement = measured(age_s)
-    decision = decider.evaluate(now_s, measurement, weight=1.0, k=1.95, capacity_packets=50, **bounds)
-    return why.explain_decision(decision, measurement, 1.95)
+    decision = decider.evaluate(now_s, measurement, PolicyState.model_validate(bounds), 50)
+    return explain_decision(decision, measurement)
 
 
 def test_a_written_threshold() -> None:
@@ -36,10 +35,10 @@ def test_a_written_threshold() -> None:
 def test_a_threshold_that_stays() -> None:
     decider = ThresholdDecider(QthreshLoop(), in_force_packets=6)
     assert said(decider, 0.0) == (
-        f"the threshold 6 stays: the value in force is right; (9) says 5.5 with k 1.95 and {KNOWN}"
+        f"the threshold 6 stays: the value in force is right: (9) says 5.5 with k 1.95 and {KNOWN}"
     )
     assert said(decider, 9.0, age_s=3.5) == (
-        f"the threshold 6 stays: BW was last measured 3.5 s ago: nothing to go by (known: {KNOWN})"
+        f"the threshold 6 stays: BW was last measured 3.5 s ago, which is too old (known: {KNOWN})"
     )
 
 
@@ -54,14 +53,6 @@ def test_tuning_names_the_flow_farthest_from_its_share() -> None:
     law = Law[str](utilisation=0.987)
     law.last = {"a": Decision(Why.TUNED, 0.9e6, -0.1, 5.0, 5), "b": Decision(Why.TUNED, 1.3e6, 0.3, 7.0, 7)}
     farthest = "b has 1.3 Mbit/s, 30 % above the fair share; the line is 99 % used"
-    assert (
-        why.explain_tuning(law, 1, 5.94) == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
-    )
+    assert law.report(1, 5.94)["why"] == f"1 of 2 flows' thresholds moved about the 5.9 packets of (9): {farthest}"
     law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3)}
-    assert why.explain_tuning(law, 1, 5.94) == f"b loses a packet: {farthest}"
-
-
-def test_a_lane_is_explained_by_its_flow_s_share_and_its_length() -> None:
-    said = why.explain_lane(4.9e6, 5e6, 16, 1.5)
-    assert said.startswith("gets 4.9 Mbit/s, 2 % below the mean; 16 packets, 1.50 times (9): it has a queue of its own")
-    assert "16 packets, by (9)" in why.explain_lane(5e6, 5e6, 16, 1.0)
+    assert law.report(1, 5.94)["why"] == f"b loses a packet: {farthest}"

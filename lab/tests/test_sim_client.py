@@ -12,9 +12,11 @@ from typing import Any, TypeVar, cast
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.measure.source import DIGEST_PORT_REPORT
-from fairlane_controller.programs.qthresh import names as program
 from fairlane_controller.programs.qthresh.lab.sim import key_of
-from fairlane_controller.programs.qthresh.policies import Policy, PortLimit, Scheme, read_managed
+from fairlane_controller.programs.qthresh.names import Scheme
+from fairlane_controller.programs.qthresh.policies import Policy, limit_entry, read_managed
+from fairlane_controller.programs.qthresh.settings import QthreshPort
+from fairlane_controller.state.run_state import PortState
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_lab.compiled import find_program
@@ -52,9 +54,12 @@ def with_client(world: SimWorld, work: Callable[[SwitchClient], Awaitable[Result
 
 def test_what_is_written_is_read_back_and_right_entries_are_left_alone(world: SimWorld) -> None:
     async def work(client: SwitchClient) -> tuple[Any, ...]:
-        entries = [PortLimit(3, 40).entry, Policy(3, 0, Scheme.QTHRESH, 7, weight=1.5).entry]
+        entries = [
+            limit_entry(PortState(port=3, queue_packets=40), QthreshPort()),
+            Policy(3, 0, Scheme.QTHRESH, 7, weight=1.5).entry,
+        ]
         written = [await put_entries(client, entries) for _ in range(2)]
-        return written, (await read_managed(client))[0][3].max_packets, (await read_managed(client))[1][3, 0]
+        return written, (await read_managed(client))[0][3].limit_packets, (await read_managed(client))[1][3, 0]
 
     written, packets, policy = with_client(world, work)
     assert written == [2, 0]
@@ -72,7 +77,7 @@ def test_a_refused_update_is_named_and_the_good_ones_are_applied(world: SimWorld
         assert caught.value.code is ErrorCode.REFUSED
         with pytest.raises(FairlaneError, match="polciy"):
             await client.read_table("polciy")
-        return await client.write_each([+PortLimit(2, 9).entry, +key.entry(5)])
+        return await client.write_each([+limit_entry(PortState(port=2, queue_packets=9), QthreshPort()), +key.entry(5)])
 
     assert with_client(world, work) == {1: GRPCStatusCode.ALREADY_EXISTS}
 
@@ -100,8 +105,8 @@ def test_digests_come_at_their_instant_to_the_one_who_listens(world: SimWorld) -
 
     async def work(client: SwitchClient) -> tuple[float, list[dict[str, Any]]]:
         await client.write([-key.entry(0)])
-        await client.enable_digest(program.DIGEST_NEW_FLOW, max_list=1, max_timeout_s=0.02, ack_timeout_s=1.0)
-        async for values in client.digests(program.DIGEST_NEW_FLOW):
+        await client.enable_digest("new_flow_t", max_list=1, max_timeout_s=0.02, ack_timeout_s=1.0)
+        async for values in client.digests("new_flow_t"):
             return asyncio.get_running_loop().time(), values
         raise AssertionError
 

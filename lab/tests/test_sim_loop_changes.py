@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.programs.qthresh.model import DEFAULT_K, plan
+from fairlane_controller.programs.qthresh.model import DEFAULT_K, QthreshPlan
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
@@ -43,7 +43,7 @@ def events(result: RunResult, *names: str) -> list[dict[str, Any]]:
 def true_threshold(rate_bps: float, delay_ms: float) -> float:
     """(9) with what the link really is; T_ACK: both ways on the access link, and what frame and ACK take there and back."""
     t_ack_s = 2 * ACCESS_S + 8 * FRAME_BYTES / 10e6 + 8 * 66 / 10e6 + 8 * 66 / rate_bps
-    return DEFAULT_K * plan(rate_bps, 2 * delay_ms / 1e3 + t_ack_s, FRAME_BYTES, FLOWS).w_best_packets
+    return DEFAULT_K * QthreshPlan(rate_bps, 2 * delay_ms / 1e3 + t_ack_s, FRAME_BYTES, FLOWS).w_best_packets
 
 
 @pytest.mark.parametrize("threshold", ["model", "auto"])
@@ -114,7 +114,7 @@ def test_a_link_without_tcp_has_its_threshold_of_the_probes() -> None:
     assert "(2τ 4 ms of the probes; no ACK was timed)" in first["why"]
     assert "(2τ 100 ms of the probes; no ACK was timed)" in last["why"]
     assert last["t_s"] - 10.0 < 2.0
-    assert last["qthresh_packets"] == round(DEFAULT_K * plan(2e6, 0.1, FRAME_BYTES, 2).w_best_packets)
+    assert last["qthresh_packets"] == round(DEFAULT_K * QthreshPlan(2e6, 0.1, FRAME_BYTES, 2).w_best_packets)
 
 
 def test_probes_are_in_no_flows_count() -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`fairlane run --dry-run`: measures and decides as the loop does, tells it as the same events with `dry_run`, and writes nothing.
 
-Digests and probes are for a switch's primary controller alone. So where a loop of ours runs, its measurements are asked for; where
-nobody is, we are the primary with an election id below every writer's, until somebody else comes. A program that decides by
-counters, which every reader may read, looks on as its backup does.
+Digests and probes are for a switch's primary controller alone. So a dry run is the primary with an election id below every
+writer's, until somebody else comes, and is refused where a loop of ours runs. A program that decides by counters, which every
+reader may read, observes as its backup does.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections.abc import Callable, Collection, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.loop.run import LoopTarget, run_until_signal, topology_of
+from fairlane_controller.state.ask import loop_runs
 from fairlane_controller.state.events import EVENTS_FILE, EventLog
 
 DRY = {"dry_run": True}
@@ -37,16 +39,13 @@ async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -
     waits: list[Coroutine[Any, Any, Any]] = []
     logs: list[EventLog] = []
     for target in targets:
+        topology = topology_of(target)
+        if not topology.dry_run_observes and target.folder is not None and loop_runs(target.folder):
+            problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
+            raise FairlaneError(ErrorCode.LOOP_RUNNING, f"{problem}; --dry-run is for a topology without one")
         path = target.event_log or (target.folder / EVENTS_FILE if target.folder else None)
         log = DryLog(path, target.program.frequent_events)
         logs.append(log)
-        topology = topology_of(target)
-        follow = topology.follow(log)
-        if follow is not None:
-            seen = asyncio.Event()
-            jobs.append(follow(seen.set))
-            waits.append(seen.wait())
-            continue
         for endpoint, state in target.switches():
             agent = SwitchAgent(endpoint, topology, log, state=state, dry_run=True)
             if topology.dry_run_observes:

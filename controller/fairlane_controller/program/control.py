@@ -140,10 +140,6 @@ class TopologyControl:
         del agents
         raise unknown_name("op", str(request["op"]), self.requests)
 
-    def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
-        """A dry run beside a running loop, by what that measures: a job that calls its argument when it is ready; None: as without."""
-        del log
-
 
 def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Callable[[_F], _F]:
     def mark(method: _F) -> _F:

@@ -4,122 +4,123 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from fairlane import ErrorCode, FairlaneError, unknown_name
-from fairlane.changes import ask
+from fairlane import Duration, ErrorCode, FairlaneError, Flag, Packets, Plain, Rate, Section, Size, find_by_name
+from fairlane.changes import Sites
 from fairlane.cli import (
     App,
     ClassOption,
     DryRunOption,
     JsonOption,
-    ObjectRow,
     OnlyPortArgument,
-    PortRef,
-    Snapshot,
+    Planned,
     StateOption,
     SwitchOption,
     Targets,
+    carry_out,
     complete_port,
     need_program,
+    options_of,
     print_json,
     print_table,
     resolve,
     split_port,
     take_two,
 )
-from fairlane.text import parse_count
+from fairlane.switch import ChangeSet, EntityChange, same_entity
+from fairlane.text import counted, describe, format_rate, format_size, format_time, parse_count
+from pydantic import Field, ValidationError
 
-from .changes import PolicyChange, change_policies
-from .cli_plan import plan_command
-from .model import DEFAULT_K
-from .policies import Scheme
+from .model import DEFAULT_K, QTHRESH_MAX_PACKETS, QthreshPlan, response_time_s
+from .names import SCHEMES, Scheme
+from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
+from .settings import PolicyConfig, PolicyKey, PolicyState, Weight
+from .store import LoopStore
+from .view import POLICY
+from .wanted import beyond_limit, changed_settings, plain_policy, policy_of, settings_of
 
 app = App(
     help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.",
 )
-
-WeightOption = Annotated[
-    float | None, typer.Option("--weight", "-w", help="Weight of the class (1/256 to 255); default as it is.")
-]
+_PORT_FIRST = "The port is first: s1:3, or 3 with --switch; default the managed one, or all."
 
 
-_WHICH = "The port stands first: s1:3, or 3 with --switch; default the managed one, or all."
+class _Weight(Section):
+    weight: Annotated[float, Flag("--weight -w")] = 1.0
+    "Weight of the class (1/256 to 255); default as it is."
+
+
+class _Auto(_Weight):
+    k: Annotated[float, Flag("--k")] = DEFAULT_K
+    "Constant of eq. (9), 1.95 at first; default as it is."
+    self_tuning: Annotated[bool, Flag("--self-tuning/--model")] = True
+    "Correct eq. (9) by the flows' goodputs, or eq. (9) alone; default as it is."
+
+
+class _Link(Section):
+    rate: Annotated[Rate, Field(gt=0), Flag("--rate", "RATE")]
+    "Bottleneck bandwidth BW, e.g. 2Mbit."
+    delay: Annotated[Duration, Flag("--delay", "TIME")] = 0.0
+    "One-way delay of the bottleneck link, e.g. 2ms."
+    packet_bytes: Annotated[Size, Field(ge=1, le=65_535), Flag("--packet-bytes", "SIZE")] = 1000
+    "Mean packet length L_D, e.g. 1000 or 1500B."
+    flows: Annotated[int, Field(ge=1), Flag("--flows")] = 2
+    "Number of connections N_C."
+    t_ack: Annotated[Duration, Flag("--t-ack", "TIME")] = 0.0
+    "All delay that is not twice the link's: access links, receiver."
+    t_res: Annotated[Duration | None, Flag("--t-res", "TIME")] = None
+    "Measured T_res; replaces --delay and --t-ack."
+    weight: Annotated[Weight, Flag("--weight -w")] = 1.0
+    "Weight of the flow or class."
+    k: Annotated[float, Field(gt=0), Flag("--k")] = DEFAULT_K
+    "Constant of proportionality of eq. (9)."
+    queue_packets: Annotated[Packets, Field(ge=2, le=QTHRESH_MAX_PACKETS), Flag("--queue-packets", "PACKETS")] = (
+        QTHRESH_MAX_PACKETS
+    )
+    "Capacity of the queue (upper bound)."
 
 
 def complete_scheme(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     """Ports, and the schemes."""
-    return [*complete_port(ctx, incomplete), *((one.value, "") for one in Scheme if one.value.startswith(incomplete))]
+    return [*complete_port(ctx, incomplete), *((one, "") for one in SCHEMES if one.startswith(incomplete))]
 
 
 @app.command("show")
 def show(
     port: OnlyPortArgument = None, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the threshold, weight and mode of every managed port and class; of one port also why each flow has what it has.
+    """Show the threshold, weight and mode of every managed port and class (`fairlane flows -o wide` has those of flows).
 
     Examples: `fairlane threshold show`, `fairlane threshold show s1:3`, `fairlane threshold show -s s1 --json`
     """
-    targets = resolve(state, switch, port)
-    snapshot = need_program(asyncio.run(take_two(targets, 0))[0], "qthresh")
-    rows = [_policy_of(snapshot, one) for one in snapshot.objects_of_kind("policy")]
-    flows: list[dict[str, Any]] = []
-    if port is not None:
-        rows = [row for row in rows if row["port"] == port.number]
-        flows = asyncio.run(_explain_flows(targets, [row["switch"] for row in rows], port.number))
+    snapshot = need_program(asyncio.run(take_two(resolve(state, switch, port), 0))[0], "qthresh")
+    rows = [one.to_json() for one in snapshot.objects_of_kind("policy") if port is None or one.port == port.number]
     if as_json:
-        print_json(rows if port is None else {"policies": rows, "flows": flows})
+        print_json(rows)
         return
-    columns = ("switch", "port", "class", "scheme", "Qthresh", "weight", "effective", "mode", "capacity")
-    print_table(
-        "thresholds (packets)",
-        columns,
-        [
-            (r["switch"], r["port"], r["class"], r["scheme"], r["qthresh_packets"], r["weight"], r["effective_packets"], r["mode"], r["capacity_packets"])
-            for r in rows
-        ],
-        empty="no port is managed" if port is None else f"port {port.name} is not managed",
-    )  # fmt: skip
-    for row in rows:
-        _print_no_lanes(row)
-    for flow in flows:
-        print(f"{flow['flow']} {flow['sentence']}")
-    if port is not None and rows and not flows:
-        print("no flow has a threshold of its own")
-
-
-def _policy_of(snapshot: Snapshot, policy: ObjectRow) -> dict[str, Any]:
-    """A policy as `--json` prints it."""
-    assert policy.port is not None
-    port = snapshot.port(policy.switch, policy.port)
-    keys = ("scheme", "qthresh_packets", "weight", "effective_packets", "mode", "k", "lanes", "why_no_lanes")
-    place = {"switch": policy.switch, "port": policy.port, "class": policy["traffic_class"]}
-    return {**place, **{key: policy[key] for key in keys}, "capacity_packets": port and port.capacity_packets}
-
-
-async def _explain_flows(targets: Targets, switches: Sequence[str], port: int) -> list[dict[str, Any]]:
-    """Why each flow of a port has what it has, as the running loop says; nothing without a loop."""
-    folder = targets.loop_folder
-    if folder is None:
-        return []
-    asked = ({"op": "explain", "switch": switch, "port": port} for switch in dict.fromkeys(switches))
-    return [row for rows in await asyncio.gather(*(ask(folder, one) for one in asked)) for row in rows]
+    shown = {"switch": "switch", "port": "port", "traffic_class": "class"}
+    shown |= {one.name: one.title for one in POLICY.columns if not one.wide}
+    empty = "no port is managed" if port is None else f"port {port.name} is not managed"
+    print_table("thresholds (packets)", [*shown.values()], [[row[key] for key in shown] for row in rows], empty=empty)
+    _print_no_lanes(rows)
 
 
 @app.command("set")
+@options_of(_Weight)
 def set_(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"{_WHICH} Packets of one flow that may wait: 5 or 5packets.",
+            help=f"{_PORT_FIRST} Packets of one flow that may wait: 5 or 5packets.",
             metavar="[PORT] [PACKETS]",
             autocompletion=complete_port,
         ),
     ] = None,
+    *,
+    changes: Plain,
     traffic_class: ClassOption = 0,
-    weight: WeightOption = None,
     dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -132,34 +133,46 @@ def set_(
     Examples: `fairlane threshold set s1:3 5`, `fairlane threshold set 5`, `fairlane threshold set s1:3 5packets --weight 1.5`, `fairlane threshold set --weight 2 --dry-run`
     """
     port, given = split_port(words)
-    packets = parse_count(given[0], "packets", "threshold") if given else None
-    if packets is None and weight is None:
+    if given:
+        changes = {**changes, "threshold": parse_count(given[0], "packets", "threshold")}
+    if not changes:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
-    asked = PolicyChange(traffic_class, packets=packets, weight=weight)
-    make(resolve(state, switch, port), port, asked, every=False, dry_run=dry_run, as_json=as_json)
+    make(
+        resolve(state, switch, port),
+        port and port.number,
+        traffic_class,
+        changes,
+        every=False,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
 @app.command("auto")
+@options_of(_Auto)
 def auto(
+    changes: Plain,
     port: OnlyPortArgument = None,
     traffic_class: ClassOption = 0,
-    k: Annotated[float | None, typer.Option("--k", help=f"Constant of eq. (9); default as it is, {DEFAULT_K:g} at first.")] = None,
-    weight: WeightOption = None,
-    self_tuning: Annotated[
-        bool | None, typer.Option("--self-tuning/--model", help="Correct eq. (9) by the flows' goodputs, or eq. (9) alone; default as it is.")
-    ] = None,
     dry_run: DryRunOption = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Let the control loop compute the threshold from its measurements; all managed ports unless one is named.
 
     Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """
-    loop = {name: value for name, value in (("k", k), ("self_tuning", self_tuning)) if value is not None}
-    asked = PolicyChange(traffic_class, auto=True, weight=weight, loop=loop)
-    make(resolve(state, switch, port), port, asked, every=True, dry_run=dry_run, as_json=as_json)
+    changes = {**changes, "mode": "auto"}
+    make(
+        resolve(state, switch, port),
+        port and port.number,
+        traffic_class,
+        changes,
+        every=True,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
 @app.command("scheme")
@@ -167,7 +180,7 @@ def scheme(
     words: Annotated[
         list[str],
         typer.Argument(
-            help=f"{_WHICH} drop_tail, qthresh or lanes.", metavar="[PORT] SCHEME", autocompletion=complete_scheme
+            help=f"{_PORT_FIRST} drop_tail, qthresh or lanes.", metavar="[PORT] SCHEME", autocompletion=complete_scheme
         ),
     ],
     traffic_class: ClassOption = 0,
@@ -183,46 +196,175 @@ def scheme(
 
     Examples: `fairlane threshold scheme qthresh`, `fairlane threshold scheme s1:3 lanes`
     """
-    names = [one.value for one in Scheme]
     port, given = split_port(words)
     if not given:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(names)}")
-    if given[0] not in names:
-        raise unknown_name("scheme", given[0], names)
-    asked = PolicyChange(traffic_class, Scheme(given[0]))
-    make(resolve(state, switch, port), port, asked, every=True, dry_run=dry_run, as_json=as_json)
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(SCHEMES)}")
+    changes = {"scheme": find_by_name("scheme", given[0], SCHEMES).value}
+    make(
+        resolve(state, switch, port),
+        port and port.number,
+        traffic_class,
+        changes,
+        every=True,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
 
 
-app.command("plan")(plan_command)
-
-
-def make(
-    targets: Targets, ref: PortRef | None, asked: PolicyChange, *, every: bool, dry_run: bool, as_json: bool
-) -> None:
-    """Make a change, or show what it would write."""
-    port = ref.number if ref else None
-    made = change_policies(targets, port, asked, every=every, dry_run=dry_run, as_json=as_json)
-    if made is not None:
-        tell(made, as_json)
-
-
-def _print_no_lanes(row: dict[str, Any]) -> None:
-    if row.get("why_no_lanes"):
-        where = f"{row['switch']}:{row['port']} class {row['class']}"
-        print(f"{where}: the flows share one queue: {row['why_no_lanes']}")
-
-
-def tell(results: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_json(results)
+def make(targets: Targets, port: int | None, traffic_class: int, asked: Plain, *, every: bool, **how: bool) -> None:
+    """Make a change, or show what it would write; `how` as `change_policies` has it."""
+    rows = change_policies(targets, port, traffic_class, asked, every=every, **how)
+    if rows is None:
         return
-    for result in results:
-        where = f"{result['switch']}:{result['port']} class {result['class']}"
-        if result["scheme"] == "drop_tail":
-            print(f"{where}: {result['scheme']}")
-        else:
-            lanes = f"{result['lanes']} lanes, " if result.get("lanes") else ""
-            print(f"{where}: {lanes}Qthresh {result['qthresh_packets']} packets, weight {result['weight']:g}")
-        _print_no_lanes(result)
-        if result["via"] == "direct" and not result["remembered"]:
-            print(f"{where}: the mode is not remembered (no run-state folder)")
+    if how["as_json"]:
+        print_json(rows)
+        return
+    for row in rows:
+        lanes = f"{row['lanes']} lanes, " if row.get("lanes") else ""
+        limit = f"{lanes}Qthresh {row['qthresh_packets']} packets, weight {row['weight']:g}"
+        where = f"{row['switch']}:{row['port']} class {row['class']}"
+        print(f"{where}: {row['scheme'] if row['qthresh_packets'] is None else limit}")
+    _print_no_lanes(rows)
+
+
+def _print_no_lanes(rows: list[Plain]) -> None:
+    for row in rows:
+        if row.get("why_no_lanes"):
+            print(f"{row['switch']}:{row['port']}: the flows share one queue: {row['why_no_lanes']}")
+
+
+@app.command("plan")
+@options_of(_Link)
+def plan(changes: Plain, as_json: JsonOption = False) -> None:
+    """Compute the threshold for a link on paper: equations (5) to (9), no switch needed. It needs --rate.
+
+    Examples: `fairlane threshold plan --rate 2Mbit --delay 2ms --packet-bytes 1000 --flows 2`, `fairlane threshold plan --rate 5Mbps --t-res 6.8ms --json`
+    """
+    try:
+        link = _Link.model_validate(changes)
+    except ValidationError as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, describe(ex, _Link)[0]) from None
+    t_res_s = response_time_s(link.delay, link.t_ack) if link.t_res is None else link.t_res
+    plan = QthreshPlan(link.rate, t_res_s, link.packet_bytes, link.flows, link.k, link.weight, link.queue_packets)
+    if as_json:
+        print_json(plan.to_json())
+        return
+    best, exact = f"{plan.w_best_packets:.2f} packets", f"w·k·W_best = {plan.qthresh_exact_packets:.2f}, eq. (9)"
+    rows = [
+        ("BW", format_rate(plan.rate_bps), "bandwidth"),
+        ("L_D", format_size(plan.packet_bytes), "packet length"),
+        ("N_C", plan.connections, "connections"),
+        ("T_D", format_time(plan.t_d_s), "time to send one packet, eq. (5)"),
+        ("T_res", format_time(plan.t_res_s), "departure of a packet to its ACK, eq. (6)"),
+        ("W", counted(plan.smallest_window_packets, "packet"), "smallest window of one flow alone, eq. (7)"),
+        ("W_full", counted(plan.full_window_packets, "packet"), "smallest full window of each flow"),
+        ("W_best", best, "best window of each flow, eq. (8)"),
+        ("Qthresh", counted(plan.qthresh_packets, "packet"), exact),
+    ]
+    print_table("plan", ("symbol", "value", "meaning"), rows)
+
+
+# ---- a change of policies --------------------------------------------------------------------------------------------
+
+
+def change_policies(
+    targets: Targets, port: int | None, traffic_class: int, asked: Plain, *, every: bool, **how: bool
+) -> list[Plain] | None:
+    """Make what is asked at every place that the command means, on all switches or on none.
+
+    Args:
+        targets: the switches that the command means.
+        port: the managed port; None: all when `every`, else the only one there is.
+        traffic_class: the class.
+        asked: keys of a policy (`PolicyConfig`) with their new values; `threshold` means mode manual.
+        every: several places may be meant.
+        how: `dry_run` and `as_json` of `carry_out`; by default neither.
+
+    Returns:
+        The policies then in force, each with `via` loop or direct; None where a dry run has printed what would be written.
+
+    Raises:
+        FairlaneError: BAD_INPUT for what a policy cannot have, or for several places; UNKNOWN_NAME where the port is not managed.
+
+    """
+    states = {one.name: one for one in targets.run.switches} if targets.run is not None else {}
+    rows: list[Plain] = []
+
+    async def plan(sites: Sites) -> Planned:
+        store, names = LoopStore(sites.folder), [*sites.endpoints]
+        current = dict(zip(names, await asyncio.gather(*[_read(sites, name) for name in names]), strict=True))
+        entries: dict[str, list[EntityChange]] = {}
+        notes: dict[str, list[str]] = {}
+        settings: dict[PolicyKey, PolicyState] = {}
+        for switch, number in _choose_places(current, port, every=every):
+            key, found = (switch, number, traffic_class), current[switch]
+            known, state = store.policy(*key), states[switch].port(number) if switch in states else None
+            new, settings[key] = edited(key, found, known, asked)
+            new = new.fitted(state)
+            before, changes = found.entries.get(new.key), entries.setdefault(switch, [])
+            if not same_entity(before, new.entry):
+                changes.append(EntityChange(before, new.entry))
+            if differ := changed_settings(known, settings[key]):
+                words = ", ".join(f"{name} {old} becomes {now}" for name, (old, now) in differ.items())
+                notes.setdefault(switch, []).append(f"port {number} class {traffic_class}: {words}")
+            else:
+                del settings[key]
+            no_lanes = (
+                {} if new.is_shared is not (new.scheme is Scheme.LANES) else {"why_no_lanes": why_no_lanes(state)}
+            )
+            rows.append({"switch": switch, **new.to_json(), **no_lanes})
+        return Planned(ChangeSet(entries), store.documents(settings), notes=notes)
+
+    made = carry_out(targets, plan, dry_run=how.get("dry_run", False), as_json=how.get("as_json", False))
+    return None if made is None else [{**row, "via": made[1]} for row in rows]
+
+
+def _choose_places(current: dict[str, InForce], port: int | None, *, every: bool) -> list[tuple[str, int]]:
+    """The (switch, port) pairs that a request means."""
+    managed = [(name, number) for name, found in current.items() for number in sorted(found.limits)]
+    places = [place for place in managed if port in (None, place[1])]
+    listed = ", ".join(f"{name}:{number}" for name, number in managed) or "none: run `fairlane config init`"
+    if not places:
+        what = "no port is managed" if port is None else f"port {port} is not managed"
+        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{what}; managed ports: {listed}")
+    if len(places) > 1 and not every:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): name one of them")
+    return places
+
+
+def edited(key: PolicyKey, found: InForce, known: PolicyState, asked: Plain) -> tuple[Policy, PolicyState]:
+    """The policy that is to be, without lanes, and its settings. Pure.
+
+    Args:
+        key: which policy.
+        found: what its switch has.
+        known: what is remembered of the policy.
+        asked: as `change_policies` has it.
+
+    Raises:
+        FairlaneError: BAD_INPUT.
+
+    """
+    switch, port, traffic_class = key
+    limit, policy = found.limits[port].limit_packets or 0, policy_in_force(found.policies, port, traffic_class)
+    if not policy.is_limited and asked.keys() & {"scheme", "threshold", "mode"}:
+        packets = min(known.pinned_packets or policy.qthresh_packets, limit)
+        policy = Policy(port, traffic_class, Scheme.QTHRESH, packets, known.weight)
+    policy = policy.with_scheme(Scheme(asked.get("scheme", policy.scheme)))
+    data = plain_policy(switch, policy, known) | asked
+    if "threshold" in asked:
+        data["mode"] = "manual"
+    elif data.get("mode") == "auto":
+        data.pop("threshold", None)
+    try:
+        wanted = PolicyConfig.model_validate(data)
+        problems = [*beyond_limit(wanted, limit)]
+    except ValidationError as ex:
+        wanted, problems = None, describe(ex, PolicyConfig)
+    if wanted is None or problems:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{switch}:{port} class {traffic_class}: {problems[0]}")
+    return policy_of(wanted, policy, limit), settings_of(wanted, known)
+
+
+async def _read(sites: Sites, switch: str) -> InForce:
+    return await read_managed(await sites.reader(switch))

@@ -1,30 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the threshold of one (egress port, class) changes: pure, in virtual time; hysteresis, bounds, rate limit."""
+"""When the threshold of one (egress port, class) changes: pure, in virtual time; hysteresis, bounds, rate limit; and the sentence that says why."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import model as qthresh
+from fairlane.measure import PortMeasurement
+from fairlane.text import format_rate, format_size, format_time
 
-if TYPE_CHECKING:  # `status` decides nothing
-    from fairlane.measure import PortMeasurement
-
-    from .settings import QthreshLoop
+from .model import QthreshPlan, bounded_capacity, round_half_up
+from .settings import QthreshLoop, Tunables
 
 LANE_MIN_PACKETS = 4
-"""A lane holds at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""
-
-MIN_BW_COUNT = 2
-"""Reports of the drain rate before the first decision."""
-MIN_T_RES_COUNT = 2
-"""T_res observations before the first decision."""
+"""A lane has room for at least so many: three duplicate ACKs behind a lost packet repair it without a timeout (RFC 5681, section 3.2)."""
 
 
 class Outcome(str, Enum):
-    """What an evaluation said."""
+    """What an evaluation decided."""
 
     WRITE = "write"
     HOLD = "hold"
@@ -39,7 +34,7 @@ class Decision:
     reason: str
     qthresh_packets: int | None
     previous_packets: int | None
-    plan: qthresh.QthreshPlan | None
+    plan: QthreshPlan | None = None
     "(9) alone."
     exact_packets: float | None = None
     "(9) within the bounds, not rounded."
@@ -48,116 +43,106 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """For the event log."""
-        return {**asdict(self), "outcome": self.outcome.value}
+        return {**asdict(self), "plan": self.plan and self.plan.to_json(), "outcome": self.outcome.value}
 
 
 @dataclass
 class ThresholdDecider:
-    """The state of one policy between evaluations; `in_force_packets` is what the switch holds."""
+    """The state of one policy between evaluations; `in_force_packets` is what the switch has."""
 
     options: QthreshLoop
     in_force_packets: int | None = None
     _candidate: int | None = None
     _agreed: int = 0
-    _last_write_s: float | None = None
+    _last_write_s: float = -math.inf
 
     def evaluate(
         self,
         now_s: float,
         measured: PortMeasurement,
+        settings: Tunables,
+        capacity_packets: float,
         *,
-        weight: float,
-        k: float,
-        capacity_packets: int,
-        min_packets: int | None = None,
-        max_packets: int | None = None,
-        lanes: int = 0,
-        mean_weight: float = 1.0,
+        longer: float = 1.0,
+        has_lane: bool = False,
     ) -> Decision:
-        """Decide at `now_s` by (9), within `min_packets` and `max_packets` where they are given and the port's capacity; with `lanes`
-        within a flow's part of that, where the flows' weights have that mean.
+        """Decide at `now_s` by (9), within the bounds of the settings and the port's capacity.
 
-        The caller writes when the outcome is WRITE and then calls `written`.
+        The caller writes when the outcome is WRITE and then calls `record_write`.
+
+        Args:
+            now_s: of any one clock.
+            measured: what is known of the port.
+            settings: k, the class's weight, bounds.
+            capacity_packets: what may wait at the port; in a lane a flow's part of it.
+            longer: k is multiplied by it.
+            has_lane: whether each flow has a queue of its own.
         """
-        ready, reason = self._ready(measured)
-        if not ready:
+        problem = self._not_ready(measured)
+        bw, t_res, l_d, n_c = measured.bw_bps, measured.t_res_s, measured.l_d_bytes, measured.n_c
+        if problem or bw is None or t_res is None or l_d is None or n_c is None:
             self._candidate, self._agreed = None, 0
-            return Decision(Outcome.NOT_READY, reason, self.in_force_packets, self.in_force_packets, None)
-        assert measured.bw_bps is not None
-        assert measured.t_res_s is not None
-        assert measured.l_d_bytes is not None
-        assert measured.n_c is not None
-        if lanes:
-            capacity_packets = max(LANE_MIN_PACKETS, int(lane_room(capacity_packets, measured.n_c.value, mean_weight)))
-            min_packets = LANE_MIN_PACKETS if min_packets is None else min_packets
-        capacity = bounded_capacity(capacity_packets, weight)
-        plan = qthresh.plan(
-            measured.bw_bps.value,
-            measured.t_res_s.value,
-            measured.l_d_bytes.value,
-            max(1.0, measured.n_c.value),
-            k=k,
-            weight=1.0,  # the data plane multiplies by the class's weight
-            capacity_packets=capacity,
-        )
-        free = k * plan.w_best_packets
-        exact, bound = plan.qthresh_exact_packets, "the port's capacity" if free > capacity else ""
-        if max_packets is not None and exact > max_packets:
-            exact, bound = float(max_packets), "the maximum"
-        if min_packets is not None and exact < min_packets:
-            exact, bound = float(min(min_packets, capacity)), "the minimum"
-        return self._decide(now_s, plan, exact, bound)
+            return Decision(Outcome.NOT_READY, problem, self.in_force_packets, self.in_force_packets)
+        low, high = settings.min_packets, settings.max_packets
+        if has_lane:
+            capacity_packets = max(LANE_MIN_PACKETS, int(capacity_packets))
+            low = LANE_MIN_PACKETS if low is None else low
+        capacity = bounded_capacity(int(capacity_packets), settings.weight)
+        # Without the weight, by which the data plane multiplies.
+        plan = QthreshPlan(bw.value, t_res.value, l_d.value, max(1.0, n_c.value), settings.k * longer, 1.0, capacity)
+        exact = plan.qthresh_exact_packets
+        bound = "the port's capacity" if plan.k * plan.w_best_packets > capacity else ""
+        if high is not None and exact > high:
+            exact, bound = float(high), "the maximum"
+        if low is not None and exact < low:
+            exact, bound = float(min(low, capacity)), "the minimum"
+        current, wanted = self.in_force_packets, round_half_up(exact)
+        outcome, reason = self._decide(now_s, current, wanted, exact)
+        return Decision(outcome, reason, wanted if outcome is Outcome.WRITE else current, current, plan, exact, bound)
 
     def record_write(self, now_s: float, packets: int) -> None:
         """Record that the switch has a threshold of `packets` since `now_s`."""
-        self.in_force_packets = packets
-        self._last_write_s = now_s
+        self.in_force_packets, self._last_write_s = packets, now_s
         self._candidate, self._agreed = None, 0
 
     def may_write(self, now_s: float) -> bool:
         """Whether the last write is a minimum interval ago."""
-        return self._last_write_s is None or now_s - self._last_write_s >= self.options.min_write_interval - 1e-6
+        return now_s - self._last_write_s >= self.options.min_write_interval - 1e-6
 
-    def _ready(self, measured: PortMeasurement) -> tuple[bool, str]:
-        options = self.options
+    def _not_ready(self, measured: PortMeasurement) -> str:
+        """What is missing of the measurements; empty when nothing is."""
+        max_age_s, max_t_res_age_s = self.options.max_age, self.options.max_t_res_age
         needs = (
-            ("BW", measured.bw_bps, MIN_BW_COUNT, options.max_age),
-            ("T_res", measured.t_res_s, MIN_T_RES_COUNT, options.max_t_res_age),
-            ("L_D", measured.l_d_bytes, 1, options.max_age),
-            ("N_C", measured.n_c, 1, options.max_age),
+            ("BW", measured.bw_bps, 2, max_age_s),
+            ("T_res", measured.t_res_s, 2, max_t_res_age_s),
+            ("L_D", measured.l_d_bytes, 1, max_age_s),
+            ("N_C", measured.n_c, 1, max_age_s),
         )
-        for name, estimate, count, max_age_s in needs:
+        for name, estimate, count, oldest_s in needs:
             if estimate is None:
-                return False, f"no measurement of {name} yet"
+                return f"no measurement of {name} yet"
             if estimate.count < count:
-                return False, f"{estimate.count} of {count} measurements of {name}"
-            if estimate.age_s > max_age_s:
-                return False, f"{name} was last measured {estimate.age_s:.1f} s ago: nothing to go by"
-        return True, ""
+                return f"{estimate.count} of {count} measurements of {name}"
+            if estimate.age_s > oldest_s:
+                return f"{name} was last measured {estimate.age_s:.1f} s ago, which is too old"
+        return ""
 
-    def _decide(self, now_s: float, plan: qthresh.QthreshPlan, exact_packets: float, bound: str) -> Decision:
-        current, wanted = self.in_force_packets, qthresh.round_half_up(exact_packets)
-
-        def say(outcome: Outcome, reason: str) -> Decision:
-            target = wanted if outcome is Outcome.WRITE else current
-            return Decision(outcome, reason, target, current, plan, exact_packets, bound)
-
+    def _decide(self, now_s: float, current: int | None, wanted: int, exact: float) -> tuple[Outcome, str]:
+        options = self.options
         if current is not None:
             boundary = current + 0.5 if wanted > current else current - 0.5
-            past = abs(exact_packets - boundary)
-            margin = max(self.options.margin_packets, self.options.margin_ratio * current)
-            if wanted == current or past < margin:
+            margin = max(options.margin_packets, options.margin_ratio * current)
+            if wanted == current or abs(exact - boundary) < margin:
                 self._candidate, self._agreed = None, 0
-                text = "the value in force is right" if wanted == current else "within the hysteresis"
-                return say(Outcome.HOLD, text)
-        near = max(1.0, self.options.agree_ratio * wanted)
+                return Outcome.HOLD, "the value in force is right" if wanted == current else "within the hysteresis"
+        near = max(1.0, options.agree_ratio * wanted)
         agrees = self._candidate is not None and abs(wanted - self._candidate) <= near
         self._candidate, self._agreed = wanted, self._agreed + 1 if agrees else 1
-        if self._agreed < self.options.samples:
-            return say(Outcome.HOLD, f"{self._agreed} of {self.options.samples} evaluations agree on {wanted}")
+        if self._agreed < options.samples:
+            return Outcome.HOLD, f"{self._agreed} of {options.samples} evaluations agree on {wanted}"
         if not self.may_write(now_s):
-            return say(Outcome.HOLD, "written less than the minimum interval ago")
-        return say(Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}")
+            return Outcome.HOLD, "written less than the minimum interval ago"
+        return Outcome.WRITE, "first threshold" if current is None else f"changed from {current} to {wanted}"
 
 
 def lane_room(capacity_packets: int, connections: float, mean_weight: float) -> float:
@@ -165,17 +150,46 @@ def lane_room(capacity_packets: int, connections: float, mean_weight: float) -> 
     return capacity_packets / (max(1.0, connections) * mean_weight)
 
 
-def measured_for(lanes: int, measured: PortMeasurement) -> PortMeasurement:
-    """What (9) is to go by: in `lanes` the longest path, because each flow has to fill its lane by itself."""
-    known = measured.t_res_s, measured.longest_s
-    if not lanes or known[0] is None or known[1] is None or known[1].value <= known[0].value:
+def measured_for_lanes(measured: PortMeasurement) -> PortMeasurement:
+    """What (9) is computed from in lanes: the longest path, because each flow has to fill its lane by itself."""
+    usual, longest = measured.t_res_s, measured.longest_s
+    if usual is None or longest is None or longest.value <= usual.value:
         return measured
-    return replace(measured, t_res_s=replace(known[0], value=known[1].value, uncertainty=known[1].uncertainty))
+    return replace(measured, t_res_s=replace(usual, value=longest.value, uncertainty=longest.uncertainty))
 
 
-def bounded_capacity(capacity_packets: int, weight: float) -> int:
-    """The largest threshold whose product with `weight` still fits the port's queue; at least the minimum."""
-    limit = capacity_packets if capacity_packets > 0 else qthresh.QTHRESH_MAX_PACKETS
-    if weight > 1.0:
-        limit = int(limit / weight)
-    return max(qthresh.QTHRESH_MIN_PACKETS, min(limit, qthresh.QTHRESH_MAX_PACKETS))
+def explain_measurement(measured: PortMeasurement) -> str:
+    """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
+    t_res, tau, t_ack = measured.t_res_s, measured.tau_s, measured.t_ack_s
+    source = ""
+    if measured.t_res_source == "probes" and tau is not None and t_ack is not None:
+        source = f" (2τ {_time(2 * tau.value)} of the probes + T_ACK {_time(t_ack.value)})"
+    elif measured.t_res_source == "probes_alone":
+        source = " (2τ of the probes; no ACK was timed)"
+    texts = (
+        measured.bw_bps and f"BW {format_rate(measured.bw_bps.value)}",
+        t_res and f"T_res {_time(t_res.value)}{source}",
+        measured.l_d_bytes and f"L_D {format_size(round(measured.l_d_bytes.value))}",
+        measured.n_c and f"N_C {measured.n_c.value:g}",
+    )
+    return ", ".join(filter(None, texts))
+
+
+def explain_decision(decision: Decision, measured: PortMeasurement, longer: float = 1.0) -> str:
+    """Of `threshold` and `decision`; `longer`: how many times as long as (9) the port's lanes are."""
+    before, known, plan = decision.previous_packets, explain_measurement(measured), decision.plan
+    if decision.outcome is not Outcome.WRITE:
+        text = f"{'no threshold' if before is None else f'the threshold {before}'} stays: {decision.reason}"
+    elif before is None:
+        text = f"the first threshold is {decision.qthresh_packets} packets"
+    else:
+        text = f"the threshold goes from {before} to {decision.qthresh_packets} packets"
+    if plan is None:
+        return f"{text}{f' (known: {known})' if known else ''}"
+    times = f"{longer:.2f} times (9) is" if longer > 1.0 else "(9) says"
+    bound = f", bounded by {decision.bound}" if decision.bound else ""
+    return f"{text}: {times} {decision.exact_packets:.1f}{bound} with k {plan.k / longer:g} and {known}"
+
+
+def _time(seconds: float) -> str:
+    return format_time(round(seconds, 6))

@@ -14,10 +14,9 @@ from fairlane import LearnedTable, Session
 from fairlane.switch import SwitchClient
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from . import names as program
 from .law import FlowCount
+from .names import COUNTER_FLOW_DROPS, FLOW_SLOTS, TABLE_FLOW, TAPS, WEIGHT_ONE, encode_weight
 
-HASH_KEY_WORDS, HASH_KEY_BITS = 11, 64
 PROTOCOLS = {1: "icmp", 6: "tcp", 17: "udp", 58: "icmpv6"}
 RESTING_SLOTS = 256
 """So many slots rest after their flows have gone, so that a packet still queued from one does not count against the next. Further ones are
@@ -30,7 +29,7 @@ _METADATA = re.compile(rb"(?:(\d{1,3})/([0-7]))?( ?tuned(\d*))?")
 
 @dataclass(frozen=True)
 class Flow:
-    """What a flow's entry says beside its key and slot."""
+    """What a flow's entry contains beside its key and slot."""
 
     place: tuple[int, int] | None = None
     "(egress port, class), where it is known."
@@ -40,13 +39,6 @@ class Flow:
     "The weight in 1/256 that the law gave it."
     tap: int = 0
     "With a new number (1 to `names.TAPS`) the flow loses one packet; it has its own or its class's weight then."
-
-    @property
-    def metadata(self) -> bytes:
-        """Of the entry."""
-        place = "" if self.place is None else "{}/{}".format(*self.place)
-        own = "" if self.weight is None else program.encode_weight(self.weight)
-        return (place + (f" tuned{own}" if self.tuned else "")).encode()
 
 
 class FlowKey(NamedTuple):
@@ -67,53 +59,49 @@ class FlowKey(NamedTuple):
         """By the fields of a match or a digest; an IPv4 address is in the low 32 bits."""
         return FlowKey(version, *(int(fields.get(name) or 0) for name in FlowKey._fields[1:]))
 
-    @staticmethod
-    def from_digest(digest: Mapping[str, Any]) -> FlowKey:
-        """From a `new_flow_t`."""
-        return FlowKey.from_fields(int(digest["ip_version"]), digest)
-
     @property
     def hosts(self) -> tuple[str, str]:
         """Addresses of the source and the destination."""
         address = ipaddress.IPv6Address if self.version == 6 else ipaddress.IPv4Address
         return str(address(self.src)), str(address(self.dst))
 
+    @property
+    def protocol_name(self) -> str:
+        """`tcp`, or its number."""
+        return PROTOCOLS.get(self.protocol, str(self.protocol))
+
     def entry(self, slot: int, flow: Flow = Flow()) -> P4TableEntry:
-        """The entry that gives the flow its slot, and a weight instead of its class's where it has one. Raises OUT_OF_RANGE for a weight outside 1/256..255."""
-        weight = flow.tuned or (0 if flow.weight is None else program.encode_weight(flow.weight))
+        """The entry that gives the flow its slot, and a weight instead of its class's where it has one."""
+        own = 0 if flow.weight is None else encode_weight(flow.weight)
+        args = {"flow_id": slot, "weight": flow.tuned or own, "tap": flow.tap}
         if flow.tap:
-            action = P4TableAction(program.ACTION_SET_FLOW_TAPPED, flow_id=slot, weight=weight, tap=flow.tap)
-        elif weight:
-            action = P4TableAction(program.ACTION_SET_FLOW_WEIGHTED, flow_id=slot, weight=weight)
+            action = P4TableAction("set_flow_tapped", **args)
+        elif args["weight"]:
+            action = P4TableAction("set_flow_weighted", flow_id=slot, weight=args["weight"])
         else:
-            action = P4TableAction(program.ACTION_SET_FLOW, flow_id=slot)
+            action = P4TableAction("set_flow", flow_id=slot)
+        place = "" if flow.place is None else "{}/{}".format(*flow.place)
+        metadata = place + (f" tuned{own or ''}" if flow.tuned else "")
         match = P4TableMatch(zip(self._fields[1:], self[1:], strict=True))
-        return P4TableEntry(program.TABLE_FLOW[self.version], match=match, action=action, metadata=flow.metadata)
+        return P4TableEntry(TABLE_FLOW[self.version], match=match, action=action, metadata=metadata.encode())
 
     def __str__(self) -> str:
-        protocol = PROTOCOLS.get(self.protocol, str(self.protocol))
         left, right = (f"[{host}]" if self.version == 6 else host for host in self.hosts)
         vlan = f" vlan {self.vid}" if self.vid else ""
-        return f"{protocol} {left}:{self.src_port} > {right}:{self.dst_port}{vlan}"
+        return f"{self.protocol_name} {left}:{self.src_port} > {right}:{self.dst_port}{vlan}"
 
 
 def parse_flow(entry: P4TableEntry) -> tuple[FlowKey, int, Flow]:
     """Key, slot and the rest out of a flow's entry; the slot is -1 where it has no action."""
-    key = FlowKey.from_fields(6 if entry.table_id == program.TABLE_FLOW[6] else 4, entry.match or {})
+    key = FlowKey.from_fields(6 if entry.table_id == TABLE_FLOW[6] else 4, entry.match or {})
     given: Mapping[str, Any] = entry.action.args if isinstance(entry.action, P4TableAction) else {}
-    slot, weight, tap = (
-        int(given.get(name, default)) for name, default in (("flow_id", -1), ("weight", 0), ("tap", 0))
-    )
-    said = _METADATA.fullmatch(entry.metadata)
-    port, traffic_class, tuned, own = said.groups(b"") if said else [b""] * 4
+    weight = int(given.get("weight", 0))
+    found = _METADATA.fullmatch(entry.metadata)
+    port, number, tuned, own = found.groups(b"") if found else [b""] * 4
+    place = (int(port), int(number)) if port else None
     fixed = int(own or 0) if tuned else weight
-    flow = Flow(
-        (int(port), int(traffic_class)) if port else None,
-        program.decode_weight(fixed) if fixed else None,
-        (weight or None) if tuned else None,
-        tap,
-    )
-    return key, slot, flow
+    flow = Flow(place, fixed / WEIGHT_ONE or None, weight or None if tuned else None, int(given.get("tap", 0)))
+    return key, int(given.get("flow_id", -1)), flow
 
 
 FlowWeight = Callable[[FlowKey], "float | None"]
@@ -128,30 +116,25 @@ class Flows(LearnedTable[FlowKey, Flow]):
     def __init__(
         self, session: Session, idle_timeout_s: float, weight_of_new: FlowWeight | None = None, **options: Any
     ) -> None:
-        super().__init__(
-            session,
-            program.DIGEST_NEW_FLOW,
-            [*program.TABLE_FLOW.values()],
-            program.FLOW_SLOTS,
-            counter=program.COUNTER_FLOW_DROPS,
-            resting=RESTING_SLOTS,
-            idle_timeout_s=idle_timeout_s,
-            **options,
-        )
+        options |= {"counter": COUNTER_FLOW_DROPS, "resting": RESTING_SLOTS, "idle_timeout_s": idle_timeout_s}
+        super().__init__(session, "new_flow_t", [*TABLE_FLOW.values()], FLOW_SLOTS, **options)
         self.weight_of_new = weight_of_new
         "What gives a new flow its own weight."
         self._taps = 0
         "The newest number of a tap."
 
     def learn(self, values: Mapping[str, Any]) -> tuple[FlowKey, Flow]:
-        key = FlowKey.from_digest(values)
+        """The flow of a `new_flow_t`."""
+        key = FlowKey.from_fields(int(values["ip_version"]), values)
         weight = self.weight_of_new(key) if self.weight_of_new else None
         return key, Flow((int(values["egress_port"]), int(values["traffic_class"])), weight)
 
     def entry(self, key: FlowKey, slot: int, value: Flow) -> P4TableEntry:
+        """As `FlowKey.entry`."""
         return key.entry(slot, value)
 
     def parse(self, entry: P4TableEntry) -> tuple[FlowKey, int, Flow]:
+        """As `parse_flow`."""
         return parse_flow(entry)
 
     async def untune(self, client: SwitchClient, flows: Iterable[FlowKey]) -> int:
@@ -160,12 +143,8 @@ class Flows(LearnedTable[FlowKey, Flow]):
 
     def next_tap(self) -> int:
         """Another number than that of the last tap."""
-        self._taps = self._taps % program.TAPS + 1
+        self._taps = self._taps % TAPS + 1
         return self._taps
-
-    def tuned(self, flows: Iterable[FlowKey], qthresh_packets: int) -> dict[FlowKey, int]:
-        """The thresholds in packets of those flows that are tuned, beside the class's `qthresh_packets`."""
-        return {key: qthresh_packets * tuned >> 8 for key in flows if (tuned := self.values[key].tuned)}
 
     async def read_flow_counts(self, client: SwitchClient) -> dict[FlowKey, FlowCount]:
         """Counters of every flow so far."""
@@ -180,11 +159,9 @@ async def give_hash_key(client: SwitchClient) -> None:
 
     One that is there stays, since another one moves flows to other slots. A program without such a table needs none.
     """
-    if program.TABLE_HASH_KEY not in client.table_names():
+    if "hash_key" not in client.table_names():
         return
-    current = await client.read_default(program.TABLE_HASH_KEY)
-    if current is not None and any(current.args.values()):
-        return
-    key = {f"key_{word}": secrets.randbits(HASH_KEY_BITS) for word in range(HASH_KEY_WORDS)}
-    action = P4TableAction(program.ACTION_SET_HASH_KEY, **key)
-    await client.write([~P4TableEntry(program.TABLE_HASH_KEY, is_default_action=True, action=action)])
+    current = await client.read_default("hash_key")
+    if current is None or not any(current.args.values()):
+        action = P4TableAction("set_hash_key", **{f"key_{word}": secrets.randbits(64) for word in range(11)})
+        await client.write([~P4TableEntry("hash_key", is_default_action=True, action=action)])

@@ -35,12 +35,92 @@ again after a loss only if it is as long as the whole path, the sender's side to
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from fairlane.text import format_rate
+
 Flow = TypeVar("Flow", bound=Hashable)
+
+PERIOD_S = 1.0
+"dt: between two steps. A write a second and port is what a switch takes beside its traffic."
+FLOWS_PER_S = 85.0
+"With more flows than this the steps are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
+ACTIVE_S = 2.0
+"A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
+YOUNG_S = 2.0
+"So long is a new flow taken for a short one."
+LEAST_PACKETS = 0.5
+"In a round trip: a sender whose window is full has one on its way at least. One that sends fewer, and lost none in a saw-tooth, asks for no more."
+LEAST_LENGTH = 0.25
+"Of the longest packets of any flow: one whose packets are shorter, such as pure ACKs, has no data that wait for a share."
+MAX_FLOWS = 256
+"With more flows than this (9) alone decides: their entries could not be read and written in a period."
+FULL = 0.97
+"Of the line, in one period: above it the line is full. Below 1 by what a step cuts off at both ends."
+CONTENT_STEPS = 5
+"So many steps on an idle line without growth, and half a saw-tooth, show that a flow has what it asks for: CUBIC stands still in the middle of one."
+CONTENT_GROWTH = 0.03
+"And this is growth, in all of them: Reno's on a path of 300 packets is 1 % of its rate a second."
+SQUEEZED = 0.8
+"A flow that has less than this part of what it asked for, on a full line, wants it back."
+LONG_STEPS = 5.0
+"A path is long when its saw-tooth takes more steps: with fewer, a mean over it says nothing."
+ACCOUNT_TEETH = 3.0
+"An account forgets in so many saw-teeth, in ten steps at least."
+SETTLED_TRIPS = 4.0
+"Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a step must be mostly of that."
+DEEP = 0.6
+"Of what (9) or the port lets wait: with more the queue would soon refuse by itself, several packets of whoever comes."
+FAR = 0.03
+"In saw-teeth at the fair rate: the account from which on a flow is tapped although nobody yields to it. Flows that halve in turn never have it."
+STEADY = 0.02
+"A rate that falls by less than this in a step does not yield."
+TAP_ERROR = 0.02
+"e_i from which on a flow is tapped: less is within what a step cuts off."
+TAP_TAKES = 0.5
+"A tap takes at most this part of a window. One flow may always be tapped; more of them when the packets that wait make up for what they lose."
+SLOWED = 0.9
+"A flow whose window was never below this part of it after a tap did not slow down: CUBIC's falls to 0.7."
+DEAF_TAPS = 2
+"So many such taps, without one that brought it to its share between them, show that taps do not reach it: BBR's window falls by itself every 10 s, but not for long."
+INTEGRAL_PER_S = 0.5
+"k_i: how fast the logarithm of the threshold moves for a flow that gets twice its share."
+PROPORTIONAL = 0.2
+"k_p."
+COMMON_PER_S = 0.1
+"k_c;"
+STARVED = 0.1
+"0 while a flow has less than its share of a full line by more than this: the others' thresholds may all have to fall, so that it finds room."
+HIGH_FACTOR = 4.0
+"A tuned threshold is at most this multiple of (9), and at least two packets."
+UTILISATION = 0.98
+"U."
+UTILISATION_PER_S = 2.0
+"k_u."
+UTILISATION_MISSING_MAX = 0.03
+"No more than this of one period's idleness counts: a host that stood still says nothing of thresholds."
+IDLE_UTILISATION = 0.9
+"Below this u no z_i falls."
+IDLE_PER_S = 0.7
+"and that of a flow below its share rises at least so fast: a doubling a second."
+UTILISATION_OVER_S = 3.0
+"u is a mean over about this time: the queue's own movement is no idle line."
+MAX_COMMON_FACTOR = 1.5
+"exp(c) at most."
+LANE_STEPS = 3
+"A saw-tooth in a lane counts when it, or several together, lasted so many steps."
+LANE_STEP = 1.5
+"By so much the lanes become longer at once: in four steps five times as long."
+LANE_FORGET_PER_S = 0.005
+"and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
+
+
+def step_s(period_s: float, flows: int) -> float:
+    """dt in seconds with so many flows: `period_s`, and more with many."""
+    return max(period_s, min(flows, MAX_FLOWS) / FLOWS_PER_S)
 
 
 @dataclass(frozen=True)
@@ -98,6 +178,8 @@ class Why(str, Enum):
     "A long path: it loses a packet now."
     HELD = "held"
     "It does not slow down when it loses packets."
+    LANE = "lane"
+    "It has a queue for itself."
 
 
 @dataclass(frozen=True)
@@ -130,93 +212,18 @@ class Decision:
         }
 
 
-@dataclass(frozen=True)
-class LawOptions:
-    """The constants, each with its unit and its reason."""
-
-    period_s: float = 1.0
-    "dt: between two steps. A write a second and port is what a switch takes beside its traffic."
-    flows_per_s: float = 85.0
-    "With more flows than this the steps are farther apart: reading, deciding and writing take 0.08 ms a flow (256 flows, n = 30), and are to take less than 1 % of a processor."
-    active_s: float = 2.0
-    "A flow without a packet for this long has no share to get: longer than the smallest RTO and its first backoff."
-    young_s: float = 2.0
-    "So long is a new flow taken for a short one."
-    least_packets: float = 0.5
-    "In a round trip: a sender whose window is full has one on its way at least. One that sends fewer, and lost none in a saw-tooth, asks for no more."
-    least_length: float = 0.25
-    "Of the longest packets of any flow: one whose packets are shorter, such as pure ACKs, has no data that wait for a share."
-    max_flows: int = 256
-    "With more flows than this (9) alone decides: their entries could not be read and written in a period."
-    full: float = 0.97
-    "Of the line, in one period: above it the line is full. Below 1 by what a step cuts off at both ends."
-    content_steps: int = 5
-    "So many steps on an idle line without growth, and half a saw-tooth, show that a flow has what it asks for: CUBIC stands still in the middle of one."
-    content_growth: float = 0.03
-    "And this is growth, in all of them: Reno's on a path of 300 packets is 1 % of its rate a second."
-    squeezed: float = 0.8
-    "A flow that has less than this part of what it asked for, on a full line, wants it back."
-    long_steps: float = 5.0
-    "A path is long when its saw-tooth takes more steps: with fewer, a mean over it says nothing."
-    account_teeth: float = 3.0
-    "An account forgets in so many saw-teeth, in ten steps at least."
-    settled_trips: float = 4.0
-    "Round trips until a tap shows: the packet is missed in the first, the window is smaller in the second, and a step must be mostly of that."
-    deep: float = 0.6
-    "Of what (9) or the port lets wait: with more the queue would soon refuse by itself, several packets of whoever comes."
-    far: float = 0.03
-    "In saw-teeth at the fair rate: the account from which on a flow is tapped although nobody yields to it. Flows that halve in turn never have it."
-    steady: float = 0.02
-    "A rate that falls by less than this in a step does not yield."
-    tap_error: float = 0.02
-    "e_i from which on a flow is tapped: less is within what a step cuts off."
-    tap_takes: float = 0.5
-    "A tap takes at most this part of a window. One flow may always be tapped; more of them when the packets that wait make up for what they lose."
-    slowed: float = 0.9
-    "A flow whose window was never below this part of it after a tap did not slow down: CUBIC's falls to 0.7."
-    deaf_taps: int = 2
-    "So many such taps, without one that brought it to its share between them, show that taps do not reach it: BBR's window falls by itself every 10 s, but not for long."
-    integral_per_s: float = 0.5
-    "k_i: how fast the logarithm of the threshold moves for a flow that gets twice its share."
-    proportional: float = 0.2
-    "k_p."
-    common_per_s: float = 0.1
-    "k_c;"
-    starved: float = 0.1
-    "0 while a flow has less than its share of a full line by more than this: the others' thresholds may all have to fall, so that it finds room."
-    high_factor: float = 4.0
-    "A tuned threshold is at most this multiple of (9), and at least two packets."
-    utilisation: float = 0.98
-    "U."
-    utilisation_per_s: float = 2.0
-    "k_u."
-    utilisation_missing_max: float = 0.03
-    "No more than this of one period's idleness counts: a host that stood still says nothing of thresholds."
-    idle_utilisation: float = 0.9
-    "Below this u no z_i falls."
-    idle_per_s: float = 0.7
-    "and that of a flow below its share rises at least so fast: a doubling a second."
-    utilisation_over_s: float = 3.0
-    "u is a mean over about this time: the queue's own movement is no idle line."
-    max_common_factor: float = 1.5
-    "exp(c) at most."
-    lane_steps: int = 3
-    "A saw-tooth in a lane counts when it, or several together, lasted so many steps."
-    lane_step: float = 1.5
-    "By so much the lanes become longer at once: in four steps five times as long."
-    lane_forget_per_s: float = 0.005
-    "and so slowly shorter, as long as no flow misses it: flows with the long way may have gone."
-
-    def step_s(self, flows: int) -> float:
-        """dt with so many flows."""
-        return max(self.period_s, flows / self.flows_per_s)
-
-
-@dataclass
+@dataclass(eq=False)
 class _State:
+    """One flow between steps."""
+
     born_s: float
-    log_factor: float = 0.0
+    log_factor: float
     "z_i."
+    weight: float = 1.0
+    model_packets: float = 1.0
+    "(9) with the weight."
+    error: float = 0.0
+    "e_i."
     log_lowest: float = -math.inf
     "z_i of two packets."
     carry: float = 0.0
@@ -251,17 +258,43 @@ class _State:
     deaf: int = 0
     "Taps that did not slow it down since one that brought it to its share."
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether taps do not reach it."""
+        return self.deaf >= DEAF_TAPS
+
     def forget_path(self) -> None:
         """The path has become short or long."""
-        self.account_s = 0.0
-        self.deaf = 0
+        self.account_s, self.deaf = 0.0, 0
+
+    def window_packets(self, port: Port) -> float:
+        """Its share of the line, of what the path and the queue contain."""
+        return self.rate_bps * self.weight / port.line_bps * (port.path_packets + port.waiting_packets)
+
+    def take(self, now_s: float, count: FlowCount, elapsed_s: float) -> tuple[int, int]:
+        """Take its counters; what it carried since the last step in bytes, and how many packets it lost."""
+        before, self.last, self.weight = self.last, count, count.weight
+        if before is None or count.arrived_packets < before.arrived_packets:  # a new flow's counters began at 0
+            self.moved_s, self.rate_bps, self.sent_packets = now_s, 0.0, count.arrived_packets
+            return count.carried_bytes, count.dropped_packets
+        got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
+        self.sent_packets = count.arrived_packets - before.arrived_packets
+        if self.sent_packets:
+            self.moved_s = now_s
+            self.packet_bytes = (count.arrived_bytes - before.arrived_bytes) / self.sent_packets
+        self.refused_steps = self.refused_steps + 1 if lost > 0 else 0
+        if lost > 0:
+            self.refused_s, self.awaits_tap = now_s, False
+        if elapsed_s > 0 and count.weight > 0:
+            self.before_bps, self.rate_bps = self.rate_bps, 8 * got / elapsed_s / count.weight
+        return got, lost
 
 
 @dataclass
 class Law(Generic[Flow]):
     """The flows of one port between steps."""
 
-    options: LawOptions = field(default_factory=LawOptions)
+    period_s: float = PERIOD_S
     last: dict[Flow, Decision] = field(default_factory=lambda: {})
     "The newest decision."
     log_common: float = 0.0
@@ -301,275 +334,237 @@ class Law(Generic[Flow]):
 
         Returns:
             A decision for each flow; one without `qthresh_packets` means what (9) says, as all do where fewer than two flows want a share, or more than
-            `max_flows`. None at the first step.
+            `MAX_FLOWS`. None at the first step.
         """
-        options, before_s, self._at_s = self.options, self._at_s, now_s
-        self._step_s = step_s or options.period_s
+        before_s, self._at_s, self._step_s = self._at_s, now_s, step_s or self.period_s
         elapsed_s = 0.0 if before_s is None else now_s - before_s
         self._meet(now_s, model_packets, in_force_packets or {}, first=before_s is None)
-        carried_bps, refused = self._rates(now_s, counts, elapsed_s)
+        taken = [self._states[flow].take(now_s, count, elapsed_s) for flow, count in counts.items()]
         if elapsed_s <= 0:
             return None
+        carried_bps = 8 * sum(carried for carried, _ in taken) / elapsed_s
         used = (carried_bps + port.other_bps) / port.line_bps
-        self._watch_line(used, refused, elapsed_s)
+        self._watch_line(used, sum(refused for _, refused in taken), elapsed_s)
         self._watch_path(port, elapsed_s)
-        active = {
-            f: s for f, s in self._states.items() if now_s - s.moved_s <= options.active_s and counts[f].weight > 0
-        }
+        active = [one for one in self._states.values() if now_s - one.moved_s <= ACTIVE_S and one.weight > 0]
         if active and carried_bps <= 0:  # an outage: nothing to learn, what is in force stays
             return self.last
-        for state in active.values():
-            self._find_content(state, used, refused_now=state.refused_s >= now_s)
+        for one in active:
+            self._find_content(one, used, refused_now=one.refused_s >= now_s)
         rtt_s = port.t_res_s + self._queue_packets * port.packet_s
         trips = elapsed_s / max(rtt_s, port.packet_s)
-        shortest = options.least_length * max((state.packet_bytes for state in active.values()), default=0.0)
-        wanting = {
-            flow: state
-            for flow, state in active.items()
-            if state.content_bps is None
-            and now_s - state.born_s > options.young_s
-            and (state.sent_packets >= options.least_packets * trips or now_s - state.refused_s <= self._tooth_s)
-            and state.packet_bytes >= shortest
-        }
-        if not 2 <= len(wanting) <= options.max_flows:
-            self.last = {
-                f: Decision(self._why_not(now_s, f, wanting), s.rate_bps, 0.0) for f, s in self._states.items()
-            }
-            for state in self._states.values():
-                state.forget_path()
-            return self.last
-        fair_bps = sum(state.rate_bps for state in wanting.values()) / len(wanting)
-        errors = {flow: state.rate_bps / fair_bps - 1.0 for flow, state in wanting.items()}
-        if self.is_long:
-            taps = self._tap(now_s, elapsed_s, counts, wanting, errors, used, rtt_s, port, model_packets)
-            held = {flow: error for flow, error in errors.items() if wanting[flow].deaf >= options.deaf_taps}
+        shortest = LEAST_LENGTH * max((one.packet_bytes for one in active), default=0.0)
+        wanting = [
+            one
+            for one in active
+            if one.content_bps is None
+            and now_s - one.born_s > YOUNG_S
+            and (one.sent_packets >= LEAST_PACKETS * trips or now_s - one.refused_s <= self._tooth_s)
+            and one.packet_bytes >= shortest
+        ]
+        is_shared = 2 <= len(wanting) <= MAX_FLOWS
+        taps, controlled = set[_State](), list[_State]()
+        if is_shared:
+            fair_bps = sum(one.rate_bps for one in wanting) / len(wanting)
+            for one in wanting:
+                one.error = one.rate_bps / fair_bps - 1.0
+            if self.is_long:
+                taps = self._tap(now_s, elapsed_s, wanting, used, rtt_s, port)
+            controlled = [one for one in wanting if one.is_deaf or not self.is_long]
+            # A step moves a threshold by no more when steps are farther apart: what it did shows at the next one only.
+            self._integrate(controlled, elapsed_s * self.period_s / self._step_s, rtt_s)
         else:
-            taps, held = set[Flow](), errors
-        # A step moves a threshold by no more when steps are farther apart: what it did shows at the next one only.
-        self._integrate(held, elapsed_s * options.period_s / self._step_s, rtt_s)
-        decided: dict[Flow, Decision] = {}
-        for flow, state in self._states.items():
-            if flow in held:
-                decided[flow] = self._hold(state, errors[flow], model_packets[flow], port.capacity_packets)
-            elif flow in wanting:
-                why = Why.TAPPED if flow in taps else Why.FREE
-                decided[flow] = Decision(why, state.rate_bps, errors[flow])
+            for one in self._states.values():
+                one.forget_path()
+        self.last = {}
+        for flow, one in self._states.items():
+            if one in controlled:
+                self.last[flow] = self._hold(one, port.capacity_packets)
+            elif one in wanting and is_shared:
+                self.last[flow] = Decision(Why.TAPPED if one in taps else Why.FREE, one.rate_bps, one.error)
             else:
-                decided[flow] = Decision(self._why_not(now_s, flow, wanting), state.rate_bps, 0.0)
-        self.last = decided
-        return decided
+                why = Why.ALONE if one in wanting else self._why_not(now_s, one)
+                self.last[flow] = Decision(why, one.rate_bps, 0.0)
+        return self.last
+
+    def report(self, written: int, planned_packets: float) -> dict[str, Any]:
+        """The fields of the event `tuned`; its sentence says who is farthest from its share, and how full the line is.
+
+        Args:
+            written: how many flows' entries were written.
+            planned_packets: (9) of the port's first class.
+        """
+        tapped, used = [str(flow) for flow, one in self.last.items() if one.tap], self.utilisation
+        text = f"{written} of {len(self.last)} flows' thresholds moved about the {planned_packets:.1f} packets of (9)"
+        if tapped:
+            text = f"{' and '.join(tapped)} {'loses' if len(tapped) == 1 else 'lose'} a packet"
+        if self.last:
+            flow, one = max(self.last.items(), key=lambda item: abs(item[1].error))
+            side = "above" if one.error > 0 else "below"
+            text += f": {flow} has {format_rate(one.rate_bps)}, {100 * abs(one.error):.0f} % {side} the fair share"
+        return {
+            "why": text if used is None else f"{text}; the line is {100 * min(used, 1.0):.0f} % used",
+            "written": written,
+            "planned_packets": round(planned_packets, 2),
+            "utilisation": None if used is None else round(used, 4),
+            "common_factor": round(math.exp(self.log_common), 3),
+            "is_long": self.is_long,
+            "flows": {str(flow): one.to_json() for flow, one in self.last.items()},
+        }
 
     def _meet(self, now_s: float, model: Mapping[Flow, float], in_force: Mapping[Flow, int], *, first: bool) -> None:
         """Flows that are new here, and those that are gone."""
-        for flow in [flow for flow in model if flow not in self._states]:
-            packets = in_force.get(flow)
-            factor = 1.0 if packets is None else packets / model[flow]
-            # What was tuned already is no short flow.
-            born_s = now_s if packets is None and not first else -math.inf
-            self._states[flow] = _State(born_s, log_factor=math.log(max(factor, 1e-3)))
-        self._states = {flow: self._states[flow] for flow in model}
-
-    def _rates(self, now_s: float, counts: Mapping[Flow, FlowCount], elapsed_s: float) -> tuple[float, int]:
-        """Take the flows' counters: what they carried in bit/s, and how many packets they lost."""
-        carried = refused = 0
-        for flow, count in counts.items():
-            state = self._states[flow]
-            before, state.last = state.last, count
-            if before is None or count.arrived_packets < before.arrived_packets:
-                state.moved_s = now_s
-                state.rate_bps, state.sent_packets = 0.0, count.arrived_packets
-                before = FlowCount(0, 0, 0, 0)  # a new flow's counters began at 0
-                carried += count.carried_bytes
-                refused += count.dropped_packets
-                continue
-            got, lost = count.carried_bytes - before.carried_bytes, count.dropped_packets - before.dropped_packets
-            carried, refused = carried + got, refused + lost
-            state.sent_packets = count.arrived_packets - before.arrived_packets
-            if state.sent_packets:
-                state.moved_s = now_s
-                state.packet_bytes = (count.arrived_bytes - before.arrived_bytes) / state.sent_packets
-            state.refused_steps = state.refused_steps + 1 if lost > 0 else 0
-            if lost > 0:
-                state.refused_s, state.awaits_tap = now_s, False
-            if elapsed_s > 0 and count.weight > 0:
-                state.before_bps, state.rate_bps = state.rate_bps, 8 * got / elapsed_s / count.weight
-        return (8 * carried / elapsed_s if elapsed_s > 0 else 0.0), refused
+        states: dict[Flow, _State] = {}
+        for flow, model_packets in model.items():
+            if flow not in self._states:
+                packets = in_force.get(flow)
+                factor = 1.0 if packets is None else packets / model_packets
+                # What was tuned already is no short flow.
+                born_s = now_s if packets is None and not first else -math.inf
+                self._states[flow] = _State(born_s, math.log(max(factor, 1e-3)))
+            states[flow] = self._states[flow]
+            states[flow].model_packets = model_packets
+        self._states = states
 
     def _watch_line(self, used: float, refused: int, elapsed_s: float) -> None:
         """u, and c after it."""
-        options = self.options
-        part = 1.0 - math.exp(-elapsed_s / options.utilisation_over_s)
+        part = 1.0 - math.exp(-elapsed_s / UTILISATION_OVER_S)
         usual = 1.0 if self.utilisation is None else self.utilisation
         # `used` is above 1 while the queue grows: the mean has to be right.
         self.utilisation = usual + part * (used - usual)
-        missing = options.utilisation - self.utilisation
+        missing = UTILISATION - self.utilisation
         if missing <= 0 or self.is_long:
-            self.log_common -= options.common_per_s * self.log_common * elapsed_s
+            self.log_common -= COMMON_PER_S * self.log_common * elapsed_s
         elif refused:
-            self.log_common += options.utilisation_per_s * min(missing, options.utilisation_missing_max) * elapsed_s
-        self.log_common = min(max(self.log_common, 0.0), math.log(options.max_common_factor))
+            self.log_common += UTILISATION_PER_S * min(missing, UTILISATION_MISSING_MAX) * elapsed_s
+        self.log_common = min(max(self.log_common, 0.0), math.log(MAX_COMMON_FACTOR))
 
     def _watch_path(self, port: Port, elapsed_s: float) -> None:
         """How long a saw-tooth lasts: a round trip for each packet of a window, since half of it grows by half a packet each (delayed ACKs)."""
-        part = 1.0 - math.exp(-elapsed_s / self.options.utilisation_over_s)
+        part = 1.0 - math.exp(-elapsed_s / UTILISATION_OVER_S)
         self._queue_packets += part * (port.waiting_packets - self._queue_packets)
-        flows = max(1, sum(1 for state in self._states.values() if state.rate_bps > 0))
-        held = port.path_packets + self._queue_packets
-        tooth_s = held / flows * held * port.packet_s
-        limit_s = self.options.long_steps * self._step_s * (0.8 if self.is_long else 1.0)
+        flows = max(1, sum(one.rate_bps > 0 for one in self._states.values()))
+        inside = port.path_packets + self._queue_packets
+        tooth_s = inside / flows * inside * port.packet_s
+        limit_s = LONG_STEPS * self._step_s * (0.8 if self.is_long else 1.0)
         if (tooth_s > limit_s) != self.is_long:
             self.is_long = not self.is_long
-            for state in self._states.values():
-                state.forget_path()
+            for one in self._states.values():
+                one.forget_path()
         self._tooth_s = max(tooth_s, self._step_s)
 
-    def _find_content(self, state: _State, used: float, *, refused_now: bool) -> None:
+    def _find_content(self, one: _State, used: float, *, refused_now: bool) -> None:
         """Whether the flow has what it asks for."""
-        options = self.options
-        if state.content_bps is not None:
-            grows = state.rate_bps > state.content_bps
-            if grows or (used >= options.full and state.rate_bps < options.squeezed * state.content_bps):
-                state.content_bps = None
-        if used >= options.full or refused_now:
-            state.idle_bps.clear()
+        is_full = used >= FULL
+        if one.content_bps is not None and (
+            one.rate_bps > one.content_bps or (is_full and one.rate_bps < SQUEEZED * one.content_bps)
+        ):
+            one.content_bps = None
+        if is_full or refused_now:
+            one.idle_bps.clear()
             return
-        state.idle_bps.append(state.rate_bps)
-        if len(state.idle_bps) <= max(options.content_steps, self._tooth_s / 2 / self._step_s):
+        one.idle_bps.append(one.rate_bps)
+        if len(one.idle_bps) <= max(CONTENT_STEPS, self._tooth_s / 2 / self._step_s):
             return
-        first = state.idle_bps.pop(0)
-        if state.rate_bps <= first * (1.0 + options.content_growth):
-            state.content_bps = max(first, state.rate_bps) * (1.0 + 2 * options.content_growth)
+        first = one.idle_bps.pop(0)
+        if one.rate_bps <= first * (1.0 + CONTENT_GROWTH):
+            one.content_bps = max(first, one.rate_bps) * (1.0 + 2 * CONTENT_GROWTH)
 
-    def _why_not(self, now_s: float, flow: Flow, wanting: Mapping[Flow, _State]) -> Why:
-        state = self._states[flow]
-        if flow in wanting:
-            return Why.ALONE
-        if state.content_bps is not None and now_s - state.moved_s <= self.options.active_s:
+    def _why_not(self, now_s: float, one: _State) -> Why:
+        if one.content_bps is not None and now_s - one.moved_s <= ACTIVE_S:
             return Why.CONTENT
-        return Why.YOUNG if now_s - state.born_s <= self.options.young_s else Why.IDLE
+        return Why.YOUNG if now_s - one.born_s <= YOUNG_S else Why.IDLE
 
     def _tap(
-        self,
-        now_s: float,
-        elapsed_s: float,
-        counts: Mapping[Flow, FlowCount],
-        wanting: Mapping[Flow, _State],
-        errors: Mapping[Flow, float],
-        used: float,
-        rtt_s: float,
-        port: Port,
-        model_packets: Mapping[Flow, float],
-    ) -> set[Flow]:
-        """The flows that lose a packet now; accounts, and who does not listen."""
-        options = self.options
-        over_s = max(options.account_teeth * self._tooth_s, 10 * self._step_s)
-        settled_s = max(elapsed_s, options.settled_trips * rtt_s) - 1e-6
-
-        def window(flow: Flow) -> float:
-            """In packets: its share of the line, of what the path and the queue hold."""
-            return (
-                wanting[flow].rate_bps
-                * counts[flow].weight
-                / port.line_bps
-                * (port.path_packets + port.waiting_packets)
-            )
-
-        for flow, state in wanting.items():
-            state.account_s += errors[flow] * elapsed_s - state.account_s * elapsed_s / over_s
-            if not state.awaits_tap and now_s > state.tapped_s > -math.inf:
-                state.lowest_packets = min(state.lowest_packets, window(flow))
-            slowed = state.lowest_packets <= options.slowed * state.tapped_packets
-            if state.deaf < options.deaf_taps and slowed and errors[flow] <= options.tap_error:
-                state.deaf = 0
-            elif state.deaf >= options.deaf_taps and now_s - state.tapped_s > over_s:
-                # So long it was held: the next packet that it loses shows whether it still has to be.
-                state.deaf = options.deaf_taps - 1
-        self._full_steps = self._full_steps + 1 if used >= options.full else 0
+        self, now_s: float, elapsed_s: float, wanting: Sequence[_State], used: float, rtt_s: float, port: Port
+    ) -> set[_State]:
+        """The flows that lose a packet now; accounts, and who does not react."""
+        over_s = max(ACCOUNT_TEETH * self._tooth_s, 10 * self._step_s)
+        settled_s = max(elapsed_s, SETTLED_TRIPS * rtt_s) - 1e-6
+        for one in wanting:
+            one.account_s += one.error * elapsed_s - one.account_s * elapsed_s / over_s
+            if not one.awaits_tap and now_s > one.tapped_s > -math.inf:
+                one.lowest_packets = min(one.lowest_packets, one.window_packets(port))
+            slowed = one.lowest_packets <= SLOWED * one.tapped_packets
+            if not one.is_deaf and slowed and one.error <= TAP_ERROR:
+                one.deaf = 0
+            elif one.is_deaf and now_s - one.tapped_s > over_s:
+                # So long it had a threshold: the next packet that it loses shows whether it still needs one.
+                one.deaf = DEAF_TAPS - 1
+        self._full_steps = self._full_steps + 1 if used >= FULL else 0
         if not self._full_steps:
             return set()
-        most = min(sum(model_packets[flow] for flow in wanting), float(port.capacity_packets))
-        if port.waiting_packets >= options.deep * most:
-            usual_s = sum(state.account_s for state in wanting.values()) / len(wanting)
-            due = {flow for flow, state in wanting.items() if state.account_s >= usual_s}
+        largest = min(sum(one.model_packets for one in wanting), float(port.capacity_packets))
+        if port.waiting_packets >= DEEP * largest:
+            usual_s = sum(one.account_s for one in wanting) / len(wanting)
+            due = [one for one in wanting if one.account_s >= usual_s]
         else:
-            due = self._due(now_s, wanting, errors, settled_s + elapsed_s)
+            due = self._due(now_s, wanting, settled_s + elapsed_s)
         ready = [
-            flow
-            for flow, state in wanting.items()
-            if flow in due
-            and state.deaf < options.deaf_taps
-            and not state.awaits_tap
-            and (now_s - max(state.tapped_s, state.refused_s) >= settled_s or state.refused_steps > options.deaf_taps)
+            one
+            for one in due
+            if not one.is_deaf
+            and not one.awaits_tap
+            and (now_s - max(one.tapped_s, one.refused_s) >= settled_s or one.refused_steps > DEAF_TAPS)
         ]
-        chosen: set[Flow] = set()
+        chosen = set[_State]()
         missing = 0.0
-        for flow in sorted(ready, key=lambda one: -wanting[one].account_s):
-            state, packets = wanting[flow], window(flow)
-            missing += options.tap_takes * packets
+        for one in sorted(ready, key=lambda each: -each.account_s):
+            packets = one.window_packets(port)
+            missing += TAP_TAKES * packets
             if chosen and missing > port.waiting_packets:
                 break
-            if options.slowed * state.tapped_packets < state.lowest_packets < math.inf:
-                state.deaf += 1
-            state.tapped_s, state.tapped_packets, state.lowest_packets = now_s, packets, math.inf
-            state.account_s = 0.0
-            if state.deaf == options.deaf_taps:
+            if SLOWED * one.tapped_packets < one.lowest_packets < math.inf:
+                one.deaf += 1
+            one.tapped_s, one.tapped_packets, one.lowest_packets, one.account_s = now_s, packets, math.inf, 0.0
+            if one.is_deaf:
                 waits = port.waiting_packets * packets / (port.path_packets + port.waiting_packets)
-                state.log_factor = math.log(max(2.0, waits) / model_packets[flow])
-            if state.deaf < options.deaf_taps and state.refused_s < now_s:  # else it has just lost one
-                chosen.add(flow)
-                state.awaits_tap = True
+                one.log_factor = math.log(max(2.0, waits) / one.model_packets)
+            elif one.refused_s < now_s:  # else it has just lost one
+                chosen.add(one)
+                one.awaits_tap = True
         return chosen
 
-    def _due(
-        self, now_s: float, wanting: Mapping[Flow, _State], errors: Mapping[Flow, float], quiet_s: float
-    ) -> set[Flow]:
+    def _due(self, now_s: float, wanting: Sequence[_State], quiet_s: float) -> list[_State]:
         """The flows whose saw-tooth may end, while there is room for more packets to wait."""
-        options = self.options
-        gives_way = {
-            flow for flow, state in wanting.items() if state.rate_bps < (1.0 - options.steady) * state.before_bps
-        }
-        some_do = any(now_s - wanting[flow].refused_s > quiet_s for flow in gives_way)
-        least_s = 0.0 if some_do else options.far * self._tooth_s
-        return {
-            flow
-            for flow, state in wanting.items()
-            if errors[flow] > options.tap_error
-            and state.account_s >= least_s
-            and flow not in gives_way
-            # In the first full step every rate has just grown: a flow that gives way by itself cannot be told yet.
-            and (self._full_steps > 1 or now_s - state.refused_s <= 2 * self._tooth_s)
-        }
+        gives_way = {one for one in wanting if one.rate_bps < (1.0 - STEADY) * one.before_bps}
+        some_do = any(now_s - one.refused_s > quiet_s for one in gives_way)
+        least_s = 0.0 if some_do else FAR * self._tooth_s
+        return [
+            one
+            for one in wanting
+            if one.error > TAP_ERROR
+            and one.account_s >= least_s
+            and one not in gives_way
+            # In the first full step every rate has just grown: a flow that gives way by itself cannot be known yet.
+            and (self._full_steps > 1 or now_s - one.refused_s <= 2 * self._tooth_s)
+        ]
 
-    def _integrate(self, errors: Mapping[Flow, float], elapsed_s: float, rtt_s: float) -> None:
-        """z of all flows; one that is not held goes back to (9)."""
-        options = self.options
-        high = math.log(options.high_factor)
+    def _integrate(self, controlled: Sequence[_State], elapsed_s: float, rtt_s: float) -> None:
+        """z of all flows; one that has no threshold of its own goes back to (9)."""
         common = 0.0
-        fits = self.utilisation is not None and self.utilisation < options.utilisation
-        if errors and not self.is_long and (fits or min(errors.values()) > -options.starved):
-            common = sum(self._states[flow].log_factor for flow in errors) / len(errors)
-        idles = self.utilisation is not None and self.utilisation < options.idle_utilisation
-        slower = min(1.0, 0.2 * options.period_s / max(rtt_s, 1e-9))
-        for flow, state in self._states.items():
-            error = errors.get(flow)
-            if error is None:
-                step = -options.common_per_s * state.log_factor
+        used = 0.0 if self.utilisation is None else self.utilisation
+        if controlled and not self.is_long and (used < UTILISATION or min(one.error for one in controlled) > -STARVED):
+            common = sum(one.log_factor for one in controlled) / len(controlled)
+        slower = min(1.0, 0.2 * self.period_s / max(rtt_s, 1e-9))
+        for one in self._states.values():
+            if one not in controlled:
+                step = -COMMON_PER_S * one.log_factor
             else:
-                step = -options.integral_per_s * slower * min(max(error, -1.0), 1.0) - options.common_per_s * common
-                if idles:
-                    step = max(step, options.idle_per_s if self.is_long and error < 0.0 else 0.0)
-            state.log_factor = min(max(state.log_factor + step * elapsed_s, state.log_lowest), high)
+                step = -INTEGRAL_PER_S * slower * min(max(one.error, -1.0), 1.0) - COMMON_PER_S * common
+                if used < IDLE_UTILISATION:
+                    step = max(step, IDLE_PER_S if self.is_long and one.error < 0.0 else 0.0)
+            one.log_factor = min(max(one.log_factor + step * elapsed_s, one.log_lowest), math.log(HIGH_FACTOR))
 
-    def _hold(self, state: _State, error: float, model_packets: float, capacity_packets: int) -> Decision:
-        """The threshold as a real number and in whole packets; `model_packets` is (9) with the flow's weight."""
-        options = self.options
-        shift = state.log_factor + self.log_common - options.proportional * min(max(error, -1.0), 1.0)
-        factor = math.exp(min(shift, math.log(options.high_factor)))
-        state.log_lowest = math.log(2.0 / model_packets)
-        exact = min(max(model_packets * factor, 2.0), float(capacity_packets))
-        packets = max(2, min(math.floor(exact + state.carry + 0.5), capacity_packets))
-        state.carry = min(max(state.carry + exact - packets, -1.0), 1.0)
-        return Decision(Why.HELD if self.is_long else Why.TUNED, state.rate_bps, error, exact, packets)
+    def _hold(self, one: _State, capacity_packets: int) -> Decision:
+        """The threshold as a real number and in whole packets."""
+        shift = one.log_factor + self.log_common - PROPORTIONAL * min(max(one.error, -1.0), 1.0)
+        factor = math.exp(min(shift, math.log(HIGH_FACTOR)))
+        one.log_lowest = math.log(2.0 / one.model_packets)
+        exact = min(max(one.model_packets * factor, 2.0), float(capacity_packets))
+        packets = max(2, min(math.floor(exact + one.carry + 0.5), capacity_packets))
+        one.carry = min(max(one.carry + exact - packets, -1.0), 1.0)
+        return Decision(Why.HELD if self.is_long else Why.TUNED, one.rate_bps, one.error, exact, packets)
 
 
 @dataclass
@@ -592,12 +587,11 @@ class LaneLength(Generic[Flow]):
     the mean of all shows that the lanes are too short.
     """
 
-    options: LawOptions = field(default_factory=LawOptions)
     factor: float = 1.0
     mean_weight: float = 1.0
     "Of the flows that send."
-    rates_bps: dict[Flow, float] = field(default_factory=lambda: {})
-    "What each flow that sends got between the last two steps, per unit of weight."
+    last: dict[Flow, Decision] = field(default_factory=lambda: {})
+    "What each flow that sends got between the last two steps."
     _teeth: dict[Flow, _Tooth] = field(default_factory=lambda: {})
     _fair_bytes: float = 0.0
     "What a flow with exactly the mean would have got so far, per unit of weight."
@@ -611,9 +605,8 @@ class LaneLength(Generic[Flow]):
             counts: the counters of all flows of the port so far.
             longest: the port has no room for more, in multiples of (9).
         """
-        options = self.options
         elapsed_s, self._at_s = 0.0 if self._at_s is None else now_s - self._at_s, now_s
-        self.factor = max(1.0, self.factor * (1.0 - options.lane_forget_per_s * elapsed_s))
+        self.factor = max(1.0, self.factor * (1.0 - LANE_FORGET_PER_S * elapsed_s))
         got: dict[Flow, float] = {}
         losing: list[_Tooth] = []
         for flow, count in counts.items():
@@ -632,7 +625,10 @@ class LaneLength(Generic[Flow]):
             tooth.last = count
         self._teeth = {flow: tooth for flow, tooth in self._teeth.items() if flow in counts}
         if elapsed_s > 0:
-            self.rates_bps = {flow: 8 * taken / elapsed_s for flow, taken in got.items()}
+            mean = sum(got.values()) / max(1, len(got))
+            self.last = {
+                flow: Decision(Why.LANE, 8 * taken / elapsed_s, taken / mean - 1.0) for flow, taken in got.items()
+            }
         if len(got) < 2:
             for tooth in self._teeth.values():
                 tooth.began = None
@@ -641,7 +637,7 @@ class LaneLength(Generic[Flow]):
             self._fair_bytes += sum(got.values()) / len(got)
             short = [tooth for tooth in losing if self._falls_short(tooth)]
             if short:
-                self.factor *= options.lane_step
+                self.factor *= LANE_STEP
                 for tooth in self._teeth.values():
                     tooth.began = None  # what began in shorter lanes says nothing of these
         self.factor = max(1.0, min(self.factor, longest))
@@ -649,11 +645,11 @@ class LaneLength(Generic[Flow]):
 
     def _falls_short(self, tooth: _Tooth) -> bool:
         """Whether the saw-tooth that ends here gave its flow less than the mean; the next one begins."""
-        options, began, fair_bytes = self.options, tooth.began, tooth.fair_bytes
-        if began is not None and tooth.steps < options.lane_steps:
+        began, fair_bytes = tooth.began, tooth.fair_bytes
+        if began is not None and tooth.steps < LANE_STEPS:
             return False
         tooth.began, tooth.fair_bytes, tooth.steps = tooth.last, self._fair_bytes, 0
         if began is None or fair_bytes is None:
             return False
         carried = (tooth.last.carried_bytes - began.carried_bytes) / tooth.last.weight
-        return carried < (1.0 - options.tap_error) * (self._fair_bytes - fair_bytes)
+        return carried < (1.0 - TAP_ERROR) * (self._fair_bytes - fair_bytes)

@@ -1,37 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Port limits and policies (scheme, threshold, weight) as values, and their entries in the switch."""
+"""Entries of the program's tables as values, and back: limits of ports, policies (scheme, threshold, weight, lanes), rules of classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, NamedTuple
 
-from fairlane import ErrorCode, FairlaneError, PortState, SwitchState, check_program
-from fairlane.switch import UNLIMITED, SwitchClient, check_port
+from fairlane import ErrorCode, FairlaneError, Plain, PortState, check_program
+from fairlane.switch import UNLIMITED, SwitchClient, match_of
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from . import names as program
+from . import names
+from .names import WEIGHT_ONE, Scheme, encode_weight
+from .settings import ClassConfig, QthreshPort
 
 START_QTHRESH_PACKETS = 6
 """The threshold of a class whose scheme becomes qthresh before anything was measured: the largest of the paper's
 best values, so that no link loses throughput while the loop measures."""
-
-
-class Scheme(str, Enum):
-    """How an egress port treats a class."""
-
-    DROP_TAIL = "drop_tail"
-    QTHRESH = "qthresh"
-    LANES = "lanes"
-    "As qthresh, and each flow has a queue of its own, served by its weight."
-
-
 LANE_SCHEDULERS = ("drr", "wrr")
 "What serves the queues of a port by their weights."
 LEAST_QUEUES = 4
 "Of a port with lanes: one for what is in no lane, two for flows with an entry, one for the others."
+CLASS_MASKS = {"ingress_port": 0x1FF, "dscp": 0x3F, "pcp": 0x7}
+"""What a rule of a class may match, the more precise first."""
 
 
 class Lanes(NamedTuple):
@@ -67,63 +59,18 @@ def why_no_lanes(port: PortState | None) -> str:
 
 
 @dataclass(frozen=True)
-class PortLimit:
-    """One entry of `port_limit`: the port is managed."""
-
-    port: int
-    max_packets: int
-    max_bytes: int = UNLIMITED
-    report_period_us: int = program.REPORT_PERIOD_US
-    ecn: bool = False
-
-    @property
-    def entry(self) -> P4TableEntry:
-        """The entry."""
-        action = P4TableAction(
-            program.ACTION_SET_PORT_LIMIT,
-            max_packets=self.max_packets,
-            max_bytes=self.max_bytes,
-            report_period_us=self.report_period_us,
-            ecn=int(self.ecn),
-        )
-        return P4TableEntry(program.TABLE_PORT_LIMIT, match=P4TableMatch(egress_port=self.port), action=action)
-
-    @classmethod
-    def from_entry(cls, entry: P4TableEntry) -> PortLimit:
-        """The inverse of `entry`."""
-        match, args = _parts(entry)
-        names = ("max_packets", "max_bytes", "report_period_us")
-        return cls(int(match["egress_port"]), *(int(args[name]) for name in names), ecn=bool(args["ecn"]))
-
-
-@dataclass(frozen=True)
 class Policy:
     """One entry of `policy`: the scheme of an (egress port, class), its threshold in packets, its weight."""
 
     port: int
     traffic_class: int
     scheme: Scheme
-    qthresh_packets: int | None = None
+    qthresh_packets: int = START_QTHRESH_PACKETS
     weight: float = 1.0
     lanes: Lanes = NO_LANES
     "With scheme lanes; none: thresholds in one queue."
     spacing_us: int = 0
     "Between two refusals of a flow that has no more than twice its threshold waiting; 0: none."
-
-    def __post_init__(self) -> None:
-        check_port(self.port)
-        program.check_class(self.traffic_class)
-        if self.is_limited:
-            if self.qthresh_packets is None:
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"the scheme {self.scheme.value} needs a threshold in packets")
-            program.check_threshold(self.qthresh_packets)
-            if self.qthresh_packets * program.encode_weight(self.weight) < program.WEIGHT_ONE:
-                least = 1 / self.qthresh_packets
-                raise FairlaneError(
-                    ErrorCode.OUT_OF_RANGE,
-                    f"weight {self.weight:g} with a threshold of {self.qthresh_packets} packets would admit nothing: "
-                    f"the weight must be at least {least:.4g}",
-                )
 
     @property
     def key(self) -> tuple[int, int]:
@@ -143,128 +90,140 @@ class Policy:
     @property
     def entry(self) -> P4TableEntry:
         """The entry."""
-        match = P4TableMatch(egress_port=self.port, traffic_class=self.traffic_class)
-        if not self.is_limited:
-            action = P4TableAction(program.ACTION_DROP_TAIL)
+        given = {"qthresh": self.qthresh_packets, "weight": encode_weight(self.weight)}
+        if self.scheme is Scheme.LANES:
+            lanes = {"lanes": self.lanes.own, "lanes_by_hash": self.lanes.by_hash}
+            action = P4TableAction("set_lanes", **given, **lanes, spacing_us=self.spacing_us)
+        elif not self.is_limited:
+            action = P4TableAction("drop_tail")
+        elif self.spacing_us:
+            action = P4TableAction("set_qthresh_spaced", **given, spacing_us=self.spacing_us)
         else:
-            given = {"qthresh": self.qthresh_packets, "weight": program.encode_weight(self.weight)}
-            if self.scheme is Scheme.LANES:
-                own, by_hash = self.lanes
-                given["spacing_us"] = self.spacing_us
-                action = P4TableAction(program.ACTION_SET_LANES, **given, lanes=own, lanes_by_hash=by_hash)
-            elif self.spacing_us:
-                action = P4TableAction(program.ACTION_SET_QTHRESH_SPACED, **given, spacing_us=self.spacing_us)
-            else:
-                action = P4TableAction(program.ACTION_SET_QTHRESH, **given)
-        return P4TableEntry(program.TABLE_POLICY, match=match, action=action)
+            action = P4TableAction("set_qthresh", **given)
+        match = P4TableMatch(egress_port=self.port, traffic_class=self.traffic_class)
+        return P4TableEntry(names.TABLE_POLICY, match=match, action=action)
 
     @classmethod
     def from_entry(cls, entry: P4TableEntry) -> Policy | None:
-        """The inverse of `entry`; None for a threshold or weight of 0, which others may have written."""
-        match, args = _parts(entry)
-        port, traffic_class = int(match["egress_port"]), int(match["traffic_class"])
-        name = entry.action.name if isinstance(entry.action, P4TableAction) else ""
-        scheme = program.SCHEMES.get(name)
-        if scheme is None:
-            return cls(port, traffic_class, Scheme.DROP_TAIL)
-        lanes = Lanes(int(args.get("lanes", 0)), int(args.get("lanes_by_hash", 0)))
-        try:
-            weight = program.decode_weight(int(args["weight"]))
-            spacing_us = int(args.get("spacing_us", 0))
-            return cls(port, traffic_class, Scheme(scheme), int(args["qthresh"]), weight, lanes, spacing_us)
-        except FairlaneError:
-            return None
+        """The inverse of `entry`; None for a threshold and weight that admit nothing, which others may have written."""
+        key = int(entry["egress_port"]), int(entry["traffic_class"])
+        name, args = action_of(entry)
+        if not name.startswith("set_"):
+            return cls(*key, Scheme.DROP_TAIL)
+        scheme = Scheme.LANES if name == "set_lanes" else Scheme.QTHRESH
+        packets, weight = args["qthresh"], args["weight"]
+        lanes = Lanes(args.get("lanes", 0), args.get("lanes_by_hash", 0))
+        policy = cls(*key, scheme, packets, weight / WEIGHT_ONE, lanes, args.get("spacing_us", 0))
+        return policy if packets * weight >= WEIGHT_ONE else None
+
+    def with_scheme(self, scheme: Scheme) -> Policy:
+        """With another scheme, without lanes (`fitted`); from drop-tail on with the threshold that a class begins with."""
+        spacing_us = self.spacing_us if scheme is Scheme.LANES else 0
+        if not self.is_limited or scheme is Scheme.DROP_TAIL:
+            return Policy(self.port, self.traffic_class, scheme)
+        return replace(self, scheme=scheme, spacing_us=spacing_us, lanes=NO_LANES)
+
+    def fitted(self, port: PortState | None) -> Policy:
+        """With the lanes of its port, where it is to have lanes."""
+        return replace(self, lanes=lanes_of(port)) if self.scheme is Scheme.LANES else self
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        qthresh = self.qthresh_packets if self.is_limited else None
+        data = {"port": self.port, "class": self.traffic_class, "scheme": self.scheme.value}
+        data |= {"qthresh_packets": qthresh, "weight": self.weight}
+        return {**data, "lanes": self.lanes.own} if self.scheme is Scheme.LANES else data
 
 
-def fitted(policy: Policy, port: PortState | None) -> Policy:
-    """The policy with the lanes of its port, where it is to have lanes."""
-    return replace(policy, lanes=lanes_of(port)) if policy.scheme is Scheme.LANES else policy
-
-
-def _parts(entry: P4TableEntry) -> tuple[dict[str, Any], dict[str, Any]]:
+def action_of(entry: P4TableEntry) -> tuple[str, dict[str, int]]:
+    """Name and parameters of an entry's action; nothing where it has none."""
     action = entry.action
-    return dict(entry.match or {}), dict(action.args) if isinstance(action, P4TableAction) else {}
+    if not isinstance(action, P4TableAction):
+        return "", {}
+    return action.name, {name: int(value) for name, value in action.args.items()}
+
+
+def limit_entry(port: PortState, settings: QthreshPort) -> P4TableEntry:
+    """The entry that makes a port managed. Raises BAD_FILE where nothing says what its queue has room for."""
+    packets = settings.limit_packets or port.queue_packets
+    if packets < 1:
+        problem = f"port {port.port}: nothing says how many packets the queue has room for: give queue_packets or limit_packets"
+        raise FairlaneError(ErrorCode.BAD_FILE, problem)
+    action = P4TableAction(
+        "set_port_limit",
+        max_packets=packets,
+        max_bytes=settings.limit_bytes or port.queue_bytes or UNLIMITED,
+        report_period_us=round(settings.report_period * 1e6),
+        ecn=int(settings.ecn),
+    )
+    return P4TableEntry(names.TABLE_PORT_LIMIT, match=P4TableMatch(egress_port=port.port), action=action)
+
+
+def limit_settings(entry: P4TableEntry) -> QthreshPort:
+    """The inverse of `limit_entry`, also of values that a file may not have."""
+    _, args = action_of(entry)
+    given: Plain = {"limit_packets": args["max_packets"], "report_period": args["report_period_us"] / 1e6}
+    if args["max_bytes"] != UNLIMITED:
+        given["limit_bytes"] = args["max_bytes"]
+    return QthreshPort.model_construct(managed=True, ecn=bool(args["ecn"]), **given)
+
+
+def class_entries(classes: Iterable[ClassConfig], switch: str) -> list[P4TableEntry]:
+    """`flow_class` of a switch."""
+    made: list[P4TableEntry] = []
+    for rule in classes:
+        given = {name: getattr(rule, name) for name in CLASS_MASKS}
+        match = {name: (value, CLASS_MASKS[name]) for name, value in given.items() if value is not None}
+        action = P4TableAction("set_class", traffic_class=rule.traffic_class)
+        entry = P4TableEntry(names.TABLE_CLASS, match=P4TableMatch(match), action=action, priority=rule.priority)
+        if rule.switch in ("", switch):
+            made.append(entry)
+    return made
+
+
+def class_rule(switch: str, entry: P4TableEntry) -> ClassConfig | None:
+    """The inverse of `class_entries`; None for an entry that is no rule of a file, which others have written."""
+    match: dict[str, Any] = dict(match_of(entry))
+    given = {name: match[name][0] for name in CLASS_MASKS if match.get(name) is not None}
+    rule = ClassConfig.model_construct(traffic_class=action_of(entry)[1].get("traffic_class"), switch=switch, **given)
+    (same,) = class_entries([rule], switch)
+    is_rule = given and (dict(match_of(same)), same.priority, same.action) == (match, entry.priority, entry.action)
+    return rule if is_rule else None
 
 
 class InForce(NamedTuple):
     """What a switch has of the program's tables."""
 
-    limits: dict[int, PortLimit]
+    limits: dict[int, QthreshPort]
     "By egress port."
     policies: dict[tuple[int, int], Policy]
     "By (egress port, class); what others wrote may be none of ours."
     entries: dict[tuple[int, int], P4TableEntry]
     "Of policies, by the same."
-    classes: Sequence[P4TableEntry] = ()
+    classes: list[P4TableEntry]
 
     @classmethod
     def of(cls, entries: Iterable[P4TableEntry]) -> InForce:
         """What these entries are."""
-        tables: dict[str, list[P4TableEntry]] = {}
+        found = cls({}, {}, {}, [])
         for entry in entries:
-            tables.setdefault(entry.table_id, []).append(entry)
-        limits = map(PortLimit.from_entry, tables.get(program.TABLE_PORT_LIMIT, ()))
-        of_policies = tables.get(program.TABLE_POLICY, [])
-        policies = [one for one in map(Policy.from_entry, of_policies) if one is not None]
-        return cls(
-            {limit.port: limit for limit in limits},
-            {one.key: one for one in policies},
-            {(int(entry["egress_port"]), int(entry["traffic_class"])): entry for entry in of_policies},
-            tables.get(program.TABLE_CLASS, []),
-        )
+            if entry.table_id == names.TABLE_PORT_LIMIT:
+                found.limits[int(entry["egress_port"])] = limit_settings(entry)
+            elif entry.table_id == names.TABLE_CLASS:
+                found.classes.append(entry)
+            elif entry.table_id == names.TABLE_POLICY:
+                found.entries[int(entry["egress_port"]), int(entry["traffic_class"])] = entry
+        policies = map(Policy.from_entry, found.entries.values())
+        found.policies.update({one.key: one for one in policies if one is not None})
+        return found
 
 
 async def read_managed(client: SwitchClient) -> InForce:
     """The managed ports of a switch and its policies, in one read; WRONG_PROGRAM when it runs another program."""
     check_program("qthresh", client.table_names())
-    return InForce.of(await client.read_tables((program.TABLE_PORT_LIMIT, program.TABLE_POLICY)))
+    return InForce.of(await client.read_tables((names.TABLE_PORT_LIMIT, names.TABLE_POLICY)))
 
 
-def policy_for(
-    scheme: Scheme,
-    port: int,
-    traffic_class: int,
-    before: Policy | None,
-    packets: int | None = None,
-    weight: float | None = None,
-) -> Policy:
-    """The policy with a scheme, without lanes (`fitted`); None: as `before` has it, else what a class begins with."""
-    if scheme is Scheme.DROP_TAIL:
-        return Policy(port, traffic_class, scheme)
-    old = (
-        before
-        if before is not None and before.is_limited
-        else Policy(port, traffic_class, scheme, START_QTHRESH_PACKETS)
-    )
-    spacing_us = old.spacing_us if scheme is Scheme.LANES else 0
-    packets = old.qthresh_packets if packets is None else packets
-    return Policy(port, traffic_class, scheme, packets, old.weight if weight is None else weight, spacing_us=spacing_us)
-
-
-def need_limit(limits: Mapping[int, PortLimit], port: int, where: object) -> PortLimit:
-    """The limit of a managed port; UNKNOWN_NAME that lists the managed ports otherwise."""
-    check_port(port)
-    if port not in limits:
-        ports = ", ".join(str(p) for p in sorted(limits)) or "none: run `fairlane config init`"
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where}: port {port} is not managed; managed ports: {ports}")
-    return limits[port]
-
-
-def policy_json(policy: Policy) -> dict[str, Any]:
-    """A policy as plain data."""
-    data = {
-        "port": policy.port,
-        "class": policy.traffic_class,
-        "scheme": policy.scheme.value,
-        "qthresh_packets": policy.qthresh_packets,
-        "weight": policy.weight,
-    }
-    return {**data, "lanes": policy.lanes.own} if policy.scheme is Scheme.LANES else data
-
-
-def answer_json(policy: Policy, state: SwitchState | None) -> dict[str, Any]:
-    """A policy as the answer to who asked for it: `why_no_lanes` is there where the switch of that state cannot give its flows lanes."""
-    data = policy_json(policy)
-    if policy.scheme is Scheme.LANES and not policy.lanes.own:
-        data["why_no_lanes"] = why_no_lanes(state.port(policy.port) if state is not None else None)
-    return data
+def policy_in_force(policies: Mapping[tuple[int, int], Policy], port: int, traffic_class: int) -> Policy:
+    """The policy of a class: drop-tail without an entry."""
+    return policies.get((port, traffic_class)) or Policy(port, traffic_class, Scheme.DROP_TAIL)

@@ -18,16 +18,15 @@ from fairlane import (
     Row,
     RunState,
     SwitchState,
-    unknown_name,
+    find_by_name,
 )
 from fairlane.switch import UNLIMITED
 
 from . import names, view
-from .check import problems_of
-from .policies import InForce, Scheme, fitted
+from .policies import InForce, limit_entry
 from .settings import QthreshLoop, QthreshPort, QthreshSections
 from .store import LoopStore
-from .wanted import QthreshPlan, SetupPlan, limit_of_port, limit_settings, read_config
+from .wanted import QthreshPlan, SetupPlan, problems_of, read_config
 
 
 class Qthresh(Program):
@@ -56,28 +55,24 @@ class Qthresh(Program):
     listener = "..measure.listen:listen"
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
-        int(names.DropReason.QTHRESH): Reason(
-            "qthresh", "the flow had its threshold of packets waiting", in_queue=True
-        ),
-        int(names.DropReason.PORT_FULL): Reason("port_full", "the port's queue was full", in_queue=True),
+        11: Reason("qthresh", "the flow had its threshold of packets waiting", in_queue=True),
+        12: Reason("port_full", "the port's queue was full", in_queue=True),
     }
 
     def entries(self, port: PortState, settings: Any) -> Iterable[P4TableEntry]:
         """The port's limit."""
-        limit = limit_of_port(settings, port) if settings.managed else None
-        return [limit.entry] if limit is not None else []
+        return [limit_entry(port, settings)] if settings.managed else []
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
-        """The limit is what the queue holds."""
+        """The limit is what the queue has room for."""
         limit_bytes = (settings.limit_bytes if size is None else size) or UNLIMITED
-        return settings.model_copy(
-            update={"limit_packets": packets or settings.limit_packets, "limit_bytes": limit_bytes}
-        )
+        limits = {"limit_packets": packets or settings.limit_packets, "limit_bytes": limit_bytes}
+        return settings.model_copy(update=limits)
 
     def entries_for_queues(self, port: PortState, current: Entries) -> Iterable[P4TableEntry]:
         """Policies with lanes, as many as the port has then."""
         policies = InForce.of(current.values()).policies.values()
-        return [fitted(one, port).entry for one in policies if (one.port, one.scheme) == (port.port, Scheme.LANES)]
+        return [one.fitted(port).entry for one in policies if (one.port, one.scheme) == (port.port, names.Scheme.LANES)]
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
         """Limits, classes, policies."""
@@ -93,15 +88,12 @@ class Qthresh(Program):
 
     def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
         """Limits of the managed ports and their schemes; without `scheme` those that are there stay."""
-        schemes = [one.value for one in Scheme]
-        if scheme is not None and scheme not in schemes:
-            raise unknown_name("scheme", scheme, schemes)
-        return SetupPlan(run, Scheme(scheme) if scheme is not None else None)
+        return SetupPlan(run, None if scheme is None else find_by_name("scheme", scheme, names.SCHEMES))
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
         """The ports that have a limit."""
         del switch
-        return {port: limit_settings(limit) for port, limit in InForce.of(current.values()).limits.items()}
+        return dict(InForce.of(current.values()).limits)
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports, classes and flows."""

@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `fairlane.toml` says of Qthresh: ports, classes, policies, and how the loop decides."""
+"""What Qthresh can be set to: ports, classes, policies, and how the loop decides. The file, the commands and the state file have these models."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from fairlane import Dscp, Duration, ErrorCode, FairlaneError, Packets, Section, Settings, Size, short
+from fairlane import Dscp, Duration, Packets, Section, Settings, Size, short
 from fairlane.switch import PortNumber, SwitchName
-from fairlane.text import describe
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from .flows import FlowKey
-from .model import DEFAULT_K, WEIGHT_MAX, WEIGHT_MIN
-from .names import CLASSES
-from .policies import Scheme
-from .store import Mode
+from .model import DEFAULT_K
+from .names import CLASSES, WEIGHT_MAX, WEIGHT_MIN, WEIGHT_ONE, Mode, Scheme
 
 PolicyKey = tuple[str, int, int]
 """(switch, egress port, class)."""
 ClassNumber = Annotated[int, Field(ge=0, lt=CLASSES)]
 Weight = Annotated[float, Field(ge=WEIGHT_MIN, le=WEIGHT_MAX)]
+Threshold = Annotated[Packets, Field(le=65_535)]
+Period = Annotated[Duration, Field(gt=0, le=3600)]
+L4Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
 def _address(text: str) -> str:
@@ -41,21 +39,14 @@ class FlowWeightConfig(Section):
     weight: Weight
     src: IpAddress | None = None
     dst: IpAddress | None = None
-    src_port: int | None = Field(default=None, ge=1, le=65_535)
-    dst_port: int | None = Field(default=None, ge=1, le=65_535)
+    src_port: L4Port | None = None
+    dst_port: L4Port | None = None
 
     def matches(self, flow: FlowKey) -> bool:
         """Whether the flow has all that is given."""
         src, dst = flow.hosts
-        return (
-            self.src in (None, src)
-            and self.dst in (None, dst)
-            and self.src_port in (None, flow.src_port)
-            and self.dst_port in (None, flow.dst_port)
-        )
-
-
-Period = Annotated[Duration, Field(gt=0, le=3600)]
+        of_flow = {"src": src, "dst": dst, "src_port": flow.src_port, "dst_port": flow.dst_port}
+        return all(getattr(self, name) in (None, value) for name, value in of_flow.items())
 
 
 class QthreshLoop(Section):
@@ -83,23 +74,9 @@ class QthreshLoop(Section):
     "A flow's entry ages out after this time: far longer than any queue takes to drain, so a slot is empty when it is given again."
     flow_weights: tuple[FlowWeightConfig, ...] = ()
 
-
-@dataclass(frozen=True)
-class WeightRules:
-    """The first rule that matches a flow gives its weight; None (its class's) when none does."""
-
-    rules: Sequence[FlowWeightConfig] = ()
-
-    def __call__(self, flow: FlowKey) -> float | None:
-        return next((rule.weight for rule in self.rules if rule.matches(flow)), None)
-
-    @classmethod
-    def parse(cls, rules: Any) -> WeightRules:
-        """From `[{"dst_port": 5001, "weight": 2}, …]`. Raises BAD_INPUT naming the rule."""
-        try:
-            return cls(QthreshLoop.model_validate({"flow_weights": rules}).flow_weights)
-        except ValidationError as ex:
-            raise FairlaneError(ErrorCode.BAD_INPUT, describe(ex, QthreshLoop)[0]) from None
+    def weight_of(self, flow: FlowKey) -> float | None:
+        """What the first rule that matches gives a flow; None: no rule matches, and it has its class's weight."""
+        return next((rule.weight for rule in self.flow_weights if rule.matches(flow)), None)
 
 
 class QthreshPort(Settings):
@@ -110,8 +87,8 @@ class QthreshPort(Settings):
     limit_packets: Packets | None = None
     "Qthresh: what the program lets wait; default queue_packets. At most what the queue holds."
     limit_bytes: Size | None = None
-    report_period: Annotated[Duration, Field(ge=0.001, le=60)] | None = None
-    "Qthresh: between two reports of the port."
+    report_period: Annotated[Duration, Field(ge=0.001, le=60)] = 0.2
+    "Qthresh: between two reports of the port (BW, L_D, N_C): four of them within a second show a change. Left out: as it is in force."
     ecn: bool = False
     "Qthresh: whether packets that can be marked (ECT) are marked above the threshold, and refused above twice the threshold only. Left out: as it is in force."
 
@@ -129,7 +106,7 @@ class ClassConfig(Section):
 
     @model_validator(mode="after")
     def _matches_something(self) -> ClassConfig:
-        if self.ingress_port is None and self.dscp is None and self.pcp is None:
+        if not self.priority:
             raise ValueError("a class without ingress_port, dscp or pcp would be all packets: give one of them")
         return self
 
@@ -139,40 +116,61 @@ class ClassConfig(Section):
         return 4 * (self.ingress_port is not None) + 2 * (self.dscp is not None) + (self.pcp is not None)
 
 
-class PolicyConfig(Section):
-    """How an egress port treats a class."""
+class Tunables(Section):
+    """What the loop decides a threshold by."""
 
+    weight: Weight = 1.0
+    k: float = Field(default=DEFAULT_K, ge=0.1, le=100)
+    "Constant of eq. (9)."
+    self_tuning: bool = True
+    "Mode auto: correct (9) by the flows' goodputs."
+    min_packets: Threshold | None = None
+    "Mode auto: bounds of the threshold."
+    max_packets: Threshold | None = None
+
+    @model_validator(mode="after")
+    def _bounds_in_order(self) -> Tunables:
+        low, high = self.min_packets, self.max_packets
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"min_packets: {low} is above max_packets {high}")
+        return self
+
+
+class PolicyState(Tunables):
+    """What is remembered of one (switch, egress port, class): the document `policy/SWITCH/PORT/CLASS`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mode: Mode = Mode.AUTO
+    pinned_packets: Threshold | None = None
+    "The last value of `threshold set`; in force again with the scheme qthresh."
+
+
+class _Policy(Section):
     switch: SwitchName
     port: PortNumber
     traffic_class: ClassNumber = Field(default=0, alias="class")
     scheme: Scheme = Scheme.QTHRESH
     mode: Mode | None = None
     "auto: the loop decides; manual: `threshold` holds. Default: manual with a threshold, else auto."
-    threshold: Annotated[Packets, Field(le=65_535)] | None = None
+    threshold: Threshold | None = None
     "Packets of one flow that may wait, before the weight."
-    weight: Weight = 1.0
-    k: float = Field(default=DEFAULT_K, ge=0.1, le=100)
-    "Constant of eq. (9)."
-    self_tuning: bool = True
-    "Mode auto: correct (9) by the flows' goodputs."
-    min_packets: Annotated[Packets, Field(le=65_535)] | None = None
-    "Mode auto: bounds of the threshold."
-    max_packets: Annotated[Packets, Field(le=65_535)] | None = None
+
+
+class PolicyConfig(Tunables, _Policy):
+    """How an egress port treats a class."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> PolicyConfig:
         if self.scheme is Scheme.DROP_TAIL:
-            for name in ("threshold", "mode", "weight", "k", "self_tuning", "min_packets", "max_packets"):
+            for name in ("threshold", "mode", *Tunables.model_fields):
                 if name in self.model_fields_set:
                     raise ValueError(f"{name}: drop_tail has none; leave it out, or set scheme to qthresh")
         if self.mode is Mode.AUTO and self.threshold is not None:
             raise ValueError("threshold: with mode auto the loop decides it; leave it out, or set mode to manual")
         if self.mode is Mode.MANUAL and self.threshold is None and self.scheme is not Scheme.DROP_TAIL:
             raise ValueError("threshold: mode manual needs one, in packets")
-        low, high = self.min_packets, self.max_packets
-        if low is not None and high is not None and low > high:
-            raise ValueError(f"min_packets: {low} is above max_packets {high}")
-        if self.threshold is not None and self.threshold * round(self.weight * 256) < 256:
+        if self.threshold is not None and self.threshold * round(self.weight * WEIGHT_ONE) < WEIGHT_ONE:
             raise ValueError(
                 f"weight: {self.weight:g} with a threshold of {self.threshold} packets would admit nothing: "
                 f"must be at least {1 / self.threshold:.4g}"

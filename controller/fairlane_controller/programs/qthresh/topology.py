@@ -3,42 +3,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
-from typing import Annotated, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar
 
-from fairlane import Plain, Request, RunState, SwitchRequest, TopologyControl, find_by_name
-from fairlane.changes import loop_runs
+from fairlane import Request, RunState, TopologyControl
 from fairlane.loop import SwitchAgent
+from fairlane.measure import MeasureOptions
 from pydantic import Field
 
 from .control import QthreshControl
-from .follower import DryFollower
-from .options import QthreshOptions
-from .settings import WeightRules
+from .flows import FlowWeight
+from .settings import FlowWeightConfig, QthreshLoop
 from .store import LoopStore
 
-MAX_RULES = 1_000
 
+@dataclass(frozen=True)
+class QthreshOptions:
+    """How the loop of a switch works."""
 
-class _Explain(SwitchRequest):
-    """Why each flow of a port has what it has."""
+    loop: QthreshLoop = field(default_factory=QthreshLoop)
+    "When it decides, writes and forgets."
+    measure: MeasureOptions = field(default_factory=MeasureOptions)
+    probes: bool = True
+    "Whether the links behind the managed ports are probed for τ."
+    keeps_counts: bool = True
+    "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`measure/occupancy.py`)."
+    flow_weight: FlowWeight | None = None
+    "The weight of a new flow's entry; without, every flow has its class's."
 
-    port: int
+    def with_loop(self, loop: Any) -> QthreshOptions:
+        """These with `[loop]` of a configuration."""
+        return replace(self, loop=loop, flow_weight=loop.weight_of if loop.flow_weights else self.flow_weight)
 
 
 class _FlowWeights(Request):
-    rules: Annotated[list[Plain], Field(max_length=MAX_RULES)]
+    """Rules for the weights of new flows."""
 
-
-REQUESTS: dict[str, type[Request]] = {"explain": _Explain, "flow_weights": _FlowWeights}
+    rules: Annotated[list[FlowWeightConfig], Field(max_length=1_000)]
 
 
 class QthreshTopology(TopologyControl):
     """Settings of the policies of all switches."""
 
     control_type = QthreshControl
-    requests = REQUESTS
+    requests: ClassVar[Mapping[str, type[Request]]] = {"flow_weights": _FlowWeights}
 
     def __init__(
         self,
@@ -50,32 +59,19 @@ class QthreshTopology(TopologyControl):
     ) -> None:
         super().__init__(run, probes=probes)
         self.store = store or LoopStore(run.folder if run is not None else None)
-        options = options or QthreshOptions(probes=probes)
+        self.options = options or QthreshOptions(probes=probes)
         if run is not None and run.target == "bmv2":
-            options = replace(options, measure=replace(options.measure, sample_includes_t_d=False))
-        self.options = options
+            measure = replace(self.options.measure, sample_includes_t_d=False)
+            self.options = replace(self.options, measure=measure)
 
     def use_loop(self, loop: Any) -> None:
         """Decide, tune and forget as it says."""
-        self.options = self.options.options_of_loop(loop)
+        self.options = self.options.with_loop(loop)
 
     async def handle(self, agents: Mapping[str, SwitchAgent], request: dict[str, Any]) -> Any:
-        """Weights of new flows, or why flows have what they have."""
-        if request["op"] == "explain":
-            return _control(find_by_name("switch", str(request["switch"]), agents)).explain(request["port"])
-        rules = WeightRules.parse(request["rules"])
-        self.options = replace(self.options, flow_weight=rules)
+        """Weights of new flows."""
+        rules = QthreshLoop.model_validate({"flow_weights": request["rules"]})
+        self.options = replace(self.options, flow_weight=rules.weight_of)
         for agent in agents.values():
             agent.control.use_options()
-        return {"rules": len(rules.rules)}
-
-    def follow(self, log: Any) -> Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None:
-        """Where a loop runs, decide by what it measures."""
-        if self.run is None or not loop_runs(self.run.folder):
-            return None
-        return DryFollower(self.run, log, self.options).run
-
-
-def _control(agent: SwitchAgent) -> QthreshControl:
-    assert isinstance(agent.control, QthreshControl)
-    return agent.control
+        return {"rules": len(rules.flow_weights)}

@@ -4,28 +4,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from fairlane import Column, FairlaneError, Kind, P4TableAction, P4TableEntry, Reading, Row, SwitchState
-from fairlane.switch import ACTION_FORWARD, COUNTER_ADMITTED, COUNTER_PASSED, TABLE_ROUTE
-from finsy import P4CounterData
+from fairlane import Column, Kind, Reading, Row, SwitchState
+from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
+from finsy import P4CounterData, P4TableEntry
 
 from . import names
-from .flows import PROTOCOLS, FlowKey, parse_flow
-from .policies import Policy, PortLimit, Scheme, why_no_lanes
-from .store import LoopStore, PolicyState
-
-REGISTER_FLOW = "flow_occupancy"
-REGISTER_PORT = "port_occupancy"
-REGISTER_PORT_BYTES = "port_occupancy_bytes"
-ROUTES_AGE_S = 5.0
-"""Routes are read again after so long; what changes them is not this controller alone."""
-WIDTHS = {4: 32, 6: 128}
-"Bits of an address."
+from .flows import parse_flow
+from .names import Scheme, encode_weight
+from .policies import InForce, Policy, action_of, policy_in_force, why_no_lanes
+from .settings import PolicyState
+from .store import LoopStore
 
 COLUMNS = (
     Column("qthresh_packets", "Qthresh", "packets", "threshold of the port's first class", metric=None),
@@ -34,7 +26,7 @@ COLUMNS = (
     Column("traffic_class", "class", doc="the port's first class", value_type=int, wide=True),
     Column("weight", "weight", doc="of the port's first class", value_type=float, wide=True),
     Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
-    Column("collisions", "collisions", "packets", "packets whose flow shared a slot", names.COUNTER_COLLISIONS, wide=True),
+    Column("collisions", "collisions", "packets", "packets whose flow shared a slot", "collisions", wide=True),
 )  # fmt: skip
 MEASURED = (
     Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
@@ -79,12 +71,13 @@ FLOW = Kind(
         Column("drops_per_s", "drops/s", "/s", "Packets refused since the scrape before; the busiest flows only.", plot="drops"),
         Column("idle_s", "idle", "s", "since its last packet", metric=None),
         Column("slot", "slot", value_type=int, wide=True),
-        Column("traffic_class", "class", doc="None where its port has several: the entry does not say", value_type=int, wide=True),
+        Column("traffic_class", "class", value_type=int, wide=True),
         Column("protocol", "protocol", wide=True),
         Column("src", "source", wide=True),
         Column("src_port", "source port", value_type=int, wide=True),
         Column("dst", "destination", wide=True),
         Column("dst_port", "destination port", value_type=int, wide=True),
+        Column("why", "why", doc="what the law decided last; with a running loop", wide=True),
         Column("vid", "VLAN", doc="outer tag; 0: none", value_type=int, wide=True),
         Column("packets", "packets", "packets", "arrived since the entry was made", total=True, wide=True),
         Column("bytes", "bytes", "bytes", total=True, wide=True),
@@ -96,187 +89,109 @@ KINDS = (POLICY, FLOW)
 
 async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
     """Managed ports, their classes, and all flows."""
-    table, found, flows, routes = await asyncio.gather(
+    tables = await asyncio.gather(
         reading.table(names.TABLE_PORT_LIMIT),
         reading.table(names.TABLE_POLICY),
-        _read_flow_entries(reading),
-        _read_routes(reading, ROUTES_AGE_S),
+        *(reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values()),
     )
-    limits = sorted(map(PortLimit.from_entry, table), key=lambda limit: limit.port)
-    policies = sorted((p for p in map(Policy.from_entry, found) if p is not None), key=lambda policy: policy.key)
-    ports, of_flows = await asyncio.gather(_read_ports(reading, limits), _read_flows(reading, policies, flows, routes))
-    store = _store_of(reading)
-    classes = [_class_row(reading.switch, policy, store, switch) for policy in policies]
-    for row in classes:
-        if row.port in ports:
-            shown = {column.name: row.values.get(column.name) for column in COLUMNS if column.name in row.values}
-            ports[row.port] = {**shown, **ports[row.port]}
-    return [*(Row(port, values) for port, values in ports.items()), *classes, *of_flows]
-
-
-def _store_of(reading: Reading) -> LoopStore | None:
-    """Mode, weight and k of each class; None without a run state. Raises BAD_FILE."""
+    found = InForce.of(chain(*tables[:2]))
+    ports, flows = await asyncio.gather(_read_ports(reading, found), _read_flows(reading, found, chain(*tables[2:])))
     if reading.folder is not None and "store" not in reading.memory:
         reading.memory["store"] = LoopStore(reading.folder)
-    return reading.memory.get("store")
+    store = reading.memory.get("store")
+    classes = [_class_row(reading.switch, policy, store, switch) for _, policy in sorted(found.policies.items())]
+    first = {row.port: row.values for row in reversed(classes)}
+    shown = {port: {one.name: first[port][one.name] for one in COLUMNS if one.name in first[port]} for port in first}
+    return [*(Row(port, {**shown.get(port, {}), **values}) for port, values in ports.items()), *classes, *flows]
 
 
-async def _read_ports(reading: Reading, limits: list[PortLimit]) -> dict[int | None, dict[str, Any]]:
-    ports = [limit.port for limit in limits]
-    admitted_at = {port: [names.admitted_index(port, one) for one in range(names.CLASSES)] for port in ports}
+async def _read_ports(reading: Reading, found: InForce) -> dict[int, dict[str, Any]]:
+    ports = sorted(found.limits)
+    cells = {port: [names.admitted_index(port, one) for one in range(names.CLASSES)] for port in ports}
     passed, admitted, waiting, waiting_bytes = await asyncio.gather(
         reading.counters(COUNTER_PASSED, ports),
-        reading.counters(COUNTER_ADMITTED, chain.from_iterable(admitted_at.values())),
-        reading.registers(REGISTER_PORT, ports),
-        reading.registers(REGISTER_PORT_BYTES, ports),
+        reading.counters(COUNTER_ADMITTED, chain.from_iterable(cells.values())),
+        reading.registers(names.REGISTER_PORT, ports),
+        reading.registers(names.REGISTER_PORT_BYTES, ports),
     )
-    found: dict[int | None, dict[str, Any]] = {}
-    for limit in limits:
-        port = limit.port
-        cells = [passed[port], *(admitted[index] for index in admitted_at[port])]
-        packets = waiting[port] if waiting is not None else None
-        octets = waiting_bytes[port] if waiting_bytes is not None else None
+    rows: dict[int, dict[str, Any]] = {}
+    for port in ports:
+        counters = [passed[port], *(admitted[index] for index in cells[port])]
+        packets, size = (None if one is None else one[port] for one in (waiting, waiting_bytes))
         # What was admitted and does not wait any more has left.
-        found[port] = {
-            "capacity_packets": limit.max_packets,
+        rows[port] = {
+            "capacity_packets": found.limits[port].limit_packets,
             "waiting_packets": packets,
-            "waiting_bytes": octets,
-            "sent_packets": sum(cell.packet_count for cell in cells) - (packets or 0),
-            "sent_bytes": sum(cell.byte_count for cell in cells) - (octets or 0),
+            "waiting_bytes": size,
+            "sent_packets": sum(one.packet_count for one in counters) - (packets or 0),
+            "sent_bytes": sum(one.byte_count for one in counters) - (size or 0),
         }
-    return found
+    return rows
 
 
 def _class_row(name: str, policy: Policy, store: LoopStore | None, switch: SwitchState | None) -> Row:
-    qthresh = policy.qthresh_packets if policy.is_limited else None
-    settings = store.policy(name, policy.port, policy.traffic_class) if store is not None else PolicyState()
-    shares_queue = policy.scheme is Scheme.LANES and not policy.lanes.own
-    effective = None
-    if qthresh is not None:
-        with contextlib.suppress(FairlaneError):  # others may have written any weight
-            effective = qthresh * names.encode_weight(policy.weight) >> 8
-    mode = settings.mode.value if store is not None and qthresh is not None else None
+    settings = store.policy(name, *policy.key) if store is not None else PolicyState()
+    port = switch.port(policy.port) if switch is not None else None
+    mode = settings.mode.value if store is not None and policy.is_limited else None
     values = {
         "traffic_class": policy.traffic_class,
         "scheme": policy.scheme.value,
-        "qthresh_packets": qthresh,
-        "weight": settings.weight if qthresh is None else policy.weight,
-        "effective_packets": effective,
+        "qthresh_packets": policy.qthresh_packets if policy.is_limited else None,
+        "weight": policy.weight if policy.is_limited else settings.weight,
+        "effective_packets": _packets(policy, encode_weight(policy.weight)),
         "mode": mode,
         "manual": None if mode is None else mode == "manual",
         "k": settings.k,
-        "lanes": policy.lanes.own if policy.scheme is Scheme.LANES else None,
-        "why_no_lanes": why_no_lanes(switch.port(policy.port) if switch else None) if shares_queue else None,
     }
+    if policy.scheme is Scheme.LANES:
+        values |= {"lanes": policy.lanes.own, "why_no_lanes": None if policy.lanes.own else why_no_lanes(port)}
     return Row(policy.port, values, "policy", str(policy.traffic_class))
 
 
-class Routes:
-    """Which port a flow leaves by: the longest prefix of the switch's own routes. Answers are remembered."""
-
-    def __init__(self, entries: Iterable[P4TableEntry] = ()) -> None:
-        self._routes = sorted(filter(None, map(_route, entries)), reverse=True)
-        self.port = lru_cache(65_536)(self._port)
-
-    def _port(self, version: int, dst: int) -> int | None:
-        """The egress port towards an address; None where no route forwards it."""
-        found = (one for one in self._routes if one[1] == version and dst >> WIDTHS[version] - one[0] == one[2])
-        return next((port for _, _, _, port in found), None)
+def _packets(policy: Policy, weight: int) -> int | None:
+    """What a flow with this weight in 1/256 may have waiting, as the data plane multiplies it; None: drop-tail."""
+    return policy.qthresh_packets * weight >> 8 if policy.is_limited else None
 
 
-def _route(entry: P4TableEntry) -> tuple[int, int, int, int] | None:
-    """Length of the prefix, IP version, prefix and port of an entry that forwards. finsy's prefixes are (value, length); a bare number is a whole address."""
-    action, match = entry.action, dict(entry.match or {})
-    if not isinstance(action, P4TableAction) or action.name != ACTION_FORWARD or len(match) != 1:
-        return None
-    version = 4 if entry.table_id == TABLE_ROUTE[4] else 6
-    prefix: tuple[int, int] | int = next(iter(match.values()))
-    value, bits = prefix if isinstance(prefix, tuple) else (prefix, WIDTHS[version])
-    return bits, version, value >> WIDTHS[version] - bits, int(action.args["port"])
-
-
-async def _read_routes(reading: Reading, max_age_s: float) -> Routes:
-    """The routes, made anew when other entries were read."""
-    entries = await asyncio.gather(*(reading.table(name, max_age_s=max_age_s) for name in TABLE_ROUTE.values()))
-    before, routes = reading.memory.get("routes", ((), None))
-    if routes is None or any(a is not b for a, b in zip(entries, before, strict=True)):
-        routes = Routes(chain.from_iterable(entries))
-        reading.memory["routes"] = entries, routes
-    return routes
-
-
-_FlowEntries = list[tuple[P4TableEntry, FlowKey, int]]
-"""With their keys and slots."""
-
-
-async def _read_flow_entries(reading: Reading) -> _FlowEntries:
-    """By slot."""
-    tables = await asyncio.gather(
-        *(reading.table(name, counters=True, idle=True) for name in names.TABLE_FLOW.values())
-    )
-    return sorted(((entry, *parse_flow(entry)[:2]) for table in tables for entry in table), key=lambda flow: flow[2])
-
-
-async def _read_flows(reading: Reading, policies: Iterable[Policy], flows: _FlowEntries, routes: Routes) -> list[Row]:
-    slots = [slot for _, _, slot in flows if slot >= 0]
-    if any(routes.port(key.version, key.dst) is None for _, key, _ in flows):
-        routes = await _read_routes(reading, 0.0)  # they may have come since
+async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4TableEntry]) -> list[Row]:
+    flows = sorted(((*parse_flow(entry), entry) for entry in entries), key=lambda one: one[1])
+    slots = [slot for _, slot, _, _ in flows if slot >= 0]
     drops, waiting = await asyncio.gather(
-        reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(REGISTER_FLOW, slots)
+        reading.counters(names.COUNTER_FLOW_DROPS, slots), reading.registers(names.REGISTER_FLOW, slots)
     )
-    by_port: dict[int | None, list[Policy]] = {}
-    for policy in policies:
-        by_port.setdefault(policy.port, []).append(policy)
-    rows: list[Row] = []
-    for entry, key, slot in flows:
-        port = routes.port(key.version, key.dst)
+    rows, decided = list[Row](), (reading.loop or {}).get("decided", {})
+    for key, slot, flow, entry in flows:
+        port, traffic_class = flow.place or (None, None)
+        policy = None if port is None or traffic_class is None else policy_in_force(found.policies, port, traffic_class)
+        weight = action_of(entry)[1].get("weight") or (encode_weight(policy.weight) if policy is not None else 0)
+        arrived, dropped = entry.counter_data or P4CounterData(), drops.get(slot) or P4CounterData()
+        totals = {
+            "packets": arrived.packet_count,
+            "bytes": arrived.byte_count,
+            "dropped_packets": dropped.packet_count,
+            "dropped_bytes": dropped.byte_count,
+        }
+        per_s = {name: reading.per_s((str(key), slot, name), total) for name, total in totals.items()}
+        offered, refused, idle_ns = per_s["bytes"], per_s["dropped_bytes"], entry.time_since_last_hit
         src, dst = key.hosts
-        at_port = by_port.get(port, []) if port is not None else []
-        policy = at_port[0] if len(at_port) == 1 else None
         values: dict[str, Any] = {
-            "traffic_class": policy.traffic_class if policy else None if at_port else 0,
+            **totals,
+            "offered_bps": None if offered is None else 8 * offered,
+            "goodput_bps": None if offered is None or refused is None else 8 * max(0.0, offered - refused),
+            "drops_per_s": per_s["dropped_packets"],
+            "idle_s": None if idle_ns is None else idle_ns / 1e9,
+            "traffic_class": traffic_class,
             "slot": slot,
-            "protocol": PROTOCOLS.get(key.protocol, str(key.protocol)),
+            "protocol": key.protocol_name,
             "src": src,
             "src_port": key.src_port,
             "dst": dst,
             "dst_port": key.dst_port,
+            "why": decided.get(str(key)),
             "vid": key.vid,
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
-            **_threshold_of(entry, policy),
-            **_counts(reading, str(key), slot, entry, drops.get(slot) or P4CounterData()),
+            "qthresh_packets": _packets(policy, weight) if policy is not None else None,
+            "weight": weight / names.WEIGHT_ONE if weight else None,
         }
         rows.append(Row(port, values, "flow", str(key)))
     return rows
-
-
-def _counts(reading: Reading, flow: str, slot: int, entry: P4TableEntry, dropped: P4CounterData) -> Mapping[str, Any]:
-    """Counters of a flow and their rates."""
-    arrived, name = entry.counter_data or P4CounterData(), (flow, slot)
-    arrived_per_s = reading.per_s((*name, "bytes"), arrived.byte_count)
-    refused_per_s = reading.per_s((*name, "dropped_bytes"), dropped.byte_count)
-    goodput_bps, idle_ns = None, entry.time_since_last_hit
-    if arrived_per_s is not None and refused_per_s is not None:
-        goodput_bps = 8 * max(0.0, arrived_per_s - refused_per_s)
-    return {
-        "packets": arrived.packet_count,
-        "bytes": arrived.byte_count,
-        "dropped_packets": dropped.packet_count,
-        "dropped_bytes": dropped.byte_count,
-        "offered_bps": None if arrived_per_s is None else 8 * arrived_per_s,
-        "goodput_bps": goodput_bps,
-        "drops_per_s": reading.per_s((*name, "dropped"), dropped.packet_count),
-        "idle_s": None if idle_ns is None else idle_ns / 1e9,
-    }
-
-
-def _threshold_of(entry: P4TableEntry, policy: Policy | None) -> dict[str, float | None]:
-    """A flow's threshold in packets and its weight, as the data plane multiplies them."""
-    action = entry.action
-    own = int(action.args.get("weight", 0) or 0) if isinstance(action, P4TableAction) else 0
-    fixed = own or (names.encode_weight(policy.weight) if policy is not None else 0)
-    qthresh = policy.qthresh_packets if policy is not None and policy.is_limited else None
-    return {
-        "qthresh_packets": qthresh * fixed >> 8 if fixed and qthresh is not None else None,
-        "weight": names.decode_weight(fixed) if fixed else None,
-    }

@@ -16,11 +16,12 @@ from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.world import SimWorld
 
 from ..flows import Flow, FlowKey
-from ..options import QthreshOptions
-from ..policies import START_QTHRESH_PACKETS, Policy, Scheme, fitted
-from ..store import LoopStore, Mode, PolicyState
-from ..topology import QthreshTopology
-from ..wanted import SetupPlan, class_entries, limit_of
+from ..names import Mode, Scheme
+from ..policies import START_QTHRESH_PACKETS, Policy, class_entries, limit_entry
+from ..settings import PolicyState, QthreshPort
+from ..store import LoopStore
+from ..topology import QthreshOptions, QthreshTopology
+from ..wanted import SetupPlan
 from . import classes_of, settings_of
 
 
@@ -39,12 +40,12 @@ class QthreshInSim(SimPart):
                 await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
                 ports, entries = world.run_state.managed_ports(state), class_entries(settings.classes, state.name)
                 if settings.ecn:
-                    entries += [limit_of(state, port, ecn=True).entry for port in ports]
+                    entries += [limit_entry(port, QthreshPort(ecn=True)) for port in ports]
                 for port in ports if control.scheme != "drop_tail" else ():
                     packets = self.thresholds[state.name, port.port] = self.first_threshold((state.name, port.port))
                     for traffic_class in classes_of(control):
                         policy = Policy(port.port, traffic_class, Scheme(control.scheme), packets)
-                        entries.append(fitted(policy, port).entry)
+                        entries.append(policy.fitted(port).entry)
                 await put_entries(client, entries)
                 if ports and not control.needs_loop:
                     await client.write([+entry for entry in self._flow_entries()])

@@ -15,11 +15,11 @@ from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import FlowAddress
 
-from ..changes import PolicyChange, change_policies
+from ..cli_threshold import change_policies
 from ..flows import parse_flow
 from ..names import TABLE_FLOW
-from ..policies import Scheme
-from ..wanted import class_entries, limit_of
+from ..policies import class_entries, limit_entry
+from ..settings import QthreshPort
 from . import Control, classes_of, settings_of
 
 IDLE_NS = 1_000_000_000
@@ -51,7 +51,9 @@ class QthreshInMininet(MininetPart):
         for state in run.switches:
             updates = [("delete", entry) for entry in class_entries(before.classes, state.name)]
             updates += [("insert", entry) for entry in class_entries(settings.classes, state.name)]
-            updates += [("modify", limit_of(state, port, settings.ecn).entry) for port in run.managed_ports(state)]
+            updates += [
+                ("modify", limit_entry(port, QthreshPort(ecn=settings.ecn))) for port in run.managed_ports(state)
+            ]
             plain = [{"update": kind, **plain_entry(entry)} for kind, entry in updates]
             if plain:
                 self.bed.ask({"op": "table_write", "switch": state.name, "updates": plain})
@@ -60,15 +62,14 @@ class QthreshInMininet(MininetPart):
         """Put a scheme in force for a class of a managed port, as after a fresh start; returns the threshold then in force."""
         switch = resolve(str(self.bed.state), [port.switch])
         # Drop-tail first: the loop forgets what it had decided for the run before.
-        changes: list[dict[str, Any]] = [{"scheme": Scheme.DROP_TAIL}]
-        if control.scheme == "lanes":
-            changes.append({"scheme": Scheme.LANES})
+        changes: list[dict[str, Any]] = [{"scheme": "drop_tail"}]
         if control.scheme != "drop_tail":
-            tuning = {"auto": True, "weight": 1.0, "loop": {"self_tuning": control.threshold == "auto"}}
-            changes.append({"packets": control.threshold} if isinstance(control.threshold, int) else tuning)
+            tuning = {"mode": "auto", "weight": 1.0, "self_tuning": control.threshold == "auto"}
+            packets = {"threshold": control.threshold}
+            changes.append({"scheme": control.scheme, **(packets if isinstance(control.threshold, int) else tuning)})
         threshold = None
         for change in changes:
-            made = change_policies(switch, port.port, PolicyChange(traffic_class, **change), every=False)
+            made = change_policies(switch, port.port, traffic_class, change, every=False)
             threshold = made[0]["qthresh_packets"] if made else None
         return threshold
 
