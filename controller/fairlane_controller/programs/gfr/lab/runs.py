@@ -8,12 +8,12 @@ import json
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fairlane import connect
 from fairlane.changes import EventLog
 from fairlane.switch import SwitchClient
 from fairlane_lab.programs.part import LabPart, MininetPart, SimPart
 from fairlane_lab.scenario import Scenario
 
-from ..cli import VCS
 from ..control import GfrTopology
 from ..plan import GfrPlan, GfrState, gfr_store, make_plan
 from .config import gfr_config
@@ -76,9 +76,7 @@ class GfrInMininet(MininetPart):
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
         """Put the scenario in force."""
         del plan
-        config = gfr_config(scenario, self.bed.network.topology)
-        plain = config.model_dump(mode="json")
-        VCS.change(str(self.bed.state), lambda data: data.update(plain), scenario.point, from_file=True)
+        connect(self.bed.state).apply(gfr_config(scenario, self.bed.network.topology).plain())
         return {}
 
     async def read(self, client: SwitchClient) -> dict[str, dict[str, int]]:

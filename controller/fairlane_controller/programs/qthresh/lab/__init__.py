@@ -6,7 +6,7 @@ sim.py   in virtual time     testbed.py   in Mininet     reactions.py   from a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fairlane import Section
@@ -18,6 +18,7 @@ from fairlane_lab.run_result import SeriesPoint
 from pydantic import BeforeValidator
 
 from ..names import CLASSES, admitted_index
+from ..policies import START_QTHRESH_PACKETS
 from ..settings import ClassConfig
 from .reactions import reaction_s
 from .thresholds import thresholds
@@ -60,6 +61,28 @@ def settings_of(control: scenario.Control) -> Control:
 def classes_of(control: scenario.Control) -> list[int]:
     """All classes that packets may be in."""
     return sorted({0, *(rule.traffic_class for rule in settings_of(control).classes)})
+
+
+def configuration(control: scenario.Control, managed: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """`[control]` as `fairlane.toml` has it, for these (switch, port)."""
+    settings, policy = settings_of(control), dict[str, Any](scheme=control.scheme)
+    if control.scheme != "drop_tail":
+        fixed = isinstance(control.threshold, int)
+        tuning = {"mode": "auto", "self_tuning": control.threshold == "auto"}
+        policy |= {"threshold": control.threshold} if fixed else tuning
+    places = [{"switch": switch, "port": port} for switch, port in managed]
+    return {
+        "ports": [{**place, "managed": True, "ecn": settings.ecn} for place in places],
+        "classes": [rule.plain() for rule in settings.classes],
+        "policies": [{**place, "class": number, **policy} for place in places for number in classes_of(control)],
+    }
+
+
+def first_threshold(control: scenario.Control, capacity_packets: int) -> int | None:
+    """Packets that the threshold of a managed port has at time 0; None with drop-tail."""
+    if control.scheme == "drop_tail":
+        return None
+    return control.threshold if isinstance(control.threshold, int) else min(START_QTHRESH_PACKETS, capacity_packets)
 
 
 _MEASURED: Mapping[str, Name] = {

@@ -4,25 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from fairlane import set_up_program
+from fairlane import apply_plan, set_up_program
 from fairlane.changes import EventLog
-from fairlane.switch import put_entries
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.config import SimFlow
-from fairlane_lab.sim.measure import PortKey
 from fairlane_lab.sim.world import SimWorld
 
 from ..flows import Flow, FlowKey
 from ..names import Mode, Scheme
-from ..policies import START_QTHRESH_PACKETS, Policy, class_entries, limit_entry
-from ..settings import PolicyState, QthreshPort
+from ..settings import PolicyState
 from ..store import LoopStore
 from ..topology import QthreshOptions, QthreshTopology
-from ..wanted import SetupPlan
-from . import classes_of, settings_of
+from ..wanted import QthreshPlan, SetupPlan
+from . import classes_of, configuration, first_threshold
 
 
 class QthreshInSim(SimPart):
@@ -33,32 +31,22 @@ class QthreshInSim(SimPart):
         self._control = world.config.scenario.control
 
     async def set_up(self) -> None:
-        """Routes, limits of the managed ports, scheme and, where it is fixed, the threshold."""
-        world, control, settings = self.world, self._control, settings_of(self._control)
+        """Routes, limits of the managed ports, and the scenario's configuration. Raises RunError for a threshold that a port cannot have."""
+        world, control, program = self.world, self._control, self.part.program
+        ports = {(one.name, port.port): port for one in world.run_state.switches for port in one.ports}
+        states = {place: ports[place] for place in world.config.managed}
+        config = replace(program.config_of(configuration(control, states)), states=states)
+        for place, port in states.items():
+            self.thresholds[place] = first_threshold(control, port.queue_packets)
+            if (self.thresholds[place] or 0) > port.queue_packets:
+                bounds = f"it must be between 1 and {port.queue_packets} packets"
+                raise RunError(f"threshold {self.thresholds[place]} is out of range: {bounds}")
         for state in world.run_state.switches:
             async with world.client(world.endpoint(state.name), write=True) as client:
-                await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
-                ports, entries = world.run_state.managed_ports(state), class_entries(settings.classes, state.name)
-                if settings.ecn:
-                    entries += [limit_entry(port, QthreshPort(ecn=True)) for port in ports]
-                for port in ports if control.scheme != "drop_tail" else ():
-                    packets = self.thresholds[state.name, port.port] = self.first_threshold((state.name, port.port))
-                    for traffic_class in classes_of(control):
-                        policy = Policy(port.port, traffic_class, Scheme(control.scheme), packets)
-                        entries.append(policy.fitted(port).entry)
-                await put_entries(client, entries)
-                if ports and not control.needs_loop:
+                await set_up_program(client, program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
+                await apply_plan(client, program, QthreshPlan(config, world.run_state, LoopStore(None)))
+                if state.name in world.managed_switches() and not control.needs_loop:
                     await client.write([+entry for entry in self._flow_entries()])
-
-    def first_threshold(self, port: PortKey) -> int:
-        """Packets that the threshold of a managed port has at time 0. Raises RunError when it cannot have them."""
-        threshold = self._control.threshold
-        capacity = self.world.config.topology.ports[port[0]][port[1]].queue_packets
-        if isinstance(threshold, str):
-            return min(START_QTHRESH_PACKETS, capacity)
-        if not 1 <= threshold <= capacity:
-            raise RunError(f"threshold {threshold} is out of range: it must be between 1 and {capacity} packets")
-        return threshold
 
     def _flow_entries(self) -> list[Any]:
         """Each known flow has the slot of its place in the list."""
