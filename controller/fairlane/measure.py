@@ -15,7 +15,7 @@ from fairlane_controller.measure.source import (
     listen_t_res,
     send_probes,
 )
-from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
+from fairlane_controller.measure.tau import LinkProbe
 
 __all__ = [
     "DIGEST_PORT_REPORT",
@@ -30,7 +30,6 @@ __all__ = [
     "PortMeter",
     "PortReport",
     "Probe",
-    "ProbeOptions",
     "QuantileWindow",
     "listen_digest",
     "listen_probes",

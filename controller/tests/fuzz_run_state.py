@@ -13,7 +13,7 @@ from typing import Any
 from fairlane_controller.config.apply import last_applied, read_applied
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import read_history
-from fairlane_controller.history.undo import next_redo, next_undo
+from fairlane_controller.history.undo import next_undo
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
 from fairlane_controller.programs.gfr.plan import gfr_store, plan_in_force
 from fairlane_controller.programs.qthresh.store import LoopStore
@@ -105,9 +105,9 @@ def read_all(folder: Path) -> None:
         last_applied(folder)
     with _refusals():
         records = read_history(folder)
-        for choose in (next_undo, next_redo):
+        for redo in (False, True):
             with _refusals():
-                choose(records)
+                next_undo(records, redo=redo)
     with _refusals():
         read_events(folder / EVENTS, EventFilter(), 10)
     for event in EventTail(folder / EVENTS).new():

@@ -150,7 +150,7 @@ async def test_the_status_names_what_the_switch_refuses() -> None:
     agent = control.session
     assert isinstance(agent, SwitchAgent)
     assert agent.status()["refused"] == []
-    agent.retries.note("digest port_report_t", "no room", None)
+    agent.note_refusal("digest port_report_t", "no room", None)
     assert agent.status()["refused"] == ["digest port_report_t"]
 
 

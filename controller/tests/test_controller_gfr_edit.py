@@ -28,11 +28,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[GfrConfig]:
         assert state is None
         data = configs.config().model_dump(mode="json")
         edit(data)
-        try:
-            config = parse_config(data, source)
-            check_config(config, source)
-        except FairlaneError as problem:
-            raise VCS.named(problem, data) from None
+        config = parse_config(data, source)
+        check_config(config, source)
         found.append(config)
 
     monkeypatch.setattr(Vcs, "make", make)
@@ -73,14 +70,14 @@ def test_ports_are_chosen_all_or_one(
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
-        (lambda: VCS.add("vc1", GOLD), ErrorCode.BAD_INPUT, "vc add: there is a VC 'vc1' already: change it with `fairlane gfr vc set`"),
-        (lambda: VCS.add("gold", {}), ErrorCode.BAD_INPUT, "vc add needs --mcr"),
-        (lambda: VCS.add("gold", {**GOLD, "mcr": "fast"}), ErrorCode.BAD_INPUT, "vc add: VC gold: mcr: rate 'fast' is not a number with a unit"),
-        (lambda: VCS.add("gold", {**GOLD, "mcr": "22Mbit"}), ErrorCode.BAD_INPUT, "vc add: s1:6: capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more"),
-        (lambda: VCS.add("gold", {**GOLD, "path": [{"switch": "s2", "port": 1}]}), ErrorCode.BAD_INPUT, "vc add: VC gold: path: gold must cross managed ports (s1:6)"),
-        (lambda: VCS.set("vc3", {}), ErrorCode.BAD_INPUT, "vc set needs at least one option"),
+        (lambda: VCS.add("vc1", GOLD), ErrorCode.BAD_INPUT, "there is a VC 'vc1' already: change it with `set`"),
+        (lambda: VCS.add("gold", {}), ErrorCode.BAD_FILE, "VC gold: vcs[5].mcr: must be given"),
+        (lambda: VCS.add("gold", {**GOLD, "mcr": "fast"}), ErrorCode.BAD_FILE, "VC gold: vcs[5].mcr: rate 'fast' is not a number with a unit"),
+        (lambda: VCS.add("gold", {**GOLD, "mcr": "22Mbit"}), ErrorCode.BAD_FILE, "VC gold: ports[0].capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more"),
+        (lambda: VCS.add("gold", {**GOLD, "path": [{"switch": "s2", "port": 1}]}), ErrorCode.BAD_FILE, "VC gold: vcs[5].path: gold must cross managed ports (s1:6)"),
+        (lambda: VCS.set("vc3", {}), ErrorCode.BAD_INPUT, "set needs at least one option"),
         (lambda: VCS.set("vc9", {"weight": 1}), ErrorCode.UNKNOWN_NAME, "unknown VC 'vc9'; did you mean"),
-        (lambda: VCS.set("vc3", {"weight": 0}), ErrorCode.BAD_INPUT, "vc set: VC vc3: weight: 0 is out of range: must be greater than 0"),
+        (lambda: VCS.set("vc3", {"weight": 0}), ErrorCode.BAD_FILE, "VC vc3: vcs[2].weight: 0 is out of range: must be greater than 0"),
         (lambda: VCS.delete(["vc1", "nobody"]), ErrorCode.UNKNOWN_NAME, "unknown VC 'nobody'"),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ from fairlane.cli import (
     JsonOption,
     OnlyPortArgument,
     Planned,
+    PortRef,
     StateOption,
     SwitchOption,
     Targets,
@@ -38,7 +39,6 @@ from .names import SCHEMES, Scheme
 from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
 from .settings import PolicyConfig, PolicyKey, PolicyState, Weight
 from .store import LoopStore
-from .view import POLICY
 from .wanted import beyond_limit, changed_settings, plain_policy, policy_of, settings_of
 
 app = App(
@@ -82,6 +82,20 @@ class _Link(Section):
     "Capacity of the queue (upper bound)."
 
 
+SHOWN = {
+    "switch": "switch",
+    "port": "port",
+    "class": "class",
+    "scheme": "scheme",
+    "qthresh_packets": "Qthresh",
+    "weight": "weight",
+    "mode": "mode",
+    "lanes": "lanes",
+    "why_no_lanes": "one queue, because",
+}
+"""Headings of a policy's values."""
+
+
 def complete_scheme(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
     """Ports, and the schemes."""
     return [*complete_port(ctx, incomplete), *((one, "") for one in SCHEMES if one.startswith(incomplete))]
@@ -97,14 +111,17 @@ def show(
     """
     snapshot = need_program(asyncio.run(take_two(resolve(state, switch, port), 0))[0], "qthresh")
     rows = [one.to_json() for one in snapshot.objects_of_kind("policy") if port is None or one.port == port.number]
-    if as_json:
+    print_policies([{"class": row["traffic_class"], **row} for row in rows], as_json)
+
+
+def print_policies(rows: list[Plain] | None, as_json: bool) -> None:
+    """Policies as a table, with the columns that some of them have; nothing of a dry run, which has printed its own."""
+    if as_json and rows is not None:
         print_json(rows)
-        return
-    shown = {"switch": "switch", "port": "port", "traffic_class": "class"}
-    shown |= {one.name: one.title for one in POLICY.columns if not one.wide}
-    empty = "no port is managed" if port is None else f"port {port.name} is not managed"
-    print_table("thresholds (packets)", [*shown.values()], [[row[key] for key in shown] for row in rows], empty=empty)
-    _print_no_lanes(rows)
+    elif rows is not None:
+        names = [name for name in SHOWN if any(row.get(name) is not None for row in rows)]
+        cells = [[row.get(name) for name in names] for row in rows]
+        print_table("thresholds (packets)", [SHOWN[name] for name in names], cells, empty="no such port is managed")
 
 
 @app.command("set")
@@ -137,15 +154,8 @@ def set_(
         changes = {**changes, "threshold": parse_count(given[0], "packets", "threshold")}
     if not changes:
         raise FairlaneError(ErrorCode.BAD_INPUT, "threshold set needs PACKETS, --weight, or both")
-    make(
-        resolve(state, switch, port),
-        port and port.number,
-        traffic_class,
-        changes,
-        every=False,
-        dry_run=dry_run,
-        as_json=as_json,
-    )
+    targets = resolve(state, switch, port)
+    make(targets, port, traffic_class, changes, every=False, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("auto")
@@ -164,15 +174,8 @@ def auto(
     Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """
     changes = {**changes, "mode": "auto"}
-    make(
-        resolve(state, switch, port),
-        port and port.number,
-        traffic_class,
-        changes,
-        every=True,
-        dry_run=dry_run,
-        as_json=as_json,
-    )
+    targets = resolve(state, switch, port)
+    make(targets, port, traffic_class, changes, every=True, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("scheme")
@@ -200,37 +203,16 @@ def scheme(
     if not given:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"threshold scheme needs a SCHEME: {', '.join(SCHEMES)}")
     changes = {"scheme": find_by_name("scheme", given[0], SCHEMES).value}
-    make(
-        resolve(state, switch, port),
-        port and port.number,
-        traffic_class,
-        changes,
-        every=True,
-        dry_run=dry_run,
-        as_json=as_json,
-    )
+    targets = resolve(state, switch, port)
+    make(targets, port, traffic_class, changes, every=True, dry_run=dry_run, as_json=as_json)
 
 
-def make(targets: Targets, port: int | None, traffic_class: int, asked: Plain, *, every: bool, **how: bool) -> None:
+def make(
+    targets: Targets, port: PortRef | None, traffic_class: int, asked: Plain, *, as_json: bool, **how: bool
+) -> None:
     """Make a change, or show what it would write; `how` as `change_policies` has it."""
-    rows = change_policies(targets, port, traffic_class, asked, every=every, **how)
-    if rows is None:
-        return
-    if how["as_json"]:
-        print_json(rows)
-        return
-    for row in rows:
-        lanes = f"{row['lanes']} lanes, " if row.get("lanes") else ""
-        limit = f"{lanes}Qthresh {row['qthresh_packets']} packets, weight {row['weight']:g}"
-        where = f"{row['switch']}:{row['port']} class {row['class']}"
-        print(f"{where}: {row['scheme'] if row['qthresh_packets'] is None else limit}")
-    _print_no_lanes(rows)
-
-
-def _print_no_lanes(rows: list[Plain]) -> None:
-    for row in rows:
-        if row.get("why_no_lanes"):
-            print(f"{row['switch']}:{row['port']}: the flows share one queue: {row['why_no_lanes']}")
+    number = None if port is None else port.number
+    print_policies(change_policies(targets, number, traffic_class, asked, as_json=as_json, **how), as_json)
 
 
 @app.command("plan")
@@ -268,7 +250,14 @@ def plan(changes: Plain, as_json: JsonOption = False) -> None:
 
 
 def change_policies(
-    targets: Targets, port: int | None, traffic_class: int, asked: Plain, *, every: bool, **how: bool
+    targets: Targets,
+    port: int | None,
+    traffic_class: int,
+    asked: Plain,
+    *,
+    every: bool,
+    dry_run: bool = False,
+    as_json: bool = False,
 ) -> list[Plain] | None:
     """Make what is asked at every place that the command means, on all switches or on none.
 
@@ -278,7 +267,8 @@ def change_policies(
         traffic_class: the class.
         asked: keys of a policy (`PolicyConfig`) with their new values; `threshold` means mode manual.
         every: several places may be meant.
-        how: `dry_run` and `as_json` of `carry_out`; by default neither.
+        dry_run: print what would be written, and write nothing.
+        as_json: print that as JSON.
 
     Returns:
         The policies then in force, each with `via` loop or direct; None where a dry run has printed what would be written.
@@ -299,23 +289,21 @@ def change_policies(
         for switch, number in _choose_places(current, port, every=every):
             key, found = (switch, number, traffic_class), current[switch]
             known, state = store.policy(*key), states[switch].port(number) if switch in states else None
-            new, settings[key] = edited(key, found, known, asked)
+            new, remembered = edited(key, found, known, asked)
             new = new.fitted(state)
             before, changes = found.entries.get(new.key), entries.setdefault(switch, [])
             if not same_entity(before, new.entry):
                 changes.append(EntityChange(before, new.entry))
-            if differ := changed_settings(known, settings[key]):
+            if differ := changed_settings(known, remembered):
+                settings[key] = remembered
                 words = ", ".join(f"{name} {old} becomes {now}" for name, (old, now) in differ.items())
                 notes.setdefault(switch, []).append(f"port {number} class {traffic_class}: {words}")
-            else:
-                del settings[key]
-            no_lanes = (
-                {} if new.is_shared is not (new.scheme is Scheme.LANES) else {"why_no_lanes": why_no_lanes(state)}
-            )
-            rows.append({"switch": switch, **new.to_json(), **no_lanes})
+            rows.append({"switch": switch, **new.to_json(), "mode": remembered.mode.value})
+            if new.scheme is Scheme.LANES and not new.lanes.own:
+                rows[-1]["why_no_lanes"] = why_no_lanes(state)
         return Planned(ChangeSet(entries), store.documents(settings), notes=notes)
 
-    made = carry_out(targets, plan, dry_run=how.get("dry_run", False), as_json=how.get("as_json", False))
+    made = carry_out(targets, plan, dry_run=dry_run, as_json=as_json)
     return None if made is None else [{**row, "via": made[1]} for row in rows]
 
 
@@ -325,8 +313,9 @@ def _choose_places(current: dict[str, InForce], port: int | None, *, every: bool
     places = [place for place in managed if port in (None, place[1])]
     listed = ", ".join(f"{name}:{number}" for name, number in managed) or "none: run `fairlane config init`"
     if not places:
-        what = "no port is managed" if port is None else f"port {port} is not managed"
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{what}; managed ports: {listed}")
+        raise FairlaneError(
+            ErrorCode.UNKNOWN_NAME, f"port {port or 'of any number'} is not managed; managed ports: {listed}"
+        )
     if len(places) > 1 and not every:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"several ports are managed ({listed}): name one of them")
     return places

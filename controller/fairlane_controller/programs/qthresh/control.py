@@ -133,25 +133,26 @@ class QthreshControl(SwitchControl):
         for name in (DIGEST_T_RES, DIGEST_PORT_REPORT):
             await enable_digest(self.session, client, name)
         self._max_delay_s = DIGEST_LIST_S
-        if dry_run:
-            self.session.event("took_over", ports=ports, why="there is no other primary: we measure, and write nothing")
-            return
         policies = [policy.to_json() for _, policy in sorted(self._policies.items())]
         found = f"{counted(flows, 'flow entry')}, {counted(len(policies), 'policy')}"
         text = f"we are the primary controller and go on from what the switch has: {found}"
+        if dry_run:
+            text = "there is no other primary: we measure, and write nothing"
         self.session.event("took_over", flows=flows, ports=ports, policies=policies, why=text)
 
     def _use(self, found: InForce) -> None:
         """Go on from the limits, policies and thresholds that are in force."""
-        limits, self._policies, *_ = found
-        ports = {port: self._ports.get(port) or _Port(limit, self._meter(port)) for port, limit in limits.items()}
-        self._ports = {port: replace(one, limit=limits[port]) for port, one in ports.items()}
-        limited = {key: policy for key, policy in self._policies.items() if policy.is_limited}
-        classes = {
-            key: self._classes.get(key) or _Class(one, ThresholdDecider(self._loop)) for key, one in limited.items()
+        self._policies = found.policies
+        self._ports = {
+            number: self._ports.get(number) or self._new_port(number, one) for number, one in found.limits.items()
         }
-        for key, one in classes.items():
-            one.policy, one.decider.in_force_packets = limited[key], limited[key].qthresh_packets
+        for number, port in self._ports.items():
+            port.limit = found.limits[number]
+        classes: dict[Key, _Class] = {}
+        for key, policy in found.policies.items():
+            if policy.is_limited:
+                one = classes[key] = self._classes.get(key) or _Class(policy, ThresholdDecider(self._loop))
+                one.policy, one.decider.in_force_packets = policy, policy.qthresh_packets
         self._classes = classes
 
     async def changed(self, client: SwitchClient) -> None:
@@ -208,11 +209,11 @@ class QthreshControl(SwitchControl):
 
     # ---- measurements ----------------------------------------------------------------------------------------
 
-    def _meter(self, port: int) -> PortMeter:
-        """A new meter of a port, with its rate in the run state, where that has one."""
+    def _new_port(self, port: int, limit: QthreshPort) -> _Port:
         state = self.session.state.port(port) if self.session.state else None
         line_bps = float(state.rate_bps) if state is not None and state.rate_bps else None
-        return PortMeter(self.topology.options.measure, line_bps=line_bps, tell=partial(self._link_changed, port))
+        report = partial(self._link_changed, port)
+        return _Port(limit, PortMeter(self.topology.options.measure, line_bps=line_bps, tell=report))
 
     def _meter_of(self, port: int) -> PortMeter | None:
         return self._ports[port].meter if port in self._ports else None
@@ -373,8 +374,7 @@ class QthreshControl(SwitchControl):
         if written := await flows.change(client, changed):
             for one in classes:
                 one.tuned_s = _now_s()
-            planned = classes[0].planned or 0.0
-            self._event("tuned", classes[0], **port.law.report(written, planned))
+            self._event("tuned", classes[0], **port.law.report(written))
 
     def _line(self, port: _Port, classes: Sequence[_Class], counts: Counts) -> Port | None:
         """What the law has to know of a port; None while something is not measured."""

@@ -160,17 +160,12 @@ def measured_for_lanes(measured: PortMeasurement) -> PortMeasurement:
 
 def explain_measurement(measured: PortMeasurement) -> str:
     """`BW 5 Mbit/s, T_res 7.1 ms, L_D 1014 B, N_C 2`: what is known; an empty text when nothing is."""
-    t_res, tau, t_ack = measured.t_res_s, measured.tau_s, measured.t_ack_s
-    source = ""
-    if measured.t_res_source == "probes" and tau is not None and t_ack is not None:
-        source = f" (2τ {_time(2 * tau.value)} of the probes + T_ACK {_time(t_ack.value)})"
-    elif measured.t_res_source == "probes_alone":
-        source = " (2τ of the probes; no ACK was timed)"
+    bw, t_res, l_d, n_c = measured.bw_bps, measured.t_res_s, measured.l_d_bytes, measured.n_c
     texts = (
-        measured.bw_bps and f"BW {format_rate(measured.bw_bps.value)}",
-        t_res and f"T_res {_time(t_res.value)}{source}",
-        measured.l_d_bytes and f"L_D {format_size(round(measured.l_d_bytes.value))}",
-        measured.n_c and f"N_C {measured.n_c.value:g}",
+        bw and f"BW {format_rate(bw.value)}",
+        t_res and f"T_res {format_time(round(t_res.value, 6))}",
+        l_d and f"L_D {format_size(round(l_d.value))}",
+        n_c and f"N_C {n_c.value:g}",
     )
     return ", ".join(filter(None, texts))
 
@@ -178,18 +173,11 @@ def explain_measurement(measured: PortMeasurement) -> str:
 def explain_decision(decision: Decision, measured: PortMeasurement, longer: float = 1.0) -> str:
     """Of `threshold` and `decision`; `longer`: how many times as long as (9) the port's lanes are."""
     before, known, plan = decision.previous_packets, explain_measurement(measured), decision.plan
-    if decision.outcome is not Outcome.WRITE:
-        text = f"{'no threshold' if before is None else f'the threshold {before}'} stays: {decision.reason}"
-    elif before is None:
-        text = f"the first threshold is {decision.qthresh_packets} packets"
-    else:
-        text = f"the threshold goes from {before} to {decision.qthresh_packets} packets"
+    text = f"the threshold {before or 'is not set and'} stays: {decision.reason}"
+    if decision.outcome is Outcome.WRITE:
+        text = f"the threshold goes from {before or 'none'} to {decision.qthresh_packets} packets"
     if plan is None:
-        return f"{text}{f' (known: {known})' if known else ''}"
+        return f"{text} (known: {known or 'nothing'})"
     times = f"{longer:.2f} times (9) is" if longer > 1.0 else "(9) says"
     bound = f", bounded by {decision.bound}" if decision.bound else ""
     return f"{text}: {times} {decision.exact_packets:.1f}{bound} with k {plan.k / longer:g} and {known}"
-
-
-def _time(seconds: float) -> str:
-    return format_time(round(seconds, 6))

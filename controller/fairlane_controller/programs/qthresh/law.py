@@ -387,30 +387,22 @@ class Law(Generic[Flow]):
                 self.last[flow] = Decision(why, one.rate_bps, 0.0)
         return self.last
 
-    def report(self, written: int, planned_packets: float) -> dict[str, Any]:
+    def report(self, written: int) -> dict[str, Any]:
         """The fields of the event `tuned`; its sentence says who is farthest from its share, and how full the line is.
 
         Args:
             written: how many flows' entries were written.
-            planned_packets: (9) of the port's first class.
         """
-        tapped, used = [str(flow) for flow, one in self.last.items() if one.tap], self.utilisation
-        text = f"{written} of {len(self.last)} flows' thresholds moved about the {planned_packets:.1f} packets of (9)"
-        if tapped:
-            text = f"{' and '.join(tapped)} {'loses' if len(tapped) == 1 else 'lose'} a packet"
+        tapped = " and ".join(str(flow) for flow, one in self.last.items() if one.tap)
+        text = f"loss of one packet: {tapped}" if tapped else f"{written} of {len(self.last)} flows' thresholds moved"
         if self.last:
             flow, one = max(self.last.items(), key=lambda item: abs(item[1].error))
             side = "above" if one.error > 0 else "below"
-            text += f": {flow} has {format_rate(one.rate_bps)}, {100 * abs(one.error):.0f} % {side} the fair share"
-        return {
-            "why": text if used is None else f"{text}; the line is {100 * min(used, 1.0):.0f} % used",
-            "written": written,
-            "planned_packets": round(planned_packets, 2),
-            "utilisation": None if used is None else round(used, 4),
-            "common_factor": round(math.exp(self.log_common), 3),
-            "is_long": self.is_long,
-            "flows": {str(flow): one.to_json() for flow, one in self.last.items()},
-        }
+            text += f"; {flow} has {format_rate(one.rate_bps)}, {100 * abs(one.error):.0f} % {side} the fair share"
+        used = min(self.utilisation or 0.0, 1.0)
+        flows = {str(flow): one.to_json() for flow, one in self.last.items()}
+        text = f"{text}; the line is {100 * used:.0f} % used"
+        return {"why": text, "written": written, "utilisation": round(used, 4), "is_long": self.is_long, "flows": flows}
 
     def _meet(self, now_s: float, model: Mapping[Flow, float], in_force: Mapping[Flow, int], *, first: bool) -> None:
         """Flows that are new here, and those that are gone."""
@@ -543,7 +535,7 @@ class Law(Generic[Flow]):
     def _integrate(self, controlled: Sequence[_State], elapsed_s: float, rtt_s: float) -> None:
         """z of all flows; one that has no threshold of its own goes back to (9)."""
         common = 0.0
-        used = 0.0 if self.utilisation is None else self.utilisation
+        used = self.utilisation or 0.0
         if controlled and not self.is_long and (used < UTILISATION or min(one.error for one in controlled) > -STARVED):
             common = sum(one.log_factor for one in controlled) / len(controlled)
         slower = min(1.0, 0.2 * self.period_s / max(rtt_s, 1e-9))

@@ -21,10 +21,6 @@ from .store import LoopStore
 
 COLUMNS = (
     Column("qthresh_packets", "Qthresh", "packets", "threshold of the port's first class", metric=None),
-    Column("scheme", "scheme", doc="of the port's first class"),
-    Column("mode", "mode", doc="auto: the loop decides; manual: a person"),
-    Column("traffic_class", "class", doc="the port's first class", value_type=int, wide=True),
-    Column("weight", "weight", doc="of the port's first class", value_type=float, wide=True),
     Column("aqm_marked", "marked", "packets", "packets marked CE by queue management", counter="marked"),
     Column("collisions", "collisions", "packets", "packets whose flow shared a slot", "collisions", wide=True),
 )  # fmt: skip
@@ -100,12 +96,10 @@ async def read_rows(reading: Reading, switch: SwitchState | None) -> list[Row]:
         reading.memory["store"] = LoopStore(reading.folder)
     store = reading.memory.get("store")
     classes = [_class_row(reading.switch, policy, store, switch) for _, policy in sorted(found.policies.items())]
-    first = {row.port: row.values for row in reversed(classes)}
-    shown = {port: {one.name: first[port][one.name] for one in COLUMNS if one.name in first[port]} for port in first}
-    return [*(Row(port, {**shown.get(port, {}), **values}) for port, values in ports.items()), *classes, *flows]
+    return [*ports, *classes, *flows]
 
 
-async def _read_ports(reading: Reading, found: InForce) -> dict[int, dict[str, Any]]:
+async def _read_ports(reading: Reading, found: InForce) -> list[Row]:
     ports = sorted(found.limits)
     cells = {port: [names.admitted_index(port, one) for one in range(names.CLASSES)] for port in ports}
     passed, admitted, waiting, waiting_bytes = await asyncio.gather(
@@ -114,18 +108,21 @@ async def _read_ports(reading: Reading, found: InForce) -> dict[int, dict[str, A
         reading.registers(names.REGISTER_PORT, ports),
         reading.registers(names.REGISTER_PORT_BYTES, ports),
     )
-    rows: dict[int, dict[str, Any]] = {}
+    rows: list[Row] = []
     for port in ports:
         counters = [passed[port], *(admitted[index] for index in cells[port])]
         packets, size = (None if one is None else one[port] for one in (waiting, waiting_bytes))
-        # What was admitted and does not wait any more has left.
-        rows[port] = {
+        first = next((one for key, one in sorted(found.policies.items()) if key[0] == port), None)
+        values = {
+            "qthresh_packets": first.qthresh_packets if first is not None and first.is_limited else None,
             "capacity_packets": found.limits[port].limit_packets,
             "waiting_packets": packets,
             "waiting_bytes": size,
+            # What was admitted and does not wait any more has left.
             "sent_packets": sum(one.packet_count for one in counters) - (packets or 0),
             "sent_bytes": sum(one.byte_count for one in counters) - (size or 0),
         }
+        rows.append(Row(port, values))
     return rows
 
 
@@ -180,15 +177,13 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
             "goodput_bps": None if offered is None or refused is None else 8 * max(0.0, offered - refused),
             "drops_per_s": per_s["dropped_packets"],
             "idle_s": None if idle_ns is None else idle_ns / 1e9,
-            "traffic_class": traffic_class,
-            "slot": slot,
+            **key._asdict(),
             "protocol": key.protocol_name,
             "src": src,
-            "src_port": key.src_port,
             "dst": dst,
-            "dst_port": key.dst_port,
+            "traffic_class": traffic_class,
+            "slot": slot,
             "why": decided.get(str(key)),
-            "vid": key.vid,
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
             "qthresh_packets": _packets(policy, weight) if policy is not None else None,
             "weight": weight / names.WEIGHT_ONE if weight else None,

@@ -88,13 +88,9 @@ class QthreshPlan(Plan):
         named = {one.key[1:]: one for one in self._sections.policies or () if one.switch == switch}
         for key, one in named.items():
             current, place = found.policies.get(key), (switch, one.port)
+            state = self.config.states.get(place) or (self.run and self.run.switch(switch).port(one.port))
             if one.scheme is not Scheme.DROP_TAIL or current is not None:  # drop-tail is in force without an entry
-                in_force = found.limits.get(one.port)
-                limit = limits.get(place) or (in_force.limit_packets if in_force is not None else None)
-                state = self.config.states.get(place)
-                if state is None and self.run is not None:
-                    state = self.run.switch(switch).port(one.port)
-                yield policy_of(one, current, limit or 0).fitted(state).entry
+                yield policy_of(one, current, limits.get(place, 0)).fitted(state).entry
         # Drop-tail that the configuration does not name is what an entry that nobody wrote would be.
         yield from (one.entry for key, one in found.policies.items() if key not in named and not one.is_limited)
 
@@ -105,22 +101,19 @@ class QthreshPlan(Plan):
             before = self.store.policy(*one.key)
             settings = settings_of(one, before)
             if one.switch == switch and settings != before:
-                words = changed_settings(before, settings)
-                words.pop("weight", None)  # it is in the entry too, which is what counts
+                differ = changed_settings(before, settings)
+                differ.pop("weight", None)  # it is in the entry too, which is what counts
+                old, new = ({key: pair[index] for key, pair in differ.items()} for index in (0, 1))
                 ((name, value),) = self.store.documents({one.key: settings}).items()
-                old, new = ({key: pair[index] for key, pair in words.items()} for index in (0, 1))
                 found.append(Remembered(name, f"port={one.port} class={one.traffic_class}", value, new, old))
         return found
 
 
 def limits_of(config: Config, run: RunState | None) -> dict[Place, int]:
     """Packets that each port lets wait that Qthresh manages once a configuration is in force: those of the topology, as the file changes them."""
-    switches = run.switches if run is not None else ()
-    found = {
-        (one.name, port.port): port.queue_packets
-        for one in switches
-        for port in (run.managed_ports(one) if run is not None else ())
-    }
+    found: dict[Place, int] = {}
+    if run is not None:
+        found = {(one.name, port.port): port.queue_packets for one in run.switches for port in run.managed_ports(one)}
     for place, port in (config.ports or {}).items():
         if port.managed:
             found[place] = port.limit_packets or config.states[place].queue_packets
