@@ -53,5 +53,5 @@ def test_tau_and_t_ack_have_their_age_and_uncertainty(monkeypatch: pytest.Monkey
 def test_gfr_shows_its_own_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"switch": "s1", "port": 6, "bw_bps": estimate(6e6, 1e5), "tau_s": None}
     lines = printed(monkeypatch, row, "gfr")
-    assert "s1 6 BW 6 Mbit/s 100 kbit/s 50 0.1 s reports" in lines
+    assert "s1 3 BW 6 Mbit/s 100 kbit/s 50 0.1 s reports" in lines
     assert not any("T_res" in line for line in lines)
