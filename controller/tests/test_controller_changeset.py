@@ -51,7 +51,7 @@ async def test_a_refusal_in_the_middle_of_a_batch_brings_all_switches_back() -> 
     two.refuse = lambda update: (
         RESOURCE_EXHAUSTED
         if update.type == p4r.Update.INSERT
-        and update.entity.table_entry.table_id == two.p4info.tables[program.TABLE_VC_EDGE].id
+        and update.entity.table_entry.table_id == two.p4info.tables["vc_edge"].id
         else 0
     )
     with pytest.raises(FairlaneError, match=r"switch s2 at memory refused 5 updates: .*and 2 more$") as told:
@@ -168,7 +168,7 @@ async def test_an_entry_that_differs_in_anything_that_is_written_is_another(what
     one = MemorySwitch("s1")
     await write([one], whole_plan)
     async with clients_of(one)("s1") as client:
-        current = await read_entries(client, [program.TABLE_VC_POLICE])
+        current = await read_entries(client, ["vc_police"])
         before, *_ = current.values()
         after = replace(before, **OTHERS[what])
         changes = difference(current, {**current, entity_key(before): after})

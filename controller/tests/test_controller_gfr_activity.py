@@ -11,9 +11,8 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
-from fairlane_controller.programs.gfr.control import GfrControl
+from fairlane_controller.programs.gfr.control import GfrControl, GfrTopology
 from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
-from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
@@ -76,7 +75,7 @@ async def active_after(polls: list[tuple[float, int]]) -> list[bool]:
         for at_s, frames in polls:
             switch.arrive("vc_share", frames, egress_port=6, vc=1)
             switch.arrive("vc_share", 1, egress_port=6, vc=2)
-            await agent.keep(client, at_s)
+            await agent.poll(client, at_s)
             active = agent.status()["ports"][0]["active"]
             assert "vc2" in active
             found.append("vc1" in active)
@@ -95,13 +94,13 @@ async def test_a_counter_that_began_anew_is_an_arrival() -> None:
 async def test_one_batch_of_modifies_when_the_active_vcs_change() -> None:
     switch, agent, _, log = await started()
     async with clients_of(switch)("s1") as client:
-        assert not await agent.keep(client, 0.0)  # all count as active, as the entries say already
+        assert not await agent.poll(client, 0.0)  # all count as active, as the entries say already
         for at_s in (1.0, 2.0):
             switch.arrive("vc_share", 10, egress_port=6, vc=1)
             switch.arrive("vc_share", 10, egress_port=6, vc=2)
-            written = await agent.keep(client, at_s)
+            written = await agent.poll(client, at_s)
         assert written
-        assert not await agent.keep(client, 2.5)
+        assert not await agent.poll(client, 2.5)
     assert len(switch.batches) == 2
     assert {update.type for update in switch.batches[1]} == {p4r.Update.MODIFY}
     assert n_of(switch) == 2
@@ -121,8 +120,8 @@ async def test_one_batch_of_modifies_when_the_active_vcs_change() -> None:
 async def test_nobody_active_leaves_n_at_one() -> None:
     switch, agent, _, _ = await started()
     async with clients_of(switch)("s1") as client:
-        await agent.keep(client, 0.0)
-        await agent.keep(client, 5.0)
+        await agent.poll(client, 0.0)
+        await agent.poll(client, 5.0)
     assert n_of(switch) == 1
     assert set(w_of(switch).values()) == {LINE_BPS}
 
@@ -132,7 +131,7 @@ async def test_a_refused_batch_is_taken_back_and_tried_again() -> None:
     held = switch.state()
     number = switch.p4info.tables[program.TABLE_VC_SHARE].id
     async with clients_of(switch)("s1") as client:
-        await agent.keep(client, 0.0)
+        await agent.poll(client, 0.0)
         calls = iter((0, 0, RESOURCE_EXHAUSTED))
 
         def refuse(update: p4r.Update) -> int:
@@ -140,9 +139,9 @@ async def test_a_refused_batch_is_taken_back_and_tried_again() -> None:
 
         switch.refuse = refuse
         with pytest.raises(FairlaneError, match=r"refused 1 update:"):
-            await agent.keep(client, 5.0)
+            await agent.poll(client, 5.0)
         assert switch.state() == held
-        assert await agent.keep(client, 6.0)
+        assert await agent.poll(client, 6.0)
     assert n_of(switch) == 1
 
 
@@ -158,18 +157,18 @@ async def test_the_status_names_what_the_switch_refuses() -> None:
 async def test_a_new_configuration_while_it_runs() -> None:
     switch, agent, plan, _ = await started()
     async with clients_of(switch)("s1") as client:
-        await agent.keep(client, 0.0)
-        await agent.keep(client, 5.0)
+        await agent.poll(client, 0.0)
+        await agent.poll(client, 5.0)
         data = configs.data()
         data["vcs"] = [data["vcs"][0], {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}]
         new = make_plan(parse_config(data, "x"), plan.state, 5.0, None, "x")
         await deploy(new.with_loop({"s1": agent.status()}), clients_of(switch))
         assert n_of(switch) == 1
         agent.topology.plan = new
-        assert await agent.keep(client, 6.0)  # gold is new: active until T_active says otherwise
+        assert await agent.poll(client, 6.0)  # gold is new: active until T_active says otherwise
         assert n_of(switch) == 1
         assert agent.status()["ports"][0]["active"] == ["gold"]
         switch.arrive("vc_share", 1, egress_port=6, vc=1)
-        assert await agent.keep(client, 7.0)
+        assert await agent.poll(client, 7.0)
     assert n_of(switch) == 2
     assert sorted(w_of(switch).values()) == [round(2e6 + 21.92e6), round(6e6 + 21.92e6)]

@@ -74,20 +74,20 @@ async def test_the_entries_of_peer_to_peer() -> None:
     assert sorted(shares[vc]["queue"] for vc in shares) == [1, 2, 3, 4, 5]
     assert {shares[vc]["threshold"] for vc in shares} == {200}
 
-    (edge, *_) = switch.entries(program.TABLE_VC_EDGE)
+    (edge, *_) = switch.entries("vc_edge")
     assert arguments(edge) == {"mfs": 1514, "mark_dscp": 12, "set_dscp": 1}
     classify = switch.entries(program.TABLE_VC_CLASSIFY[4])
     assert len(classify) == 5
     assert not switch.entries(program.TABLE_VC_CLASSIFY[6])
-    assert len(switch.entries(program.TABLE_CLP_MARK)) == 9
+    assert len(switch.entries("clp_mark")) == 9
 
 
 async def test_meters_of_the_first_vc() -> None:
     switch = MemorySwitch()
     await deploy(plan_of(configs.config()), clients_of(switch))
     async with clients_of(switch)("s1") as client:
-        police = {e["vc"]: e.meter_config for e in await client.read_table(program.TABLE_VC_POLICE, meters=True)}
-        marked = {e["vc"]: e.meter_config for e in await client.read_table(program.TABLE_VC_POLICE_MARKED, meters=True)}
+        police = {e["vc"]: e.meter_config for e in await client.read_table("vc_police", meters=True)}
+        marked = {e["vc"]: e.meter_config for e in await client.read_table("vc_police_marked", meters=True)}
     meter = police[1]
     assert meter is not None
     assert meter.cir == round(frame_rate_bytes(2e6, 1514))

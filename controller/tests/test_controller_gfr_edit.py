@@ -12,7 +12,7 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.check import check_config
-from fairlane_controller.programs.gfr.cli_vc import VCS, Vcs
+from fairlane_controller.programs.gfr.cli import VCS, Vcs
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.switch.client import Endpoint
 

@@ -12,10 +12,8 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.port import MeasureOptions
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
-from fairlane_controller.programs.gfr.control import GfrControl
-from fairlane_controller.programs.gfr.line import LineMeter, LineReport, scale_to_capacity
-from fairlane_controller.programs.gfr.plan import GfrState, make_plan
-from fairlane_controller.programs.gfr.topology import GfrTopology
+from fairlane_controller.programs.gfr.control import GfrControl, GfrTopology, LineMeter, LineReport
+from fairlane_controller.programs.gfr.plan import GfrState, make_plan, scale_to_capacity
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction
 from gfr_memory import MemorySwitch, clients_of, deploy
@@ -94,7 +92,7 @@ async def run_on(rate_bps: float, first_mcr: str = "2Mbit", **port: Any) -> tupl
                 line.on_line_report(second + number / 5, report(rate_bps))
             for vc in range(1, 6):
                 switch.arrive("vc_share", 10, egress_port=6, vc=vc)
-            await agent.keep(client, second + 1.0)
+            await agent.poll(client, second + 1.0)
     return switch, agent, log
 
 

@@ -135,11 +135,11 @@ def test_refusals_leave_the_switch_as_it_was(switch: LiveSwitch) -> None:
         (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,src"), "--match 's1,src': must be SWITCH,KEY=VALUE"),
         (2, ("gfr", "vc", "add", "x", "--mcr", "1Mbit", "-m", "s1,vlan=3", "--edge", "s1"), "--edge 's1': must be SWITCH:PORT"),
         (2, ("gfr", "vc", "set", "vc1", "--weight", "0"), "VC vc1: vcs[0].weight: 0.0 is out of range: must be greater than 0"),
-        (2, ("gfr", "vc", "set", "vc1", "--mfs", "9000"), "vcs[0].mfs_bytes: 9000 is above the MTU of s1:6"),
+        (2, ("gfr", "vc", "set", "vc1", "--mfs", "9000"), "vcs[0].mfs_bytes: 9000 must be at most 1500, the MTU of s1:6"),
         (2, ("gfr", "vc", "set", "vc1"), "set needs at least one option"),
         (3, ("gfr", "vc", "delete", "gold"), "unknown VC 'gold'; valid: vc1, vc2"),
         (2, ("gfr", "set", "--qmax", "4001"), "qmax_cells: 4001 must be at most 4000, the buffer of s1:6 (port_cells)"),
-        (2, ("gfr", "set", "--scheme", "wrr"), "s1:6: scheme: 'wrr': must be 'drop_tail', 'double_epd'"),
+        (2, ("gfr", "set", "--scheme", "wrr"), "ports[0].scheme: 'wrr': must be 'drop_tail', 'double_epd'"),
         (2, ("gfr", "set"), "gfr set needs at least one option"),
         (3, ("gfr", "apply", "no.toml"), "cannot read no.toml"),
     ):  # fmt: skip
@@ -208,7 +208,10 @@ def test_the_loop_keeps_n_and_takes_changes(switch: LiveSwitch) -> None:
         assert result["via"] == "loop"
         assert result["written"]["s1"] >= 3
         said = switch.fairlane("gfr", "vc", "set", "gold", "--mcr", "60Mbit", code=2)
-        assert "VC gold: vcs[2].mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity" in " ".join(said.split())
+        assert (
+            "VC gold: ports[0].capacity: the MCRs of 3 VCs sum up to 66 Mbit/s on s1:6, 14.16 Mbit/s more than its capacity"
+            in " ".join(said.split())
+        )
         refused = switch.fairlane("config", "init", code=7)
         assert "a control loop runs" in refused
         wait_until("gold to be found silent", lambda: any("gold" in e["stopped"] for e in switch.events("gfr_active")))

@@ -16,8 +16,8 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import Scheme, parse_config
+from fairlane_controller.programs.gfr.control import GfrTopology
 from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
-from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_lab.compiled import find_program
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fairlane.cli import Objects
-from fairlane_controller.programs.gfr.cli_vc import Vcs
 from fairlane_controller.programs.gfr.config import parse_config
-from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
+from fairlane_controller.programs.gfr.lab import runs
+from fairlane_controller.programs.gfr.lab.runs import GfrInMininet
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult
@@ -55,19 +54,21 @@ def test_scenarios_share_a_network_and_its_program() -> None:
 
 def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = scenario()
-    states, given = list[str](), dict[str, Any]()
+    given: list[tuple[Path, dict[str, Any]]] = []
 
-    def change(_: Objects, state: str, edit: Any, source: str, *, from_file: bool) -> None:
-        assert (source, from_file) == (one.point, True)
-        states.append(state)
-        edit(given)
+    def connected(state: Path) -> SimpleNamespace:
+        def apply(configuration: dict[str, Any]) -> None:
+            given.append((state, configuration))
 
-    monkeypatch.setattr(Vcs, "change", change)
+        return SimpleNamespace(apply=apply)
+
+    monkeypatch.setattr(runs, "connect", connected)
     network = SimpleNamespace(topology=fl_topology.check(dict(one.topology)))
     bed = cast("Bed", SimpleNamespace(network=network, state=tmp_path, ports=()))
     assert GfrInMininet(find_part("gfr"), bed).begin(one, cast("Any", None)) == {}
-    assert states == [str(tmp_path)]
-    config = parse_config(json.loads(json.dumps(given)), "test")
+    ((state, configuration),) = given
+    assert state == tmp_path
+    config = parse_config(json.loads(json.dumps(configuration)), "test")
     assert [(port.place, port.scheme) for port in config.ports] == [(KEY, "proposed")]
     assert [vc.name for vc in config.vcs] == ["vc1", "vc2", "vc5"]
 

@@ -242,7 +242,7 @@ class GfrLoop(Section):
     """Keys of `[loop]`."""
 
     activity_period: Annotated[Duration, Field(ge=0.1, le=60)] = 1.0
-    "GFR: between two looks at which VCs are active."
+    "GFR: between two polls of which VCs are active."
     active_time: Annotated[Duration, Field(ge=0.2, le=600)] = 2.0
     "GFR: a VC without an arrival for so long is not active."
 
@@ -250,10 +250,10 @@ class GfrLoop(Section):
 def with_changes(part: Config, in_force: GfrConfig) -> GfrConfig | None:
     """What a file says, with what it leaves out as in `in_force`; None when it says nothing of GFR."""
     given = [(place, port) for place, port in (part.ports or {}).items() if port.capacity is not None]
-    said = part.sections.model_fields_set if part.sections else ()
-    if not given and not said:
+    sections = part.sections.model_fields_set if part.sections else ()
+    if not given and not sections:
         return None
-    changes: dict[str, Any] = {name: getattr(part.sections, name) for name in said}
+    changes: dict[str, Any] = {name: getattr(part.sections, name) for name in sections}
     if part.ports is not None:
         values = [(place, {name: getattr(port, name) for name in port.model_fields_set}) for place, port in given]
         changes["ports"] = tuple(PortConfig.model_construct(switch=at[0], port=at[1], **port) for at, port in values)

@@ -3,44 +3,82 @@
 
 A VC is active on an egress port when frames of it arrived there within the last T_active. The control reads the direct
 counters of `vc_share` once a second. When the active VCs have changed, it writes what differs in one batch. Where the configuration
-allows it (`follow_capacity`), C_GFR, LBO and HBO follow what the line really drains (`line.py`).
+allows it (`follow_capacity`), C_GFR, LBO and HBO follow what the line really drains (`LineMeter`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fairlane import P4TableEntry, Session, SwitchControl, apply_plan, enable_digest, load_program, runs_program
+from fairlane import (
+    ErrorCode,
+    FairlaneError,
+    P4TableEntry,
+    RunState,
+    Session,
+    SwitchControl,
+    TopologyControl,
+    apply_plan,
+    enable_digest,
+    load_program,
+    runs_program,
+)
 from fairlane.measure import (
     LinkChange,
     MeasureOptions,
     OccupancyKeeper,
+    PortMeter,
+    PortReport,
     listen_digest,
     listen_probes,
     plain,
     send_probes,
 )
-from fairlane.switch import SwitchClient, open_ports, put_entries, sort_entries
+from fairlane.switch import CELL_LINE_BYTES, SwitchClient, open_ports, put_entries, sort_entries
 from fairlane.text import counted, format_rate
 
 from . import names
-from .config import PortConfig
+from .config import GfrLoop, PortConfig
 from .entries import port_shares
-from .line import DIGEST_REPORT, LineMeter, LineReport
-from .plan import GfrPlan
-
-if TYPE_CHECKING:
-    from .topology import GfrTopology
+from .plan import GfrPlan, gfr_store, plan_in_force
 
 MIN_COUNT = 3
 """Reports before the line's rate is believed."""
 MAX_AGE_S = 3.0
 DIFFERS = 0.05
 """A line that drains so much faster or slower than its capacity in force is another line."""
+
+
+DIGEST_REPORT = "gfr_report_t"
+
+
+@dataclass(frozen=True)
+class LineReport:
+    """The digest `gfr_report_t`."""
+
+    busy_us: int
+    busy_bytes: int
+    busy_cells: int
+    waiting_cells: int = 0
+
+
+@dataclass
+class LineMeter(PortMeter):
+    """BW and τ of one port, by the reports of `gfr.p4`."""
+
+    link_layer: str = ""
+    "Of the line; what is not `none` or `ethernet` is an atm line."
+
+    def on_line_report(self, now_s: float, report: LineReport) -> None:
+        """One report; what an ethernet line adds to a frame is in none of its counts, so nothing is known of its rate."""
+        is_atm = self.link_layer in ("", "atm")
+        line_bytes = report.busy_cells * CELL_LINE_BYTES if is_atm else report.busy_bytes
+        if self.link_layer != "ethernet":
+            self.on_report(now_s, PortReport(0, report.busy_us, line_bytes, busy_packets=1, flows=0))
 
 
 class GfrControl(SwitchControl):
@@ -85,7 +123,7 @@ class GfrControl(SwitchControl):
     async def observe(self, client: SwitchClient) -> None:
         """A dry run reports what would be written."""
         if self.session.dry_run and runs_program(names.PROGRAM, client.table_names()):
-            await self.keep(client)
+            await self.poll(client)
 
     async def take_over(self, client: SwitchClient) -> None:
         """Write what differs from the plan."""
@@ -102,12 +140,12 @@ class GfrControl(SwitchControl):
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Poll the VCs' counters; measure the lines."""
-        jobs: list[Coroutine[Any, Any, Any]] = [self._keep_forever(client)]
+        jobs: list[Coroutine[Any, Any, Any]] = [self._poll_forever(client)]
         if self.topology.measures:
             jobs.append(self._listen(client))
             if self.topology.probes:
                 jobs += [send_probes(client, self._all_lines), listen_probes(client, self.line)]
-        if self.topology.keeps_counts:
+        if self.topology.checks_counts:
             open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
             keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
             jobs.append(keeper.keep_forever(client, lambda: self._ports))
@@ -117,15 +155,15 @@ class GfrControl(SwitchControl):
         await enable_digest(self.session, client, DIGEST_REPORT)
         await listen_digest(client, DIGEST_REPORT, self.line, LineReport, LineMeter.on_line_report)
 
-    async def _keep_forever(self, client: SwitchClient) -> None:
+    async def _poll_forever(self, client: SwitchClient) -> None:
         while True:
             async with self.session.writes:
-                await self.keep(client)
+                await self.poll(client)
             await asyncio.sleep(self.topology.loop.activity_period)
 
     # ---- what it does --------------------------------------------------------------------------------------------
 
-    async def keep(self, client: SwitchClient, now_s: float | None = None) -> bool:
+    async def poll(self, client: SwitchClient, now_s: float | None = None) -> bool:
         """Read the counters once and write what has changed by them.
 
         Args:
@@ -202,7 +240,7 @@ class GfrControl(SwitchControl):
             parts.append(f"nothing of {', '.join(stopped)} arrived for {self.topology.loop.active_time:g} s")
         n, capacity_bps = status["n"], status["capacity_bps"]
         shares = ", ".join(f"{vc} {format_rate(status['w_bps'][vc])}" for vc in sorted(status["active"])) or "nobody"
-        why = f"{' and '.join(parts) or 'first look'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
+        why = f"{' and '.join(parts) or 'first poll'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
         changes = {name: status[name] for name in ("n", "active")} | {"started": started, "stopped": stopped}
         self.session.event("gfr_active", port=number, **changes, w_bps=status["w_bps"], why=why)
 
@@ -223,16 +261,10 @@ class GfrControl(SwitchControl):
         return {number: line for number in self._ports if (line := self.line(number)) is not None}
 
     def measurements(self) -> list[dict[str, Any]]:
-        """One object a managed port: its capacity in force, BW and τ."""
-        now_s, capacities = (
-            asyncio.get_running_loop().time(),
-            {one["port"]: one["capacity_bps"] for one in self.status()["ports"]},
-        )
+        """One object a managed port: BW and τ."""
+        now_s = asyncio.get_running_loop().time()
         measured = {number: line.measurement(now_s) for number, line in self._all_lines().items()}
-        return [
-            {"port": at, "capacity_bps": capacities[at], "bw_bps": plain(one.bw_bps), "tau_s": plain(one.tau_s)}
-            for at, one in measured.items()
-        ]
+        return [{"port": at, "bw_bps": plain(one.bw_bps), "tau_s": plain(one.tau_s)} for at, one in measured.items()]
 
     def _report_link(self, number: int, change: LinkChange) -> None:
         self.session.event("link_changed", port=number, why=change.why, **change.to_json())
@@ -264,3 +296,50 @@ class GfrControl(SwitchControl):
         if not port.follow_capacity or not is_other:
             return None
         return current if current is not None and abs(measured / current - 1.0) <= DIFFERS else measured
+
+
+class GfrTopology(TopologyControl):
+    """The plan of all switches."""
+
+    control_type = GfrControl
+    needs_all_switches = True
+    dry_run_observes = True
+
+    def __init__(
+        self,
+        run: RunState | None = None,
+        *,
+        probes: bool = True,
+        measures: bool = True,
+        checks_counts: bool = True,
+        plan: GfrPlan | None = None,
+    ) -> None:
+        """Read what is remembered.
+
+        Args:
+            run: The topology.
+            probes: Whether the links are probed for τ, where `measures`.
+            measures: Whether the drain rate of the lines and τ are measured.
+            checks_counts: Whether what the switch counts as waiting is compared with its queues (`measure/occupancy.py`).
+            plan: Instead of what is remembered.
+
+        Raises:
+            FairlaneError: NO_TOPOLOGY without both; BAD_FILE when the topology cannot have what is remembered.
+        """
+        super().__init__(run, probes=probes)
+        self.loop, self.measures, self.checks_counts = GfrLoop(), measures, checks_counts
+        if plan is None:
+            if run is None:
+                raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")
+            plan = plan_in_force(gfr_store(run.folder).get(), run)
+        self.plan = plan
+
+    def use_loop(self, loop: GfrLoop) -> None:
+        """Take the keys of `GfrLoop` into use."""
+        self.loop = loop
+
+    def refresh(self, controls: Mapping[str, GfrControl]) -> None:
+        """With the configuration that is remembered now."""
+        del controls
+        if self.run is not None and (state := gfr_store(self.run.folder).get()) != self.plan.state:
+            self.plan = plan_in_force(state, self.run)

@@ -75,7 +75,7 @@ def mark_entries(clp_dscp: Sequence[str]) -> Iterator[P4TableEntry]:
     numbers = {number for number in map(parse_dscp, clp_dscp) if number is not None}
     for name, value, mask in [*(("dscp", number, 0x3F) for number in sorted(numbers)), ("dei", 1, 1)]:
         match, action = P4TableMatch({name: (value, mask)}), P4TableAction("set_clp", clp=1)
-        yield P4TableEntry(names.TABLE_CLP_MARK, match=match, action=action, priority=2 if name == "dscp" else 1)
+        yield P4TableEntry("clp_mark", match=match, action=action, priority=2 if name == "dscp" else 1)
 
 
 def edge_entries(ingress_port: int, vc: VcConfig, vc_id: int, capacity_bps: float) -> Iterator[P4TableEntry]:
@@ -92,9 +92,9 @@ def edge_entries(ingress_port: int, vc: VcConfig, vc_id: int, capacity_bps: floa
     mark = parse_dscp(vc.mark_dscp)
     edge: dict[str, Any] = {"mfs": vc.mfs_frame_bytes, "mark_dscp": mark or 0, "set_dscp": int(mark is not None)}
     for table, meter, action in (
-        (names.TABLE_VC_POLICE, meters[0], P4TableAction("police")),
-        (names.TABLE_VC_POLICE_MARKED, meters[1], P4TableAction("police_marked")),
-        (names.TABLE_VC_EDGE, None, P4TableAction("set_edge", **edge)),
+        ("vc_police", meters[0], P4TableAction("police")),
+        ("vc_police_marked", meters[1], P4TableAction("police_marked")),
+        ("vc_edge", None, P4TableAction("set_edge", **edge)),
     ):
         yield P4TableEntry(
             table, match=P4TableMatch(ingress_port=ingress_port, vc=vc_id), action=action, meter_config=meter

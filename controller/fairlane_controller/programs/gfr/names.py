@@ -22,15 +22,17 @@ CELLS_MAX = 65_535
 """QT and Q_i are exact up to here."""
 
 TABLE_PORT_SCHEME = "port_scheme"
-TABLE_VC_CLASSIFY = {4: "vc_classify", 6: "vc_classify_v6"}
-TABLE_CLP_MARK = "clp_mark"
-TABLE_VC_EDGE = "vc_edge"
-TABLE_VC_POLICE = "vc_police"
-TABLE_VC_POLICE_MARKED = "vc_police_marked"
 TABLE_VC_SHARE = "vc_share"
+TABLE_VC_CLASSIFY = {4: "vc_classify", 6: "vc_classify_v6"}
 TABLES = (
-    TABLE_VC_SHARE, TABLE_PORT_SCHEME, TABLE_CLP_MARK, TABLE_VC_POLICE, TABLE_VC_POLICE_MARKED, TABLE_VC_EDGE, *TABLE_VC_CLASSIFY.values(),
-)  # fmt: skip
+    "vc_share",
+    "port_scheme",
+    "clp_mark",
+    "vc_police",
+    "vc_police_marked",
+    "vc_edge",
+    *TABLE_VC_CLASSIFY.values(),
+)
 """A VC's share and meters are there before a packet is said to be its; deletes go the other way round."""
 
 COUNTER_VERDICTS = "vc_verdicts"

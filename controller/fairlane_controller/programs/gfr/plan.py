@@ -24,10 +24,12 @@ from .allocation import Allocation, SlotAssignment, allocate
 from .check import check_config
 from .config import GfrConfig, PortConfig, VcConfig
 from .entries import classify_entries, edge_entries, mark_entries, port_entries
-from .line import scale_to_capacity
+from .model import cells_of_packet
 from .paths import path_of, vcs_of
 
 GFR_DOCUMENT = "gfr"
+MIN_FRAMES = 2
+"""Of MTU: LBO never becomes smaller, or nothing marked would ever be accepted."""
 
 
 class GfrState(BaseModel):
@@ -147,3 +149,22 @@ def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState |
 def plan_in_force(state: GfrState, run: RunState) -> GfrPlan:
     """The plan of what is remembered; raises BAD_FILE when the topology cannot have it any more."""
     return make_plan(state.config, state, time.time(), run, f"{run.folder / STATE_FILE}: {GFR_DOCUMENT}")
+
+
+def scale_to_capacity(port: PortConfig, capacity_bps: float, mcr_bps: float) -> PortConfig:
+    """The port on a line that carries another rate than configured.
+
+    w_i share that rate. Where it is less than configured, LBO and HBO hold as much time as before, not as many cells, and never less
+    than two frames.
+
+    Args:
+        port: As configured.
+        capacity_bps: What the line carries.
+        mcr_bps: The sum of its VCs' MCR, which the new capacity is at least.
+    """
+    capacity = max(capacity_bps, mcr_bps)
+    part = min(1.0, capacity / port.capacity)
+    floor = MIN_FRAMES * cells_of_packet(port.mtu_bytes or 1500)
+    lbo = min(port.lbo_cells, max(round(port.lbo_cells * part), floor))
+    hbo = min(port.hbo_cells, max(round(port.hbo_cells * part), lbo + 1))
+    return port.model_copy(update={"capacity": capacity, "lbo_cells": lbo, "hbo_cells": hbo})

@@ -37,7 +37,7 @@ class Gfr(Program):
     Settings = GfrPort
     Sections = GfrSections
     LoopSettings = GfrLoop
-    control = "topology:GfrTopology"
+    control = "control:GfrTopology"
     first_commands = ("gfr apply FILE", "gfr vc list")
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane gfr`")
     units = {

@@ -3,7 +3,7 @@
 
 config.py   scenario → the controller's configuration, by the topology's routes
 vcs.py      ideal shares over time; what each VC got and lost      checks.py   what may be wrong with VCs, flows and control
-sim.py      in virtual time                                        testbed.py  in Mininet
+runs.py     in virtual time and in Mininet
 """
 
 from __future__ import annotations
@@ -71,41 +71,51 @@ class Part(LabPart):
     has_vcs = True
 
     def control(self, settings: Any) -> scenario.Control:
+        """The scheme and its settings, as a scenario has them."""
         return scenario.Control(settings.scheme, probes=settings.probes, settings=settings)
 
     def columns(self, control: scenario.Control) -> dict[str, Any]:
+        """Columns of results that say what the switch does."""
         settings: Control = control.settings
         columns = {name: getattr(settings, name) for name in ("scheduler", "lbo_cells", "hbo_cells")}
         return {**super().columns(control), **columns}
 
     def problems(self, body: Body, topology: Resolved) -> Iterable[Problem]:
+        """What is wrong with VCs, flows and control of an experiment."""
         from .checks import gfr_problems
 
         return gfr_problems(body, topology)
 
     def metrics(self, result: RunResult) -> dict[str, Any]:
+        """Metrics of a run: of its VCs."""
         return vc_metrics(result.vcs)
 
     def vc_rows(self, result: RunResult) -> list[dict[str, Any]]:
+        """Rows of `vcs.parquet`."""
         return [vc_row(vc) for vc in result.vcs]
 
     def sent_cells(self, port: int) -> list[tuple[str, int]]:
+        """Cells of counters that together count what a port was given."""
         return [(COUNTER_ADMITTED, port)]
 
     def vcs(self, seen: Records) -> list[VcResult]:
+        """What each VC got."""
         ports = gfr_ports(seen.scenario, seen.topology).values()
         samples = vc_samples(seen.scenario, seen.carried)
         return vc_results(seen.scenario, ports, samples, refused_between(seen.before, seen.after))
 
     def series(self, seen: Records) -> list[SeriesPoint]:
+        """The goodput of each VC over time."""
         return vc_series(vc_samples(seen.scenario, seen.carried))
 
     def in_sim(self, world: SimWorld) -> SimPart:
-        from .sim import GfrInSim
+        """Its side of a run in virtual time."""
+        from .runs import GfrInSim
 
         return GfrInSim(self, world)
 
     def in_mininet(self, bed: Bed) -> MininetPart:
-        from .testbed import GfrInMininet
+        """Its side of a running network in Mininet."""
+        from .runs import GfrInMininet
 
         return GfrInMininet(self, bed)

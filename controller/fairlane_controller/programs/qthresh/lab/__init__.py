@@ -6,7 +6,7 @@ sim.py   in virtual time     testbed.py   in Mininet     reactions.py   from a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from fairlane import Section
@@ -18,6 +18,7 @@ from fairlane_lab.run_result import SeriesPoint
 from pydantic import BeforeValidator
 
 from ..names import CLASSES, admitted_index
+from ..policies import START_QTHRESH_PACKETS
 from ..settings import ClassConfig
 from .reactions import reaction_s
 from .thresholds import thresholds
@@ -52,19 +53,36 @@ class Control(Section):
     """Rules as in `[[classes]]` of a configuration; other packets are in class 0. Every class has the scheme and the threshold of `[control]`."""
 
 
-def marks(control: scenario.Control) -> bool:
-    """Whether the managed ports mark."""
-    return isinstance(control.settings, Control) and control.settings.ecn
-
-
-def class_rules(control: scenario.Control) -> tuple[ClassConfig, ...]:
-    """What puts packets into a class that is not 0."""
-    return control.settings.classes if isinstance(control.settings, Control) else ()
+def settings_of(control: scenario.Control) -> Control:
+    """`[control]` of a scenario, its defaults where it says no more than the fields of every scenario."""
+    return control.settings if isinstance(control.settings, Control) else Control()
 
 
 def classes_of(control: scenario.Control) -> list[int]:
     """All classes that packets may be in."""
-    return sorted({0, *(rule.traffic_class for rule in class_rules(control))})
+    return sorted({0, *(rule.traffic_class for rule in settings_of(control).classes)})
+
+
+def configuration(control: scenario.Control, managed: Iterable[tuple[str, int]]) -> dict[str, Any]:
+    """`[control]` as `fairlane.toml` has it, for these (switch, port)."""
+    settings, policy = settings_of(control), dict[str, Any](scheme=control.scheme)
+    if control.scheme != "drop_tail":
+        fixed = isinstance(control.threshold, int)
+        tuning = {"mode": "auto", "self_tuning": control.threshold == "auto"}
+        policy |= {"threshold": control.threshold} if fixed else tuning
+    places = [{"switch": switch, "port": port} for switch, port in managed]
+    return {
+        "ports": [{**place, "managed": True, "ecn": settings.ecn} for place in places],
+        "classes": [rule.plain() for rule in settings.classes],
+        "policies": [{**place, "class": number, **policy} for place in places for number in classes_of(control)],
+    }
+
+
+def first_threshold(control: scenario.Control, capacity_packets: int) -> int | None:
+    """Packets that the threshold of a managed port has at time 0; None with drop-tail."""
+    if control.scheme == "drop_tail":
+        return None
+    return control.threshold if isinstance(control.threshold, int) else min(START_QTHRESH_PACKETS, capacity_packets)
 
 
 _MEASURED: Mapping[str, Name] = {
@@ -111,17 +129,21 @@ class Part(LabPart):
     colours: ClassVar[Mapping[str, int]] = {"qthresh": 2, "lanes": 3, "auto": 2, "fixed": 5, "model": 4}
 
     def control(self, settings: Any) -> scenario.Control:
+        """The scheme and its settings, as a scenario has them."""
         # Settings only where they say more than the fields: what was archived before there were marks and classes keeps its configuration.
         fields = settings.model_dump(exclude={"ecn", "classes"})
         return scenario.Control(**fields, settings=settings if settings.ecn or settings.classes else None)
 
     def columns(self, control: scenario.Control) -> dict[str, Any]:
+        """Columns of results that say what the switch does."""
         return {"scheme": control.scheme, "threshold": control.threshold if control.scheme != "drop_tail" else None}
 
     def sent_cells(self, port: int) -> list[tuple[str, int]]:
+        """Cells of counters that together count what a port was given."""
         return [(COUNTER_ADMITTED, admitted_index(port, each)) for each in range(CLASSES)]
 
     def values(self, seen: Records) -> dict[str, float]:
+        """Metrics of a run: how long the loop takes to measure a change."""
         changes_s = sorted({change.at_s for change in seen.scenario.changes if change.every_s is None})
         found = {
             metric: reaction_s(seen.loop_series(port, measured), changes_s, seen.scenario.duration_s)
@@ -131,20 +153,24 @@ class Part(LabPart):
         return {metric: taken for metric, taken in found.items() if taken is not None}
 
     def port_values(self, seen: Records, port: PortKey) -> dict[str, Any]:
+        """What is known of a managed port: measurements, and the mean threshold."""
         values = super().port_values(seen, port)
         steps = _thresholds(seen, port)
         return values | ({"qthresh_packets": mean_between(steps, seen.start_s, seen.end_s)} if steps else {})
 
     def port_series(self, seen: Records, port: PortKey, name: str) -> Iterator[SeriesPoint]:
+        """Thresholds and measurements of a managed port over time."""
         yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in _thresholds(seen, port))
         yield from super().port_series(seen, port, name)
 
     def in_sim(self, world: SimWorld) -> SimPart:
+        """Its side of a run in virtual time."""
         from .sim import QthreshInSim
 
         return QthreshInSim(self, world)
 
     def in_mininet(self, bed: Bed) -> MininetPart:
+        """Its side of a running network in Mininet."""
         from .testbed import QthreshInMininet
 
         return QthreshInMininet(self, bed)

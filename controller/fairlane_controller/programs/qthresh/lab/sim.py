@@ -4,25 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from fairlane import set_up_program
+from fairlane import apply_plan, set_up_program
 from fairlane.changes import EventLog
-from fairlane.switch import put_entries
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.run_result import RunError
-from fairlane_lab.sim.config import SimConfig, SimFlow
-from fairlane_lab.sim.measure import PortKey
+from fairlane_lab.sim.config import SimFlow
 from fairlane_lab.sim.world import SimWorld
 
 from ..flows import Flow, FlowKey
 from ..names import Mode, Scheme
-from ..policies import START_QTHRESH_PACKETS, Policy, class_entries, limit_entry
-from ..settings import PolicyState, QthreshPort
+from ..settings import PolicyState
 from ..store import LoopStore
 from ..topology import QthreshOptions, QthreshTopology
-from ..wanted import SetupPlan
-from . import class_rules, classes_of, marks
+from ..wanted import QthreshPlan, SetupPlan
+from . import classes_of, configuration, first_threshold
 
 
 class QthreshInSim(SimPart):
@@ -33,37 +31,22 @@ class QthreshInSim(SimPart):
         self._control = world.config.scenario.control
 
     async def set_up(self) -> None:
-        """Routes, limits of the managed ports, scheme and, where it is fixed, the threshold."""
-        world = self.world
+        """Routes, limits of the managed ports, and the scenario's configuration. Raises RunError for a threshold that a port cannot have."""
+        world, control, program = self.world, self._control, self.part.program
+        ports = {(one.name, port.port): port for one in world.run_state.switches for port in one.ports}
+        states = {place: ports[place] for place in world.config.managed}
+        config = replace(program.config_of(configuration(control, states)), states=states)
+        for place, port in states.items():
+            self.thresholds[place] = first_threshold(control, port.queue_packets)
+            if (self.thresholds[place] or 0) > port.queue_packets:
+                bounds = f"it must be between 1 and {port.queue_packets} packets"
+                raise RunError(f"threshold {self.thresholds[place]} is out of range: {bounds}")
         for state in world.run_state.switches:
             async with world.client(world.endpoint(state.name), write=True) as client:
-                await set_up_program(client, self.part.program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
-                ports = world.run_state.managed_ports(state)
-                if marks(self._control):
-                    await put_entries(client, [limit_entry(port, QthreshPort(ecn=True)) for port in ports])
-                scheme = Scheme(self._control.scheme)
-                if scheme is not Scheme.DROP_TAIL:
-                    packets = {port.port: self.first_threshold((state.name, port.port)) for port in ports}
-                    self.thresholds |= {(state.name, port): first for port, first in packets.items()}
-                    policies = [
-                        Policy(port.port, traffic_class, scheme, packets[port.port]).fitted(port)
-                        for port in ports
-                        for traffic_class in classes_of(self._control)
-                    ]
-                    await put_entries(client, [policy.entry for policy in policies])
-                await put_entries(client, class_entries(class_rules(self._control), state.name))
-                if ports and not self._control.needs_loop:
+                await set_up_program(client, program, SetupPlan(world.run_state, Scheme.DROP_TAIL), state)
+                await apply_plan(client, program, QthreshPlan(config, world.run_state, LoopStore(None)))
+                if state.name in world.managed_switches() and not control.needs_loop:
                     await client.write([+entry for entry in self._flow_entries()])
-
-    def first_threshold(self, port: PortKey) -> int:
-        """Packets that the threshold of a managed port has at time 0. Raises RunError when it cannot have them."""
-        threshold = self._control.threshold
-        capacity = self.world.config.topology.ports[port[0]][port[1]].queue_packets
-        if isinstance(threshold, str):
-            return min(START_QTHRESH_PACKETS, capacity)
-        if not 1 <= threshold <= capacity:
-            raise RunError(f"threshold {threshold} is out of range: it must be between 1 and {capacity} packets")
-        return threshold
 
     def _flow_entries(self) -> list[Any]:
         """Each known flow has the slot of its place in the list."""
@@ -74,23 +57,44 @@ class QthreshInSim(SimPart):
         ]
 
     def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
-        if not self._control.needs_loop:
+        """The control loop, where the scenario needs one."""
+        control = self._control
+        if not control.needs_loop:
             return ()
-        world, control = self.world, self._control
-        world.loop.stop_on_messages = True
-        weights = _flow_weights(world.config)
-        options = QthreshOptions(flow_weight=weights, probes=control.probes, keeps_counts=False)
+        self.world.loop.stop_on_messages = True
+        mode = Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL
+        settings = PolicyState(mode=mode, self_tuning=control.threshold == "auto")
         store = LoopStore(None)
-        settings = PolicyState(
-            mode=Mode.AUTO if isinstance(control.threshold, str) else Mode.MANUAL,
-            self_tuning=control.threshold == "auto",
-        )
-        classes = classes_of(control)
-        store.put({(*port, traffic_class): settings for port in world.config.managed for traffic_class in classes})
-        topology = QthreshTopology(options=options, store=store)
-        return self.run_agents(topology, log)
+        store.put({(*port, number): settings for port in self.world.config.managed for number in classes_of(control)})
+        options = QthreshOptions(flow_weight=self._weights(), probes=control.probes, keeps_counts=False)
+        return self.run_agents(QthreshTopology(options=options, store=store), log)
+
+    def _weights(self) -> Callable[[FlowKey], float | None] | None:
+        """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host.
+
+        Returns:
+            None when every flow has the weight 1.
+
+        Raises:
+            RunError: Web flows of one host have different weights.
+        """
+        weights: dict[FlowKey | str, float] = {}
+        for each in self.world.config.flows:
+            key, weight = key_of(each) if each.has_known_key else str(each.key.src), each.flow.weight
+            if weights.setdefault(key, weight) != weight:
+                who = f"flow {each.name}: web flows of one host ({each.flow.sender})"
+                raise RunError(f"{who} must have the same weight")
+        if all(weight == 1.0 for weight in weights.values()):
+            return None
+
+        def weight_of(key: FlowKey) -> float | None:
+            weight = weights.get(key, weights.get(key.hosts[0], 1.0))
+            return None if weight == 1.0 else weight
+
+        return weight_of
 
     def flow_slots(self, events: Sequence[Mapping[str, Any]]) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """The slots of each flow, the last one first."""
         flows = self.world.config.flows
         if not self._control.needs_loop:
             switches = self.world.managed_switches()
@@ -107,23 +111,3 @@ def key_of(flow: SimFlow) -> FlowKey:
     """The key of the flow's entry."""
     src, dst, *rest = flow.key
     return FlowKey(src.version, int(src), int(dst), *rest)
-
-
-def _flow_weights(config: SimConfig) -> Callable[[FlowKey], float | None] | None:
-    """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host.
-
-    None when every flow has the weight 1.
-    """
-    if all(flow.weight == 1.0 for flow in config.scenario.flows):
-        return None
-    by_key = {key_of(each): each.flow.weight for each in config.flows if each.has_known_key}
-    by_sender: dict[str, float] = {}
-    for each in config.flows:
-        if not each.has_known_key and by_sender.setdefault(str(each.key.src), each.flow.weight) != each.flow.weight:
-            raise RunError(f"flow {each.name}: web flows of one host ({each.flow.sender}) must have the same weight")
-
-    def weight_of(key: FlowKey) -> float | None:
-        weight = by_key.get(key, by_sender.get(key.hosts[0], 1.0))
-        return None if weight == 1.0 else weight
-
-    return weight_of

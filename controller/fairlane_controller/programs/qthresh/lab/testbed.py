@@ -3,23 +3,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from fairlane import read_run_state
-from fairlane.cli import resolve
-from fairlane.switch import SwitchClient, plain_entry
+from fairlane import connect
+from fairlane.switch import SwitchClient
 from fairlane_lab.programs.part import MininetPart
-from fairlane_lab.scenario import Control, Scenario
-from fairlane_lab.testbed.bed import ManagedPort
+from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.plan import Plan
 from fairlane_lab.testbed.port_watch import FlowAddress
 
-from ..cli_threshold import change_policies
 from ..flows import parse_flow
 from ..names import TABLE_FLOW
-from ..policies import class_entries, limit_entry
-from ..settings import ClassConfig, QthreshPort
-from . import class_rules, classes_of, marks
+from . import configuration, first_threshold
 
 IDLE_NS = 1_000_000_000
 
@@ -27,62 +23,16 @@ IDLE_NS = 1_000_000_000
 class QthreshInMininet(MininetPart):
     """Schemes, thresholds, weights and marks through the control loop."""
 
-    marking = False
-    "Whether the managed ports mark now."
-    rules: tuple[ClassConfig, ...] = ()
-    "What is in the switches' tables of classes now."
-
     def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
-        control = scenario.control
-        if marks(control) != self.marking:
-            self._mark(not self.marking)
-        if class_rules(control) != self.rules:
-            self._classify(class_rules(control))
-        thresholds: dict[tuple[str, int], int | None] = {}
-        for port in self.bed.ports:
-            in_force = [self._use(control, port, traffic_class) for traffic_class in classes_of(control)]
-            thresholds[port.switch, port.port] = in_force[0]
+        """Put the scenario in force, with drop-tail first: the loop forgets what it had decided for the run before."""
+        network, control = connect(self.bed.state), scenario.control
+        for each in (replace(control, scheme="drop_tail"), control):
+            network.apply(configuration(each, self.managed))
         self.bed.ask({"op": "flow_weights", "rules": weight_rules(plan)})
-        return thresholds
-
-    def _mark(self, ecn: bool) -> None:
-        run = read_run_state(self.bed.state)
-        for state in run.switches:
-            entries = [limit_entry(port, QthreshPort(ecn=ecn)) for port in run.managed_ports(state)]
-            updates = [{"update": "modify", **plain_entry(entry)} for entry in entries]
-            if updates:
-                self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
-        self.marking = ecn
-
-    def _classify(self, rules: tuple[ClassConfig, ...]) -> None:
-        """Have these rules in the tables of classes, and no others."""
-        for state in read_run_state(self.bed.state).switches:
-            gone, new = (class_entries(some, state.name) for some in (self.rules, rules))
-            updates = [{"update": "delete", **plain_entry(entry)} for entry in gone]
-            updates += [{"update": "insert", **plain_entry(entry)} for entry in new]
-            if updates:
-                self.bed.ask({"op": "table_write", "switch": state.name, "updates": updates})
-        self.rules = rules
-
-    def _use(self, control: Control, port: ManagedPort, traffic_class: int) -> int | None:
-        """Put a scheme in force for a class of a managed port, as after a fresh start; returns the threshold then in force."""
-        switch = resolve(str(self.bed.state), [port.switch])
-
-        def change(**asked: Any) -> int | None:
-            made = change_policies(switch, port.port, traffic_class, asked, every=False)
-            return made[0]["qthresh_packets"] if made else None
-
-        # Drop-tail first: the loop forgets what it had decided for the run before.
-        threshold = change(scheme="drop_tail")
-        if control.scheme == "drop_tail":
-            return threshold
-        if control.scheme == "lanes":
-            change(scheme="lanes")
-        if isinstance(control.threshold, int):
-            return change(threshold=control.threshold)
-        return change(mode="auto", weight=1.0, self_tuning=control.threshold == "auto")
+        return {(port.switch, port.port): first_threshold(control, port.queue_packets) for port in self.bed.ports}
 
     async def find_flows(self, client: SwitchClient) -> dict[int, FlowAddress]:
+        """The flows that send now, by slot."""
         found: dict[int, FlowAddress] = {}
         for table in TABLE_FLOW.values():
             for entry in await client.read_table(table, idle=True):

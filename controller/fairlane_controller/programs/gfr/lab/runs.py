@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GFR in a simulated world: set up by the controller's own code, what each VC has sent and lost read while it runs."""
+"""GFR in virtual time and in Mininet: set up by the controller's own code; what each VC has carried and lost is read while it runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fairlane import connect
 from fairlane.changes import EventLog
 from fairlane.switch import SwitchClient
-from fairlane_lab.programs.part import LabPart, SimPart
-from fairlane_lab.sim.world import SimWorld
+from fairlane_lab.programs.part import LabPart, MininetPart, SimPart
+from fairlane_lab.scenario import Scenario
 
-from ..plan import GfrPlan, GfrState, make_plan
-from ..topology import GfrTopology
+from ..control import GfrTopology
+from ..plan import GfrPlan, GfrState, gfr_store, make_plan
 from .config import gfr_config
 from .vcs import read_refusals
 
+if TYPE_CHECKING:
+    from fairlane_lab.sim.world import SimWorld
+    from fairlane_lab.testbed.plan import Plan
+
 SAMPLE_S = 0.1
-"""Between two looks at what the flows have carried."""
+"""Between two samples of what the flows have carried."""
 
 
 class GfrInSim(SimPart):
@@ -30,6 +35,7 @@ class GfrInSim(SimPart):
         self._plan: GfrPlan | None = None
 
     def make_plan(self) -> GfrPlan:
+        """What the switches should have at time 0. Raises RunError, FairlaneError."""
         world, scenario = self.world, self.world.config.scenario
         config = gfr_config(scenario, world.config.topology)
         now_s = asyncio.get_running_loop().time()
@@ -40,7 +46,7 @@ class GfrInSim(SimPart):
         """The sampling, and the controller's agents, which keep N and w_i current."""
         assert self._plan is not None
         measures = self.world.config.scenario.control.probes
-        topology = GfrTopology(measures=measures, keeps_counts=False, plan=self._plan)
+        topology = GfrTopology(measures=measures, checks_counts=False, plan=self._plan)
         self.world.loop.stop_on_messages = measures
         return [self._sample_forever(), *self.run_agents(topology, log)]
 
@@ -55,10 +61,24 @@ class GfrInSim(SimPart):
             await asyncio.sleep(SAMPLE_S)
 
     def end(self) -> None:
-        """Look at what each flow has carried."""
+        """Sample what each flow has carried."""
         now_s = self.world.simulation.now_ns / 1e9
         rows: list[dict[str, Any]] = json.loads(self.world.simulation.flows())
         for row in rows:
             points = self.carried.setdefault(row["flow"], [])
             if not points or points[-1][0] < now_s:
                 points.append((now_s, float(row["received_bytes"])))
+
+
+class GfrInMininet(MininetPart):
+    """VCs and schemes through the control loop."""
+
+    def begin(self, scenario: Scenario, plan: Plan) -> dict[tuple[str, int], int | None]:
+        """Put the scenario in force."""
+        del plan
+        connect(self.bed.state).apply(gfr_config(scenario, self.bed.network.topology).plain())
+        return {}
+
+    async def read(self, client: SwitchClient) -> dict[str, dict[str, int]]:
+        """Frames that each VC has lost so far, by verdict."""
+        return await read_refusals(client, gfr_store(self.bed.state).get().allocation)
