@@ -54,7 +54,7 @@ def _command(command: Any, context: Any, path: list[str]) -> Iterator[str]:
     if rows:
         yield from _table(("argument or option", "meaning"), ((_code(name), _cell(meaning)) for name, meaning in rows))
     if hasattr(command, "list_commands"):
-        below = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+        below = [(name, command.resolve_command(context, [name])[1]) for name in command.list_commands(context)]
         for name, one in below:
             if one is not None and not one.hidden:
                 yield from _command(one, context, [*path, name])

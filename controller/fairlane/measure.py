@@ -4,7 +4,7 @@
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
-from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, plain
+from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, plain
 from fairlane_controller.measure.probe import Probe
 from fairlane_controller.measure.source import (
     DIGEST_PORT_REPORT,
@@ -15,7 +15,7 @@ from fairlane_controller.measure.source import (
     listen_t_res,
     send_probes,
 )
-from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
+from fairlane_controller.measure.tau import LinkProbe
 
 __all__ = [
     "DIGEST_PORT_REPORT",
@@ -28,8 +28,8 @@ __all__ = [
     "OccupancyKeeper",
     "PortMeasurement",
     "PortMeter",
+    "PortReport",
     "Probe",
-    "ProbeOptions",
     "QuantileWindow",
     "listen_digest",
     "listen_probes",

@@ -20,7 +20,6 @@ from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches, take_two
-from fairlane_controller.program.registry import is_folder
 from fairlane_controller.state.run_state import RunState
 
 if TYPE_CHECKING:
@@ -107,8 +106,7 @@ class Network:
 
     def _loaded(self, configuration: Mapping[str, Any]) -> tuple[Loaded, RunState]:
         run, source = self.targets.need_run(), Source("configuration")
-        program = {"program": run.program} if is_folder(run.program) else {}
-        return Loaded(parse({**program, **configuration}, source), source), run
+        return Loaded(parse({"program": run.program, **configuration}, source), source), run
 
     def command(self, *words: str) -> Any:
         """Any command of `fairlane` that has `--json`, in a process of its own: `command("threshold", "set", "s1:3", "5")`.

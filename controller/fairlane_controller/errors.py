@@ -12,47 +12,32 @@ _T = TypeVar("_T")
 
 
 class ErrorCode(str, Enum):
-    """Stable machine codes; the texts beside them may change."""
+    """Stable machine codes, each with the exit code of a process; the texts beside them may change. docs/controller.md has the table."""
 
-    INTERNAL = "internal"
-    BAD_INPUT = "bad_input"
-    OUT_OF_RANGE = "out_of_range"
-    UNKNOWN_NAME = "unknown_name"
-    BAD_FILE = "bad_file"
-    NO_TOPOLOGY = "no_topology"
-    SWITCH_UNREACHABLE = "switch_unreachable"
-    TLS_FAILED = "tls_failed"
-    NO_PIPELINE = "no_pipeline"
-    WRONG_PROGRAM = "wrong_program"
-    NOT_PRIMARY = "not_primary"
-    REFUSED = "refused"
-    TIMED_OUT = "timed_out"
-    LOOP_RUNNING = "loop_running"
-    NO_LOOP = "no_loop"
+    exit_code: int
 
-    @property
-    def exit_code(self) -> int:
-        """The process exit code for this kind of error; documented in docs/controller.md."""
-        return _EXIT_CODES[self]
+    def __new__(cls, value: str, exit_code: int) -> ErrorCode:
+        """A code and its exit code."""
+        made = str.__new__(cls, value)
+        made._value_ = value
+        made.exit_code = exit_code
+        return made
 
-
-_EXIT_CODES = {
-    ErrorCode.INTERNAL: 1,
-    ErrorCode.BAD_INPUT: 2,
-    ErrorCode.OUT_OF_RANGE: 2,
-    ErrorCode.UNKNOWN_NAME: 3,
-    ErrorCode.BAD_FILE: 3,
-    ErrorCode.NO_TOPOLOGY: 3,
-    ErrorCode.SWITCH_UNREACHABLE: 4,
-    ErrorCode.TLS_FAILED: 4,
-    ErrorCode.NO_PIPELINE: 5,
-    ErrorCode.WRONG_PROGRAM: 5,
-    ErrorCode.NOT_PRIMARY: 5,
-    ErrorCode.REFUSED: 5,
-    ErrorCode.TIMED_OUT: 6,
-    ErrorCode.LOOP_RUNNING: 7,
-    ErrorCode.NO_LOOP: 7,
-}
+    INTERNAL = "internal", 1
+    BAD_INPUT = "bad_input", 2
+    OUT_OF_RANGE = "out_of_range", 2
+    UNKNOWN_NAME = "unknown_name", 3
+    BAD_FILE = "bad_file", 3
+    NO_TOPOLOGY = "no_topology", 3
+    SWITCH_UNREACHABLE = "switch_unreachable", 4
+    TLS_FAILED = "tls_failed", 4
+    NO_PIPELINE = "no_pipeline", 5
+    WRONG_PROGRAM = "wrong_program", 5
+    NOT_PRIMARY = "not_primary", 5
+    REFUSED = "refused", 5
+    TIMED_OUT = "timed_out", 6
+    LOOP_RUNNING = "loop_running", 7
+    NO_LOOP = "no_loop", 7
 
 
 class FairlaneError(Exception):
@@ -77,18 +62,13 @@ class FairlaneError(Exception):
     @classmethod
     def from_json(cls, data: dict[str, str]) -> FairlaneError:
         """The inverse of `to_json`; an unknown code becomes `internal`."""
-        try:
-            code = ErrorCode(data.get("code", ""))
-        except ValueError:
-            code = ErrorCode.INTERNAL
-        return cls(code, data.get("message", "no message"))
+        known = {code.value: code for code in ErrorCode}
+        return cls(known.get(data.get("code", ""), ErrorCode.INTERNAL), data.get("message", "no message"))
 
 
 def short(text: str, most: int = 200) -> str:
-    """The text; when it is longer than the limit, without its middle. For input that an error message quotes."""
-    if len(text) <= most:
-        return text
-    return f"{text[: most * 2 // 3]}…{text[-(most // 3) :]}"
+    """The text; when it is longer than `most`, without its middle. For input that an error message quotes."""
+    return text if len(text) <= most else f"{text[: most * 2 // 3]}…{text[-(most // 3) :]}"
 
 
 def find_by_name(kind: str, name: str, found: Mapping[str, _T]) -> _T:
@@ -98,24 +78,22 @@ def find_by_name(kind: str, name: str, found: Mapping[str, _T]) -> _T:
     return found[name]
 
 
+def nearest_name(name: str, valid: Iterable[str]) -> str:
+    """`; did you mean 'status'?`, or nothing when no valid name is near."""
+    lowered = {one.lower(): one for one in valid}
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.4)
+    return f"; did you mean {lowered[near[0]]!r}?" if near else ""
+
+
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> FairlaneError:
     """An UNKNOWN_NAME error that names the nearest valid name and, when there are few, all of them."""
     names = sorted(valid)
-    lowered = {n.lower(): n for n in names}
-    near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.4)
-    hint = f"; did you mean {lowered[near[0]]!r}?" if near else ""
-    if not names:
-        listing = f"; there is no {kind}"
-    elif len(names) <= 16:
-        listing = f"; valid: {', '.join(names)}"
-    else:
-        listing = f"; there are {len(names)} valid names"
-    return FairlaneError(ErrorCode.UNKNOWN_NAME, f"unknown {kind} {short(repr(name))}{hint}{listing}")
+    listing = f"valid: {', '.join(names) or 'none'}" if len(names) <= 16 else f"there are {len(names)} valid names"
+    problem = f"unknown {kind} {short(repr(name))}{nearest_name(name, names)}; {listing}"
+    return FairlaneError(ErrorCode.UNKNOWN_NAME, problem)
 
 
 def out_of_range(what: str, value: object, low: object, high: object, unit: str = "") -> FairlaneError:
     """An OUT_OF_RANGE error that names the valid range, both ends included."""
-    suffix = f" {unit}" if unit else ""
-    return FairlaneError(
-        ErrorCode.OUT_OF_RANGE, f"{what} {value} is out of range: it must be between {low} and {high}{suffix}"
-    )
+    allowed = f"it must be between {low} and {high} {unit}".rstrip()
+    return FairlaneError(ErrorCode.OUT_OF_RANGE, f"{what} {value} is out of range: {allowed}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a running loop says on standard error: events and warnings as lines for people or as JSON, beside the event log.
+"""Events and warnings of a running loop on standard error, as lines for people or as JSON, beside the event log.
 
 The keys are those of `fairlane-switch --log-format json`: timestamp, level, target (where), message, and the fields.
 """
@@ -14,58 +14,30 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from enum import Enum
-from typing import Any, TextIO, cast
+from typing import Any
 
 ROOT = "fairlane_controller"
 LOOP = logging.getLogger(f"{ROOT}.loop")
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 logging.getLogger(ROOT).propagate = False
 
-_WARNINGS = (
-    "error",
-    "disconnected",
-    "refused",
-    "flow_refused",
-    "flows_missed",
-    "occupancy_corrected",
-    "config_refused",
-    "config_waits",
-)
-_FIELDS = "fields_of_the_event"
+_WARNINGS = ("error", "disconnected", "refused", "flow_refused", "flows_missed", "occupancy_corrected", "config_refused", "config_waits")  # fmt: skip
 WARN_EVERY_S = 10.0
 """Of a warning that repeats."""
 
 
-class LogFormat(str, Enum):
-    """The form of a line."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class LogLevel(str, Enum):
-    """The least severe lines that are printed."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
 def log_event(event: str, fields: dict[str, Any], *, frequent: bool = False) -> None:
-    """Log an event of the loop: what is wrong is a warning, what is frequent (each flow, each decision) is for debugging."""
-    level = logging.WARNING if event in _WARNINGS else logging.DEBUG if frequent else logging.INFO
-    if LOOP.isEnabledFor(level):
-        LOOP.log(
-            level, str(fields.get("why") or fields.get("message") or event), extra={_FIELDS: {"event": event, **fields}}
-        )
+    """Log an event of the loop: what is wrong is a warning; what is frequent (each flow, each decision) is for the event log alone."""
+    if event in _WARNINGS or not frequent:
+        level = logging.WARNING if event in _WARNINGS else logging.INFO
+        text = str(fields.get("why") or fields.get("message") or event)
+        LOOP.log(level, text, extra={"fields": {"event": event, **fields}})
 
 
 def warn(text: str) -> None:
     """A warning of a process: a line of its log, or, where it prints none, on standard error."""
     root = logging.getLogger(ROOT)
-    if any(isinstance(handler.formatter, (_TextFormatter, _JsonFormatter)) for handler in root.handlers):
+    if any(isinstance(handler.formatter, _Formatter) for handler in root.handlers):
         root.warning(text)
     else:
         print(f"fairlane: warning: {text}", file=sys.stderr)
@@ -81,7 +53,7 @@ class RateLimitedLog:
         self._left_out: Counter[str] = Counter()
 
     def __call__(self, kind: str, text: str) -> None:
-        """Warn of `text`, which repeats what was said of the same `kind`."""
+        """Warn of `text`, which repeats earlier warnings of the same `kind`."""
         now_s = self._clock()
         if now_s - self._last_s.get(kind, -WARN_EVERY_S) < WARN_EVERY_S:
             self._left_out[kind] += 1
@@ -92,46 +64,34 @@ class RateLimitedLog:
 
 
 @contextmanager
-def printed(
-    form: LogFormat = LogFormat.TEXT, level: LogLevel = LogLevel.WARNING, stream: TextIO | None = None
-) -> Generator[None]:
-    """Print lines, while inside, to standard error or `stream`; finsy's own lines too when debugging."""
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(_JsonFormatter() if form is LogFormat.JSON else _TextFormatter())
-    root = logging.getLogger(ROOT)
-    names = [ROOT, "finsy"] if level is LogLevel.DEBUG else [ROOT]
-    for name in names:
-        logging.getLogger(name).addHandler(handler)
-    root.setLevel(level.value.upper())
+def printed(*, as_json: bool = False, level: int = logging.WARNING) -> Generator[None]:
+    """Print lines of at least a level of `logging`, while inside, to standard error."""
+    handler, root = logging.StreamHandler(), logging.getLogger(ROOT)
+    handler.setFormatter(_Formatter(as_json))
+    root.addHandler(handler)
+    root.setLevel(level)
     try:
         yield
     finally:
-        for name in names:
-            logging.getLogger(name).removeHandler(handler)
+        root.removeHandler(handler)
 
 
-def _parts(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    timestamp = (
-        datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    )
-    fields = cast("dict[str, Any]", getattr(record, _FIELDS, {}))
-    shown = {key: value for key, value in fields.items() if key not in ("why", "message")}
-    if record.exc_info and record.exc_info[1] is not None:
-        shown["error"] = repr(record.exc_info[1])
-    return timestamp, shown
+class _Formatter(logging.Formatter):
+    def __init__(self, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
 
-
-class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        timestamp, fields = _parts(record)
-        shown = "".join(f" {key}={json.dumps(value, default=str)}" for key, value in fields.items())
-        return f"{timestamp} {record.levelname:>7} {record.name}: {record.getMessage()}{shown}"
-
-
-class _JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        timestamp, fields = _parts(record)
-        own = {"timestamp": timestamp, "level": record.levelname, "target": record.name, "message": record.getMessage()}
-        # Fields that have the name of one of those keep theirs with a mark behind it.
-        more = {f"{key}_" if key in own else key: value for key, value in fields.items()}
-        return json.dumps({**own, **more}, default=str)
+        time_utc = datetime.fromtimestamp(record.created, timezone.utc)
+        timestamp = time_utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        given: dict[str, Any] = getattr(record, "fields", {})
+        fields = {key: value for key, value in given.items() if key not in ("why", "message")}
+        if record.exc_info and record.exc_info[1] is not None:
+            fields["error"] = repr(record.exc_info[1])
+        text = record.getMessage()
+        if not self._as_json:
+            shown = "".join(f" {key}={json.dumps(value, default=str)}" for key, value in fields.items())
+            return f"{timestamp} {record.levelname:>7} {record.name}: {text}{shown}"
+        own = {"timestamp": timestamp, "level": record.levelname, "target": record.name, "message": text}
+        # Fields that have the name of one of those have a mark behind theirs.
+        return json.dumps(own | {f"{key}_" if key in own else key: fields[key] for key in fields}, default=str)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_controller.config.check import check
-from fairlane_controller.config.emit import to_toml
 from fairlane_controller.config.read import read_file, read_text
+from fairlane_controller.config.show import to_toml
 from fairlane_controller.documents import parse_toml
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.check import check_config

@@ -13,9 +13,9 @@ from typing import Any
 from fairlane_controller.config.apply import last_applied, read_applied
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import read_history
-from fairlane_controller.history.undo import next_redo, next_undo
+from fairlane_controller.history.undo import next_undo
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
-from fairlane_controller.programs.gfr.plan import GfrStore, plan_in_force
+from fairlane_controller.programs.gfr.plan import gfr_store, plan_in_force
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import read_run_state, write_topology
 from fairlane_controller.state.store import STATE_FILE
@@ -91,7 +91,7 @@ def read_all(folder: Path) -> None:
             str(endpoint)
             run.managed_ports(switch)
         with _refusals():
-            plan_in_force(GfrStore(folder).state, run)
+            plan_in_force(gfr_store(folder).get(), run)
     with contextlib.suppress(RunningError):
         find_running(str(folder))
     with contextlib.suppress(HostsError):
@@ -105,9 +105,9 @@ def read_all(folder: Path) -> None:
         last_applied(folder)
     with _refusals():
         records = read_history(folder)
-        for choose in (next_undo, next_redo):
+        for redo in (False, True):
             with _refusals():
-                choose(records)
+                next_undo(records, redo=redo)
     with _refusals():
         read_events(folder / EVENTS, EventFilter(), 10)
     for event in EventTail(folder / EVENTS).new():

@@ -6,7 +6,7 @@ It knows the real program's P4Info and forwards nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
@@ -17,10 +17,11 @@ import pytest
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import change_set
 from fairlane_controller.programs.gfr.plan import GfrPlan
+from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.changeset import apply
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.entities import EntityChange
-from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4Schema, P4TableEntry, Switch
+from finsy import P4ClientError, P4CounterData, P4CounterEntry, P4Schema, P4TableEntry
 from finsy.p4entity import decode_entity, encode_entities, encode_updates
 from finsy.proto import p4r, rpc_status
 
@@ -86,7 +87,11 @@ class MemorySwitch:
 
     # ---- what the client calls -----------------------------------------------------------------------------------
 
-    async def read(self, entities: Iterable[Any]) -> AsyncIterator[Any]:
+    async def read_all(self, entities: Sequence[Any], _on_progress: Callable[[], None]) -> list[Any]:
+        """What `_read` finds."""
+        return [*self._read(entities)]
+
+    def _read(self, entities: Iterable[Any]) -> Iterator[Any]:
         """Tables by their id with what is asked for, counters by index."""
         for entity in encode_entities(entities, self.p4info):
             if entity.WhichOneof("entity") == "counter_entry":
@@ -154,7 +159,7 @@ class MemoryClient(SwitchClient):
         self._at = at
 
     async def _connect(self, timeout_s: float) -> None:  # noqa: ARG002
-        self._switch = cast("Switch", self._at)
+        self._switch = cast("BoundedSwitch", self._at)
 
 
 def clients_of(*switches: MemorySwitch) -> Callable[[str], SwitchClient]:
@@ -166,7 +171,7 @@ def clients_of(*switches: MemorySwitch) -> Callable[[str], SwitchClient]:
 async def deploy(plan: GfrPlan, client_of: Callable[[str], SwitchClient]) -> Mapping[str, Sequence[EntityChange]]:
     """The plan into all its switches, or into none; the changes by switch."""
     async with AsyncExitStack() as stack:
-        clients = {name: await stack.enter_async_context(client_of(name)) for name in plan.switches}
+        clients = {name: await stack.enter_async_context(client_of(name)) for name in plan.concerned}
         change = await change_set(load_program("gfr"), plan, clients)
         await apply(change, clients)
     return change.entries

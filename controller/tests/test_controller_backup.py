@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.loop.roles import FolderRole, Role
+from fairlane_controller.loop.roles import FolderRole
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4CounterEntry
@@ -162,7 +162,7 @@ def test_a_backup_without_a_primary_is_the_primary(tmp_path: Path) -> None:
 async def test_the_roles_of_a_folder_pass_on(tmp_path: Path) -> None:
     first = FolderRole(tmp_path)
     second = FolderRole(tmp_path, backup=True)
-    assert (first.role, second.role) == (Role.PRIMARY, Role.BACKUP)
+    assert (first.is_primary, second.is_primary) == (True, False)
     with pytest.raises(FairlaneError, match="`fairlane run --backup` waits to take over") as caught:
         FolderRole(tmp_path)
     assert caught.value.code is ErrorCode.LOOP_RUNNING
@@ -173,7 +173,7 @@ async def test_the_roles_of_a_folder_pass_on(tmp_path: Path) -> None:
     await asyncio.wait_for(waiting, 5)
     # The place of the first one was taken by its backup: it is the backup now, and there is room for no other.
     again = FolderRole(tmp_path)
-    assert (second.role, again.role) == (Role.PRIMARY, Role.BACKUP)
+    assert (second.is_primary, again.is_primary) == (True, False)
     with pytest.raises(FairlaneError, match="a control loop and a backup"):
         FolderRole(tmp_path)
     again.close()
@@ -181,4 +181,4 @@ async def test_the_roles_of_a_folder_pass_on(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_there_is_nobody_else() -> None:
-    assert FolderRole(None, backup=True).role is Role.PRIMARY
+    assert FolderRole(None, backup=True).is_primary

@@ -22,7 +22,7 @@ from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, read_entries
 from fairlane_controller.switch.entities import EntityChange, entity_key, same_entity
 from fairlane_controller.switch.updates import updates_of
-from fairlane_controller.verbs.context import Context
+from fairlane_controller.verbs.work import Context
 from finsy import P4ClientError, P4MeterConfig, P4TableAction
 from finsy.proto import p4r
 from gfr_memory import RESOURCE_EXHAUSTED, MemorySwitch, clients_of

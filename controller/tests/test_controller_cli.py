@@ -81,7 +81,7 @@ def test_at_most_20_words_are_at_the_top_those_of_programs_and_our_other_package
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("threshold", "plan", "--rate", "2Zbit"), 2, "unknown unit 'Zbit'; examples: 512kbit"),
+        (("threshold", "plan", "--rate", "2Zbit"), 2, "is not a number with a unit; examples: 512kbit"),
         (("threshold", "plan", "--rate", "0"), 2, "rate: 0 is out of range: must be greater than 0"),
         (("threshold", "plan", "--rate", "2Mbit", "--queue-packets", "1"), 2, "queue_packets: 1 is out of range: must be greater than or equal to 2"),
         (("threshold", "plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight: -1.0 is out of range"),
@@ -95,7 +95,7 @@ def test_at_most_20_words_are_at_the_top_those_of_programs_and_our_other_package
         (("run", "--flow-idle", "1ms"), 2, "--flow-idle 1ms is out of range: it must be between 1s and 86400s"),
         (("config", "init",), 3, "the compiled program a.json does not exist"),
         (("config", "init", "-s", "s1=127.0.0.1:1"), 3, "this command needs the run state of a topology"),
-        (("ports", "measure", "--for", "3"), 2, "--for '3' has no unit"),
+        (("watch", "export", "run.csv", "--for", "3"), 2, "--for '3' has no unit"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence_and_a_code(

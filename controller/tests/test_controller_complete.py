@@ -8,12 +8,9 @@ import shlex
 from pathlib import Path
 from typing import Any, ClassVar
 
-import gfr_configs as configs
 import pytest
 from fairlane_controller.cli import complete
 from fairlane_controller.cli.main import main
-from fairlane_controller.programs.gfr.plan import GfrState, GfrStore, make_plan
-from fairlane_controller.state.events import EventLog
 from live_switch import COMPILED
 from state_tools import put_text
 from test_controller_state import good_state, write_state
@@ -23,17 +20,13 @@ NODES = {"hosts": [{"name": "h1", "pid": 1}, {"name": "h2", "pid": 2}], "links":
 
 @pytest.fixture
 def topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two switches that do not run, with the P4Info of qthresh, and an event log."""
+    """Two switches that do not run, with the P4Info of qthresh."""
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
     folder = tmp_path / "lab"
     state: dict[str, Any] = {**good_state(), **NODES}
     for switch in state["switches"]:
         switch["p4info"] = str(COMPILED / "qthresh.p4info.txtpb")
     write_state(folder, state)
-    log = EventLog(folder / "controller-events.jsonl")
-    for name in ("threshold", "took_over"):
-        log.write(name)
-    log.close()
     return folder
 
 
@@ -62,7 +55,6 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane p4 table_dump ipv", {"ipv4_lpm", "ipv6_lpm"}),
         ("fairlane p4 table_add ipv4_lpm ", {"forward", "drop"}),
         ("fairlane p4 counter_read ", {"admitted", "drops"}),
-        ("fairlane log --event t", {"threshold", "took_over"}),
         ("fairlane watch export x.csv --rows ", {"ports", "flows"}),
         ("fairlane lab run ", {"demo", "buffer-grid"}),
         ("fairlane lab sweep buffer-g", {"buffer-grid"}),
@@ -142,18 +134,8 @@ def test_a_broken_run_state_is_silence(
     text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_text(topology, "topology", text)
-    for line in ("fairlane status -s ", "fairlane threshold set ", "fairlane p4 table_dump ", "fairlane log --object "):
+    for line in ("fairlane status -s ", "fairlane threshold set ", "fairlane p4 table_dump "):
         assert offered(line, monkeypatch, capsys) == []
-
-
-def test_vcs_that_are_remembered_are_offered(
-    topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert offered("fairlane log --object ", monkeypatch, capsys) == [], "its program has none"
-    write_state(topology, {**good_state(), "program": "gfr"})
-    plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
-    GfrStore(topology).put(plan.state)
-    assert offered("fairlane log --object vc", monkeypatch, capsys) == ["vc1", "vc2", "vc3", "vc4", "vc5"]
 
 
 class _Ctx:

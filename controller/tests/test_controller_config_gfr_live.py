@@ -114,7 +114,7 @@ def test_a_time_of_a_gfr_port_in_a_configuration(gfr_switch: LiveSwitch) -> None
         FIFO.replace("[[ports]]", '[[ports]]\nrate_form = "alpha"\nrate_period = "100ms"', 1), encoding="utf-8"
     )
     switch.fairlane("config", "apply", str(file))
-    assert switch.json("gfr", "show", "--in-force")["ports"][0]["rate_period"] == "100ms"
+    assert switch.json("config", "show")["config"]["ports"][0]["rate_period"] == "100ms"
     assert 'rate_period = "100ms"' in switch.fairlane("config", "show")
 
 
@@ -169,7 +169,7 @@ def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
     assert "dfba(" in text
     assert "lbo=1000 cells" in text
     refusal = switch.fairlane("gfr", "vc", "add", "x", "--mcr", "60Mbit", "-m", "s1,ingress_port=3", "-n", code=2)
-    assert "more than the capacity" in " ".join(refusal.split())
+    assert "more than its capacity" in " ".join(refusal.split())
     assert tables(switch) == before
     switch.fairlane("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3")
     switch.fairlane("undo")
@@ -191,8 +191,11 @@ def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
         assert switch.json("config", "show")["config"]["loop"]["active_time"] == "4s"
         path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "60Mbit"'), encoding="utf-8")
         message = " ".join(switch.fairlane("config", "reload", code=3).split())
-        assert "vcs[1].mcr: 60 Mbit/s is 8.16 Mbit/s more than the capacity of s1:6" in message
-        assert "line 14, column 1" in message
+        assert (
+            "ports[0].capacity: the MCRs of 2 VCs sum up to 62 Mbit/s on s1:6, 10.16 Mbit/s more than its capacity"
+            in message
+        )
+        assert "line 5, column 1" in message
         assert switch.json("gfr", "vc", "list")[1]["mcr"] == 5e6
 
 

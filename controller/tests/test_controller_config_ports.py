@@ -8,7 +8,7 @@ import shutil
 from typing import Any
 
 import pytest
-from fairlane_controller.config.ports import read_infos
+from fairlane_controller.config.compare import read_infos
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.programs.qthresh.policies import read_managed

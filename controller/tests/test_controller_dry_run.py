@@ -17,7 +17,6 @@ from fairlane_controller.programs.qthresh.topology import QthreshOptions, Qthres
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.dry import DryClient
 from learned_tools import at_port_3
 from live_switch import LiveSwitch, wait_until
 
@@ -60,16 +59,12 @@ def test_options_that_write_are_refused(switch: LiveSwitch) -> None:
     assert "--dry-run goes with none of" in switch.fairlane("run", "--dry-run", "--backup", code=2)
 
 
-async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveSwitch) -> None:
+async def test_a_client_that_plans_gets_the_changes_and_writes_none(switch: LiveSwitch) -> None:
     policy = Policy(3, 7, Scheme.QTHRESH, 9)
-    client = DryClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"))
-    async with client:
-        await client.write([+policy.entry])
-        assert await client.write_each([+policy.entry]) == {}
-        assert await client.write_each_with_reasons([+policy.entry]) == {}
+    async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
+        client.planned = []
         assert await put_entries(client, [policy.entry]) == 1
-        await client.enable_digest("t_res_t", max_list=1, max_timeout_s=0.1, ack_timeout_s=0.1)
-        assert len(client.updates) == 5
+        assert [change.kind for change in client.planned] == ["insert"]
         assert (3, 7) not in (await read_managed(client))[1]
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.loop import session
-from fairlane_controller.loop.agent import SessionOptions, SwitchAgent
-from fairlane_controller.loop.session import SwitchSession
+from fairlane_controller.loop import agent as agents
+from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import Policy, read_managed
 from fairlane_controller.programs.qthresh.store import LoopStore
@@ -42,7 +41,7 @@ async def running_agent(folder: Path, port: int) -> AsyncGenerator[SwitchAgent, 
     """The loop of one switch in this process, events in `folder/controller-events.jsonl`."""
     log = EventLog(folder / "controller-events.jsonl")
     topology = QthreshTopology(store=LoopStore(folder))
-    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{port}"), topology, log, SessionOptions(connect_timeout_s=0.5))
+    agent = SwitchAgent(Endpoint("s1", f"127.0.0.1:{port}"), topology, log, connect_timeout_s=0.5)
     task = asyncio.create_task(agent.run())
     try:
         await until("the loop to serve the switch", lambda: agent.client is not None)
@@ -68,8 +67,8 @@ async def test_a_cut_connection_is_told_and_taken_up_again(
     switch: LiveSwitch, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broken, or silent as when a cable is pulled. The times are a tenth of the real ones; so 3 s stand for 30."""
-    monkeypatch.setattr(session, "PING_PERIOD_S", 0.2)
-    monkeypatch.setattr(session, "PING_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(agents, "PING_PERIOD_S", 0.2)
+    monkeypatch.setattr(agents, "PING_TIMEOUT_S", 0.5)
     with cut_proxy(switch.grpc_port) as proxy:
         async with running_agent(switch.folder, proxy.port) as agent:
             await set_threshold(agent, switch.folder, 9, 1.5)
@@ -124,16 +123,6 @@ async def test_the_newest_writer_is_the_primary_whatever_the_clock_says(
             await until("the older one to be reported", lambda: not older.is_primary)
     async with SwitchClient(endpoint, write=True) as last:
         assert last.is_primary
-
-
-async def test_measuring_takes_the_role_from_nobody(switch: LiveSwitch) -> None:
-    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
-    for foreign_id in (1, 2, 2**62):
-        async with SwitchClient(endpoint, write=True, election_id=foreign_id) as foreign:
-            text = await asyncio.to_thread(switch.fairlane, "ports", "measure", "--for", "0.2s", code=5)
-            assert "another controller is the primary" in " ".join(text.split())
-            assert foreign.is_primary
-            await put_entries(foreign, [Policy(3, 0, Scheme.QTHRESH, 7).entry])
 
 
 async def test_of_two_controllers_without_a_folder_the_newest_leads_and_nobody_takes_turns(
@@ -236,7 +225,7 @@ async def test_a_backup_sees_a_program_that_came_after_it_had_connected(bare_swi
     agent.stand_by()
     task = asyncio.create_task(agent.run())
     try:
-        await until("the backup to look on", agent.standing_by.is_set)
+        await until("the backup to look on", agent.ready.is_set)
         await asyncio.to_thread(bare_switch.fairlane, "config", "init", "--scheme", "qthresh")
         await until("it to know the policy", lambda: [p["scheme"] for p in agent.status()["policies"]] == ["qthresh"])
         assert not bare_switch.events("error")
@@ -246,17 +235,20 @@ async def test_a_backup_sees_a_program_that_came_after_it_had_connected(bare_swi
         log.close()
 
 
-async def test_a_served_connection_that_ends_in_a_cancelled_call_is_told(tmp_path: Path) -> None:
+async def test_a_served_connection_that_ends_in_a_cancelled_call_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """gRPC cancels the call that was on its way when a connection breaks, and not always raises an error."""
 
-    class Broken(SwitchSession):
-        async def _session(self) -> None:
-            self._served, self.last_error = True, self._lost()
-            raise asyncio.CancelledError
-
     log = EventLog(tmp_path / "events.jsonl")
-    session_of = Broken(Endpoint("s1", "127.0.0.1:1"), log, 0.5, 60.0, SwitchClient)
-    task = asyncio.create_task(session_of.run())
+    agent = SwitchAgent(Endpoint("s1", "127.0.0.1:1"), QthreshTopology(), log)
+
+    async def broken() -> None:
+        agent._served, agent.last_error = True, agent._lost()  # pyright: ignore[reportPrivateUsage]
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(agent, "_session", broken)
+    task = asyncio.create_task(agent.run())
     try:
         await until("the event", lambda: '"disconnected"' in events_of(tmp_path))
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.loop import retries
+from fairlane_controller.loop import agent as agents
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program import learned
 from fairlane_controller.program.numbering import Numbering
@@ -89,8 +89,8 @@ def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSw
 async def test_a_refused_update_stops_no_other_and_is_tried_again_with_growing_pauses(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = retries.RetryOptions(first_pause_s=0.2, longest_pause_s=1.6)
-    monkeypatch.setattr(retries, "RetryOptions", lambda: options)
+    monkeypatch.setattr(agents, "FIRST_PAUSE_S", 0.2)
+    monkeypatch.setattr(agents, "LONGEST_PAUSE_S", 1.6)
     refusing = {"policy": "table policy is being repaired", "digest_entry": "no digests today"}
 
     def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
@@ -133,8 +133,8 @@ async def test_a_refused_update_stops_no_other_and_is_tried_again_with_growing_p
 async def test_what_waits_for_its_turn_outlives_the_connection_and_is_not_put_over_what_came_since(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = retries.RetryOptions(first_pause_s=0.2, longest_pause_s=0.4)
-    monkeypatch.setattr(retries, "RetryOptions", lambda: options)
+    monkeypatch.setattr(agents, "FIRST_PAUSE_S", 0.2)
+    monkeypatch.setattr(agents, "LONGEST_PAUSE_S", 0.4)
     refusing: set[str] = {"policy", "ipv6_lpm"}
 
     def refuses(update: p4r.Update) -> tuple[GRPCStatusCode, str] | None:
@@ -166,16 +166,19 @@ def attempts(switch: LiveSwitch, update: str) -> int:
     return sum(1 for event in switch.events("refused") if event["update"] == update)
 
 
-async def test_pauses_grow_to_their_bound_and_what_is_remembered_is_bounded(tmp_path: Path) -> None:
+async def test_pauses_grow_to_their_bound_and_what_is_remembered_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = EventLog(tmp_path / "controller-events.jsonl")
-    options = retries.RetryOptions(first_pause_s=1.0, longest_pause_s=5.0, most=2)
-    refused = retries.Retries(log, "s1", options)
+    monkeypatch.setattr(agents, "LONGEST_PAUSE_S", 5.0)
+    monkeypatch.setattr(agents, "MAX_REFUSED", 2)
+    refused = SwitchAgent(Endpoint("s1", "memory"), QthreshTopology(), log)
     for _ in range(5):
-        refused.note("a", "no", None)
+        refused.note_refusal("a", "no", None)
     for name in ("b", "c", "d"):
-        refused.note(name, "no", None)
+        refused.note_refusal(name, "no", None)
     log.close()
-    assert refused.names() == ["a", "b"]
+    assert refused.status()["refused"] == ["a", "b"]
     lines = (tmp_path / "controller-events.jsonl").read_text(encoding="utf-8").splitlines()
     told = [json.loads(line) for line in lines]
     assert [event["again_s"] for event in told] == [1.0, 2.0, 4.0, 5.0, 5.0, 1.0, None, None]

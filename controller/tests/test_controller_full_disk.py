@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.journal import read_history
 from fairlane_controller.history.steps import make
+from fairlane_controller.history.undo import read_history
 from fairlane_controller.state.locks import ChangeLock
 from fairlane_controller.state.run_state import RunState, write_topology
 from fairlane_controller.state.store import Store
@@ -78,7 +78,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 def state_of(switch: LiveSwitch) -> tuple[Any, Any]:
     """All that the switch holds: tables and ports."""
     kept = ("rate_bps", "queue_packets", "scheduler")
-    (ports,) = [[{key: port[key] for key in kept} for port in switch.json("ports", "show", "--interval", "0s")]]
+    (ports,) = [[{key: port[key] for key in kept} for port in switch.json("ports", "--interval", "0s")]]
     return held(switch), ports
 
 

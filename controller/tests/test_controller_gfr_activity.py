@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import gfr_configs as configs
@@ -12,7 +11,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
-from fairlane_controller.programs.gfr.control import ActivityTracker, GfrControl
+from fairlane_controller.programs.gfr.control import GfrControl
 from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
 from fairlane_controller.switch.client import Endpoint
@@ -32,27 +31,6 @@ class Log:
     def write(self, event: str, **fields: Any) -> None:
         """One event."""
         self.events.append({"event": event, **fields})
-
-
-def test_a_vc_is_active_for_t_active_after_its_last_arrival() -> None:
-    tracker = ActivityTracker(2.0)
-    tracker.observe(10.0, {(6, 1): 0, (6, 2): 7})
-    assert tracker.active(10.0) == {(6, 1), (6, 2)}  # nothing is known of them yet
-    tracker.observe(11.0, {(6, 1): 0, (6, 2): 7})
-    assert tracker.active(11.0) == {(6, 1), (6, 2)}
-    tracker.observe(12.0, {(6, 1): 0, (6, 2): 8})
-    assert tracker.active(12.0) == {(6, 2)}
-    tracker.observe(13.0, {(6, 1): 1, (6, 2): 8})
-    assert tracker.active(13.0) == {(6, 1), (6, 2)}
-    tracker.observe(14.0, {(6, 1): 2})
-    assert tracker.active(14.0) == {(6, 1)}
-
-
-def test_a_counter_that_began_anew_is_an_arrival() -> None:
-    tracker = ActivityTracker(2.0)
-    tracker.observe(0.0, {(6, 1): 100})
-    tracker.observe(5.0, {(6, 1): 3})
-    assert tracker.active(6.0) == {(6, 1)}
 
 
 # ---- the agent -------------------------------------------------------------------------------------------------------
@@ -90,6 +68,30 @@ def w_of(switch: MemorySwitch) -> dict[int, int]:
     return {int(entry["vc"]): w(entry) for entry in switch.entries(program.TABLE_VC_SHARE)}
 
 
+async def active_after(polls: list[tuple[float, int]]) -> list[bool]:
+    """Whether vc1 is active after each poll, (seconds, frames of it since the poll before); vc2 sends all the time."""
+    switch, agent, _, _ = await started()
+    found: list[bool] = []
+    async with clients_of(switch)("s1") as client:
+        for at_s, frames in polls:
+            switch.arrive("vc_share", frames, egress_port=6, vc=1)
+            switch.arrive("vc_share", 1, egress_port=6, vc=2)
+            await agent.keep(client, at_s)
+            active = agent.status()["ports"][0]["active"]
+            assert "vc2" in active
+            found.append("vc1" in active)
+    return found
+
+
+async def test_a_vc_is_active_for_t_active_after_its_last_arrival() -> None:
+    polls = [(10.0, 0), (11.0, 0), (12.0, 0), (13.0, 1), (14.0, 0), (15.0, 0)]
+    assert await active_after(polls) == [True, True, False, True, True, False], "at first nothing is known of it"
+
+
+async def test_a_counter_that_began_anew_is_an_arrival() -> None:
+    assert await active_after([(0.0, 100), (5.0, 0), (6.0, -97)]) == [True, False, True]
+
+
 async def test_one_batch_of_modifies_when_the_active_vcs_change() -> None:
     switch, agent, _, log = await started()
     async with clients_of(switch)("s1") as client:
@@ -108,6 +110,11 @@ async def test_one_batch_of_modifies_when_the_active_vcs_change() -> None:
     assert w[5] == round(10e6 + (LINE_BPS - 16e6) / 3)  # what it would get if it began now
     last = log.events[-1]
     assert (last["n"], last["active"], last["stopped"]) == (2, ["vc1", "vc2"], ["vc3", "vc4", "vc5"])
+    assert last["why"] == (
+        "nothing of vc3, vc4, vc5 arrived for 2 s: "
+        "N is 2, and (3) shares 51.84 Mbit/s as w_i = vc1 24.92 Mbit/s, vc2 26.92 Mbit/s"
+    )
+    assert log.events[0]["why"].startswith("frames of vc1, vc2, vc3, vc4, vc5 arrived: N is 5")
     assert agent.status()["ports"][0]["n"] == 2
 
 
@@ -144,7 +151,7 @@ async def test_the_status_names_what_the_switch_refuses() -> None:
     agent = control.session
     assert isinstance(agent, SwitchAgent)
     assert agent.status()["refused"] == []
-    agent.retries.note("digest port_report_t", "no room", None)
+    agent.note_refusal("digest port_report_t", "no room", None)
     assert agent.status()["refused"] == ["digest port_report_t"]
 
 
@@ -156,10 +163,9 @@ async def test_a_new_configuration_while_it_runs() -> None:
         data = configs.data()
         data["vcs"] = [data["vcs"][0], {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}]
         new = make_plan(parse_config(data, "x"), plan.state, 5.0, None, "x")
-        await deploy(replace(new, active=agent.active_places()), clients_of(switch))
+        await deploy(new.with_loop({"s1": agent.status()}), clients_of(switch))
         assert n_of(switch) == 1
         agent.topology.plan = new
-        agent.use_plan()
         assert await agent.keep(client, 6.0)  # gold is new: active until T_active says otherwise
         assert n_of(switch) == 1
         assert agent.status()["ports"][0]["active"] == ["gold"]

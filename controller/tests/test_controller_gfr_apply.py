@@ -16,7 +16,7 @@ from fairlane_controller.programs.gfr.allocation import GRACE_S, Allocation, all
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
-from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, GfrStore, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, gfr_store, make_plan
 from fairlane_controller.state.locks import change_lock
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
@@ -77,7 +77,7 @@ async def test_the_entries_of_peer_to_peer() -> None:
     (edge, *_) = switch.entries(program.TABLE_VC_EDGE)
     assert arguments(edge) == {"mfs": 1514, "mark_dscp": 12, "set_dscp": 1}
     classify = switch.entries(program.TABLE_VC_CLASSIFY[4])
-    assert {entry.priority for entry in classify} == {1 + 9 + 24}
+    assert len(classify) == 5
     assert not switch.entries(program.TABLE_VC_CLASSIFY[6])
     assert len(switch.entries(program.TABLE_CLP_MARK)) == 9
 
@@ -216,11 +216,11 @@ def test_a_bad_configuration_makes_no_plan() -> None:
 
 def test_the_state_is_read_back(tmp_path: Path) -> None:
     plan = plan_of(configs.config())
-    GfrStore(tmp_path).put(plan.state)
-    assert GfrStore(tmp_path).state == plan.state
+    gfr_store(tmp_path).write({"": plan.state})
+    assert gfr_store(tmp_path).get() == plan.state
     put_text(tmp_path, "gfr", "{")
     with pytest.raises(FairlaneError, match=r"state\.db: gfr: line 1, column 2: .*property name"):
-        GfrStore(tmp_path)
+        gfr_store(tmp_path)
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
@@ -299,20 +299,18 @@ def test_all_slots_of_a_switch() -> None:
     vcs = tuple(vc.model_copy(update={"name": f"v{number}", "mcr": 0.0}) for number in range(program.VC_SLOTS + 1))
     full = config.model_copy(update={"vcs": vcs[:-1]})
     assert len(allocate(full, Allocation(), 0.0)[0].assignments) == program.VC_SLOTS
-    with pytest.raises(FairlaneError, match="switch s1 has no slot left for VC v4096: there are 4096"):
+    with pytest.raises(FairlaneError, match=r"no number left for VC \('s1', 6, 'v4096'\): 4096 are in use"):
         allocate(config.model_copy(update={"vcs": vcs}), Allocation(), 0.0)
 
 
 def test_shares_of_those_that_are_active_and_of_those_that_are_not() -> None:
     config = configs.config()
-    shares = {share.vc: share for share in port_shares(config.ports[0], config.vcs, {"vc1", "vc2"})}
-    assert [name for name, share in shares.items() if share.active] == ["vc1", "vc2"]
+    shares = port_shares(config.ports[0], config.vcs, {"vc1", "vc2"})
     rest = (51.84e6 - 6e6) / 2
-    assert shares["vc1"].w_bps == pytest.approx(2e6 + rest)
-    assert shares["vc2"].w_bps == pytest.approx(4e6 + rest)
-    assert shares["vc5"].w_bps == pytest.approx(10e6 + (51.84e6 - 16e6) / 3)
-    alone = port_shares(config.ports[0], config.vcs[:1], set())
-    assert alone[0].w_bps == pytest.approx(51.84e6)
+    assert shares["vc1"] == pytest.approx(2e6 + rest)
+    assert shares["vc2"] == pytest.approx(4e6 + rest)
+    assert shares["vc5"] == pytest.approx(10e6 + (51.84e6 - 16e6) / 3)
+    assert port_shares(config.ports[0], config.vcs[:1], set()) == {"vc1": pytest.approx(51.84e6)}
 
 
 @given(steps=st.lists(st.tuples(st.sets(st.integers(1, 5)), st.floats(0.0, 3.0)), min_size=1, max_size=12))

@@ -9,11 +9,12 @@ from typing import Any
 import gfr_configs as configs
 import pytest
 from fairlane_controller.cli.main import main
+from fairlane_controller.cli.targets import Targets
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.programs.gfr.check import check_config
-from fairlane_controller.programs.gfr.cli import chosen_ports
 from fairlane_controller.programs.gfr.cli_vc import VCS, Vcs
 from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
+from fairlane_controller.switch.client import Endpoint
 
 GOLD: dict[str, Any] = {"mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}
 
@@ -27,11 +28,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[GfrConfig]:
         assert state is None
         data = configs.config().model_dump(mode="json")
         edit(data)
-        try:
-            config = parse_config(data, source)
-            check_config(config, source)
-        except FairlaneError as problem:
-            raise VCS.named(problem, data) from None
+        config = parse_config(data, source)
+        check_config(config, source)
         found.append(config)
 
     monkeypatch.setattr(Vcs, "make", make)
@@ -49,28 +47,37 @@ def test_a_vc_is_added_changed_and_removed(made: list[GfrConfig]) -> None:
     assert [vc.name for vc in removed.vcs] == ["vc1", "vc3", "vc5"]
 
 
-def test_ports_are_chosen_all_or_one() -> None:
-    ports: list[dict[str, Any]] = [{"switch": "s1", "port": 6}, {"switch": "s2", "port": 6}]
-    assert chosen_ports(ports, None, None) == ports
-    assert chosen_ports(ports, None, 6) == ports
-    assert chosen_ports(ports, "s1", 6) == ports[:1]
-    with pytest.raises(FairlaneError, match="unknown port 's1:5'; did you mean 's1:6'"):
-        chosen_ports(ports, "s1", 5)
-    with pytest.raises(FairlaneError, match="no port is managed yet: give the ports with `fairlane gfr apply FILE`"):
-        chosen_ports([], None, None)
+def gfr_set(*words: str) -> int:
+    """Exit code of `fairlane gfr set`."""
+    try:
+        main(["gfr", "set", *words, "--lbo", "900"])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def test_ports_are_chosen_all_or_one(
+    made: list[GfrConfig], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoints = (Endpoint("s1", "127.0.0.1:1"),)
+    monkeypatch.setattr(Vcs, "targets", lambda *_: Targets(endpoints))
+    assert [gfr_set(*words) for words in ((), ("6",), ("s1:6",))] == [0, 0, 0]
+    assert [config.ports[0].lbo_cells for config in made] == [900] * 3
+    assert gfr_set("s1:5") == 3
+    assert "unknown port 's1:5'; did you mean 's1:6'" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
-        (lambda: VCS.add("vc1", GOLD), ErrorCode.BAD_INPUT, "vc add: there is a VC 'vc1' already: change it with `fairlane gfr vc set`"),
-        (lambda: VCS.add("gold", {}), ErrorCode.BAD_INPUT, "vc add needs --mcr"),
-        (lambda: VCS.add("gold", {**GOLD, "mcr": "fast"}), ErrorCode.BAD_INPUT, "vc add: VC gold: mcr: rate 'fast' is not a number with a unit"),
-        (lambda: VCS.add("gold", {**GOLD, "mcr": "22Mbit"}), ErrorCode.BAD_INPUT, "vc add: s1:6: capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more"),
-        (lambda: VCS.add("gold", {**GOLD, "path": [{"switch": "s2", "port": 1}]}), ErrorCode.BAD_INPUT, "vc add: VC gold: path[0]: s2:1 is no port of this configuration"),
-        (lambda: VCS.set("vc3", {}), ErrorCode.BAD_INPUT, "vc set needs at least one option"),
+        (lambda: VCS.add("vc1", GOLD), ErrorCode.BAD_INPUT, "there is a VC 'vc1' already: change it with `set`"),
+        (lambda: VCS.add("gold", {}), ErrorCode.BAD_FILE, "VC gold: vcs[5].mcr: must be given"),
+        (lambda: VCS.add("gold", {**GOLD, "mcr": "fast"}), ErrorCode.BAD_FILE, "VC gold: vcs[5].mcr: rate 'fast' is not a number with a unit"),
+        (lambda: VCS.add("gold", {**GOLD, "mcr": "22Mbit"}), ErrorCode.BAD_FILE, "VC gold: ports[0].capacity: the MCRs of 6 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more"),
+        (lambda: VCS.add("gold", {**GOLD, "path": [{"switch": "s2", "port": 1}]}), ErrorCode.BAD_FILE, "VC gold: vcs[5].path[0]: s2:1 is no port of this configuration"),
+        (lambda: VCS.set("vc3", {}), ErrorCode.BAD_INPUT, "set needs at least one option"),
         (lambda: VCS.set("vc9", {"weight": 1}), ErrorCode.UNKNOWN_NAME, "unknown VC 'vc9'; did you mean"),
-        (lambda: VCS.set("vc3", {"weight": 0}), ErrorCode.BAD_INPUT, "vc set: VC vc3: weight: 0 is out of range: must be greater than 0"),
+        (lambda: VCS.set("vc3", {"weight": 0}), ErrorCode.BAD_FILE, "VC vc3: vcs[2].weight: 0 is out of range: must be greater than 0"),
         (lambda: VCS.delete(["vc1", "nobody"]), ErrorCode.UNKNOWN_NAME, "unknown VC 'nobody'"),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ import gfr_configs as configs
 import pytest
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.measure.changes import LinkChange
+from fairlane_controller.measure.port import MeasureOptions
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import parse_config
 from fairlane_controller.programs.gfr.control import GfrControl
@@ -32,38 +33,27 @@ def report(rate_bps: float, frames: int = 100) -> LineReport:
     ("layer", "bits"), [("atm", FRAME_CELLS * 53 * 8), ("", FRAME_CELLS * 53 * 8), ("none", FRAME_BYTES * 8)]
 )
 def test_the_drain_rate_is_what_the_line_counts(layer: str, bits: int) -> None:
-    meter = LineMeter(layer)
+    meter = LineMeter(MeasureOptions(), link_layer=layer)
     for number in range(5):
-        meter.on_report(number / 5, LineReport(1000, FRAME_BYTES, FRAME_CELLS))
-    rate = meter.rate_bps(1.0)
+        meter.on_line_report(number / 5, LineReport(1000, FRAME_BYTES, FRAME_CELLS))
+    rate = meter.measurement(1.0).bw_bps
     assert rate is not None
     assert rate.value == pytest.approx(bits / 1e-3)
 
 
 def test_an_ethernet_lines_own_bytes_are_in_no_count() -> None:
-    meter = LineMeter("ethernet")
-    meter.on_report(0.0, LineReport(1000, FRAME_BYTES, FRAME_CELLS))
-    assert meter.rate_bps(0.0) is None
+    meter = LineMeter(MeasureOptions(), link_layer="ethernet")
+    meter.on_line_report(0.0, LineReport(1000, FRAME_BYTES, FRAME_CELLS))
+    assert meter.measurement(0.0).bw_bps is None
 
 
 def test_a_change_of_the_line_is_told_after_three_reports() -> None:
     changes: list[LinkChange] = []
-    meter = LineMeter("atm", tell=changes.append)
+    meter = LineMeter(MeasureOptions(), tell=changes.append, link_layer="atm")
     for number in range(20):
-        meter.on_report(number / 5, report(5e6 if number < 10 else 1e6))
+        meter.on_line_report(number / 5, report(5e6 if number < 10 else 1e6))
         assert len(changes) == (number >= 12)
     assert changes[0].why == "BW was 5 Mbit/s and is 1 Mbit/s: 3 reports of the busy port in a row say so"
-
-
-def test_service_rates_have_age_and_uncertainty() -> None:
-    meter = LineMeter("atm")
-    for second in range(6):
-        meter.on_counts(float(second), {"gold": 125_000 * second, "tin": 0})
-    meter.on_counts(9.0, {"gold": 625_000, "tin": 0})
-    services = meter.to_json(9.0)["service_bps"]
-    assert list(services) == ["gold"]
-    assert services["gold"]["value"] == pytest.approx(1e6)
-    assert (services["gold"]["count"], services["gold"]["age_s"], services["gold"]["uncertainty"]) == (5, 4.0, 0.0)
 
 
 def test_on_a_slower_line_lbo_and_hbo_hold_as_much_time_and_never_less_than_two_frames() -> None:
@@ -87,9 +77,9 @@ class Log:
         self.events.append({"event": event, **fields})
 
 
-async def run_on(rate_bps: float, **port: Any) -> tuple[MemorySwitch, GfrControl, Log]:
+async def run_on(rate_bps: float, first_mcr: str = "2Mbit", **port: Any) -> tuple[MemorySwitch, GfrControl, Log]:
     """The peer-to-peer switch whose line really drains `rate_bps`, after 20 s in which all five VCs sent."""
-    data = configs.data()
+    data = configs.changed("vcs.0.mcr", first_mcr)
     data["ports"][0] |= port
     switch, log = MemorySwitch(), Log()
     plan = make_plan(parse_config(data, "gfr.toml"), GfrState(), 0.0, None, "x")
@@ -101,7 +91,7 @@ async def run_on(rate_bps: float, **port: Any) -> tuple[MemorySwitch, GfrControl
     async with clients_of(switch)("s1") as client:
         for second in range(20):
             for number in range(5):
-                line.on_report(second + number / 5, report(rate_bps))
+                line.on_line_report(second + number / 5, report(rate_bps))
             for vc in range(1, 6):
                 switch.arrive("vc_share", 10, egress_port=6, vc=vc)
             await agent.keep(client, second + 1.0)
@@ -143,3 +133,8 @@ async def test_a_line_below_the_sum_of_mcr_gives_every_vc_its_mcr() -> None:
     w = {int(entry["vc"]): entry.action for entry in switch.entries(program.TABLE_VC_SHARE)}
     shares = [action.args["w"] for _, action in sorted(w.items()) if isinstance(action, P4TableAction)]
     assert [int(share) for share in shares] == [2_000_000, 4_000_000, 6_000_000, 8_000_000, 10_000_000]
+
+
+async def test_a_vc_without_mcr_gets_a_bit_a_second_on_a_line_below_the_sum_of_mcr() -> None:
+    switch, _, _ = await run_on(10e6, first_mcr="0bit", follow_capacity=True)
+    assert sorted(int(one["w"]) for one in arguments(switch, program.TABLE_VC_SHARE))[:2] == [1, 4_000_000]

@@ -149,8 +149,8 @@ def test_bmv2_is_asked_in_packets_a_second_and_that_is_said(command_line: Path) 
         "set_queue_depth 80 3",
     ]
     assert told[0] == (
-        "set_queue_rate 247 3: 2 Mbit/s is 247 packets/s for frames of 1014 bytes (the longest of this link; give another one by "
-        "--packet-bytes); shorter frames get less, longer ones more"
+        "set_queue_rate 247 3: 2 Mbit/s is 247 packets/s for frames of 1014 bytes (--packet-bytes sets another length); "
+        "shorter frames get less, longer ones more"
     )
     change(PortChange(rate_bps=2_000_000), packet_bytes=500)
     assert command_line.read_text().splitlines()[-1] == "set_queue_rate 500 3"
@@ -162,7 +162,7 @@ def test_bmv2_is_asked_in_packets_a_second_and_that_is_said(command_line: Path) 
         (PortChange(scheduler="drr"), "is a BMv2: scheduler: it has strict priority only"),
         (PortChange(queue_packets=5, queue_bytes=1000), "queue bytes: its queues are limited in packets only"),
         (PortChange(enabled=False), "`ip link set dev NAME down`"),
-        (PortChange(rate_bps=0), "cannot be taken away, only raised"),
+        (PortChange(rate_bps=0), "rate bps: a limit that was set can be changed, but not taken away"),
     ],
 )
 def test_what_bmv2_cannot_do_is_refused_and_nothing_is_done(command_line: Path, asked: PortChange, part: str) -> None:
@@ -185,7 +185,7 @@ def test_bmv2_tells_its_ports_and_the_run_state_the_rest(command_line: Path) -> 
 
 
 def test_what_is_missing_for_bmv2_is_told(command_line: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FairlaneError, match=r"has no port 9; it has 1, 3"):
+    with pytest.raises(FairlaneError, match=r"has no port 9; it has 1 \(s1-eth1\), 3 \(s1-eth3\)"):
         change(PortChange(queue_packets=5), port=9)
     monkeypatch.setenv("PATH", str(command_line.parent / "nothing"))
     with pytest.raises(FairlaneError, match="simple_switch_CLI is not on the PATH"):

@@ -15,8 +15,8 @@ from fairlane_controller.cli.main import main
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo
 from fairlane_controller.history import sites
-from fairlane_controller.history.journal import read_history
 from fairlane_controller.history.steps import PortStep, make, port_step
+from fairlane_controller.history.undo import read_history
 from fairlane_controller.state import store
 from fairlane_controller.state.locks import try_change_lock
 from fairlane_controller.state.run_state import read_run_state, read_topology, write_topology
@@ -101,8 +101,7 @@ def change(folder: Path, values: dict[str, int], name: str, value: int) -> None:
 
 def step(folder: Path, *, redo: bool = False) -> int:
     """Undo or redo; the change that it was about."""
-    work = history.redo_last if redo else history.undo_last
-    return asyncio.run(work(folder)).target.id
+    return asyncio.run(history.undo_last(folder, redo=redo))[0].id
 
 
 def test_undo_goes_back_and_redo_forward(run_folder: Path, values: dict[str, int]) -> None:
@@ -323,9 +322,7 @@ async def test_what_could_not_be_taken_back_is_taken_back_by_undo(run_folder: Pa
                 await second.make(sites)
 
         failing = Failing("s1", second.port, second.before, second.after)
-        with pytest.raises(
-            FairlaneError, match="no such number; port 1 keeps what it was given, until `fairlane undo`"
-        ):
+        with pytest.raises(FairlaneError, match="no such number; s1:1 keeps what it was given, until `fairlane undo`"):
             async with history.changing(run_folder, "both"):
                 await make([first, failing], places)
     assert fake.values["a"] == 5
@@ -379,12 +376,13 @@ def test_a_dry_undo_speaks_to_people(switch: LiveSwitch) -> None:
         return " ".join(switch.fairlane("undo", "--dry-run").split())
 
     text = said("p4", "table_add", "ipv4_lpm", "forward", "10.9.0.0/16", "=>", "08:00:00:00:01:11", "1")
-    assert text.endswith("s1: ipv4_lpm dst=10.9.0.0/16 is removed"), text
+    assert "dry run: 1 update, nothing is written" in text
+    assert "delete │ ipv4_lpm │ dst=10.9.0.0/16" in text
     file = switch.folder / "f.toml"
     file.write_text('[[policies]]\nswitch = "s1"\nport = 3\nthreshold = 9\n', encoding="utf-8")
     text = said("config", "apply", str(file))
-    assert "no configuration counts as applied" in text
-    assert "policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=6 packets, weight=1)" in text
+    assert text.endswith("config becomes null")
+    assert "modify │ policy │ egress_port=3 traffic_class=0 │ set_qthresh(qthresh=6 packets, weight=1)" in text
     text = switch.fairlane("undo", "--dry-run", "--json")
     assert [one["op"] for one in json.loads(text)["requests"]] == ["table_write", "put"]
 
@@ -419,7 +417,8 @@ def test_dry_runs_write_nothing_and_say_what(bare_switch: LiveSwitch) -> None:
     switch = bare_switch
     plan = switch.json("config", "init", "--scheme", "qthresh", "--dry-run")
     assert plan["loads_program"] == ["s1"]
-    assert [one["table"] for one in plan["updates"]] == ["ipv4_lpm", "ipv4_lpm", "ipv6_lpm", "port_limit", "policy"]
+    assert plan["updates"] == []
+    assert "would be loaded, and its entries written" in switch.fairlane("config", "init", "--dry-run")
     assert "no program yet" in switch.fairlane("status")
     switch.fairlane("config", "init", "--scheme", "qthresh")
     before, changes = held(switch), contents(switch.folder)
@@ -450,11 +449,11 @@ def test_undo_through_a_running_loop(switch: LiveSwitch) -> None:
         assert done["via"] == "loop"
         switch.fairlane("threshold", "scheme", "drop_tail")
         said = switch.fairlane("undo", "--dry-run")
-        assert "s1: policy egress_port=3 traffic_class=0 becomes set_qthresh(qthresh=9 packets, weight=1)" in said
+        assert "modify │ policy │ egress_port=3 traffic_class=0 │ set_qthresh(qthresh=9 packets, weight=1)" in said
         switch.fairlane("undo")
         assert [p["qthresh_packets"] for p in switch.loop_status()["policies"]] == [9]
         said = " ".join(switch.fairlane("undo", "--dry-run").split())
-        assert "what is remembered of policy s1/3/0 becomes: the defaults" in said
+        assert "policy/s1/3/0 becomes null" in said
         switch.fairlane("undo")
         (policy,) = switch.loop_status()["policies"]
         assert policy["mode"] == "auto"

@@ -43,14 +43,13 @@ def test_a_process_that_has_died_is_shown(switch: LiveSwitch) -> None:
             ]
             topology = read_topology(switch.folder)
             write_topology(switch.folder, {**topology, "pids": [one.as_json() for one in written]})
-            message = f"fairlane-wire (process {alive.pid}) has died: no packet crosses an emulated link"
+            message = f"fairlane-wire (process {alive.pid}) has died"
             status = switch.json("status", code=1)
             assert status["dead"] == [{"process": "fairlane-wire", "pid": alive.pid, "message": message}]
             assert [row["reachable"] for row in status["switches"]] == [True]
             said = switch.fairlane("status", code=1)
             assert message in said
             assert "host h1" not in said
-            assert f"✗ {message}" in switch.fairlane("watch", "--once")
         finally:
             alive.kill()
     assert f"host h1 (process {alive.pid}) has died" in switch.fairlane("status", code=1)
@@ -146,13 +145,13 @@ def test_changes_go_through_a_running_loop(switch: LiveSwitch) -> None:
         status = switch.json("status")
         assert status["loop_running"] is True
         assert status["loop"][0]["connected"] is True
+        (measured,) = switch.json("ports", "measure")
+        assert (measured["switch"], measured["port"], measured["bw_bps"]) == ("s1", 3, None)
         assert status["loop"][0]["policies"][0]["mode"] == "manual"
         assert "a control loop runs for" in switch.fairlane("run", code=7)
         assert "stop it before `init`" in switch.fairlane("config", "init", code=7)
     changed = [event["updates"][0]["args"].get("qthresh") for event in switch.events("changed")]
     assert changed == [8, None, 8, 8, 9]
-    (measured,) = switch.json("ports", "measure", "--for", "0.1s")
-    assert (measured["switch"], measured["port"], measured["bw_bps"]) == ("s1", 3, None)
 
 
 def test_one_process_runs_the_loops_of_several_topologies(switch: LiveSwitch, tmp_path: Path) -> None:

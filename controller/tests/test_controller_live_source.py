@@ -16,7 +16,6 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.live.view import ReaderOptions
 from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -26,7 +25,7 @@ from live_switch import LiveSwitch
 pytestmark = pytest.mark.timed
 
 DEADLINE_S = 20.0
-QUICK = ReaderOptions(connect_timeout_s=1.0, retry_s=0.05)
+VIEW = "fairlane_controller.live.view"
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,16 @@ def targets_of(switch: LiveSwitch) -> Targets:
     return Targets(tuple(endpoint_of(s) for s in run.switches), run)
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers that try again at once."""
+    monkeypatch.setattr(f"{VIEW}.RETRY_S", 0.05)
+
+
 @contextlib.asynccontextmanager
-async def source_of(switch: LiveSwitch, **options: Any) -> AsyncGenerator[LiveSource]:
+async def source_of(switch: LiveSwitch) -> AsyncGenerator[LiveSource]:
     """Opened on a live switch."""
-    async with LiveSource(targets_of(switch), QUICK, **options) as source:
+    async with LiveSource(targets_of(switch)) as source:
         yield source
 
 
@@ -138,7 +143,8 @@ async def test_a_long_answer_is_no_silent_switch(switch: LiveSwitch, monkeypatch
         return await plain(self, entities, on_progress)
 
     monkeypatch.setattr(SwitchClient, "read_all", slow)
-    async with LiveSource(targets_of(switch), ReaderOptions(read_timeout_s=1.0)) as source:
+    monkeypatch.setattr(f"{VIEW}.READ_TIMEOUT_S", 1.0)
+    async with source_of(switch) as source:
         (row,) = (await source.snapshot()).switches
         assert (row.error, row.program) == (None, "qthresh")
         silent = True
@@ -147,8 +153,9 @@ async def test_a_long_answer_is_no_silent_switch(switch: LiveSwitch, monkeypatch
         assert "did not answer a read within 1 s" in row.error["message"]
 
 
-async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
-    async with LiveSource(targets_of(switch), ReaderOptions(connect_timeout_s=600.0, retry_s=0.05)) as source:
+async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{VIEW}.CONNECT_TIMEOUT_S", 600.0)
+    async with source_of(switch) as source:
         assert (await source.snapshot()).switches[0].reachable
         switch.kill()
         gone = await until(source, "the switch to be gone", lambda s: not s.switches[0].reachable)
@@ -165,7 +172,9 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch) -> None:
         assert [one["scheme"] for one in whole.objects_of_kind("policy")] == ["drop_tail"]
 
 
-async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSwitch) -> None:
+async def test_one_that_never_answers_does_not_hold_the_others_up(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there, waiting = targets_of(switch), asyncio.Event()
     away = Endpoint("s2", f"127.0.0.1:{fl_ports.unused()}")
 
@@ -184,7 +193,8 @@ async def test_one_that_never_answers_does_not_hold_the_others_up(switch: LiveSw
 
     attempts: list[SwitchClient] = []
     targets = Targets((away, *there.endpoints), there.run)
-    async with LiveSource(targets, ReaderOptions(retry_s=0.0), client_factory=client_of) as source:
+    monkeypatch.setattr(f"{VIEW}.SwitchClient", client_of)
+    async with LiveSource(targets) as source:
         first = await source.snapshot()
         assert [(row.switch, row.reachable) for row in first.switches] == [("s2", False), ("s1", True)]
         while not waiting.is_set():
@@ -219,3 +229,23 @@ async def test_the_loop_is_in_the_picture_and_digests_stay_its_own(switch: LiveS
             assert (await asyncio.to_thread(switch.loop_status))["connected"], "a reader takes nothing from the loop"
         ended = await until(source, "the loop's end", lambda s: s.loop is None)
         assert ended.loop_error is None
+
+
+async def test_a_fault_while_connecting_is_an_error_of_the_row_and_the_next_attempt_is_made(
+    switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[SwitchClient] = []
+    plain = SwitchClient.__aenter__
+
+    async def broken_once(self: SwitchClient) -> SwitchClient:
+        attempts.append(self)
+        if len(attempts) == 1:
+            raise KeyError("not foreseen")
+        return await plain(self)
+
+    monkeypatch.setattr(SwitchClient, "__aenter__", broken_once)
+    async with source_of(switch) as source:
+        (row,) = (await asyncio.wait_for(source.snapshot(), DEADLINE_S)).switches
+        assert row.error is not None
+        assert "unexpected answer: KeyError: 'not foreseen'" in row.error["message"]
+        await until(source, "the second attempt", lambda one: bool(one.ports))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pytest
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.live.view import ReaderOptions
 from fairlane_controller.state.run_state import RunState, read_run_state, read_topology, write_topology
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
@@ -50,7 +49,7 @@ async def test_the_queues_are_asked_as_the_new_target_has_them(
     starts_on(target)
     run = read_run_state(switch.folder)
     targets = Targets(tuple(endpoint_of(one) for one in run.switches), run)
-    async with LiveSource(targets, ReaderOptions(connect_timeout_s=5.0, retry_s=0.05)) as source:
+    async with LiveSource(targets) as source:
         for target in ("bmv2", "embedded", "bmv2"):
             starts_on(target)
             end = time.monotonic() + 20.0

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import fl_ports
 import live_rows
 import pytest
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.metrics.exporter import EventCounts, Picture, PictureCollector, metrics_of
+from fairlane_controller.metrics.exporter import Counts, Scrape, count_events, metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
 from live_switch import REPOSITORY, LiveSwitch, wait_until
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 METRICS: dict[str, Any] = {**metrics_of(load_program(name) for name in program_names())}
@@ -35,11 +36,9 @@ def series_of(text: str) -> Series:
     }
 
 
-def scrape(snapshot: Snapshot | None, counts: EventCounts | None = None) -> Series:
-    """What Prometheus would get of one picture."""
-    registry = CollectorRegistry()
-    registry.register(PictureCollector([Picture("lab", snapshot, counts or EventCounts())]))
-    return series_of(generate_latest(registry).decode())
+def scrape(snapshot: Snapshot, counts: Counts | None = None) -> Series:
+    """What Prometheus would get of one snapshot."""
+    return series_of(generate_latest(Scrape({"lab": (snapshot, counts or Counter())})).decode())
 
 
 def value(series: Series, name: str, **labels: str) -> float | None:
@@ -74,7 +73,6 @@ def test_what_is_not_known_has_no_series() -> None:
     assert "fairlane_measured_tau_seconds" not in names(got)
     assert "fairlane_loop_primary" not in names(got)
     assert value(got, "fairlane_queue_packets", switch="s2", port="1") is None
-    assert scrape(None) == {}
 
 
 def test_series_of_flows_are_bounded() -> None:
@@ -92,11 +90,11 @@ def test_vcs() -> None:
 
 
 def test_writes_are_counted_from_the_event_log() -> None:
-    counts = EventCounts()
+    counts: Counts = Counter()
     place: dict[str, Any] = {"switch": "s1", "port": 3}
-    counts.take([{"event": "threshold", **place}, {"event": "tuned", "written": 2, **place}])
-    counts.take([{"event": "threshold", "dry_run": True, **place}, {"event": "flow", "switch": "s1"}])
-    got = scrape(None, counts)
+    count_events([{"event": "threshold", **place}, {"event": "tuned", "written": 2, **place}], counts)
+    count_events([{"event": "threshold", "dry_run": True, **place}, {"event": "flow", "switch": "s1"}], counts)
+    got = scrape(live_rows.picture(), counts)
     assert value(got, "fairlane_loop_writes_total", switch="s1", port="3") == 3
     assert value(got, "fairlane_loop_events_total", event="threshold") == 2
 

@@ -19,10 +19,10 @@ NOBODY = 65_534
 READS: tuple[tuple[str, ...], ...] = (
     ("status",),
     ("flows",),
-    ("ports", "show", "--interval", "0s"),
+    ("ports", "--interval", "0s"),
     ("drops",),
     ("ports", "measure"),
-    ("watch", "--once"),
+    ("watch", "--once", "--json"),
     ("watch", "metrics", "--once"),
     ("log",),
     ("threshold", "show"),

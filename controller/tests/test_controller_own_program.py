@@ -100,9 +100,7 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     text = switch.fairlane("status")
     assert "watched ports" in text
     assert "level" in text
-    watched = switch.fairlane("watch", "--once", "--interval", "0.1s")
-    assert "level 7" in watched
-    assert "fast" in watched
+    assert "fast" in switch.fairlane("flows", "--all", "--interval", "0")
     assert "depth" in switch.fairlane("watch", "--once", "--json", "--interval", "0.1s")
     metrics = switch.fairlane("watch", "metrics", "--once")
     assert 'fairlane_port_named_total{port="3",switch="s1"' in metrics
@@ -128,7 +126,7 @@ def test_the_page_shows_the_columns_and_kinds_of_a_stranger(page: Page, switch: 
     shown = page.evaluate(
         "[...document.querySelectorAll('.charts .card')].filter((c) => !c.hidden).map((c) => c.innerText)"
     )
-    assert [text.splitlines()[0] for text in shown] == ["Queue, packets", "Goodput"], (
+    assert [text.splitlines()[0] for text in shown] == ["Queue, packets", "Goodput, bit/s"], (
         "a chart that it has nothing for is not shown"
     )
 

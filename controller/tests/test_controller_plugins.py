@@ -111,6 +111,8 @@ def test_a_broken_one_breaks_itself_only(install: Install, text: str, capsys: py
     assert ended.value.code == 0
     red = load_program("red")
     assert find_program(red.tables) is red
+    assert capsys.readouterr().err == "", "programs that are not named are not loaded"
+    assert red in loaded_programs()
     warnings = capsys.readouterr().err.splitlines()
     assert len(warnings) == 1, warnings
     assert warnings[0].startswith("fairlane: warning: program 'stranger'")

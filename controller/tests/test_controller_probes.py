@@ -12,7 +12,7 @@ import pytest
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.port import MeasureOptions, PortMeter, PortReport, TResSample
 from fairlane_controller.measure.probe import FRAME_BYTES, Probe
-from fairlane_controller.measure.tau import LinkProbe, ProbeOptions
+from fairlane_controller.measure.tau import LinkProbe
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +57,7 @@ class TrueLink:
 
 def link() -> LinkProbe:
     numbers = random.Random(1)
-    return LinkProbe(ProbeOptions(), lambda: numbers.getrandbits(29))
+    return LinkProbe(lambda: numbers.getrandbits(29))
 
 
 @given(st.integers(1, 2**32 - 1), st.integers(0, 2**48 - 1), st.integers(0, 2**48 - 1), st.integers(0, 2**32 - 1))
@@ -148,7 +148,8 @@ def test_times_that_bit_errors_made_do_not_count() -> None:
     for flipped in ({"departed_us": 4_000_000}, {"turn_us": 1 << 31}, {"departed_us": 0}, {"returned_us": 1 << 40}):
         times = {"departed_us": 5_000_000, "returned_us": 5_004_000, "turn_us": 1_000} | flipped
         one.on_home(10.0, replace(one.send(9.99), **times), RATE_BPS)
-    assert one.answered == 10
+    assert before is not None
+    assert before.count == 10
     assert one.two_tau_s(10.0) == before
     assert one.on_home(10.0, Probe(99), RATE_BPS) is None, "a nonce that we never sent"
 

@@ -64,10 +64,10 @@ def test_a_prompt(switch: LiveSwitch) -> None:
     try:
         terminal.until("fairlane> ")
         for line, answer in (
-            ("table_num_entries ipv4_lpm", "ipv4_lpm: 2 of 4096 entries"),
+            ("table_num_entries ipv4_lpm", "table ipv4_lpm: entries 2, size 4096"),
             ("table_ad x", "unknown verb 'table_ad'; did you mean 'table_add'?"),
             ("table_add ipv4_lpm forward 10.0.9.0/24 => 08:00:00:00:09:99 1", "added 10.0.9.0/24"),
-            ("table_delete ipv4_lpm 0", "deleted 10.0.9.0/24"),
+            ("table_delete ipv4_lpm 0", "entry 10.0.9.0/24"),
             ("help table_add", "Add an entry."),
         ):
             terminal.type(line)

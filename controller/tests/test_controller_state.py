@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, GfrStore
+from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, gfr_store
 from fairlane_controller.programs.qthresh.names import Mode
 from fairlane_controller.programs.qthresh.settings import PolicyState
 from fairlane_controller.programs.qthresh.store import LoopStore
@@ -73,13 +73,13 @@ def test_without_a_bottleneck_every_shaped_port_is_managed(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("switches/0/grpc", None, r"/switches/0/grpc: Field required"),
-        ("switches/0/ports/0/port", 600, r"/switches/0/ports/0/port: .*511"),
-        ("switches/0/ports/0/rate_bps", "fast", r"/switches/0/ports/0/rate_bps"),
-        ("switches/0/routes/0/prefix", "10.0.0.300/24", r"/switches/0/routes/0/prefix"),
-        ("switches/0/routes/0/mac", "zz", r"/switches/0/routes/0/mac.*08:00:00:00:01:11"),
+        ("switches/0/grpc", None, r"switches\[0\].grpc: must be given"),
+        ("switches/0/ports/0/port", 600, r"switches\[0\].ports\[0\].port: .*511"),
+        ("switches/0/ports/0/rate_bps", "fast", r"switches\[0\].ports\[0\].rate_bps"),
+        ("switches/0/routes/0/prefix", "10.0.0.300/24", r"switches\[0\].routes\[0\].prefix"),
+        ("switches/0/routes/0/mac", "zz", r"switches\[0\].routes\[0\].mac.*08:00:00:00:01:11"),
         ("switches/1/name", "s1", r"the name 's1' occurs twice"),
-        ("name", None, r"/name: Field required"),
+        ("name", None, r"name: must be given"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, place: str, value: object, message: str) -> None:
@@ -193,7 +193,7 @@ def test_a_log_whose_folder_went_away_is_counted_as_lost(tmp_path: Path) -> None
 def test_a_hostile_document_is_refused_in_few_words(tmp_path: Path) -> None:
     put_text(tmp_path, GFR_DOCUMENT, json.dumps({"version": 1, "config": {"[" * 9000: 1}}))
     with pytest.raises(FairlaneError) as told:
-        GfrStore(tmp_path)
+        gfr_store(tmp_path)
     assert told.value.code is ErrorCode.BAD_FILE
     assert "unknown key" in told.value.message
     assert len(told.value.message) < 2000

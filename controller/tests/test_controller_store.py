@@ -148,8 +148,8 @@ def test_a_reader_does_not_wait_for_a_change_of_another_thread(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("table", "column", "said"),
     [
-        ("documents", "value", "table documents: a text is no UTF-8: mend it, or remove it and start"),
-        ("journal", "record", "table journal: a text is no UTF-8: mend it, or remove it and start"),
+        ("documents", "value", "Could not decode to UTF-8 column 'value' .*: mend it, or remove it and start"),
+        ("journal", "record", "Could not decode to UTF-8 column 'record' .*: mend it, or remove it and start"),
         ("sqlite_master", "sql", r"malformed database schema \(\w+\).*: mend it, or remove it and start"),
         ("sqlite_master", "name", r"malformed database schema \(.*\\xff.*: mend it, or remove it and start"),
     ],

@@ -35,7 +35,7 @@ def test_a_bad_rate_is_refused_with_examples(text: str) -> None:
 
 
 def test_a_time_needs_a_unit() -> None:
-    with pytest.raises(FairlaneError, match="--delay '5' has no unit; examples: 200us, 5ms"):
+    with pytest.raises(FairlaneError, match="--delay '5' is not a number with a unit; examples: 200us, 5ms"):
         parse_time("5", "--delay")
 
 

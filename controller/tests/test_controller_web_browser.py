@@ -22,7 +22,7 @@ pytestmark = [needs_browser, pytest.mark.parametrize("bare_switch", ["embedded"]
 
 def test_the_page_lives(page: Page, switch: LiveSwitch) -> None:
     page.wait_for_selector(".tile")
-    points = "[...document.querySelectorAll('canvas')].map((c) => Number(c.dataset.points))"
+    points = "[...document.querySelectorAll('.card > svg')].map((c) => Number(c.dataset.points))"
     until(page, f"{points}.slice(0, 3).every((n) => n > 3)")
     assert tile(page, "Qthresh") == "6 packets"
     assert page.locator("#topology").input_value() == switch.folder.name
@@ -31,10 +31,14 @@ def test_the_page_lives(page: Page, switch: LiveSwitch) -> None:
     call(switch, "threshold", "set", "9")
     until(page, "document.querySelector('#tiles').innerText.includes('9 packets')")
     # The crosshair and its values.
-    box = page.locator("canvas").nth(2).bounding_box()
+    legend = "document.querySelectorAll('.legend')[2].innerText"
+    until(page, f"{legend}.includes('class 0 9')")
+    box = page.locator(".card > svg").nth(2).bounding_box()
     assert box is not None
-    page.mouse.move(box["x"] + box["width"] - 14, box["y"] + 40)
-    until(page, "[...document.querySelectorAll('.tip')].some((t) => !t.hidden && t.innerText.includes('class 0'))")
+    page.mouse.move(box["x"] + 50, box["y"] + 40)
+    until(page, f"{legend}.includes('class 0 -')")
+    page.locator(".legend").nth(2).locator("button").click()
+    assert page.locator(".card > svg").nth(2).locator(".line").count() == 0, "the line is hidden"
     # Paused: the tiles stay as they are while the switch changes.
     page.click("#pause")
     call(switch, "threshold", "set", "4")
@@ -63,10 +67,10 @@ def test_ticks_of_a_count_are_whole_numbers(page: Page, switch: LiveSwitch) -> N
     page.wait_for_selector(".tile")
     call(switch, "threshold", "set", "9")
     until(page, "document.querySelector('#tiles').innerText.includes('9 packets')")
-    ticks = "document.querySelectorAll('canvas')[%d].dataset.ticks"
-    until(page, f"{ticks % 2}?.split(' ').length > 3")
-    for chart, least in ((0, 5), (2, 9)):
-        found = [float(tick) for tick in page.evaluate(ticks % chart).split(" ")]
+    ticks = "[...document.querySelectorAll('.card > svg')[%d].querySelectorAll('.value')].map((t) => t.textContent)"
+    until(page, f"{ticks % 2}.length > 3")
+    for chart, least in ((0, 4), (2, 9)):
+        found = [float(tick) for tick in page.evaluate(ticks % chart)]
         step = found[1]
         assert step == int(step) >= 1
         assert found == [place * step for place in range(len(found))], f"not rounded: {found}"
@@ -79,7 +83,7 @@ def test_themes_and_widths(page: Page, tmp_path: Path) -> None:
     light = page.evaluate(back)
     page.emulate_media(color_scheme="dark")
     until(page, f"{back} !== '{light}'")
-    page.click("#theme")  # light, whatever the system says
+    page.emulate_media(color_scheme="light")
     until(page, f"{back} === '{light}'")
     for width in (360, 800, 1280, 1600):
         page.set_viewport_size({"width": width, "height": 800})

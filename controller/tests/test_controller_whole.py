@@ -171,7 +171,7 @@ def test_a_change_of_a_port_whose_command_is_killed_is_taken_back(
     address = state["switches"][0]["grpc"]
 
     def seen() -> Any:
-        (port,) = [one for one in wired_switch.json("ports", "show", "-i", "0s") if one["port"] == 3]
+        (port,) = [one for one in wired_switch.json("ports", "-i", "0s") if one["port"] == 3]
         return port["queue_packets"], wired_switch.json("p4", "table", "port_limit")
 
     with counting(address) as proxy:

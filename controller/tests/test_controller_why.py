@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from fairlane_controller.measure.estimators import Estimate
 from fairlane_controller.measure.port import PortMeasurement
-from fairlane_controller.programs.gfr.control import explain_activity
 from fairlane_controller.programs.qthresh.decide import ThresholdDecider, explain_decision
 from fairlane_controller.programs.qthresh.law import Decision, Law, Why
 from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshLoop
@@ -57,10 +56,3 @@ def test_tuning_names_the_flow_farthest_from_its_share() -> None:
     assert law.report(1)["why"] == f"1 of 2 flows' thresholds moved; {farthest}"
     law.last = {"a": Decision(Why.FREE, 0.9e6, -0.1), "b": Decision(Why.TAPPED, 1.3e6, 0.3)}
     assert law.report(1)["why"] == f"loss of one packet: b; {farthest}"
-
-
-def test_activity_of_vcs() -> None:
-    text = explain_activity(["gold"], ["tin"], 2, {"gold": 6_000_000, "iron": 4_000_000}, 10e6, 2.0)
-    assert text == (
-        "frames of gold arrived and nothing of tin arrived for 2 s: N is 2, and (3) shares 10 Mbit/s as w_i = gold 6 Mbit/s, iron 4 Mbit/s"
-    )

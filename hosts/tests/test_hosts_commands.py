@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fairlane_controller.history.journal import read_history
+from fairlane_controller.history.undo import read_history
 from fairlane_controller.state.run_state import write_topology
 from fairlane_hosts import apply, build, commands, loader
 from fairlane_hosts.commands import app

@@ -8,18 +8,16 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.program.setup import apply_plan, set_up_program
+from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
+from fairlane_controller.programs.gfr.config import Scheme, parse_config
 from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
 from fairlane_controller.programs.gfr.topology import GfrTopology
-from fairlane_controller.programs.gfr.view import read_rows
 from fairlane_lab.compiled import find_program
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
@@ -102,7 +100,7 @@ async def seen(world: SimWorld, plan: GfrPlan) -> dict[str, Any]:
     """The bottleneck with its VCs, as the views have them."""
     names = {f"id {number}": vc for vc, number in plan.state.allocation.vc_ids.items()}
     async with world.client(world.endpoint("s1")) as client:
-        rows = await read_rows(BatchReading(client))
+        rows = await read_rows(client, load_program("gfr"))
     (port,) = (row for row in rows if not row.kind)
     return {**port.values, "vcs": [{**row.values, "vc": names[row.key]} for row in rows if row.kind == "vc"]}
 
@@ -169,7 +167,7 @@ def test_schemes_are_switched_under_load_without_a_frame_lost(port: dict[str, An
     async def main() -> dict[str, Any]:
         await set_up(world, first)
         plan, at_s = first, 0.0
-        for number, scheme in enumerate([scheme.value for scheme in GfrScheme] * 8):
+        for number, scheme in enumerate([*get_args(Scheme)] * 8):
             at_s += 0.25
             await until(at_s)
             waiting.append((await seen(world, plan))["waiting_cells"])

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from fairlane.cli import Objects
 from fairlane_controller.programs.gfr.cli_vc import Vcs
-from fairlane_controller.programs.gfr.config import GfrScheme, parse_config
+from fairlane_controller.programs.gfr.config import parse_config
 from fairlane_controller.programs.gfr.lab.testbed import GfrInMininet
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
@@ -68,7 +68,7 @@ def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path, monkeypatch: py
     assert GfrInMininet(find_part("gfr"), bed).begin(one, cast("Any", None)) == {}
     assert states == [str(tmp_path)]
     config = parse_config(json.loads(json.dumps(given)), "test")
-    assert [(port.place, port.scheme) for port in config.ports] == [(KEY, GfrScheme.PROPOSED)]
+    assert [(port.place, port.scheme) for port in config.ports] == [(KEY, "proposed")]
     assert [vc.name for vc in config.vcs] == ["vc1", "vc2", "vc5"]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fairlane_controller.programs.gfr.lab.results import vc_metrics
+from fairlane_controller.programs.gfr.lab.vcs import vc_metrics
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run

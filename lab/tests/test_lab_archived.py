@@ -76,7 +76,9 @@ def test_one_number_changed_in_an_archive_is_found(small: str, tmp_path: Path) -
     place = table.column_names.index("goodput_bps")
     values = table["goodput_bps"].to_pylist()
     values[-1] += 1
-    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values)), path)
+    pq.write_table(
+        table.set_column(place, table.schema.field(place), pa.array(values, table.schema.field(place).type)), path
+    )
     code, said = run(small, "--archived", "--check")
     assert code == 1
     assert "its numbers are not those that were archived" in said

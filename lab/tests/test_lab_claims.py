@@ -162,7 +162,7 @@ def test_a_claim_is_met_when_each_of_its_bounds_is() -> None:
     table2 = "gfr-table2"
     assert str(answers((table2, "sim", good), (table2, "sim", near))["sim"]) == "met: 95 %, n = 20; 2 bounds"
     found = answers((table2, "sim", good), (table2, "sim", bad), (table2, "kernel", good), (table2, "kernel", none))
-    assert str(found["sim"]) == "not met: 80 %, n = 20; 1 of 2 bounds met"
+    assert str(found["sim"]) == "not met: 80 %, n = 20; 1 of 2 met"
     assert str(found["kernel"]) == "not run: 1 of 1 bounds met", "a bound without data"
     assert str(found["mininet"]) == "not run"
     assert str(answers((table2, "sim", good))["sim"]) == "met: 99 % (98 to 99), n = 20"
@@ -277,7 +277,7 @@ def test_a_line_of_a_paper_s_file_that_is_wrong_is_named(tmp_path: Path, row: st
         numbers_of(PaperFigure(paper="x", figure="Table 1"), tmp_path)
 
 
-def test_what_a_bound_was_before_stands_on_its_page(tmp_path: Path) -> None:
+def test_what_a_bound_was_before_stands_beside_its_page(tmp_path: Path) -> None:
     text = (Path(__file__).parent / "report_experiments" / "qthresh-table1.toml").read_text()
     history = 'changed = [{ day = 2026-11-21, from = "at least 0.9", to = "at least 0.8", why = "it was missed" }]'
     text = text.replace("[[expect]]\n", f"[[expect]]\n{history}\n", 1)
@@ -286,10 +286,13 @@ def test_what_a_bound_was_before_stands_on_its_page(tmp_path: Path) -> None:
     archive_run(make_folder(tmp_path / "run", text, repeats=7), tmp_path / "pages" / "data")
     page = tmp_path / "pages" / f"{name}.md"
     write_pages(tmp_path / "pages")
-    assert '2026-11-21: from "at least 0.9" to "at least 0.8": it was missed.' in page.read_text()
+    tables = tmp_path / "pages" / "tables"
+    assert f"1 in all: [what, when and why](tables/{name}.changes.csv)" in page.read_text()
+    assert ",2026-11-21,at least 0.9,at least 0.8,it was missed\n" in (tables / f"{name}.changes.csv").read_text()
     index = (tmp_path / "pages" / "index.md").read_text()
     assert "not run" in index
-    assert 'from "6 to 17 %" to "5 to 20 %"' in index, "the claims' own history"
+    assert "(tables/claims.changes.csv)" in index
+    assert "Q1,2026-11-26,6 to 17 %,5 to 20 %," in (tables / "claims.changes.csv").read_text()
 
 
 def test_steps_of_a_relative_column_are_relative_to_the_step_before() -> None:

@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.definition.judging import Expectation
 from fairlane_lab.definition.strict import Between
 from fairlane_lab.paths import REPOSITORY
+from fairlane_lab.results import tables
 from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics
 from fairlane_lab.results.slowdown import slowdown_metrics, with_slowdowns
@@ -403,3 +406,21 @@ def test_nothing_measured_is_no_verdict_and_other_runtimes_are_left_out() -> Non
     assert judge([expectation(min=0.1, runtimes=("mininet",))], POINTS, "sim") == []
     none = expectation(min=0.1, over="threshold", per=(), given={"utilisation": Between(min=2.0)})
     assert [(v.value, v.within) for v in judge([none], POINTS, "sim")] == [(None, False)]
+
+
+def test_an_archive_has_seven_digits_of_what_was_measured_and_all_of_a_parameter(tmp_path: Path) -> None:
+    values = {
+        "goodput_bps": [0.1, 123456.789012, math.nan, None],
+        "loss": [0.1, 1 / 3, 0.0, None],
+        "drops": [2**40, 1, 2, 3],
+    }
+    kinds = {"goodput_bps": pa.float64(), "loss": pa.float64(), "drops": pa.int64()}
+    table = pa.table({name: pa.array(column, kinds[name]) for name, column in values.items()})
+    tables.write_small(tmp_path / "small.parquet", table, {"fairlane": "about"})
+    back = tables.read(tmp_path / "small.parquet")
+    assert back is not None
+    assert back.schema.types == table.schema.types
+    assert back["goodput_bps"].to_pylist()[:2] == [0.1, 123456.79]
+    assert math.isnan(back["goodput_bps"].to_pylist()[2])
+    assert back["goodput_bps"].to_pylist()[3] is None
+    assert back.select(["loss", "drops"]).equals(table.select(["loss", "drops"]))

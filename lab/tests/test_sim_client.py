@@ -71,15 +71,18 @@ def test_what_is_written_is_read_back_and_right_entries_are_left_alone(world: Si
 def test_a_refused_update_is_named_and_the_good_ones_are_applied(world: SimWorld) -> None:
     key = key_of(world.config.flows[0])  # the set-up gave it slot 0
 
-    async def work(client: SwitchClient) -> dict[int, GRPCStatusCode]:
+    async def work(client: SwitchClient) -> set[tuple[int, GRPCStatusCode]]:
         with pytest.raises(FairlaneError, match=r"switch s1 .* refused 1 update: update 0: ALREADY_EXISTS") as caught:
             await client.write([+key.entry(5)])
         assert caught.value.code is ErrorCode.REFUSED
         with pytest.raises(FairlaneError, match="polciy"):
             await client.read_table("polciy")
-        return await client.write_each([+limit_entry(PortState(port=2, queue_packets=9), QthreshPort()), +key.entry(5)])
+        found = await client.write_each_with_reasons(
+            [+limit_entry(PortState(port=2, queue_packets=9), QthreshPort()), +key.entry(5)]
+        )
+        return {(index, refusal.code) for index, refusal in found.items()}
 
-    assert with_client(world, work) == {1: GRPCStatusCode.ALREADY_EXISTS}
+    assert with_client(world, work) == {(1, GRPCStatusCode.ALREADY_EXISTS)}
 
     async def managed(client: SwitchClient) -> set[int]:
         return set((await read_managed(client))[0])

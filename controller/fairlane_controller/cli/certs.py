@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fairlane_controller.cli.options import JsonOption
-from fairlane_controller.cli.output import console, print_json, print_table
+from fairlane_controller.cli.output import print_json, print_table
 
 
 def certs_command(
@@ -26,7 +26,10 @@ def certs_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a CA and certificates that it signed: for switches, for a controller, for an observer (reads only)."""
+    """Make a CA and certificates that it signed: for switches, for a controller, for an observer (reads only).
+
+    docs/security.md says how switches and commands use them.
+    """
     from fairlane_controller.switch.certificates import make_certificates  # takes 0.1 s to import
 
     made = make_certificates(folder, days=days, hosts=host or [], force=force)
@@ -34,13 +37,4 @@ def certs_command(
     if as_json:
         print_json(rows)
         return
-    columns = ("for", "certificate", "key", "valid until")
-    print_table("certificates", columns, [tuple(row.values()) for row in rows])
-    console.print(
-        f"switch:   fairlane-switch --tls-cert {folder}/server.pem --tls-key {folder}/server.key "
-        f"--tls-client-ca {folder}/ca.pem …\n"
-        f"commands: fairlane --tls-ca {folder}/ca.pem --tls-cert {folder}/controller.pem "
-        f"--tls-key {folder}/controller.key status",
-        markup=False,
-        soft_wrap=True,
-    )
+    print_table("certificates", ("for", "certificate", "key", "valid until"), [tuple(row.values()) for row in rows])

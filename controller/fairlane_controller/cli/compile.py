@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fairlane_controller.cli.output import console
+from fairlane_controller.cli.output import say
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import is_folder, load_program
 
@@ -25,22 +24,18 @@ def compile_command(
 ) -> None:
     """Compile a program: FOLDER/NAME.p4 becomes NAME.json and NAME.p4info.txtpb beside it. `#include "headers.p4"` finds p4src/include."""
     if not is_folder(program):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{program}: must be a folder (mine/); `make p4` compiles those of the tree"
-        )
+        problem = f"{program}: must be a folder (mine/); `make p4` compiles those of the tree"
+        raise FairlaneError(ErrorCode.BAD_INPUT, problem)
     files = load_program(program).pipeline()
     source = files.json.with_suffix(".p4")
     if not source.is_file():
         raise FairlaneError(ErrorCode.BAD_FILE, f"there is no {source}")
-    compiler = shutil.which(COMPILER)
-    if compiler is None:
-        text = "is not on the PATH: p4lang has packages and an image, https://github.com/p4lang/p4c says where"
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{COMPILER} {text}")
     options = ["--std", "p4-16", "--Wdisable=unused", "-I", str(INCLUDE), "--p4runtime-files", str(files.p4info)]
     try:
-        done = subprocess.run([compiler, *options, "-o", str(files.json), str(source)], timeout=TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{COMPILER} took more than {TIMEOUT_S} s for {source}") from None
-    if done.returncode != 0:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{source} was not compiled: {COMPILER} says why above")
-    console.print(f"{files.json.name} and {files.p4info.name} in {source.parent}", markup=False, soft_wrap=True)
+        subprocess.run([COMPILER, *options, "-o", str(files.json), str(source)], timeout=TIMEOUT_S, check=True)
+    except FileNotFoundError:
+        problem = f"{COMPILER} is not on the PATH: p4lang has packages and an image, see https://github.com/p4lang/p4c"
+        raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
+    except subprocess.SubprocessError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{source} was not compiled: {ex}") from None
+    say(f"{files.json.name} and {files.p4info.name} in {source.parent}")

@@ -4,40 +4,51 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from fairlane_controller.cli.change import dry_results, print_dry
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.diff import compare_file, diff_command
-from fairlane_controller.cli.dry import dry_results, print_dry
-from fairlane_controller.cli.edit import edit_command
 from fairlane_controller.cli.init import init_command
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
-from fairlane_controller.cli.output import console, error_console, print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.settings import set_command
-from fairlane_controller.config.apply import apply
+from fairlane_controller.config.apply import Applied, apply, last_applied
 from fairlane_controller.config.check import check
-from fairlane_controller.config.emit import to_toml
-from fairlane_controller.config.read import read_file
-from fairlane_controller.config.show import read_current_config
+from fairlane_controller.config.compare import DIFFERENT, EXTRA, MISSING, Row, compare_on
+from fairlane_controller.config.read import Loaded, read_file
+from fairlane_controller.config.show import read_current_config, to_toml
 from fairlane_controller.config.target import find_run, keep, running
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import ask
+from fairlane_controller.state.files import read_text
 from fairlane_controller.state.run_state import find_folder, read_run_state
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
+
+DIFFERENT_EXIT_CODE = 10
+"""Something is not as the file says; docs/controller.md has the table."""
+_MARKS = {MISSING: "+", DIFFERENT: "~", EXTRA: "-"}
 
 config_app = App(
     help="Set switches up; the configuration file: check, show, diff, edit, apply, reload; set one port.",
 )
 config_app.command("init")(init_command)
-config_app.command("diff")(diff_command)
-config_app.command("edit")(edit_command)
 config_app.command("set")(set_command)
 
 FileArgument = Annotated[Path, typer.Argument(help="Configuration (docs/configuration.md).", metavar="FILE")]
+LastFileArgument = Annotated[
+    Path | None, typer.Argument(help="Configuration; default: what was applied last.", metavar="FILE")
+]
 
 
 @config_app.command("check")
@@ -66,12 +77,11 @@ def check_command(
         about = {"valid": True, "file": str(file), "topology": run.name if run else None}
         print_json({**about, "program_not_loaded": not_loaded, "unchecked": list(loaded.unchecked)})
         return
-    where = f" for the topology {run.name}" if run else "; no topology runs that it could be checked against"
-    console.print(f"{file}: valid{where}", markup=False, soft_wrap=True)
+    say(f"{file}: valid" + (f" for the topology {run.name}" if run else "; no topology runs to check it against"))
     if not_loaded is not None:
         keys = f", {', '.join(loaded.unchecked)} among them" if loaded.unchecked else ""
         text = f"the program in {not_loaded} was not loaded, so its keys were not checked{keys}: --run-program runs its program.py"
-        error_console.print(f"fairlane: {text}", markup=False, soft_wrap=True)
+        say(f"fairlane: {text}", error=True)
 
 
 @config_app.command("show")
@@ -85,7 +95,32 @@ def show_command(state: StateOption = None, as_json: JsonOption = False) -> None
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     print(to_toml(config, [f"What is in force on {run.name}, {now}", *(f"Left out: {n}" for n in notes)]), end="")
     for note in notes:
-        error_console.print(f"fairlane: {note}", markup=False, soft_wrap=True)
+        say(f"fairlane: {note}", error=True)
+
+
+@config_app.command("diff")
+def diff_command(file: LastFileArgument = None, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Compare a configuration with what the switches have: entries that are missing, different or extra. Exit code 10 when there are any."""
+    loaded = read_file(file, state) if file is not None else last_applied(find_folder(state))
+    run = find_run(loaded, state)
+    check(loaded, run)
+    found = asyncio.run(compare_on(loaded.config, run))
+    if as_json:
+        print_json({"same": found.same, "differences": [row.to_json() for row in found.rows]})
+    else:
+        _print_differences(loaded.source.name, found.rows)
+    if not found.same:
+        raise typer.Exit(DIFFERENT_EXIT_CODE)
+
+
+def _print_differences(name: str, rows: Sequence[Row]) -> None:
+    """Print what differs, or differed, from the configuration `name`."""
+    say(f"{name}: {len(rows)} differences" if rows else f"{name}: the switches hold what it says")
+    for row in rows:
+        say(f"{_MARKS[row.status]} {row.switch} {row.what} {row.place}: {row.status}")
+        for who, text in (("file", row.wanted), ("now", row.held)):
+            if text:
+                say(f"    {who:4} {text}")
 
 
 @config_app.command("apply")
@@ -95,23 +130,74 @@ def apply_command(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the switches hold what FILE says, touching only what differs: all of them, or none."""
-    loaded = read_file(file, state)
-    if dry_run:
-        _, found = compare_file(loaded, state)
-        print_dry(dry_results(found), as_json)
-        return
+    """Make the switches have what FILE says, touching only what differs: all of them, or none."""
+    done = _apply(read_file(file, state), state, dry_run, as_json)
+    if done is not None and as_json:
+        print_json(done.to_json())
+    elif done is not None:
+        _print_done(f"{file} applied", done.to_json())
+
+
+def _apply(loaded: Loaded, state: str | None, dry_run: bool, as_json: bool) -> Applied | None:
+    """Apply a configuration that was read; a dry run prints what would be written, and returns None. Raises what is wrong."""
     run = find_run(loaded, state)
     check(loaded, run)
+    if dry_run:
+        print_dry(dry_results(asyncio.run(compare_on(loaded.config, run))), as_json)
+        return None
     keep(run)
-    done = asyncio.run(apply(loaded, run, typed()))
-    if as_json:
-        print_json(done.to_json())
+    return asyncio.run(apply(loaded, run, typed()))
+
+
+@config_app.command("edit")
+def edit_command(
+    file: LastFileArgument = None,
+    dry_run: DryRunOption = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open a copy of the configuration file in $VISUAL or $EDITOR, then check it, apply it, and show what differed.
+
+    A copy with a mistake stays beside the file, and nothing is applied. The file is replaced when all switches have what it says.
+
+    Examples: `fairlane config edit`, `fairlane config edit fairlane.toml --dry-run`
+    """
+    path = file or last_applied(find_folder(state)).path
+    assert path is not None
+    # Beside the file, so that a program that it names by a relative path is found.
+    before, copy = read_text(path), path.absolute().with_name(f"{path.stem}-edit-{os.getpid()}{path.suffix}")
+    try:
+        _edit(path, copy)
+        loaded = read_file(copy, state)
+        if loaded.source.text == before:
+            copy.unlink()
+            say(f"{path}: not changed")
+            return
+        source = replace(loaded.source, name=str(path))
+        done = _apply(replace(loaded, source=source, path=path.absolute()), state, dry_run, as_json)
+    except FairlaneError as ex:
+        raise FairlaneError(ex.code, f"{ex.message}; nothing was applied, your text is in {copy}") from None
+    if done is None:
+        copy.unlink()
         return
-    counts = [f"{name}: {counted(count, 'entry')}" for name, count in done.written.items()]
-    counts += [f"{counted(done.settings, 'setting')} of policies"] if done.settings else []
-    counts += [counted(done.ports, "port")] if done.ports else []
-    print(f"{file} applied ({', '.join(counts) or 'the switches have it already'})")
+    copy.replace(path)
+    if as_json:
+        print_json({**done.to_json(), "differences": [row.to_json() for row in done.rows]})
+        return
+    _print_differences(str(path), done.rows)
+    say(f"{path} applied")
+
+
+def _edit(path: Path, copy: Path) -> None:
+    """Open a copy, which has the file's mode, in the editor. Raises BAD_INPUT."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        shutil.copy(path, copy)
+        code = subprocess.run([*shlex.split(editor), str(copy)], check=False).returncode
+    except (OSError, ValueError) as ex:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} cannot be started: {ex}") from None
+    if code != 0:
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} ended with exit code {code}")
 
 
 @config_app.command("reload")
@@ -122,8 +208,15 @@ def reload_command(state: StateOption = None, as_json: JsonOption = False) -> No
     if as_json:
         print_json(done)
         return
-    counts = ", ".join(f"{name}: {counted(count, 'entry')}" for name, count in done["written"].items())
-    print(f"{done['file']} reloaded ({counts or 'the switches have it already'})")
+    _print_done(f"{done['file']} reloaded", done)
+
+
+def _print_done(what: str, done: dict[str, Any]) -> None:
+    """What `Applied.to_json` says, in words."""
+    counts = [f"{name}: {counted(count, 'entry')}" for name, count in done["written"].items()]
+    counts += [f"{counted(done['settings'], 'setting')} of policies"] if done["settings"] else []
+    counts += [counted(done["ports"], "port")] if done["ports"] else []
+    say(f"{what} ({', '.join(counts) or 'the switches have it already'})")
 
 
 @config_app.command("schema")

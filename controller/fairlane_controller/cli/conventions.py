@@ -1,109 +1,128 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every command: `-o` chooses the form of the output, helps look the same."""
+"""Conventions of every command: `-o` chooses the form of the output, all helps have one layout."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, get_args
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from fairlane_controller.cli.output import FORMS, use_form
 from fairlane_controller.errors import unknown_name
 
-CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
-_OWN = "fairlane_controller."
-"""Commands of this package print their tables by `output.print_table`, which knows all forms."""
+Function = Callable[..., Any]
 
 
 class App(typer.Typer):
-    """A group of commands that keep the conventions; with `cls=None` one command."""
+    """A group of commands that follow the conventions; with `cls=None` one command."""
 
     def __init__(self, **settings: Any) -> None:
-        usual: dict[str, Any] = {"cls": Group, "no_args_is_help": True, "add_completion": False}
-        usual["context_settings"] = CONTEXT_SETTINGS
+        usual: dict[str, Any] = {"no_args_is_help": True, "add_completion": False}
+        usual["context_settings"] = {"help_option_names": ["-h", "--help"]}
         super().__init__(**{**usual, **settings})
 
-    def command(self, name: str | None = None, doc: str | None = None, **settings: Any) -> Callable[[Any], Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Register a function as a command; it gets the option -o where it has --json. `doc`: its help instead of its docstring."""
-        register = super().command(name, cls=Command, **settings)
-        return lambda function: (register(with_output(function, doc)), function)[1]
+    def command(self, name: str | None = None, help: str | None = None, **settings: Any) -> Function:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Register a function as a command, with the option -o where it has --json.
 
-    def callback(self, **settings: Any) -> Callable[[Any], Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        Args:
+            name: The command's name.
+            help: Its help; default: the function's docstring.
+            settings: Passed on to typer.
+        """
+        return self._register(super().command, help, name=name, **settings)
+
+    def callback(self, **settings: Any) -> Function:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Register what the group itself does."""
-        register = super().callback(**settings)
-        return lambda function: (register(with_output(function)), function)[1]
+        return self._register(super().callback, None, **settings)
+
+    def _register(self, typer_register: Function, help: str | None, **settings: Any) -> Function:
+        def register(function: Function) -> Function:
+            if doc := help or function.__doc__:
+                settings["help"] = "\n\n".join(map(_filled, inspect.cleandoc(doc).split("\n\n")))
+            typer_register(**settings)(_with_output(function))
+            return function
+
+        return register
 
 
-class Command(TyperCommand):
-    """A command whose help has no `<bool>` behind flags, as if they took a value."""
+def option(name: str, kind: Any, *names: str, **settings: Any) -> inspect.Parameter:
+    """An optional option, as a parameter of a command.
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """All parameters, the help option included."""
-        return _without_type(super().get_params(ctx))
-
-
-class Group(TyperGroup):
-    """A group whose help has no `<bool>` behind flags."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """All parameters, the help option included."""
-        return _without_type(super().get_params(ctx))
+    Args:
+        name: The parameter.
+        kind: Type of its value.
+        names: As typed: `--rate`.
+        settings: Passed on to `typer.Option`.
+    """
+    annotation = Annotated[kind | None, typer.Option(*names, **settings)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _without_type(params: list[Any]) -> list[Any]:
-    for param in params:
-        if getattr(param, "is_bool_flag", False):
-            param.metavar = ""
-    return params
+def replace_parameter(
+    command: Function, name: str, options: Sequence[inspect.Parameter], value: Callable[[Mapping[str, Any]], Any]
+) -> Function:
+    """A command that typer sees with several options in the place of one parameter.
+
+    Args:
+        command: Its parameters are annotated as typer's.
+        name: The parameter that is replaced.
+        options: Those that stand in its place.
+        value: Makes the parameter's value of the values of the options.
+    """
+    signature = inspect.signature(command, eval_str=True)
+
+    @functools.wraps(command)
+    def replaced(**given: Any) -> Any:
+        values = {one.name: given.pop(one.name) for one in options}
+        return command(**given, **{name: value(values)})
+
+    parameters = [
+        new.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in signature.parameters.values()
+        for new in (options if one.name == name else [one])
+    ]
+    setattr(replaced, "__signature__", signature.replace(parameters=parameters))  # noqa: B010 - typer reads it
+    return replaced
 
 
-def with_output(function: Callable[..., Any], doc: str | None = None) -> Callable[..., Any]:
-    """A command's function with the option -o, of which --json (the parameter `as_json`) is one form, and its help filled."""
-    signature = inspect.signature(function, eval_str=True)
-    parameters = [*signature.parameters.values()]
-    has_forms = "as_json" in signature.parameters
-    if has_forms:
-        forms = FORMS if function.__module__.startswith(_OWN) else ("table", "json")
-        option = Annotated[str, _output_option(forms)]
-        parameters.append(
-            inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default="table", annotation=option)
-        )
+def parse_word(what: str, words: Sequence[str]) -> Callable[[str], str]:
+    """What reads one of several words; raises UNKNOWN_NAME with all of them."""
 
-    @functools.wraps(function)
-    def command(*, output: str = "table", **given: Any) -> Any:
-        if has_forms:
-            use_form(output)
-            given["as_json"] = given["as_json"] or output == "json"
-        return function(**given)
-
-    setattr(command, "__signature__", signature.replace(parameters=parameters))  # noqa: B010 - typer reads it
-    doc = inspect.cleandoc(doc or function.__doc__ or "")
-    command.__doc__ = "\n\n".join(_filled(part) for part in doc.split("\n\n"))
-    return command
-
-
-def _output_option(forms: tuple[str, ...]) -> Any:
-    def known(text: str) -> str:
-        if text not in forms:
-            raise unknown_name("form of output", text, forms)
+    def parse(text: str) -> str:
+        if text not in words:
+            raise unknown_name(what, text, words)
         return text
 
-    return typer.Option(
-        "--output",
-        "-o",
-        help=f"Form of the output: {', '.join(forms)}.",
-        metavar="FORM",
-        parser=known,
-        show_default=False,
-    )
+    return parse
+
+
+def _with_output(function: Function) -> Function:
+    """A command with `-o`, of which --json (the parameter `as_json`) is one form."""
+    given = inspect.signature(function, eval_str=True).parameters
+    for one in given.values():
+        kind, *marks = get_args(one.annotation) or (None,)
+        for mark in marks if kind is bool else ():
+            mark.metavar = ""  # typer has <bool>, as if a flag took a value
+    if "as_json" not in given:
+        return function
+    # Commands of this package print their tables by `output.print_table`, which knows all forms.
+    forms = FORMS if function.__module__.startswith("fairlane_controller.") else ("table", "json")
+    text = f"Form of the output: {', '.join(forms)}."
+    parse = parse_word("form of output", forms)
+    output = option("output", str, "--output", "-o", help=text, metavar="FORM", parser=parse)
+
+    def as_json(values: Mapping[str, Any]) -> bool:
+        use_form(values["output"] or "table")
+        return values["as_json"] or values["output"] == "json"
+
+    return replace_parameter(function, "as_json", [given["as_json"], output], as_json)
 
 
 def _filled(paragraph: str) -> str:
-    """Re-flow a paragraph, independent of the line breaks of the source; each example keeps a line of its own."""
+    """A paragraph without the line breaks of the source; each example has a line of its own."""
     text = " ".join(paragraph.split())
     title, colon, rest = text.partition(": ")
     if colon and title in ("Example", "Examples"):

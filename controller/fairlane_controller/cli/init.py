@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from fairlane_controller import history
-from fairlane_controller.cli.dry import DryResult, dry_result, print_dry
+from fairlane_controller.cli.change import DryResult, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -19,9 +19,8 @@ from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import set_up_program
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.dry import DryClient
-from fairlane_controller.switch.many import gather_results, join_errors
 from fairlane_controller.switch.setup import SetupResult, endpoint_of, pipeline_of
+from fairlane_controller.switch.updates import plain_change
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
@@ -57,21 +56,32 @@ def init_command(
         pipeline_of(one).check()
 
     async def dry(one: SwitchState) -> DryResult:
-        client = DryClient(endpoint_of(one), pipeline=pipeline_of(one), force_pipeline=force, timeout_s=timeout)
-        async with client:
+        async with SwitchClient(endpoint_of(one), timeout_s=timeout) as client:
+            client.planned = []
+            if await loads(client, one):
+                return DryResult(one.name, loads=True)
             await set_up_program(client, program, plan, one)
-            return dry_result(client)
+            return DryResult(one.name, [plain_change(change) for change in client.planned], client.switch.p4info)
+
+    async def loads(client: SwitchClient, one: SwitchState) -> bool:
+        return force or not client.has_pipeline or await client.cookie() != pipeline_of(one).cookie()
 
     async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool]:
         files: dict[str, Any] = {"pipeline": pipeline_of(one), "force_pipeline": force, "timeout_s": timeout}
-        before = DryClient(endpoint_of(one), **files)
-        async with before, SwitchClient(endpoint_of(one), write=True, **files) as client:
-            return await set_up_program(client, program, plan, one), before.loads
+        async with SwitchClient(endpoint_of(one), timeout_s=timeout) as before:
+            is_new = await loads(before, one)
+        async with SwitchClient(endpoint_of(one), write=True, **files) as client:
+            return await set_up_program(client, program, plan, one), is_new
 
     async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
         async with history.changing(run.folder, typed()) as made:
-            done, errors = await gather_results([set_up_switch(one) for one in states])
-            loaded = [result.switch for result, loads in done if loads]
+            found = await asyncio.gather(*(set_up_switch(one) for one in states), return_exceptions=True)
+            errors = [one for one in found if isinstance(one, FairlaneError)]
+            for one in found:
+                if isinstance(one, BaseException) and not isinstance(one, FairlaneError):
+                    raise one
+            done = [one for one in found if not isinstance(one, BaseException)]
+            loaded = [result.switch for result, is_new in done if is_new]
             if loaded:
                 made.undo = []
                 made.note = (
@@ -91,17 +101,12 @@ def init_command(
         return
     results, errors = asyncio.run(work())
     if as_json:
-        print_json(
-            [
-                {"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written}
-                for r in results
-            ]
-        )  # fmt: skip
-    else:
-        for r in results:
-            ports = ", ".join(str(p) for p in r.managed_ports) or "none"
-            print(
-                f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
-            )
+        print_json([{"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written} for r in results])  # fmt: skip
+    for r in () if as_json else results:
+        ports = ", ".join(map(str, r.managed_ports)) or "none"
+        say(
+            f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
+        )
     if errors:
-        raise join_errors(errors, len(states))
+        text = "; ".join(error.message for error in errors)
+        raise FairlaneError(errors[0].code, f"{len(errors)} of {counted(len(states), 'switch')}: {text}")

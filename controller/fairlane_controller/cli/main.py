@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -52,15 +52,13 @@ PLUGIN_SUMMARIES = {
     "lab": "Experiments: run them, show their tables, make their plots.",
     "link": "Links of a running topology: list, show, set, spike, outage.",
 }
-"""Of our own other packages, so that the list imports none of them; another one's is asked for."""
+"""Of our own other packages, so that the list imports none of them."""
 
 
 def make_app(*, with_plugins: bool = True) -> typer.Typer:
     """The whole command line; without the other packages' commands for tests."""
-    commands = [*COMMANDS, *(plugins() if with_plugins else ())]
-
     app = lazy_app(
-        commands,
+        [*COMMANDS, *(plugins() if with_plugins else ())],
         name="fairlane",
         help="Look at, tune and run P4 switches that share a slow line fairly, and experiments with them.",
         add_completion=True,
@@ -102,32 +100,9 @@ def _root(
 
 
 def plugins() -> list[LazyCommand]:
-    """What other installed packages offer; one that cannot be loaded says so when it is called."""
-    return [
-        LazyCommand(point.name, point.value, _summary(point), AROUND, load=lambda point=point: _load(point))
-        for point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda p: p.name)
-    ]
-
-
-def _load(point: EntryPoint) -> Any:
-    try:
-        return point.load()
-    except Exception as ex:
-        raise FairlaneError(
-            ErrorCode.INTERNAL, f"sub-command {point.name!r} of {point.value} cannot be loaded: {ex}"
-        ) from None
-
-
-def _summary(point: EntryPoint) -> str:
-    known = PLUGIN_SUMMARIES.get(point.name)
-    if known is not None:
-        return known
-    try:
-        found = _load(point)
-    except FairlaneError as ex:
-        return ex.message
-    text = found.info.help if isinstance(found, typer.Typer) else found.__doc__
-    return (text or "").strip().split("\n", 1)[0] if isinstance(text, str) else ""
+    """Commands of other installed packages; one that cannot be loaded fails when it is called, with the reason."""
+    points = sorted(entry_points(group=COMMANDS_GROUP), key=lambda one: one.name)
+    return [LazyCommand(one.name, one.value, PLUGIN_SUMMARIES.get(one.name, one.value), AROUND) for one in points]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -136,20 +111,18 @@ def main(argv: list[str] | None = None) -> None:
     remember(arguments)
     use_form("table")
     try:
-        command = typer.main.get_command(make_app())
         with whole_words():
-            code = command.main(arguments, prog_name="fairlane", standalone_mode=False)
+            code = typer.main.get_command(make_app()).main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:
         print_error(ex, as_json="--json" in arguments)
-        raise SystemExit(ex.exit_code) from None
+        code = ex.exit_code
     except UsageError as ex:
-        if type(ex).__name__ == "NoArgsIsHelpError":  # the help has been printed
-            raise SystemExit(ErrorCode.BAD_INPUT.exit_code) from None
-        print_error(FairlaneError(ErrorCode.BAD_INPUT, usage_message(ex)), as_json="--json" in arguments)
-        raise SystemExit(ErrorCode.BAD_INPUT.exit_code) from None
+        if type(ex).__name__ != "NoArgsIsHelpError":  # there the help has been printed
+            print_error(FairlaneError(ErrorCode.BAD_INPUT, usage_message(ex)), as_json="--json" in arguments)
+        code = ErrorCode.BAD_INPUT.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        raise SystemExit(130) from None
+        code = 130
     except BrokenPipeError:
         sys.stderr.close()
-        raise SystemExit(ErrorCode.INTERNAL.exit_code) from None
+        code = ErrorCode.INTERNAL.exit_code
     raise SystemExit(code if isinstance(code, int) else 0)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -14,9 +13,9 @@ from pydantic import BaseModel
 
 from fairlane_controller.cli.change import Planned, carry_out
 from fairlane_controller.cli.conventions import App
-from fairlane_controller.cli.model_options import flags_of, options_of
+from fairlane_controller.cli.model_options import options_of
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption
-from fairlane_controller.cli.output import print_json, print_table
+from fairlane_controller.cli.output import print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
@@ -27,14 +26,11 @@ from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import change_set
 from fairlane_controller.switch.difference import read_entries
-from fairlane_controller.switch.entities import Entries
 from fairlane_controller.switch.updates import Plain
 from fairlane_controller.units import counted
 
 Edit = Callable[[Plain], None]
 """Changes the configuration in force, as plain data: `ports`, and the sections of its program."""
-
-
 NameArgument = Annotated[str, typer.Argument(help="Its name.", metavar="NAME")]
 NamesArgument = Annotated[list[str], typer.Argument(help="Their names.", metavar="NAME...")]
 
@@ -59,47 +55,39 @@ class Objects:
         app, options = App(help=help), options_of(self.model)
         commands = {"add": options(self.add), "set": options(self.set), "delete": self.delete, "list": self.list_}
         for name, command in commands.items():
-            app.command(name, doc=texts.get(name))(command)
+            app.command(name, texts.get(name))(command)
         return app
-
-    @property
-    def command(self) -> str:
-        """The group's name: `vc`."""
-        return self.title.lower()
 
     def add(self, name: NameArgument, changes: Plain, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
         """Add one."""
-        for key, flag in flags_of(self.model):
-            if key not in changes and self.model.model_fields[key].is_required():
-                raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.command} add needs {flag.names.split()[0]}")
 
         def edit(data: Plain) -> None:
             if any(one["name"] == name for one in data[self.field]):
-                hint = f"change it with `fairlane {self.program} {self.command} set`"
-                problem = f"{self.command} add: there is a {self.title} {name!r} already: {hint}"
-                raise FairlaneError(ErrorCode.BAD_INPUT, problem)
+                raise FairlaneError(
+                    ErrorCode.BAD_INPUT, f"there is a {self.title} {name!r} already: change it with `set`"
+                )
             data[self.field].append({"name": name, **changes})
 
-        self.make(state, edit, f"{self.command} add", f"{self.title} {name} added", dry_run=dry_run, as_json=as_json)
+        self.make(state, edit, f"{self.title} {name}", f"{self.title} {name} added", dry_run=dry_run, as_json=as_json)
 
     def set(self, name: NameArgument, changes: Plain, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
         """Change one; what is not given stays."""
-        need_changes(f"{self.command} set", changes)
+        need_changes("set", changes)
 
         def edit(data: Plain) -> None:
             data[self.field][self._position(data, name)].update(changes)
 
-        self.make(state, edit, f"{self.command} set", f"{self.title} {name} changed", dry_run=dry_run, as_json=as_json)
+        self.make(state, edit, f"{self.title} {name}", f"{self.title} {name} changed", dry_run=dry_run, as_json=as_json)
 
     def delete(self, names: NamesArgument, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
         """Remove some."""
 
         def edit(data: Plain) -> None:
-            gone = {self._position(data, name) for name in names}
-            data[self.field] = [one for at, one in enumerate(data[self.field]) if at not in gone]
+            for name in names:
+                del data[self.field][self._position(data, name)]
 
-        done = f"{self.title} {', '.join(names)} removed"
-        self.make(state, edit, f"{self.command} delete", done, dry_run=dry_run, as_json=as_json)
+        subject = f"{self.title} {', '.join(names)}"
+        self.make(state, edit, subject, f"{subject} removed", dry_run=dry_run, as_json=as_json)
 
     def list_(self, state: StateOption = None, as_json: JsonOption = False) -> None:
         """List those of the configuration in force."""
@@ -108,7 +96,7 @@ class Objects:
             print_json(rows)
             return
         names = [*self.model.model_fields]
-        print_table(f"{self.title}s", names, [[row.get(name) for name in names] for row in rows], empty="there is none")
+        print_table(f"{self.title}s", names, [[row.get(name) for name in names] for row in rows])
 
     # ---- any edit of the configuration in force ----------------------------------------------------------------------
 
@@ -117,22 +105,21 @@ class Objects:
         targets = resolve(state, switch, port)
         run = targets.need_run()
         if load_program(run.program).name != self.program:
-            problem = f"{self.title}s need one that was started with the program {self.program}"
-            runs = f"the topology {run.name!r} runs the program {run.program!r}"
-            raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"{runs}: {problem}")
+            problem = f"the topology {run.name!r} runs the program {run.program!r}: {self.title}s need {self.program}"
+            raise FairlaneError(ErrorCode.WRONG_PROGRAM, problem)
         return targets
 
     def make(self, state: str | None, edit: Edit, source: str, done: str, *, from_file: bool = False, dry_run: bool, as_json: bool) -> None:  # fmt: skip
         """Edit the configuration in force, put it into the switches, and print what was done.
 
         Args:
-            state: the topology, as `--state` has it.
-            edit: changes the configuration; raises what is wrong with the command.
-            source: what stands where a file's name stands in an error.
-            done: what was done, in words.
-            from_file: errors name a key as the file has it (`vcs[2].mcr`), and not the object.
-            dry_run: print what would be written, and write nothing.
-            as_json: print JSON.
+            state: The topology, as `--state` has it.
+            edit: Changes the configuration; raises what is wrong with the command.
+            source: What stands where a file's name stands in an error.
+            done: What was done, in words.
+            from_file: A mistake is one of a file (BAD_FILE), and not of the command line (BAD_INPUT).
+            dry_run: Print what would be written, and write nothing.
+            as_json: Print JSON.
         """
         made = self.change(state, edit, source, from_file=from_file, dry_run=dry_run, as_json=as_json)
         if made is None:
@@ -142,37 +129,20 @@ class Objects:
             print_json({"written": planned.written, "via": via})
             return
         parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in planned.written.items())
-        print(f"{done} ({parts or 'no switch concerned'})")
+        say(f"{done} ({parts or 'no switch concerned'})")
 
     def change(self, state: str | None, edit: Edit, source: str, *, from_file: bool = False, dry_run: bool = False, as_json: bool = False) -> tuple[Planned, str] | None:  # fmt: skip
-        """As `make`, and print nothing of what was done; returns it as `carry_out` does."""
+        """As `make`, without printing what was done; returns it as `carry_out` does."""
 
         async def plan(sites: Sites) -> Planned:
             data = await self._read(sites)
             edit(data)
             try:
                 return await _planned(data, source, sites)
-            except FairlaneError as problem:
-                raise problem if from_file else self.named(problem, data) from None
+            except FairlaneError as ex:
+                raise ex if from_file or ex.code is not ErrorCode.BAD_FILE else FairlaneError(ErrorCode.BAD_INPUT, ex.message) from None  # fmt: skip
 
         return carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
-
-    def named(self, problem: FairlaneError, data: Plain) -> FairlaneError:
-        """A problem of a configuration that was not a file: BAD_INPUT, with an object's name where the file has its number."""
-
-        def name(found: re.Match[str]) -> str:
-            row = data[found[1]][int(found[2])]
-            return (
-                f"{row.get('switch')}:{row.get('port')}: "
-                if found[1] == "ports"
-                else f"{self.title} {row.get('name')}: "
-            )
-
-        if problem.code is not ErrorCode.BAD_FILE:
-            return problem
-        lists = f"ports|{self.field}"
-        text = re.sub(rf"(?<=[ ;])({lists})\[(\d+)\](?:\.|(?=:): ?)", name, problem.message)
-        return FairlaneError(ErrorCode.BAD_INPUT, text)
 
     def _position(self, data: Plain, name: str) -> int:
         names = [one["name"] for one in data[self.field]]
@@ -187,10 +157,9 @@ class Objects:
     async def _read(self, sites: Sites) -> Plain:
         """The configuration in force, as plain data."""
         assert sites.run is not None
-        program, current = load_program(sites.run.program), dict[str, Entries]()
-        if not program.document:
-            for name in sites.endpoints:
-                current[name] = await read_entries(await sites.reader(name), program.tables)
+        program = load_program(sites.run.program)
+        switches = () if program.document else sites.endpoints
+        current = {name: await read_entries(await sites.reader(name), program.tables) for name in switches}
         return {self.field: [], **program.read_config(current, sites.run).plain()}
 
 
@@ -209,5 +178,4 @@ async def _planned(data: Plain, source: str, sites: Sites) -> Planned:
 def need_changes(command: str, changes: Plain) -> None:
     """Raises BAD_INPUT for a command that changes nothing."""
     if not changes:
-        problem = f"{command} needs at least one option of what to change (see --help)"
-        raise FairlaneError(ErrorCode.BAD_INPUT, problem)
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{command} needs at least one option of what to change (see --help)")

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,19 +27,15 @@ SwitchOption = Annotated[
 ]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ClassOption = Annotated[int, typer.Option("--class", "-c", help="Traffic class, 0 to 7.", metavar="CLASS")]
-_PORT = typer.Argument(
-    help="Its port: s1:3, or 3 with --switch.", metavar="PORT", parser=parse_port, autocompletion=complete_port
-)
-PortArgument = Annotated[PortRef, _PORT]
-OnlyPortArgument = Annotated[
-    PortRef | None,
-    typer.Argument(
-        help="Only this port: s1:3, or 3 on every switch.",
-        metavar="PORT",
-        parser=parse_port,
-        autocompletion=complete_port,
-    ),
-]
+
+
+def port_argument(help: str) -> Any:
+    """An argument that is a port."""
+    return typer.Argument(help=help, metavar="PORT", parser=parse_port, autocompletion=complete_port)
+
+
+PortArgument = Annotated[PortRef, port_argument("Its port: s1:3, or 3 with --switch.")]
+OnlyPortArgument = Annotated[PortRef | None, port_argument("Only this port: s1:3, or 3 on every switch.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would be written, and write nothing.")]
 IntervalOption = Annotated[
     Seconds, time_option("--interval", "-i", help="Rates are over this time; 0: no rates, at once.", at_most=600)

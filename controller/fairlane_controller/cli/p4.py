@@ -15,8 +15,6 @@ COMMANDS = [
     LazyCommand("script", f"{_HERE}.verbs:script_command", "Lines of a file in one connection, all checked first.", MANY),
     LazyCommand("compile", f"{_HERE}.compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
     LazyCommand("test", f"{_HERE}.ptf:ptf_command", "Test a program packet by packet (PTF).", MANY),
-    LazyCommand("set_queue_rate", f"{_HERE}.ports:set_queue_rate", "The rate of a port, with a unit: set_queue_rate 2Mbit 3.", VERBS),
-    LazyCommand("set_queue_depth", f"{_HERE}.ports:set_queue_depth", "Packets that may wait in each queue of a port.", VERBS),
     *(LazyCommand(verb.name, f"{_HERE}.verbs:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]  # fmt: skip
 

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from fairlane_controller.cli.dry import dry_results, print_dry
+from fairlane_controller.cli.change import dry_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.config.apply import apply, with_last_applied
 from fairlane_controller.config.check import check
@@ -55,10 +54,8 @@ def set_command(
     if as_json:
         print_json({**done.to_json(), "port": row})
         return
-    named = {key: row[key] for key in program.Settings.model_fields if key in row}
-    text = ", ".join(f"{key}={json.dumps(value)}".replace('"', "") for key, value in named.items())
     how = "is set" if any(done.written.values()) or done.settings else "was set already"
-    console.print(f"{name}:{port.name} {how}: {text}", markup=False, soft_wrap=True)
+    say(f"{name}:{port.name} {how}: {', '.join(settings)}")
 
 
 def _parsed(program: Program, texts: Sequence[str]) -> dict[str, Any]:

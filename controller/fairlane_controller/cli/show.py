@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane status`, `flows`, `drops`, `describe` and `p4 table`: what the switches and the loop know now."""
+"""`fairlane status`, `flows`, `drops`, `describe`, `ports measure` and `p4 table`: what the switches and the loop know now."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,6 @@ from rich.live import Live
 from rich.text import Text
 
 from fairlane_controller.cli.log import print_events
-from fairlane_controller.cli.measuring import print_measured
 from fairlane_controller.cli.options import (
     RATES_OVER,
     IntervalOption,
@@ -30,20 +28,41 @@ from fairlane_controller.cli.options import (
 from fairlane_controller.cli.output import console, print_json, print_table, shows_wide
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, known_port, resolve
-from fairlane_controller.cli.types import Seconds, time_option
+from fairlane_controller.cli.types import PortRef, Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
-from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot, SwitchRow
-from fairlane_controller.live.pictures import drop_lines, need_objects, need_switches, take_two
-from fairlane_controller.live.shown import heading_of, text_of
-from fairlane_controller.live.source import LiveSource
+from fairlane_controller.live.model import DROP_COLUMNS, DropRow, ObjectRow, PortRow, Snapshot
+from fairlane_controller.live.pictures import need_switches, snapshots, take_two
+from fairlane_controller.live.shown import PORT, heading_of, loop_in_words, text_of, troubles
 from fairlane_controller.program.contract import Program
+from fairlane_controller.program.reasons import meaning
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Column, Kind
 from fairlane_controller.state.ask import ask_backup
 from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.names import resolve_name
-from fairlane_controller.units import counted, format_per_s, format_size, format_time, rounded
+from fairlane_controller.units import counted
+
+Lines = Iterable[tuple[Sequence[object], Mapping[str, Any]]]
+"""Of a table: the cells of its keys, and the values of its columns."""
+
+
+def _print(title: str, keys: Sequence[str], columns: Iterable[Column], lines: Lines, **options: Any) -> None:
+    shown = [column for column in columns if shows_wide() or not column.wide]
+    rows = [(*cells, *(text_of(one, values.get(one.name)) for one in shown)) for cells, values in lines]
+    print_table(title, (*keys, *map(heading_of, shown)), rows, **options)
+
+
+async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Snapshot:
+    """A snapshot of all switches with rates over `interval_s`; where a port is named, with its rows only."""
+    number = known_port(targets, port)
+    snapshot = need_switches((await take_two(targets, interval_s))[0])
+    if number is None:
+        return snapshot
+    rows = {
+        key: tuple(one for one in getattr(snapshot, key) if one.port == number) for key in ("ports", "objects", "drops")
+    }
+    return replace(snapshot, **rows)
 
 
 def flows_command(
@@ -61,43 +80,29 @@ def flows_command(
 
     Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows s1:3 --json`
     """
-    targets = resolve(state, switch, port)
-    number = known_port(targets, port)
-    snapshot, _ = asyncio.run(take_two(targets, interval))
-    kinds = [kind for kind in need_objects(snapshot).kinds if not kind.brief]
-    rows = {
-        kind.name: [row for row in snapshot.objects_of_kind(kind.name) if number is None or row.port == number]
-        for kind in kinds
-    }
+    snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
+    found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
+    if not found:
+        programs = ", ".join(snapshot.programs) or "that runs"
+        raise FairlaneError(ErrorCode.WRONG_PROGRAM, f"the program {programs} has no flows: see `fairlane status`")
     if as_json:
-        print_json([row.to_json() for kind in kinds for row in rows[kind.name]])
+        print_json([row.to_json() for rows in found.values() for row in rows])
         return
-    for kind in kinds:
-        print_objects(snapshot, kind, rows[kind.name], hides_idle=bool(interval) and not every)
+    for kind, rows in found.items():
+        _print_objects(snapshot, kind, rows, hides_idle=bool(interval) and not every)
 
 
-def print_objects(snapshot: Snapshot, kind: Kind, rows: list[ObjectRow], *, hides_idle: bool) -> None:
-    """Those of a port that send most first; `hides_idle`: only those that have something to send."""
-    busy = rows
-    if hides_idle:
-        signs = [column.name for column in kind.columns if column.plot in (QUEUE, GOODPUT, DROPS)]
-        busy = [row for row in rows if any(row[sign] for sign in signs)]
-        if (goodput := kind.plotted(GOODPUT)) is not None:
-            busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
-    columns = _shown(kind.columns)
-    table = [(row.switch, row.port, snapshot.named(row.key), *_cells(columns, row.values)) for row in busy]
+def _print_objects(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, hides_idle: bool) -> None:
+    """The fastest of a port first; `hides_idle`: only those that have something to send."""
+    signs = [column.name for column in kind.columns if column.plot in (QUEUE, GOODPUT, DROPS)]
+    busy = [row for row in rows if not hides_idle or any(row[sign] for sign in signs)]
+    if hides_idle and (goodput := kind.plotted(GOODPUT)) is not None:
+        busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
+    lines = (((*row.place, snapshot.named(row.key)), row.values) for row in busy)
     empty = f"no {kind.name} sends now" if rows else f"no {kind.name} has an entry"
-    print_table(kind.title, ("switch", "port", kind.name, *map(heading_of, columns)), table, empty=empty)
+    _print(kind.title, ("switch", "port", kind.name), kind.columns, lines, empty=empty)
     if len(busy) < len(rows):
         console.print(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)", markup=False)
-
-
-def _shown(columns: Sequence[Column]) -> list[Column]:
-    return [column for column in columns if shows_wide() or not column.wide]
-
-
-def _cells(columns: list[Column], values: Mapping[str, Any]) -> list[str]:
-    return [text_of(column, values.get(column.name)) for column in columns]
 
 
 def table_command(
@@ -126,10 +131,10 @@ def table_command(
 
 async def _table(endpoint: Endpoint, name: str | None) -> list[dict[str, Any]]:
     async with SwitchClient(endpoint) as client:
-        if name is None:
-            sizes = {t.alias: t.size for t in client.switch.p4info.tables}
-            return [{"switch": endpoint.name, "table": t, "size": sizes[t]} for t in client.table_names()]
         schema = client.switch.p4info
+        if name is None:
+            sizes = {t.alias: t.size for t in schema.tables}
+            return [{"switch": endpoint.name, "table": t, "size": sizes[t]} for t in client.table_names()]
         if client.has_pipeline:
             name = resolve_name("table", name, [table.name for table in schema.tables])
         return [
@@ -158,47 +163,34 @@ def drops_command(
 
     Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops s1:3 --json`
     """
-    targets = resolve(state, switch, port)
-    number = known_port(targets, port)
-    after, before = asyncio.run(take_two(targets, interval))
-    lines = [line for line in drop_lines(need_switches(after), before) if number is None or line["port"] == number]
-    if now:
-        lines = [line for line in lines if line["per_s"]]
+    snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
+    rows = [row for row in snapshot.drops if row.per_s or not now]
     if as_json:
-        print_json(lines)
+        print_json(drop_lines(snapshot, rows))
     else:
-        print_drops(lines, "nothing is dropped" if now else "nothing was dropped")
+        _print_drops(snapshot, rows, "nothing is dropped" if now else "nothing was dropped")
 
 
-def print_drops(lines: list[dict[str, Any]], empty: str) -> None:
-    """A line a reason."""
-    keys = {
-        "switch": "switch",
-        "port": "port",
-        "of": "object",
-        "reason": "reason",
-        "packets": "packets",
-        "rate": "rate",
-        "by": "by",
-        "meaning": "meaning",
-    }
-    if not any(line["object"] for line in lines):
-        del keys["of"]
-    rows = [[(one | {"rate": format_per_s(one["per_s"])})[key] for key in keys.values()] for one in lines]
-    print_table("drops", [*keys], rows, empty=empty, wrap=True)
+def drop_lines(snapshot: Snapshot, rows: Iterable[DropRow]) -> list[dict[str, Any]]:
+    """A line for each row with the meaning of its reason, the fastest first."""
+    order = sorted(rows, key=lambda one: (-(one.per_s or 0.0), -one.packets, one.switch, one.port or 0, one.reason))
+    return [{**row.to_json(), "meaning": meaning(snapshot.program_of(row.switch), row.reason, row.by)} for row in order]
 
 
-MAX_PAIRS = 8
-"""Pairs of hosts in a line."""
-MAX_MEASURED = 2
-"""The first ones of what a program measures."""
+def _print_drops(snapshot: Snapshot, rows: Iterable[DropRow], empty: str) -> None:
+    lines = drop_lines(snapshot, rows)
+    columns = [one for one in DROP_COLUMNS if one.name != "object" or any(line["object"] for line in lines)]
+    cells = (((line["switch"], line["port"]), line) for line in lines)
+    _print("drops", ("switch", "port"), [*columns, Column("meaning", "meaning")], cells, empty=empty, wrap=True)
+
+
 INTERVAL = Seconds(2)
 
 
 def status_command(
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat it until Ctrl-C.")] = False,
     interval: Annotated[
-        Seconds, time_option("--interval", "-i", help="With --watch: between two looks.", at_least=0.1, at_most=600)
+        Seconds, time_option("--interval", "-i", help="With --watch: the period.", at_least=0.1, at_most=600)
     ] = INTERVAL,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -206,161 +198,133 @@ def status_command(
 ) -> None:
     """Show the loop and its backup, the switches, each managed port with its settings, measurements and drops, and the last event.
 
-    Exit code 4 when a switch does not answer, or TLS fails; 1 when another process of the topology has died. What the others say is shown all the same.
+    Exit code 4 when a switch does not answer, or TLS fails; 1 when another process of the topology has died. The others are shown too.
 
     With --watch --json: one document a line.
 
     Examples: `fairlane status`, `fairlane status -s s1 --json`, `fairlane status --watch`
     """
-    targets = resolve(state, switch)
-    seen = asyncio.run(_watch(targets, interval if watch else None, as_json))
-    if not watch and as_json:
-        print_json(seen.to_json())
-    snapshot = seen.snapshot
+    snapshot = asyncio.run(_status(resolve(state, switch), interval if watch else None, as_json))
     if not all(row.reachable for row in snapshot.switches):
         raise typer.Exit(ErrorCode.SWITCH_UNREACHABLE.exit_code)
+    if snapshot.loop_error is not None:
+        raise typer.Exit(FairlaneError.from_json(dict(snapshot.loop_error)).exit_code)
     if snapshot.dead:
         raise typer.Exit(ErrorCode.INTERNAL.exit_code)
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """The topology, the loop's backup, the newest event."""
-
-    snapshot: Snapshot
-    backup: dict[str, Any] | None
-    event: dict[str, Any] | None
-
-    def to_json(self) -> dict[str, Any]:
-        more = {"loop_running": self.snapshot.loop is not None, "backup": self.backup, "last_event": self.event}
-        return {**self.snapshot.to_json(), **more}
-
-
-async def _look(source: LiveSource, folder: Path | None) -> _Seen:
-    snapshot = await source.snapshot()
-    backup = await ask_backup(folder) if folder is not None else None
-    newest = EventTail(folder / EVENTS_FILE if folder else None, first=1).new()
-    return _Seen(snapshot, backup, next(iter(newest), None))
-
-
-async def _watch(targets: Targets, interval_s: float | None, as_json: bool) -> _Seen:
-    """Draw what is seen in the terminal's other screen, or print it, again and again until SIGTERM or ^C; returns what was seen last.
-
-    Without an interval once, and what is wrong with the loop is raised.
-    """
-    ended, screen = make_end_event(), Console(highlight=False)
+async def _status(targets: Targets, interval_s: float | None, as_json: bool) -> Snapshot:
+    """Print the status, in a terminal's other screen where there is an interval, until SIGTERM or ^C; returns the only snapshot."""
+    screen, folder = Console(highlight=False), targets.folder
     draws = interval_s is not None and screen.is_terminal and not as_json
+    taken = snapshots(targets, interval_s or 0.0, make_end_event())
     with Live(console=screen, screen=True, auto_refresh=False) if draws else contextlib.nullcontext() as live:
-        async with LiveSource(targets) as source:
-            while True:
-                seen = await _look(source, targets.folder)
-                if interval_s is None and seen.snapshot.loop_error is not None:
-                    raise FairlaneError.from_json(dict(seen.snapshot.loop_error))
-                if not as_json:
+        async with contextlib.aclosing(taken):
+            async for snapshot in taken:
+                backup = await ask_backup(folder) if folder is not None else None
+                event = next(iter(EventTail(folder / EVENTS_FILE if folder else None, first=1).new()), None)
+                more = {"loop_running": snapshot.loop is not None, "backup": backup, "last_event": event}
+                if as_json:
+                    indent = 2 if interval_s is None else None
+                    print(json.dumps({**snapshot.to_json(), **more}, indent=indent, default=str), flush=True)
+                else:
                     with console.capture() if live is not None else contextlib.nullcontext() as printed:
-                        _print_status(seen)
+                        _print_status(snapshot, backup, event)
                     if live is not None and printed is not None:
                         live.update(Text.from_ansi(printed.get()), refresh=True)
-                elif interval_s is not None:
-                    print(json.dumps(seen.to_json(), default=str), flush=True)
-                with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-                    if interval_s is not None:
-                        await asyncio.wait_for(ended.wait(), interval_s)
-                    return seen
+                if interval_s is None:
+                    return snapshot
+    raise typer.Exit
 
 
 def _say(text: str) -> None:
     console.print(text, markup=False, soft_wrap=True)
 
 
-def _print_status(seen: _Seen) -> None:
-    snapshot, backup, event = seen.snapshot, seen.backup, seen.event
-    names = sorted({row.program for row in snapshot.switches if row.program})
-    known = any(row.reachable for row in snapshot.switches)
-    programs = ", ".join(names) or ("no program" if known else "program unknown")
+def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict[str, Any] | None) -> None:
+    programs = sorted({row.program for row in snapshot.switches if row.program})
     title = f" ({snapshot.title})" if snapshot.title else ""
     name = f"topology {snapshot.topology}{title}" if snapshot.topology else "switches by address"
-    about = [name, snapshot.target, programs]
-    _say(f"{', '.join(part for part in about if part)}; control loop {_loop(snapshot)}")
+    flows = [row.flows for row in snapshot.loop or () if row.flows is not None]
+    loop = loop_in_words(snapshot)[1] + (f", {counted(sum(flows), 'flow')}" if flows else "")
+    _say("; ".join([", ".join(filter(None, (name, snapshot.target, *programs))), loop]))
     if backup:
         away = [entry["switch"] for entry in backup["switches"] if entry["error"]]
         note = f", but does not reach {', '.join(away)}" if away else ""
         _say(f"backup: process {backup['pid']} waits to take over{note}")
-    for dead in snapshot.dead:
-        _say(dead.message)
-    for entry in snapshot.loop or ():
-        if entry.error:
-            _say(f"loop: {entry.error['message']}")
-    for row in snapshot.switches:
-        _print_switch(snapshot, row)
+    for _, problem in troubles(snapshot):
+        _say(problem)
     for program in snapshot.programs.values():
-        print_program_ports(snapshot, program)
-    for port in snapshot.managed_ports:
-        _print_hosts(snapshot, port)
+        _print_ports(snapshot, program)
     if event:
-        what, why = " ".join(part for part in (place_of(event), event["event"]) if part), sentence_of(event)
-        _say(f"last event {str(event.get('time', ''))[11:19]} UTC {what}{f': {why}' if why else ''}")
+        _say(
+            f"last event {str(event.get('time', ''))[11:19]} UTC {place_of(event)} {event['event']}: {sentence_of(event)}"
+        )
 
 
-def _loop(snapshot: Snapshot) -> str:
-    if snapshot.loop is None:
-        return "does not run: settings stay as they are (start it with `fairlane run`)"
-    away = [row.switch for row in snapshot.loop if not row.connected]
-    switches = counted(len(snapshot.loop), "switch")
-    reaches = f"does not reach {', '.join(away)}" if away else f"reaches {len(snapshot.loop)} of {switches}"
-    flows = [row.flows for row in snapshot.loop if row.flows is not None]
-    return f"runs, {reaches}" + (f", {counted(sum(flows), 'flow')}" if flows else "")
-
-
-def _print_switch(snapshot: Snapshot, row: SwitchRow) -> None:
-    program = snapshot.program_of(row.switch)
-    managed = [port for port in snapshot.managed_ports if port.switch == row.switch]
-    if row.error is not None:
-        _say(f"{row.switch}: {row.error['message']}")
-    elif row.program is None:
-        _say(f"{row.switch}: no program yet; run `fairlane config init`")
-    elif program is None:
-        _say(f"{row.switch}: ready; nothing is known of the program {row.program}; see `fairlane p4 table`")
-    elif not managed:
-        _say(f"{row.switch}: ready; {program.ports_title}: none")
-
-
-def print_program_ports(snapshot: Snapshot, program: Program) -> None:
-    """A row a port, or a row a class of it where the program has such; what is of the whole port stands in the first."""
+def _print_ports(snapshot: Snapshot, program: Program) -> None:
+    """A row a port, or a row a class of it where the program has such; the age is that of the oldest measurement that is shown."""
     kind = next((one for one in program.kinds if one.brief), None)
-    columns, measured = _shown(program.columns if kind is None else kind.columns), program.measured[:MAX_MEASURED]
-    label = () if kind is None else (kind.short,)
-    of_ports = ("capacity", *(one.title for one in measured), *(["age"] if measured else []), "sent", "dropped")
-    rows: list[tuple[object, ...]] = []
+    measured = program.measured[:2]
+    ages = [Column("age_s", "age", "s")] if measured else []
+    totals = PORT["sent_bytes"], PORT["dropped_packets"]
+    columns = (*(kind or program).columns, PORT["capacity_packets"], *measured, *ages, *totals)
+    lines: list[tuple[Sequence[object], Mapping[str, Any]]] = []
     for port in snapshot.managed_ports:
         if snapshot.program_of(port.switch) is program:
-            of_port = _port_cells(port, measured)
+            got = {one.name: port.estimate(one.name) for one in measured}
+            oldest_s = max((round(one["age_s"], 1) for one in got.values() if one), default=None)
+            values = {**vars(port), **port.values, "age_s": oldest_s}
+            values |= {name: one.get("value") for name, one in got.items()}
             objects = snapshot.objects_of(port, kind) if kind is not None else ()
-            for key, values in [(one.key, one.values) for one in objects] or [("", port.values)]:
-                rows.append((port.switch, port.port, *([key] if label else []), *_cells(columns, values), *of_port))
-                of_port = ("",) * len(of_ports)
-    if rows:
-        print_table(program.ports_title, ("switch", "port", *label, *map(heading_of, columns), *of_ports), rows)
+            lines += [((*port.place, one.key), values | dict(one.values)) for one in objects]
+            if not objects:
+                lines.append(((*port.place, *([""] if kind else [])), values))
+    _print(program.ports_title, ("switch", "port", *([kind.short] if kind else [])), columns, lines)
 
 
-def _print_hosts(snapshot: Snapshot, port: PortRow) -> None:
-    """Who sends to whom through a port."""
-    if pairs := [f"{pair} ({times})" if times > 1 else pair for pair, times in snapshot.hosts_of(port).items()]:
-        more = f" and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else ""
-        _say(f"{port.name} carries {', '.join(pairs[:MAX_PAIRS])}{more}")
+def measure_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
+    """Show what the running loop measures of each managed port: bandwidth, delay, …
+
+    Examples: `fairlane ports measure`, `fairlane ports measure --json`
+    """
+    snapshot = asyncio.run(_read(resolve(state, switch), None, 0.0))
+    if snapshot.loop_error is not None:
+        raise FairlaneError.from_json(dict(snapshot.loop_error))
+    if snapshot.loop is None:
+        raise FairlaneError(ErrorCode.NO_LOOP, "ports are measured by the running loop: start it with `fairlane run`")
+    if as_json:
+        rows = [row for row in snapshot.ports if row.measured is not None]
+        print_json([{"switch": row.switch, "port": row.port, **(row.measured or {})} for row in rows])
+    else:
+        _print_measured(snapshot)
 
 
-def _port_cells(port: PortRow, measured: Sequence[Column]) -> tuple[object, ...]:
-    """What is of a whole port; the age is that of the oldest measurement that is shown."""
-    estimates = [port.estimate(column.name) for column in measured]
-    ages = [float(one["age_s"]) for one in estimates if one]
-    return (
-        port.capacity_packets,
-        *(text_of(column, one.get("value")) for column, one in zip(measured, estimates, strict=True)),
-        *([format_time(round(max(ages), 1)) if ages else None] if measured else []),
-        format_size(rounded(port.sent_bytes)),
-        port.dropped_packets,
-    )
+def _print_measured(snapshot: Snapshot) -> None:
+    """One line a value: with how much it may be wrong, how many observations it is of, and how old the last one is."""
+    columns = ("switch", "port", "what", "value", "± 95 %", "observations", "age", "by")
+    found = [(port, snapshot.program_of(port.switch)) for port in snapshot.ports]
+    lines = [line for port, program in found if program is not None for line in _lines(port, program)]
+    print_table("measured", columns, lines, empty="nothing yet")
+    needs = {program.measuring_needs: None for program in snapshot.programs.values() if program.measuring_needs}
+    if any(line[3] == "-" for line in lines):
+        console.print(". ".join(["-: not known yet", *needs]), markup=False, soft_wrap=True)
+
+
+def _lines(port: PortRow, program: Program) -> Iterator[tuple[object, ...]]:
+    row: dict[str, Any] = {**(port.measured or {})}
+    for column in program.measured:
+        if column.name not in row:
+            continue
+        value, source = row[column.name], row.get(f"{column.quantity}_source")
+        by = column.source if source is None else program.meanings.get(source, source)
+        several: dict[str, Any] = {"": value} if value is None or "value" in value else value
+        for key, one in several.items():
+            cells = ("-",) * 4
+            if one is not None:
+                texts = (text_of(column, one[name]) for name in ("value", "uncertainty"))
+                cells = (*texts, one["count"], f"{one['age_s']:.1f} s")
+            yield *port.place, f"{column.title} of {key}" if key else column.title, *cells, by or "-"
 
 
 LAST_EVENTS = 5
@@ -383,11 +347,10 @@ def describe_command(
     name, number = targets.one("a port is").name, known_port(targets, port)
 
     async def read() -> Any:
-        return await asyncio.gather(poll_ports(targets, True, interval), take_two(targets, interval))
+        return await asyncio.gather(poll_ports(targets, True, interval), _read(targets, port, interval))
 
-    looked, (after, before) = asyncio.run(read())
-    one, earlier = _only(need_switches(after), (name, number)), _only(before, (name, number)) if before else None
-    found = [(name, s, [pair for pair in pairs if pair[1].port == number]) for name, s, pairs in looked]
+    polled, one = asyncio.run(read())
+    found = [(name, s, [pair for pair in pairs if pair[1].port == number]) for name, s, pairs in polled]
     if not one.ports and not found[0][2]:
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{name} has no port {number}")
     path, wanted = targets.folder / EVENTS_FILE if targets.folder else None, EventFilter(switches=(name,), port=number)
@@ -398,23 +361,10 @@ def describe_command(
         return
     print_ports(found, queues=True)
     for program in one.programs.values():
-        print_program_ports(one, program)
-    measured = [{"switch": row.switch, "port": row.port, **row.measured} for row in one.ports if row.measured]
-    if measured and (program := one.program_of(name)) is not None:
-        print_measured(measured, {name: program})
+        _print_ports(one, program)
+    _print_measured(one)
     for kind in one.kinds:
         if not kind.brief:
-            print_objects(one, kind, list(one.objects_of_kind(kind.name)), hides_idle=False)
-    print_drops(drop_lines(one, earlier), "nothing was dropped")
+            _print_objects(one, kind, one.objects_of_kind(kind.name), hides_idle=False)
+    _print_drops(one, one.drops, "nothing was dropped")
     print_events(events, False)
-
-
-def _only(snapshot: Snapshot, place: tuple[str, int | None]) -> Snapshot:
-    """The snapshot with the rows of one port."""
-
-    def of_port(rows: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(row for row in rows if row.place == place)
-
-    return replace(
-        snapshot, ports=of_port(snapshot.ports), objects=of_port(snapshot.objects), drops=of_port(snapshot.drops)
-    )

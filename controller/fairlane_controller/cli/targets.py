@@ -49,10 +49,8 @@ class Targets:
     def need_run(self) -> RunState:
         """The topology; NO_TOPOLOGY when the switches were named by address alone."""
         if self.run is None:
-            raise FairlaneError(
-                ErrorCode.NO_TOPOLOGY,
-                "this command needs the run state of a topology (routes, ports, program): --state NAME",
-            )
+            problem = "this command needs the run state of a topology (routes, ports, program): --state NAME"
+            raise FairlaneError(ErrorCode.NO_TOPOLOGY, problem)
         return self.run
 
 
@@ -60,11 +58,10 @@ def parse_endpoint(text: str) -> Endpoint:
     """`s1=127.0.0.1:50051` or `s1=[::1]:50051@1`; BAD_INPUT otherwise."""
     found = _ADDRESS.match(text)
     if not found or not 0 < int(found["port"]) < 65_536:
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT,
-            f"--switch {text!r}: must be NAME=HOST:PORT or NAME=HOST:PORT@DEVICE_ID with a port of 1 to 65535, "
-            "e.g. s1=127.0.0.1:50051",
+        problem = (
+            "must be NAME=HOST:PORT or NAME=HOST:PORT@DEVICE_ID with a port of 1 to 65535, e.g. s1=127.0.0.1:50051"
         )
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"--switch {text!r}: {problem}")
     return Endpoint(found["name"], found["grpc"], int(found["id"] or 1), tls_of_environment())
 
 
@@ -91,15 +88,14 @@ def resolve(state: str | None, switches: list[str] | None, port: PortRef | None 
 
 def known_port(targets: Targets, ref: PortRef | None) -> int | None:
     """The port's number; UNKNOWN_NAME with the ports that there are, when the run state lists them and it is none of them."""
-    port = None if ref is None else ref.number
-    if port is None or targets.run is None:
-        return port
-    chosen = {endpoint.name for endpoint in targets.endpoints}
-    switches = [switch for switch in targets.run.switches if switch.name in chosen]
-    known = sorted({one.port for switch in switches for one in switch.ports} | {CPU_PORT})
-    if port not in known and all(switch.ports for switch in switches):
-        which = switches[0].name if len(switches) == 1 else "no switch"
-        has = "has no port" if len(switches) == 1 else "has a port"
-        listed = ", ".join(str(number) for number in known if number != CPU_PORT)
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{which} {has} {port}; valid: {listed}")
-    return port
+    if ref is None or targets.run is None:
+        return None if ref is None else ref.number
+    names = {endpoint.name for endpoint in targets.endpoints}
+    switches = [switch for switch in targets.run.switches if switch.name in names]
+    known = {one.port for switch in switches for one in switch.ports}
+    if ref.number not in {*known, CPU_PORT} and all(switch.ports for switch in switches):
+        listed = ", ".join(map(str, sorted(known)))
+        raise FairlaneError(
+            ErrorCode.UNKNOWN_NAME, f"{', '.join(sorted(names))} has no port {ref.number}; valid: {listed}"
+        )
+    return ref.number

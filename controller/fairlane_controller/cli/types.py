@@ -25,54 +25,45 @@ class Seconds(float):
         return f"{float(self):g}s"
 
 
-def time_option(
-    *names: str, help: str, at_least: float = 0.0, at_most: float = 86_400.0 * 7
-) -> Any:  # the value is `Seconds`
-    """An option, its long name first, that takes a time with a unit; BAD_INPUT without one, OUT_OF_RANGE beyond the limits."""
+def number_option(name: str, parse: Callable[[str, str], T], *letters: str, metavar: str, help: str) -> Any:
+    """An option that takes a number with a unit.
 
-    def parse(text: Any) -> Seconds:
-        if isinstance(text, Seconds):  # the default
-            return text
-        seconds = parse_time(text, names[0])
-        if not at_least <= seconds <= at_most:
-            raise out_of_range(names[0], text, Seconds(at_least) if at_least else 0, Seconds(at_most))
-        return Seconds(seconds)
-
-    return typer.Option(*names, help=help, metavar="TIME", parser=parse)
-
-
-def number_option(name: str, parse: Callable[[str, str], T], *, metavar: str, help: str) -> Any:
-    """An option that takes a number with a unit, which `parse` (of `units`) reads; it gets the option's name for its errors."""
+    Args:
+        name: As typed: `--rate`.
+        parse: Reads the text (a function of `units`); gets the option's name for its errors.
+        letters: Short forms: `-r`.
+        metavar: What the help shows for the number.
+        help: What it sets.
+    """
 
     def read(value: Any) -> Any:
-        return parse(value, name) if isinstance(value, str) else value  # the default is a number already
+        return parse(value, name) if isinstance(value, str) else value  # a default is a number already
 
-    return typer.Option(name, help=help, metavar=metavar, parser=read)
-
-
-def packets_of(text: str, what: str) -> int:
-    """A number of packets; BAD_INPUT."""
-    return parse_count(text, "packets", what)
+    return typer.Option(name, *letters, help=help, metavar=metavar, parser=read)
 
 
-def cells_of(text: str, what: str) -> int:
-    """A number of cells; BAD_INPUT."""
-    return parse_count(text, "cells", what)
+def time_option(name: str, *letters: str, help: str, at_least: float = 0.0, at_most: float = 86_400.0 * 7) -> Any:
+    """An option that takes a time with a unit; the value is `Seconds`. BAD_INPUT without a unit, OUT_OF_RANGE beyond the limits (seconds)."""
+
+    def parse(text: str, what: str) -> Seconds:
+        seconds = parse_time(text, what)
+        if not at_least <= seconds <= at_most:
+            raise out_of_range(what, text, Seconds(at_least) if at_least else 0, Seconds(at_most))
+        return Seconds(seconds)
+
+    return number_option(name, parse, *letters, metavar="TIME", help=help)
 
 
 def rate_bps(text: str, what: str) -> int:
-    """With a unit: whoever writes 5 hardly means 5 bit/s; 0 needs none. BAD_INPUT."""
-    number = text.strip()
-    if number.replace(".", "", 1).isdigit() and float(number):
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{what} {number!r} has no unit: write {number}Mbit, {number}kbit or {number}bit"
-        )
-    return round(parse_rate(text, what))
+    """A rate with a unit, because whoever writes 5 hardly means 5 bit/s; 0 needs none. BAD_INPUT."""
+    return round(parse_rate(text, what, needs_unit=True))
 
 
 def queue_packets_option(help: str) -> Any:
     """`--queue-packets`: how many packets may wait in a queue."""
-    return number_option("--queue-packets", packets_of, metavar="PACKETS", help=help)
+    return number_option(
+        "--queue-packets", lambda text, what: parse_count(text, "packets", what), metavar="PACKETS", help=help
+    )
 
 
 def packet_bytes_option(help: str) -> Any:
@@ -118,11 +109,8 @@ def parse_port(text: str) -> PortRef:
 def split_port(words: list[str] | None, count: int = 1) -> tuple[PortRef | None, list[str]]:
     """`[PORT] WORD…` with at most `count` words behind the port: a port is what has the form SWITCH:PORT, or the first of one word more."""
     given = list(words or [])
-    late = next((word for word in given[1:] if _PLACE.fullmatch(word)), None)
-    if late is not None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"the port {late} stands first, before {given[0]!r}")
     first = given and (_PLACE.fullmatch(given[0]) or len(given) > count)
     port = parse_port(given.pop(0)) if first else None
     if len(given) > count:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"{given[-1]!r} is one word too many")
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{given[-1]!r} is one word too many; a port stands first")
     return port, given

@@ -5,54 +5,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
-from finsy import P4Schema
 
 from fairlane_controller import history
 from fairlane_controller.cli.complete import complete_verb_words
 from fairlane_controller.cli.options import DryRunOption, JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import console, print_error, print_json
+from fairlane_controller.cli.output import print_error, print_json, print_table, say
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.verb_output import print_line
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.files import read_text
-from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME, CATALOG
-from fairlane_controller.verbs.context import Context, Handles
-from fairlane_controller.verbs.grammar import next_words
+from fairlane_controller.verbs.grammar import entry_text
 from fairlane_controller.verbs.script import Line, Session, read_lines
+from fairlane_controller.verbs.work import Handles
 
-MAX_SCRIPT_BYTES = 64 * 1024 * 1024
 PROMPT = "fairlane> "
 _OF_ONE = "a program's tables are"
 
 
 def _run(targets: Targets, lines: Sequence[Line], command: str = "", **how: Any) -> None:
-    """All lines in one `Session` (`how`); recorded as one change, with what was typed or `command`, when something was written."""
+    """Do lines in one `Session` (its arguments: `how`), as one change of the history when one of them writes."""
 
     async def work() -> None:
-        if not writes:
+        async with history.changing(targets.folder if writes else None, command or typed(), targets.run) as change:
             await session.run(lines)
-            return
-        problem: FairlaneError | None = None
-        async with history.changing(targets.folder, command or typed()) as change:
-            try:
-                await session.run(lines)
-            except FairlaneError as ex:
-                if ex.code is ErrorCode.NO_LOOP:  # it has ended, and what it wrote of the last batch is not known
-                    raise
-                problem = ex
-            change.undo = session.undo_requests()  # also what could not be taken back
-        if problem is not None:
-            raise problem
+            change.undo = session.undo
 
     endpoint = targets.one(_OF_ONE)
     writes = any(line.writes for line in lines) and not how["dry_run"]
@@ -71,14 +55,14 @@ def __getattr__(name: str) -> Callable[..., None]:
     verb = BY_NAME[name]
 
     def command(
-        words: list[str] | None,
-        state: str | None,
-        switch: list[str] | None,
-        as_json: bool,
-        dry_run: bool = False,
+        words: list[str] | None = None,
+        state: StateOption = None,
+        switch: SwitchOption = None,
+        dry_run: DryRunOption = False,
+        as_json: JsonOption = False,
     ) -> None:
-        line = Line(1, (verb.name, *(words or ())))
-        _run(resolve(state, switch), [line], single=True, dry_run=dry_run)
+        line = Line(0, (verb.name, *(words or ())))
+        _run(resolve(state, switch), [line], dry_run=dry_run)
         if as_json:
             print_json(line.data)
         else:
@@ -87,21 +71,8 @@ def __getattr__(name: str) -> Callable[..., None]:
     words_argument = typer.Argument(
         metavar=verb.arguments or "[none]", help=verb.summary, show_default=False, autocompletion=complete_verb_words
     )
-    options: dict[str, tuple[Any, Any]] = {
-        "words": (Annotated[list[str] | None, words_argument], None),
-        "state": (StateOption, None),
-        "switch": (SwitchOption, None),
-        **({"dry_run": (DryRunOption, False)} if verb.writes else {}),
-        "as_json": (JsonOption, False),
-    }
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(n, keyword, default=d, annotation=a) for n, (a, d) in options.items()]
-    command.__annotations__ = {name: annotation for name, (annotation, _) in options.items()}
-    setattr(command, "__signature__", inspect.Signature(parameters))  # noqa: B010 - typer reads both
-    example = f"fairlane p4 {verb.name} {verb.example}".strip()
-    command.__doc__ = f"{verb.summary}\n\nExample: `{example}`"
-    if verb.writes:
-        command.__doc__ += "\n\nWith a running control loop the loop writes. `fairlane undo` takes it back."
+    command.__annotations__["words"] = Annotated[list[str] | None, words_argument]
+    command.__doc__ = f"{verb.summary}\n\nExample: `{f'fairlane p4 {verb.name} {verb.example}'.strip()}`"
     return command
 
 
@@ -127,7 +98,8 @@ def script_command(
 
     Example: `fairlane p4 script s1-commands.txt --switch s1`
     """
-    _run_lines(_text_of(file), resolve(state, switch), keep_going, dry_run, as_json)
+    text = list(sys.stdin) if str(file) == "-" else read_text(file).splitlines()
+    _run_lines(text, resolve(state, switch), keep_going, dry_run, as_json)
 
 
 def cli_command(
@@ -152,77 +124,92 @@ def cli_command(
         _prompt(targets, dry_run)
 
 
-def _text_of(file: Path) -> list[str]:
-    if str(file) == "-":
-        return sys.stdin.read(MAX_SCRIPT_BYTES).splitlines()
-    if file.is_file() and file.stat().st_size > MAX_SCRIPT_BYTES:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{file}: larger than {MAX_SCRIPT_BYTES} bytes")
-    return read_text(file).splitlines()
-
-
 def _run_lines(text: Sequence[str], targets: Targets, keep_going: bool, dry_run: bool, as_json: bool) -> None:
     lines = read_lines(text)
     if not lines:
         raise FairlaneError(ErrorCode.BAD_INPUT, "there is no line to do")
-    done: list[Line] = []
-
-    def report(line: Line) -> None:
-        done.append(line)
-        if not as_json:
-            print_line(line)
-
-    _run(targets, lines, report=report, dry_run=dry_run, keep_going=keep_going)
-    failed = [line.error for line in done if line.error is not None]
+    _run(targets, lines, dry_run=dry_run, keep_going=keep_going)
+    failed = [line.error for line in lines if line.error is not None]
     if as_json:
-        print_json([line.to_json() for line in done])
+        print_json([line.to_json() for line in lines])
     else:
-        how = "checked" if dry_run else "done"
-        console.print(f"{len(lines) - len(failed)} of {counted(len(lines), 'line')} {how}", markup=False)
+        for line in lines:
+            print_line(line)
+        say(f"{len(lines) - len(failed)} of {counted(len(lines), 'line')} {'checked' if dry_run else 'done'}")
     if failed:
         raise typer.Exit(failed[0].exit_code)
 
 
 def _prompt(targets: Targets, dry_run: bool) -> None:
     """Lines of a terminal, each a change of its own in a connection of its own; a mistake ends nothing, ^C ends it at once."""
+    with contextlib.suppress(ImportError):  # a Python without it has no history of lines
+        import readline  # noqa: F401  # pyright: ignore[reportUnusedImport]
     endpoint, handles = targets.one(_OF_ONE), Handles()
-    schema = asyncio.run(_schema(endpoint))
-    console.print(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends", markup=False)
-    while (text := _input(schema)) is not None and text not in ("quit", "exit"):
+    say(f"{endpoint}: verbs of simple_switch_CLI; `help` lists them, ^D ends")
+    while (text := _input()) not in ("quit", "exit"):
         words = text.split()
         if words[:1] == ["help"]:
-            for verb in CATALOG:
-                if not words[1:] or verb.name in words:
-                    console.print(f"{verb.usage}\n    {verb.summary}", markup=False)
-            continue
-        try:
-            lines = read_lines([text])
-            if lines:
-                _run(targets, lines, f"cli: {text}", handles=handles, report=print_line, single=True, dry_run=dry_run)
-        except FairlaneError as ex:
-            print_error(ex, as_json=False)
+            say(
+                "\n".join(
+                    f"{verb.usage}\n    {verb.summary}" for verb in CATALOG if verb.name in words[1:] or not words[1:]
+                )
+            )
+        elif words:
+            line = Line(0, words)
+            try:
+                _run(targets, [line], f"cli: {text}", handles=handles, dry_run=dry_run)
+            except FairlaneError as ex:
+                line.error = ex
+            print_line(line)
 
 
-async def _schema(endpoint: Endpoint) -> P4Schema:
-    async with SwitchClient(endpoint) as client:
-        return Context(client).schema
-
-
-def _input(schema: P4Schema) -> str | None:
-    """The next line; None when there is none any more, or ^C."""
-
-    def complete(text: str, state: int) -> str | None:
-        begun = readline.get_line_buffer()[: readline.get_begidx()].split()
-        found = [name for name in next_words(schema, begun) if name.startswith(text)]
-        return f"{found[state]} " if state < len(found) else None
-
-    with contextlib.suppress(ImportError):  # a Python without it: no history, no completion
-        import readline
-
-        readline.set_completer(complete)
-        readline.set_completer_delims(" \t")
-        readline.parse_and_bind("tab: complete")
+def _input() -> str:
+    """The next line; `quit` when there is none any more, or after ^C."""
     try:
         return input(PROMPT).strip()
     except (EOFError, KeyboardInterrupt):
         print()
-        return None
+        return "quit"
+
+
+# ---- what people see -------------------------------------------------------------------------------------------------
+
+
+def print_line(line: Line) -> None:
+    """What one line did or read, or why it could not."""
+    if line.error is not None:
+        print_error(line.error, as_json=False)
+        return
+    rows: dict[str, list[dict[str, Any]]] = {name: value for name, value in line.data.items() if _is_rows(value)}
+    first, *rest = [f"{name} {_text(value)}" for name, value in line.data.items() if name not in rows] or [line.verb]
+    title = f"{first}: {', '.join(rest)}" if rest else first
+    for found in rows.values():
+        columns = [
+            name
+            for name in (found[0] if found else ())
+            if any(_text(row.get(name)) not in ("-", "false") for row in found)
+        ]
+        print_table(title, columns, [[_text(row.get(name)) for name in columns] for row in found], wrap=True)
+    if not rows:
+        say(title)
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in cast("list[Any]", value))
+
+
+def _text(value: Any) -> str:
+    """A value in words: an entry as a line has it, an object of a list as `name (what else it has)`."""
+    if isinstance(value, dict):
+        data = cast("dict[str, Any]", value)
+        return entry_text(data) if "match" in data else " ".join(f"{name}={one}" for name, one in data.items())
+    if isinstance(value, list):
+        return ", ".join(_item(one) for one in cast("list[Any]", value)) or "-"
+    return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _item(value: Any) -> str:
+    if not isinstance(value, dict):
+        return _text(value)
+    first, *rest = [_text(one) for one in cast("dict[str, Any]", value).values()]
+    return f"{first} ({', '.join(rest)})"

@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane watch`: the live view in a terminal; one frame, or JSON lines, for pipes."""
+"""`fairlane watch`: the live view in a terminal, or JSON lines for pipes; `watch export`: a time series of snapshots into files."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from fairlane_controller.cli.complete import complete_row_kinds
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
-from fairlane_controller.cli.output import PIPE_COLUMNS, error_console
+from fairlane_controller.cli.output import console, print_json
+from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.export import Export
 from fairlane_controller.live.events import EventTail
+from fairlane_controller.live.pictures import need_switches, snapshots
 from fairlane_controller.live.source import LiveSource
-from fairlane_controller.live.terminal.app import watch_live, watch_once
-from fairlane_controller.live.terminal.frame import render
+from fairlane_controller.live.terminal import watch
 from fairlane_controller.state.events import EVENTS_FILE
+from fairlane_controller.units import counted
 
 PeriodOption = Annotated[
-    Seconds, time_option("--interval", "-i", help="Between two pictures.", at_least=0.1, at_most=60)
+    Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.1, at_most=60)
 ]
 PERIOD = Seconds(0.5)
 _HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
@@ -31,13 +38,9 @@ _HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
 COMMANDS = [
     LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
     LazyCommand("metrics", f"{_HERE}.web:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
-    LazyCommand("export", f"{_HERE}.export:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
+    LazyCommand("export", f"{_HERE}.watch:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
 ]  # fmt: skip
-watch_app = lazy_app(
-    COMMANDS,
-    invoke_without_command=True,
-    no_args_is_help=False,
-)
+watch_app = lazy_app(COMMANDS, invoke_without_command=True, no_args_is_help=False)
 
 
 @watch_app.callback()
@@ -46,37 +49,81 @@ def watch_command(
     state: StateOption = None,
     switch: SwitchOption = None,
     interval: PeriodOption = PERIOD,
-    once: Annotated[bool, typer.Option("--once", help="One picture, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="With --json: one snapshot, then end.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Watch ports, queues, objects of the program, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
 
-    Without a terminal it prints one picture. With --json: one snapshot a line, until Ctrl-C, or one with --once.
+    With --json: one snapshot a line, until Ctrl-C.
     """
     if ctx.invoked_subcommand is not None:
         return
-    targets, console = resolve(state, switch), Console(highlight=False)
-    if not once and not as_json and not console.is_terminal:
-        error_console.print(
-            "fairlane watch: standard output is no terminal: one picture (as with --once)", markup=False
-        )
-        once = True
-    asyncio.run(_watch(targets, console, interval, once, as_json))
+    targets = resolve(state, switch)
+    if as_json:
+        asyncio.run(_print_snapshots(targets, interval, once))
+    elif once or not console.is_terminal:
+        text = "watch draws in a terminal; elsewhere use `fairlane status`, or `fairlane watch --json`"
+        raise FairlaneError(ErrorCode.BAD_INPUT, text)
+    else:
+        tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
+        asyncio.run(watch(LiveSource(targets), tail, Console(highlight=False), interval))
 
 
-async def _watch(targets: Targets, console: Console, interval_s: float, once: bool, as_json: bool) -> None:
-    tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
-    async with LiveSource(targets) as source:
-        if as_json:
-            await source.snapshot()  # the next one has rates
-            while True:
-                await asyncio.sleep(interval_s)
-                print(json.dumps((await source.snapshot()).to_json(), default=str), flush=True)
-                if once:
-                    return
-        elif once:
-            width = console.width if console.is_terminal else PIPE_COLUMNS
-            picture = render(await watch_once(source, tail, interval_s), width, None)
-            Console(highlight=False, width=width).print(picture)
-        else:
-            await watch_live(source, tail, console, interval_s)
+async def _print_snapshots(targets: Targets, interval_s: float, once: bool) -> None:
+    async with contextlib.aclosing(snapshots(targets, interval_s, make_end_event())) as taken:
+        await anext(taken)  # the next one has rates
+        async for snapshot in taken:
+            print(json.dumps(snapshot.to_json(), default=str), flush=True)
+            if once:
+                return
+
+
+DURATION, INTERVAL = Seconds(10), Seconds(0.5)
+
+
+def export_command(
+    file: Annotated[Path, typer.Argument(help="NAME.csv, NAME.parquet or NAME.jsonl.", metavar="FILE")],
+    duration: Annotated[Seconds, time_option("--for", help="How long.")] = DURATION,
+    interval: Annotated[Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.05, at_most=3600)] = INTERVAL,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--rows", help="Of a CSV or Parquet file: ports, drops, or objects of the program by their plural, such as flows; repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    state: StateOption = None,
+    switch: SwitchOption = None,
+    as_json: JsonOption = False,
+) -> None:  # fmt: skip
+    """Write what happens into a file: a row a port, object or drop reason every half second. What is in the file stays after Ctrl-C.
+
+    CSV and Parquet have the ports unless --rows names other rows; several kinds make a file each (NAME-ports.csv, NAME-flows.csv). A JSON
+    line is a whole snapshot.
+
+    Examples: `fairlane watch export run.csv --for 1m`, `fairlane watch export run.parquet --rows flows --interval 0.1s`, `fairlane watch export run.jsonl`
+    """
+    count = max(1, int(duration / interval + 1e-9))
+    work = _export(resolve(state, switch), file, list(dict.fromkeys(rows or ["ports"])), overwrite, count, interval)
+    taken, files = asyncio.run(work)
+    if as_json:
+        listed = [{"file": str(path), "rows": number} for path, number in files.items()]
+        print_json({"snapshots": taken, "ended_early": taken < count, "files": listed})
+        return
+    for path, number in files.items():
+        text = f"{path}: {counted(number, 'row')} of {counted(taken, 'snapshot')}"
+        console.print(text, markup=False, soft_wrap=True)
+
+
+async def _export(
+    targets: Targets, file: Path, kinds: list[str], overwrite: bool, count: int, period_s: float
+) -> tuple[int, dict[Path, int]]:
+    """How many snapshots were written, less than `count` after ^C, and the rows of each file. The first snapshot has no rates: it only gives the columns."""
+    async with contextlib.aclosing(snapshots(targets, period_s, make_end_event())) as source:
+        first = need_switches(await anext(source))
+        with Export(file, kinds, first, overwrite=overwrite) as export:
+            taken = 0
+            async for snapshot in source:
+                export.add(snapshot)
+                taken += 1
+                if taken == count:
+                    break
+    return taken, export.rows

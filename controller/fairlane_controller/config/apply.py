@@ -4,25 +4,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fairlane_controller import history
 from fairlane_controller.config.check import check
-from fairlane_controller.config.compare import Comparison, compare
-from fairlane_controller.config.model import FairlaneConfig
-from fairlane_controller.config.port_change import plan_port
-from fairlane_controller.config.ports import change_of
+from fairlane_controller.config.compare import Row, compare
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.ports import PortChange
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.steps import LoopStep, Step, make
+from fairlane_controller.history.steps import make
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
-from fairlane_controller.switch.changeset import ChangeSet
 
 CONFIG = "config"
 """The document of the configuration that was applied last."""
@@ -38,7 +32,8 @@ class Applied:
     "Policies whose settings of the loop changed."
     ports: int = 0
     "Ports whose settings changed."
-    rows: list[Any] = field(default_factory=lambda: list[Any]())
+    rows: list[Row] = field(default_factory=lambda: list[Row]())
+    "What differed."
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -48,41 +43,29 @@ class Applied:
 async def apply(loaded: Loaded, run: RunState, command: str, remembered: Loaded | None = None) -> Applied:
     """Check, compare, write what differs: in all switches or in none; recorded in the history when something was written.
 
-    `remembered` is what a switch that restarts gets back, where that is more than `loaded`. Raises BAD_FILE before anything is read, or what a switch refused, with everything as it was.
+    Args:
+        loaded: the configuration.
+        run: the topology that it is for.
+        command: as the history has it.
+        remembered: what a switch that restarts gets back, where that is more than `loaded`.
+
+    Raises:
+        FairlaneError: BAD_FILE before anything is read, or what a switch refused, with everything as it was.
     """
     check(loaded, run)
+    whole = remembered or loaded
+    note = {CONFIG: {"source": str(whole.path or whole.source.name), "config": whole.config.plain()}}
     async with history.changing(run.folder, command, run), Sites(run) as sites:
         found = await compare(loaded.config, sites)
-        note = {CONFIG: applied_document(remembered or loaded)}
-        if found.same and not _changed(found.documents, run.folder):
-            with Store(run.folder) as store:
-                await asyncio.to_thread(store.put, _changed(note, run.folder))
-            return _applied(found)
-        steps = await steps_of(found, sites)
-        await make(steps, sites, {**found.documents, **note}, found.documents_back)
-    return _applied(found)
-
-
-def _changed(documents: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Those that are not so already."""
-    with Store(folder) as store:
-        return {name: value for name, value in documents.items() if store.get(name) != value}
-
-
-async def steps_of(found: Comparison, sites: Sites) -> list[Step]:
-    """What is to be done, in its order."""
-    steps: list[Step] = []
-    for one in found.switches:
-        for port, settings in one.ports.items():
-            change = PortChange.from_values(change_of(settings))
-            steps += (await plan_port(sites, one.switch, port, change)).steps
-    changes = {one.switch: one.changes for one in found.switches if one.changes}
-    steps.append(ChangeSet(changes, {one.switch: one.resets for one in found.switches if one.switch in changes}))
-    return steps if found.loop is None else [*steps, LoopStep(*found.loop)]
-
-
-def _applied(found: Comparison) -> Applied:
-    written = {one.switch: len([u for u in one.updates if "table" in u]) for one in found.switches if one.updates}
+        documents = {**found.documents, **note}
+        with Store(run.folder) as store:
+            changed = [name for name, value in documents.items() if store.get(name) != value]
+            if found.same and changed == [CONFIG]:  # no change that anybody would undo
+                await asyncio.to_thread(store.put, note)
+                changed = []
+        if changed or not found.same:
+            await make(found.steps, sites, documents, found.documents_back)
+    written = {one.switch: len(one.changes) for one in found.switches if one.changes}
     settings = sum(row.what == "settings" for row in found.rows)
     return Applied(written, settings, sum(len(one.ports) for one in found.switches), found.rows)
 
@@ -90,13 +73,8 @@ def _applied(found: Comparison) -> Applied:
 # ---- what was applied last -------------------------------------------------------------------------------------------
 
 
-def applied_document(loaded: Loaded) -> dict[str, Any]:
-    """What is remembered of a file."""
-    return {"source": str(loaded.path or loaded.source.name), "config": loaded.config.plain()}
-
-
 def read_applied(folder: Path) -> dict[str, Any] | None:
-    """What was applied last; None when nothing was. Raises BAD_FILE."""
+    """What was applied last: `source` and `config`; None when nothing was. Raises BAD_FILE."""
     with Store(folder) as store:
         data = store.get(CONFIG)
     try:
@@ -111,7 +89,7 @@ def last_applied(folder: Path) -> Loaded:
     note = read_applied(folder)
     if note is None:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"no configuration was applied to {folder} yet: name a FILE")
-    config: FairlaneConfig = parse(note["config"], Source(f"{folder / STATE_FILE}: {CONFIG}"))
+    config = parse(note["config"], Source(f"{folder / STATE_FILE}: {CONFIG}"))
     return Loaded(config, Source(f"what was applied last ({note['source']})"), Path(note["source"]))
 
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairlane_controller.config.model import FairlaneConfig, Place, PortConfig
+from fairlane_controller.config.model import FairlaneConfig, Place
 from fairlane_controller.config.read import Loaded, MayLoad, any_program
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.program.registry import folder_of, folder_program, is_folder, load_program, loaded_programs
+from fairlane_controller.program.registry import folder_of, is_folder, load_program, loaded_programs
 from fairlane_controller.state.run_state import RunState
 
 
 def check(loaded: Loaded, run: RunState | None) -> None:
-    """BAD_FILE with the first problems, each with its place; without a topology only what the file alone can show."""
+    """Check a configuration as a whole.
+
+    Args:
+        loaded: what was read.
+        run: the topology that it is for; None: check only what the file alone can show.
+
+    Raises:
+        FairlaneError: BAD_FILE with the first problems, each with its place.
+    """
     problems = problems_of(loaded.config, run, loaded.may_load)
     if problems:
         raise loaded.source.error(problems)
@@ -21,29 +28,19 @@ def check(loaded: Loaded, run: RunState | None) -> None:
 
 def problems_of(config: FairlaneConfig, run: RunState | None, may_load: MayLoad = any_program) -> list[str]:
     """Everything that is wrong with it, each `policies[0].port: what, and what is allowed`; of programs that may be loaded."""
-    return [
-        *_program(config, run, may_load),
-        *_topology(config, run),
-        *_ports(config, run),
-        *_program_problems(config, run, may_load),
-    ]
+    name = run.program if run is not None else config.program
+    programs = loaded_programs() if name is None else [load_program(name)] if may_load(name) else ()
+    problems = [*_program(config, run), *_topology(config, run), *_ports(config, run)]
+    return problems + [problem for one in programs for problem in one.check(config.part_of(one, run), run)]
 
 
-def _program(config: FairlaneConfig, run: RunState | None, may_load: MayLoad) -> Iterator[str]:
-    program = run.program if run else config.program
+def _program(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
     if run is not None and config.program and _resolved(config.program) != _resolved(run.program):
         yield f"program: the topology {run.name!r} runs {run.program}, not {config.program}: start it with the program {config.program}"
-    if program is None or not may_load(program):
-        return
-    mine = load_program(program)
-    own = mine.Settings.model_fields.keys()
-    for one in (each for each in loaded_programs() if each is not mine):
-        keys = [key for key in one.Sections.model_fields if key in config.model_fields_set and getattr(config, key)]
-        settings = one.Settings.model_fields.keys() - PortConfig.model_fields.keys() - own
-        for index, port in enumerate(config.ports or ()):
-            keys += [f"ports[{index}].{key}" for key in sorted(settings & port.model_fields_set)]
-        for key in keys:
-            yield f"{key}: is of the program {one.name}, and this is for {program}: leave it out"
+
+
+def _resolved(program: str) -> str:
+    return str(folder_of(program)) if is_folder(program) else program
 
 
 def _topology(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
@@ -62,32 +59,8 @@ def _topology(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
 def _ports(config: FairlaneConfig, run: RunState | None) -> Iterator[str]:
     seen: dict[Place, int] = {}
     for index, port in enumerate(config.ports or ()):
-        at = f"ports[{index}]"
-        if port.place in seen:
-            yield f"{at}: {port.switch}:{port.port} is ports[{seen[port.place]}] too; a port may occur once"
-        seen.setdefault(port.place, index)
-        yield from _unknown(run, at, port.switch, port.port)
-
-
-def _resolved(program: str) -> str:
-    return str(folder_of(program)) if is_folder(program) else program
-
-
-def _program_problems(config: FairlaneConfig, run: RunState | None, may_load: MayLoad) -> Iterator[str]:
-    """The program's own checks."""
-    named = run.program if run is not None else config.program or ""
-    if run is not None:
-        programs = [load_program(named)] if may_load(named) else []
-    else:
-        programs = [*(folder_program(named) if may_load(named) else ()), *loaded_programs()]
-    for program in programs:
-        yield from program.check(config.part_of(program, run), run)
-
-
-def _unknown(run: RunState | None, at: str, switch: str, port: int | None, key: str = "port") -> list[str]:
-    return run.unknown_place(at, switch, port, key) if run is not None else []
-
-
-def refuse(loaded: Loaded, problem: FairlaneError) -> FairlaneError:
-    """A refusal that names the file, for problems that come from below."""
-    return FairlaneError(problem.code, f"{loaded.source.name}: {problem.message}")
+        first = seen.setdefault(port.place, index)
+        if first != index:
+            yield f"ports[{index}]: {port.switch}:{port.port} is ports[{first}] too; a port may occur once"
+        if run is not None:
+            yield from run.unknown_place(f"ports[{index}]", port.switch, port.port)

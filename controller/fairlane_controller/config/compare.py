@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a configuration says beside what the switches hold: per entry missing, different or extra; reads only."""
+"""The plan of a configuration: what the file says beside what the switches have, and the steps that end the difference. Reads only."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from finsy import P4Schema, P4TableEntry
+from finsy import P4Schema
 
-from fairlane_controller.config.model import FairlaneConfig
-from fairlane_controller.config.ports import differing, file_settings, read_infos
+from fairlane_controller.config.model import FairlaneConfig, PortConfig
 from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
 from fairlane_controller.history.sites import Sites
+from fairlane_controller.history.steps import LoopStep, PortStep, Step
 from fairlane_controller.program.contract import Config, Plan, Program
 from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask
-from fairlane_controller.state.run_state import RunState
+from fairlane_controller.state.run_state import PortState, RunState
+from fairlane_controller.switch.changeset import ChangeSet
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, read_entries
 from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
-from fairlane_controller.switch.updates import Plain, action_text, match_text, plain_change
+from fairlane_controller.switch.shared import UNLIMITED
+from fairlane_controller.switch.updates import Plain, action_text, changed_arguments, match_text, plain_change
 from fairlane_controller.units import format_rate
 
 MISSING, DIFFERENT, EXTRA = "missing", "different", "extra"
+NAMES = {option.key or name: name for name, option in PortChange.options.items()}
+"""Keys of a port in the file that are such settings, and their names in `PortChange`."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Row:
 
     switch: str
     what: str
-    "A table, `settings` of the loop, or `port`."
+    "A table, `settings` of the loop, `options` of the loop, or `port`."
     place: str
     status: str
     "missing: the switch has not got it; different; extra: the file has not got it."
@@ -42,14 +47,8 @@ class Row:
 
     def to_json(self) -> dict[str, str]:
         """Plain data."""
-        return {
-            "switch": self.switch,
-            "what": self.what,
-            "place": self.place,
-            "status": self.status,
-            "file": self.wanted,
-            "switch_holds": self.held,
-        }
+        names = {"wanted": "file", "held": "switch_holds"}
+        return {names.get(name, name): value for name, value in vars(self).items()}
 
 
 @dataclass
@@ -60,13 +59,12 @@ class SwitchDiff:
     rows: list[Row] = field(default_factory=lambda: list[Row]())
     changes: list[EntityChange] = field(default_factory=lambda: list[EntityChange]())
     resets: Sequence[Any] = ()
-    ports: dict[int, Plain] = field(default_factory=lambda: dict[int, Plain]())
-    "Settings of ports that differ, with the file's keys, by port."
+    ports: list[PortStep] = field(default_factory=lambda: list[PortStep]())
     schema: P4Schema | None = None
 
     @property
     def updates(self) -> list[Plain]:
-        """The changes as plain data."""
+        """The changes of entries as plain data."""
         return [plain_change(one) for one in self.changes]
 
 
@@ -79,8 +77,8 @@ class Comparison:
     "What is to be remembered,"
     documents_back: Mapping[str, Any] = field(default_factory=lambda: dict[str, Any]())
     "and what an undo puts back instead of what it was."
-    loop: tuple[Plain, Plain] | None = None
-    "Options of the running loop, before and after; None: it has them, or there is no loop, or the file says nothing."
+    loop: LoopStep | None = None
+    "The change of the running loop's options; None: it has them, or there is no loop, or the file says nothing."
 
     @property
     def rows(self) -> list[Row]:
@@ -91,6 +89,14 @@ class Comparison:
     def same(self) -> bool:
         """Whether there is nothing to do."""
         return not self.rows
+
+    @property
+    def steps(self) -> list[Step]:
+        """What is to be done, in its order."""
+        changed = [one for one in self.switches if one.changes]
+        entries = ChangeSet({one.switch: one.changes for one in changed}, {one.switch: one.resets for one in changed})
+        steps = ordered([port for one in self.switches for port in one.ports], [entries])
+        return steps if self.loop is None else [*steps, self.loop]
 
 
 async def compare(config: FairlaneConfig, sites: Sites) -> Comparison:
@@ -104,20 +110,17 @@ async def compare(config: FairlaneConfig, sites: Sites) -> Comparison:
     async def compare_switch(name: str) -> SwitchDiff:
         found = SwitchDiff(name)
         await _ports(found, config, sites)
-        client = await sites.reader(name)
-        check_program(program, client.table_names())
-        if plan is not None:
-            await _program(client, found, program, part, plan)
+        check_program(program, (await sites.reader(name)).table_names())
+        if plan is not None or any(concerns_entries(step.after) for step in found.ports):
+            await _program(found, program, part, plan, sites)
         return found
 
-    switches = list(await asyncio.gather(*(compare_switch(switch.name) for switch in run.switches)))
-    documents = {one.document: one.value for each in switches for one in (plan.remembered(each.switch) if plan else ())}
-    loop, row = await _loop(config, sites)
-    if row is not None:
-        switches.append(SwitchDiff("loop", [row]))
-    if plan is None:
-        return Comparison(switches, loop=loop)
-    return Comparison(switches, {**documents, **plan.documents}, plan.documents_back, loop)
+    found = Comparison(list(await asyncio.gather(*(compare_switch(switch.name) for switch in run.switches))))
+    await _loop(found, config, sites)
+    if plan is not None:
+        documents = {one.document: one.value for switch in run.switches for one in plan.remembered(switch.name)}
+        found.documents, found.documents_back = {**documents, **plan.documents}, plan.documents_back
+    return found
 
 
 async def plan_on(program: Program, part: Config, sites: Sites) -> Plan:
@@ -135,87 +138,228 @@ async def compare_on(config: FairlaneConfig, run: RunState) -> Comparison:
         return await compare(config, sites)
 
 
-async def _program(client: SwitchClient, found: SwitchDiff, program: Program, part: Config, plan: Plan) -> None:
-    """The program's entries, and what is remembered beside them."""
+async def _program(found: SwitchDiff, program: Program, part: Config, plan: Plan | None, sites: Sites) -> None:
+    """The program's entries, and what is remembered beside them; without a plan only entries that follow a port's queues."""
+    client = await sites.reader(found.switch)
     current = await read_entries(client, program.tables)
-    expected = plan.wanted(found.switch, current)
-    wanted, found.resets = entries_by_key(client, expected.entries), expected.resets
-    for one in plan.remembered(found.switch):
-        if one.wanted:
-            words = [
-                ", ".join(f"{name}={_format_value(data[name])}" for name in one.wanted)
-                for data in (one.wanted, one.current)
-            ]
-            found.rows.append(Row(found.switch, "settings", one.place, DIFFERENT, *words))
-    _entries(client, found, current, wanted, program)
-    ports = program.ports_of(found.switch, current)
-    for port, changed in found.ports.items():
-        place = (found.switch, port)
-        if (
-            not {"queue_packets", "queue_bytes"} & changed.keys()
-            or place not in (part.ports or {})
-            or port not in ports
-        ):
-            continue
-        for key in entries_by_key(client, program.entries(part.states[place], ports[port])):
-            if key in current and same_entity(current[key], wanted.get(key)):
-                # There is no difference now, but the change of the queue would make one.
-                found.changes.append(EntityChange(current[key], current[key]))
+    wanted = dict(current)
+    if plan is not None:
+        expected = plan.wanted(found.switch, current)
+        wanted, found.resets = entries_by_key(client, expected.entries), expected.resets
+        for one in plan.remembered(found.switch):
+            if one.wanted:
+                _add(found, "settings", one.place, one.wanted, {key: one.current[key] for key in one.wanted})
+    for step in found.ports:
+        scales = (step.switch, step.port) not in (part.ports or {})
+        old, new = entries_of_queue(program, client, sites.run, step, current, scales=scales)
+        for key in {**old, **new}:
+            if same_entity(wanted.get(key), current.get(key)):  # the file leaves it as it is
+                wanted.pop(key, None)
+                wanted |= {key: new[key]} if key in new else {}
+    schema = found.schema = client.switch.p4info
+    for change in difference(current, wanted, program.tables):
+        before, after = change.entries
+        status = MISSING if before is None else EXTRA if after is None else DIFFERENT
+        texts = [action_text(one, schema, program.units) if one is not None else "" for one in (after, before)]
+        shown = after or before
+        assert shown is not None
+        found.rows.append(Row(found.switch, shown.table_id, match_text(shown, schema), status, *texts))
+        found.changes.append(change)
 
 
-async def _loop(config: FairlaneConfig, sites: Sites) -> tuple[tuple[Plain, Plain] | None, Row | None]:
+async def _loop(found: Comparison, config: FairlaneConfig, sites: Sites) -> None:
     """What the file says of the running loop, beside its options."""
     if config.loop is None or sites.loop_folder is None:
-        return None, None
+        return
     current: Plain = await ask(sites.loop_folder, {"op": "loop_options"})
     wanted = {**current, **config.loop.model_dump(mode="json", exclude_unset=True)}
     names = [name for name in wanted if wanted[name] != current.get(name)]
-    if not names:
-        return None, None
-    words = [", ".join(f"{name}={_format_value(data.get(name))}" for name in names) for data in (wanted, current)]
-    return (current, wanted), Row("loop", "options", "", DIFFERENT, *words)
+    if names:
+        found.loop = LoopStep(current, wanted)
+        of_loop = SwitchDiff("loop")
+        _add(of_loop, "options", "", *({name: data.get(name) for name in names} for data in (wanted, current)))
+        found.switches.append(of_loop)
 
 
 async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> None:
-    """Settings of ports that the file says; the switch is asked for them only when it says some."""
-    ports = [port for port in config.ports or () if port.switch == found.switch and file_settings(port)]
-    if not ports:
-        return
-    infos = await read_infos(sites, found.switch)
-    for port in ports:
-        info = infos.get(port.port)
-        if info is None:
-            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"switch {found.switch} has no port {port.port}")
-        said, held = differing(port, info)
-        if said:
-            found.ports[port.port] = said
-            texts = [", ".join(f"{key}={_setting(key, value)}" for key, value in data.items()) for data in (said, held)]
-            found.rows.append(Row(found.switch, "port", f"port={port.port}", DIFFERENT, *texts))
+    """Settings of ports that the file gives; the switch is asked for them only when it gives some."""
+    given = {one.port: file_settings(one) for one in config.ports or () if one.switch == found.switch}
+    infos = await read_infos(sites, found.switch) if any(given.values()) else {}
+    for port, settings in given.items():
+        info = infos.get(port)
+        if settings and info is None:
+            raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"switch {found.switch} has no port {port}")
+        if settings and info is not None:
+            current = {key: current_value(info, key) for key in settings}
+            new = {key: value for key, value in settings.items() if value != current[key]}
+            if new:
+                found.ports.append(port_step_of(found.switch, port, new, info))
+                _add(found, "port", f"port={port}", new, {key: current[key] for key in new})
 
 
-def _setting(key: str, value: Any) -> str:
-    return format_rate(value) if key == "rate" and value else _format_value(value)
+def _add(found: SwitchDiff, what: str, place: str, wanted: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+    """A row of values that differ."""
+    texts = [", ".join(f"{key}={_text(key, value)}" for key, value in data.items()) for data in (wanted, current)]
+    found.rows.append(Row(found.switch, what, place, DIFFERENT, *texts))
 
 
-def _format_value(value: object) -> str:
+def _text(key: str, value: Any) -> str:
+    if key == "rate" and value:
+        return format_rate(value)
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# ---- entries ---------------------------------------------------------------------------------------------------------
+# ---- settings of ports that P4Runtime cannot set (rate, queue, scheduler, state) -------------------------------------------
 
 
-def _entries(client: SwitchClient, found: SwitchDiff, current: Entries, wanted: Entries, program: Program) -> None:
-    """Rows and updates that lead from `current` to exactly `wanted`."""
-    schema = found.schema = client.switch.p4info
+async def read_infos(sites: Sites, switch: str) -> dict[int, PortInfo]:
+    """What a switch reports of its ports; raises REFUSED where the target serves nothing of it."""
+    async with sites.ports(switch) as ports:
+        return {info.port: info for info in await ports.ports()}
 
-    def row(status: str, new: P4TableEntry | None, old: P4TableEntry | None) -> None:
-        shown = new or old
-        assert shown is not None
-        place = match_text(shown, schema)
-        texts = [action_text(entry, schema, program.units) if entry is not None else "" for entry in (new, old)]
-        found.rows.append(Row(found.switch, shown.table_id, place, status, *texts))
 
-    for change in difference(current, wanted, program.tables):
-        before, after = change.entries
-        row(MISSING if before is None else EXTRA if after is None else DIFFERENT, after, before)
-        found.changes.append(change)
+async def read_ports(sites: Sites, switch: str) -> dict[int, Plain]:
+    """The settings of each port with the file's keys, without limits that there are not; nothing where the target serves none.
+
+    Raises:
+        FairlaneError: The switch does not answer.
+    """
+    try:
+        infos = await read_infos(sites, switch)
+    except FairlaneError as ex:
+        if ex.code in (ErrorCode.REFUSED, ErrorCode.BAD_FILE):
+            return {}
+        raise
+    return {
+        number: {
+            key: value
+            for key in NAMES
+            if (value := current_value(info, key)) is not None and (value or not _is_limit(key))
+        }
+        for number, info in infos.items()
+    }
+
+
+def _is_limit(key: str) -> bool:
+    return key.endswith(("_packets", "_bytes", "_cells"))
+
+
+def current_value(info: PortInfo, key: str) -> Any:
+    """The current setting of the switch, in the form of the file; None when it is not known."""
+    if key == "enabled":
+        return info.admin_up
+    value = getattr(info, NAMES[key])
+    return 0 if value is None and _is_limit(key) and key != "queue_packets" else value
+
+
+def file_settings(port: PortConfig) -> Plain:
+    """The settings that the file gives a port, by its keys."""
+    given = port.model_dump(mode="json", include=set(NAMES), exclude_none=True)
+    return {key: round(value) if key == "rate" else value for key, value in given.items()}
+
+
+def port_step_of(switch: str, port: int, settings: Mapping[str, Any], info: PortInfo) -> PortStep:
+    """The change to settings with the file's keys, of a port that has `info` now."""
+    change = PortChange.from_values({NAMES[key]: value for key, value in settings.items()})
+    return PortStep(switch, port, change.inverse(info), change)
+
+
+# ---- what follows of it ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PortPlan:
+    """What a change of a port means."""
+
+    steps: list[Step]
+    "In their order; for `history.steps.make`."
+    sentences: list[str]
+    "One for each thing that is, or would be, done."
+    note: str = ""
+    "What cannot be taken back."
+
+
+async def plan_port(
+    sites: Sites, switch: str, port: int, change: PortChange, packet_bytes: int | None = None
+) -> PortPlan:
+    """A change of a port, and of the program's entries of the port, which follow its queues.
+
+    Args:
+        sites: where the change is made.
+        switch: name of the switch.
+        port: number of the port.
+        change: its new settings.
+        packet_bytes: on BMv2 the frame length by which bit/s become packets/s.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME for the port, or what the target refuses.
+    """
+    async with sites.ports(switch, packet_bytes) as ports:
+        found = await ports.ports(queues=bool(change.weights))
+        before = change.inverse(find_port(found, port, sites.endpoint(switch)))
+        sentences = await ports.set_port(port, change, dry_run=True)
+    step = PortStep(switch, port, before, change, packet_bytes)
+    entries: list[Step] = []
+    program = load_program(sites.run.program) if sites.run is not None and sites.folder is not None else None
+    if program is not None and concerns_entries(change):
+        client = await sites.reader(switch)
+        if client.has_pipeline and program.missing_table(client.table_names()) is None:
+            current = await read_entries(client, program.tables)
+            old, new = entries_of_queue(program, client, sites.run, step, current)
+            changes = difference(old, new, program.tables)
+            entries += [ChangeSet({switch: changes})] if changes else []
+            for was, after in (one.entries for one in changes):
+                if after is not None:
+                    values = changed_arguments(was, after, client.switch.p4info, program.units)
+                    sentences.append(f"{after.table_id} of port {port} = {values}")
+    note = "" if change.queues is None else "queues that were added stay: a switch that runs cannot take one away"
+    return PortPlan(ordered([step], entries), sentences, note)
+
+
+def concerns_entries(change: PortChange) -> bool:
+    """Whether entries of a program may follow a change of a port."""
+    return any(one is not None for one in (change.queue_packets, change.queue_bytes, change.queues, change.scheduler))
+
+
+def entries_of_queue(
+    program: Program,
+    client: SwitchClient,
+    run: RunState | None,
+    step: PortStep,
+    current: Entries,
+    *,
+    scales: bool = True,
+) -> tuple[Entries, Entries]:
+    """The entries of a port that follow its queues, as they are and as they are to be.
+
+    Args:
+        program: whose entries they are.
+        client: of the switch.
+        run: the topology.
+        step: the change of the port.
+        current: the entries that the switch has in the program's tables.
+        scales: whether settings follow the queue's room, too; not where a configuration gives them.
+    """
+    state = (run.switch(step.switch).port(step.port) if run is not None else None) or PortState(port=step.port)
+    state = state.model_copy(update=step.after.values_by_name)
+    old, new = dict[str, Any](), entries_by_key(client, program.entries_for_queues(state, current))
+    now = program.ports_of(step.switch, current).get(step.port)
+    packets, size = step.after.queue_packets, step.after.queue_bytes
+    if scales and now is not None and (packets, size) != (None, None):
+        old = entries_by_key(client, program.entries(state, now))
+        new |= entries_by_key(client, program.entries(state, program.settings_for_queue(now, packets, size)))
+    return {key: current[key] for key in {**old, **new} if key in current}, new
+
+
+def ordered(ports: list[PortStep], entries: list[Step]) -> list[Step]:
+    """The steps of a change in their order: a limit of a program is never above the capacity, not even for a moment."""
+    return [*(one for one in ports if _grows(one)), *entries, *(one for one in ports if not _grows(one))]
+
+
+def _grows(step: PortStep) -> bool:
+    """Whether the port gets more queues, or its queue more room."""
+    return step.after.queues is not None or _room(step.after) > _room(step.before)
+
+
+def _room(settings: PortChange) -> tuple[int, int]:
+    return settings.queue_packets or 0, settings.queue_bytes or UNLIMITED

@@ -8,15 +8,12 @@ the file has not got is None: what the switches hold of it is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, create_model, field_validator
+from pydantic import ConfigDict, Field, create_model
 
-from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.contract import Config, Program
 from fairlane_controller.program.quantities import (
     CellLimit,
@@ -25,7 +22,7 @@ from fairlane_controller.program.quantities import (
     Rate,
     SizeLimit,
 )
-from fairlane_controller.program.registry import check_folder, folder_of, is_folder, load_program, loaded_programs
+from fairlane_controller.program.registry import loaded_programs
 from fairlane_controller.program.settings import Section
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.shared import PortNumber, SwitchName
@@ -83,24 +80,6 @@ class LoopConfig(Section):
 # ---- ports --------------------------------------------------------------------------------------------------------------
 
 
-class SchedulerName(str, Enum):
-    """How a port serves its queues."""
-
-    STRICT = "strict"
-    WRR = "wrr"
-    DRR = "drr"
-    CALENDAR = "calendar"
-    FQ = "fq"
-
-
-class LinkLayer(str, Enum):
-    """What a frame takes on the line."""
-
-    NONE = "none"
-    ETHERNET = "ethernet"
-    ATM = "atm"
-
-
 class PortConfig(Section):
     """One port of a switch: its queue, and what the program does there. What is not given is left alone."""
 
@@ -120,9 +99,9 @@ class PortConfig(Section):
     "Bytes that may wait in all queues together."
     port_cells: CellLimit | None = None
     "Cells that may wait in all queues together."
-    scheduler: SchedulerName | None = None
+    scheduler: Literal["strict", "wrr", "drr", "calendar", "fq"] | None = None
     "Which queue is served next: strict, wrr, drr, calendar or fq."
-    link_layer: LinkLayer | None = None
+    link_layer: Literal["none", "ethernet", "atm"] | None = None
     "What a frame takes on the line: none its bytes, ethernet preamble, gap and FCS too, atm 53 bytes a cell."
     queue_count: int | None = Field(default=None, ge=1, le=4096)
     "Queues of the port; never fewer than a running switch has."
@@ -137,11 +116,9 @@ class PortConfig(Section):
     def state(self, run: RunState | None) -> PortState:
         """The port as the run state knows it, with the queue that this gives it."""
         switch = next((one for one in run.switches if one.name == self.switch), None) if run is not None else None
-        known = (switch.port(self.port) if switch is not None else None) or PortState(port=self.port)
-        given = {
-            name: getattr(self, name) for name in ("queue_packets", "queue_bytes") if getattr(self, name) is not None
-        }
-        return known.model_copy(update=given)
+        known = switch.port(self.port) if switch is not None else None
+        given = self.model_dump(include={"queue_packets", "queue_bytes"}, exclude_none=True)
+        return (known or PortState(port=self.port)).model_copy(update=given)
 
 
 # ---- all of it -------------------------------------------------------------------------------------------------------
@@ -155,22 +132,6 @@ class FairlaneConfig(Section):
     topology: TopologyConfig = TopologyConfig()
     loop: LoopConfig | None = None
     ports: tuple[PortConfig, ...] | None = None
-
-    @field_validator("program")
-    @classmethod
-    def _check_program(cls, value: str | None, info: ValidationInfo) -> str | None:
-        """The context is whether a program may be loaded, which runs its `program.py`; None: any may."""
-        if value is None:
-            return None
-        may_load: Callable[[str], bool] | None = info.context
-        try:
-            if may_load is None or may_load(value):
-                load_program(value)
-            else:
-                check_folder(folder_of(value))
-        except FairlaneError as ex:
-            raise ValueError(ex.message) from None
-        return str(folder_of(value)) if is_folder(value) else value
 
     def part_of(self, program: Program, run: RunState | None = None) -> Config:
         """What a program has of it; ports that say nothing of the program are not in it."""
@@ -190,28 +151,37 @@ class FairlaneConfig(Section):
         )
 
 
+class _AnyKeys(Section):
+    """A part of a program of which nothing is known."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class _UnknownProgram(Program):
+    Settings = Sections = LoopSettings = _AnyKeys  # pyright: ignore[reportAssignmentType]
+
+
+UNKNOWN_PROGRAM = _UnknownProgram()
+"""A program that was not loaded: it may have any key at the top of the file, in `[loop]` and in `[[ports]]`."""
+
+
+def _joined(base: type[Any], part: str, programs: tuple[Program, ...], **fields: Any) -> type[Any]:
+    """A model of the core with the keys of the same part of programs."""
+    parts = [getattr(one, part) for one in programs or loaded_programs()]
+    bases = (base, *(one for one in parts if one.model_fields or one is _AnyKeys))
+    return create_model(base.__name__, __base__=bases, __doc__=base.__doc__, **fields)
+
+
 @cache
-def loop_model(*others: Program) -> type[LoopConfig]:
-    """The model of `[loop]`: the core's keys and those of all programs."""
-    parts = [one.LoopSettings for one in _programs(others) if one.LoopSettings.model_fields]
-    whole = create_model("LoopConfig", __base__=(LoopConfig, *parts), __doc__=LoopConfig.__doc__)
-    return cast("type[LoopConfig]", whole)
-
-
-def _programs(others: Iterable[Program]) -> list[Program]:
-    return [*others, *loaded_programs()]
+def loop_model(*programs: Program) -> type[LoopConfig]:
+    """The model of `[loop]`: the core's keys and those of `programs`; without one those of all that have a name."""
+    return _joined(LoopConfig, "LoopSettings", programs)
 
 
 @cache
-def config_model(*others: Program) -> type[FairlaneConfig]:
-    """The model of the whole file: the core's sections, those of all programs that have a name, and of `others`."""
-    programs = _programs(others)
-    port_parts = [one.Settings for one in programs if one.Settings.model_fields]
-    port: Any = create_model("PortConfig", __base__=(PortConfig, *port_parts), __doc__=PortConfig.__doc__)
-    ports: Any = (tuple[port, ...] | None, None)
-    parts = [one.Sections for one in programs if one.Sections.model_fields]
-    loop: Any = (loop_model(*others) | None, None)
-    whole = create_model(
-        "FairlaneConfig", __base__=(FairlaneConfig, *parts), __doc__=FairlaneConfig.__doc__, loop=loop, ports=ports
-    )
-    return cast("type[FairlaneConfig]", whole)
+def config_model(*programs: Program) -> type[FairlaneConfig]:
+    """The model of the whole file: the core's sections and those of `programs`; without one those of all that have a name."""
+    port: Any = _joined(PortConfig, "Settings", programs)
+    loop: Any = loop_model(*programs)
+    ports: Any = tuple[port, ...] | None
+    return _joined(FairlaneConfig, "Sections", programs, loop=(loop | None, None), ports=(ports, None))

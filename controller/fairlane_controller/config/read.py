@@ -3,35 +3,29 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from copy import deepcopy
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fairlane_controller.config.model import FairlaneConfig, config_model
-from fairlane_controller.config.positions import Position, nearest, positions
+from fairlane_controller.config.model import UNKNOWN_PROGRAM, FairlaneConfig, config_model
 from fairlane_controller.documents import DocumentError, parse_toml
-from fairlane_controller.errors import ErrorCode, FairlaneError, short
-from fairlane_controller.problems import (
-    MAX_PROBLEM_CHARS,
-    MAX_REPORTED_ERRORS,
-    allowed_keys,
-    describe_one,
-    key_path,
-    problem_path,
-)
-from fairlane_controller.program.registry import folder_of, folder_program, is_folder
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.problems import allowed_keys, bad_config, describe_one, problem_path
+from fairlane_controller.program.registry import check_folder, folder_of, is_folder, load_program
+from fairlane_controller.program.settings import Section
 from fairlane_controller.state import files
-from fairlane_controller.state.run_state import find_folder, read_run_state, state_root
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM, find_folder, read_run_state, state_root
 
+Position = tuple[int, int]
+"""Line and column, from 1."""
+MAX_LINES = 200
+"""Lines of a statement that are tried as its end; what follows a longer one has no position."""
 _KEY_OF_PROBLEM = re.compile(r"^[A-Za-z0-9_.\[\]-]+(?=: )")
-
+_OWN_KEY = re.compile(r"^(?P<where>\S+): (?P<key>[a-z_]+): ")
 
 MayLoad = Callable[[str], bool]
 """Whether the program of a name, or a folder, may be loaded."""
@@ -45,24 +39,21 @@ def any_program(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a configuration comes from: its name and, of a file, where its keys stand."""
+    """Where a configuration comes from: its name and, of a file, its text."""
 
     name: str
-    keys: dict[str, Position] = field(default_factory=lambda: dict[str, Position]())
+    text: str = ""
 
     def error(self, problems: Iterable[str]) -> FairlaneError:
         """BAD_FILE with the first problems, each `key: what is wrong and what is allowed`, with line and column."""
-        told = list(dict.fromkeys(problems))
-        more = len(told) - MAX_REPORTED_ERRORS
-        text = "; ".join(short(self._placed(problem), MAX_PROBLEM_CHARS) for problem in told[:MAX_REPORTED_ERRORS]) + (
-            f" (and {more} more)" if more > 0 else ""
-        )
-        return FairlaneError(ErrorCode.BAD_FILE, f"{self.name}: {text}")
+        keys = positions(self.text)
 
-    def _placed(self, problem: str) -> str:
-        key = _KEY_OF_PROBLEM.match(problem)
-        at = nearest(self.keys, key.group()) if key else None
-        return problem if at is None else f"line {at[0]}, column {at[1]}: {problem}"
+        def placed(problem: str) -> str:
+            key = _KEY_OF_PROBLEM.match(problem)
+            at = nearest(keys, key.group()) if key else None
+            return problem if at is None else f"line {at[0]}, column {at[1]}: {problem}"
+
+        return bad_config(self.name, [placed(problem) for problem in dict.fromkeys(problems)])
 
 
 @dataclass(frozen=True)
@@ -79,24 +70,30 @@ class Loaded:
 
 
 def read_file(path: Path, state: str | None = None, *, run_program: bool = True) -> Loaded:
-    """Read and validate a file; raises BAD_FILE.
+    """Read and validate a file.
 
-    A program in a folder has keys of its own: the folder that the file names, by a path relative to the file, or else that of the
-    topology that runs (`state`; left out: the one that the file names, or the only one). Loading it runs its `program.py`. Without
-    `run_program` that is done for the program of a topology of this machine, or of `state`, only.
+    The keys are those of the core and of one program: the one that the file names, or else that of the topology. A program in a
+    folder is named by a path relative to the file; loading it runs its `program.py`.
+
+    Args:
+        path: the file.
+        state: the running topology, as `--state` names it; None: the one that the file names, or the only one.
+        run_program: load any program; without it, of those in a folder only that of a topology of this machine, or of `state`.
+
+    Raises:
+        FairlaneError: BAD_FILE.
     """
-    text = files.read_text(path)
-    given = _data(text, str(path))
-    runs = _program_that_runs(given, state)
-    data = _with_program(given, path.absolute().parent, runs)
-    source = Source(str(path), positions(text))
-    if run_program:
-        return Loaded(parse(data, source), source, path.absolute())
-
-    trusted = {folder_of(runs[0])} if runs is not None and is_folder(runs[0]) and runs[1] else set[Path]()
+    source = Source(str(path), files.read_text(path))
+    data = _data(source)
+    running, trusted = _program_that_runs(data, state)
+    named = data.get("program")
+    if isinstance(named, str) and is_folder(named) and not named.startswith("~"):
+        data["program"] = str(path.absolute().parent / named)
+    elif named is None and running:
+        data["program"] = running
 
     def may_load(name: str) -> bool:
-        return not is_folder(name) or folder_of(name) in trusted
+        return run_program or not is_folder(name) or (trusted and folder_of(name) == folder_of(running))
 
     config, unchecked = _parse(data, source, may_load)
     return Loaded(config, source, path.absolute(), may_load, unchecked)
@@ -104,34 +101,8 @@ def read_file(path: Path, state: str | None = None, *, run_program: bool = True)
 
 def read_text(text: str, name: str) -> FairlaneConfig:
     """As `read_file`, of a text; `name` stands where the file's name stands in an error."""
-    return parse(_data(text, name), Source(name, positions(text)))
-
-
-def _data(text: str, name: str) -> dict[str, Any]:
-    try:
-        return parse_toml(text)
-    except DocumentError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{name}: {ex}") from None
-
-
-def _program_that_runs(data: dict[str, Any], state: str | None) -> tuple[str, bool] | None:
-    """The program of the topology that is meant, and whether the user, not the file, says where that is; None without one."""
-    topology: Any = data.get("topology")
-    name: Any = cast("dict[str, Any]", topology).get("name") if isinstance(topology, dict) else None
-    try:
-        folder = find_folder(state or (name if isinstance(name, str) else None))
-        return read_run_state(folder).program, state is not None or folder.resolve().parent == state_root().resolve()
-    except FairlaneError:  # who wants a topology says what is wrong
-        return None
-
-
-def _with_program(data: dict[str, Any], folder: Path, runs: tuple[str, bool] | None) -> dict[str, Any]:
-    named: Any = data.get("program")
-    if isinstance(named, str) and is_folder(named) and not named.startswith("~"):
-        return {**data, "program": str(folder / named)}
-    if named is None and runs is not None and is_folder(runs[0]):
-        return {**data, "program": runs[0]}
-    return data
+    source = Source(name, text)
+    return parse(_data(source), source)
 
 
 def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
@@ -139,55 +110,116 @@ def parse(data: dict[str, Any], source: Source) -> FairlaneConfig:
     return _parse(data, source, any_program)[0]
 
 
+def _data(source: Source) -> dict[str, Any]:
+    try:
+        return parse_toml(source.text)
+    except DocumentError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{source.name}: {ex}") from None
+
+
+def _program_that_runs(data: dict[str, Any], state: str | None) -> tuple[str, bool]:
+    """The program of the topology that is meant, and whether the user, not the file, says where that is; empty without one."""
+    given: Any = data.get("topology")
+    topology = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    name: Any = topology.get("name")
+    try:
+        folder = find_folder(state or (name if isinstance(name, str) else None))
+        return read_run_state(folder).program, state is not None or folder.resolve().parent == state_root().resolve()
+    except FairlaneError:  # whoever needs a topology reports what is wrong
+        return DEFAULT_PROGRAM if topology.get("switches") else "", False
+
+
 def _parse(data: dict[str, Any], source: Source, may_load: MayLoad) -> tuple[FairlaneConfig, tuple[str, ...]]:
-    """With the keys that are nobody's, where a program that may not be loaded may have them."""
-    named, others = str(data.get("program", "")), ()
-    unknown = False
-    with suppress(FairlaneError):  # else the check of the key `program` says it, with its place
-        unknown = is_folder(named) and not may_load(named)
-        others = () if unknown else folder_program(named)
-    model = config_model(*others)
-    unchecked: list[str] = []
-    while True:
+    """With the keys that are set aside, because a program that may not be loaded may have them."""
+    named: Any = data.get("program")
+    if not isinstance(named, str):
+        model = config_model()
+    else:
         try:
-            return model.model_validate(data, context=may_load), tuple(unchecked)
-        except ValidationError as ex:
-            problems = [cast("dict[str, Any]", item) for item in ex.errors()]
-            strange = [problem_path(item) for item in problems if unknown and _may_be_a_programs(item)]
-            if len(strange) < len(problems):
-                raise source.error(
-                    _describe(item, model) for item in problems if problem_path(item) not in strange
-                ) from None
-            unchecked += map(key_path, strange)
-            data = _without(data, strange)
-
-
-def _may_be_a_programs(item: dict[str, Any]) -> bool:
-    """Whether it is an unknown key at the top, of `[loop]` or of `[[ports]]`."""
-    steps = problem_path(item)
-    return item["type"] == "extra_forbidden" and (len(steps) == 1 or steps[0] in ("loop", "ports"))
-
-
-def _without(data: dict[str, Any], paths: Iterable[Sequence[Any]]) -> dict[str, Any]:
-    data = deepcopy(data)
-    for *way, last in paths:
-        table: Any = data
-        for step in way:
-            table = table[step]
-        del table[last]
-    return data
+            if is_folder(named):
+                data = {**data, "program": str(folder_of(named))}
+            if not may_load(named):
+                check_folder(folder_of(named))
+                model = config_model(UNKNOWN_PROGRAM)
+            else:
+                model = config_model(load_program(named))
+        except FairlaneError as ex:
+            raise source.error([f"program: {ex.message}"]) from None
+    try:
+        config = model.model_validate(data)
+    except ValidationError as ex:
+        raise source.error(_describe(cast("dict[str, Any]", item), model) for item in ex.errors()) from None
+    parts: list[tuple[str, Section]] = [(f"ports[{index}].", one) for index, one in enumerate(config.ports or ())]
+    parts += [("loop.", config.loop)] if config.loop is not None else []
+    return config, tuple(f"{at}{key}" for at, part in (*parts, ("", config)) for key in part.model_extra or ())
 
 
 def _describe(item: dict[str, Any], model: type[FairlaneConfig]) -> str:
     """One of pydantic's problems as `policies[0].scheme: …`."""
     steps = problem_path(item)
-    if item["type"] == "extra_forbidden":
-        keys = allowed_keys(model, steps[:-1])
-        near = difflib.get_close_matches(str(steps[-1]), keys, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{key_path(steps)}: unknown key{hint}; valid: {', '.join(keys)}"
     text = describe_one({**item, "loc": steps}, model)
-    inner = re.match(r"^(?P<where>\S+): (?P<key>[a-z_]+): (?P<rest>.*)$", text, re.DOTALL)
-    if item["type"] == "value_error" and inner and inner["key"] in allowed_keys(model, steps):
-        return f"{inner['where']}.{inner['key']}: {inner['rest']}"  # a validator of the whole table names its key
+    own = _OWN_KEY.match(text) if item["type"] == "value_error" else None
+    if own and own["key"] in allowed_keys(model, steps):  # a validator of a whole table names its key
+        return f"{own['where']}.{own['key']}: {text[own.end() :]}"
     return text
+
+
+# ---- where a key stands ------------------------------------------------------------------------------------------------
+
+
+def positions(text: str) -> dict[str, Position]:
+    """Line and column of the keys of a valid TOML text: `policies[0].scheme`. What is inside a value stands where its statement does."""
+    found: dict[str, Position] = {}
+    counts: dict[str, int] = {}
+    prefix, statement, at, tried = "", "", (1, 1), 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if not statement:
+            at, tried = (number, len(line) - len(line.lstrip()) + 1), 0
+        statement += f"{line}\n"
+        tried += 1
+        try:
+            data = parse_toml(statement) if tried <= MAX_LINES else None
+        except DocumentError:
+            continue
+        if data is None:
+            break
+        if statement.lstrip().startswith("["):
+            prefix = _header(data, counts, found, at)
+            data = {}
+        _note(found, prefix, data, at)
+        statement = ""
+    return found
+
+
+def _header(data: Any, counts: dict[str, int], found: dict[str, Position], at: Position) -> str:
+    """The path of a table's header; an array of tables on the way means its last table."""
+    path = ""
+    while data:
+        ((name, data),) = data.items()
+        path = f"{path}.{name}" if path else name
+        found.setdefault(path, at)
+        if isinstance(data, list):
+            counts[path] = counts.get(path, -1) + 1
+            data = {}
+        if path in counts:
+            path = f"{path}[{counts[path]}]"
+    return path
+
+
+def _note(found: dict[str, Position], path: str, value: Any, at: Position) -> None:
+    """A key, and all that is in its value."""
+    if path:
+        found.setdefault(path, at)
+    if isinstance(value, dict):
+        for name, one in cast("dict[str, Any]", value).items():
+            _note(found, f"{path}.{name}" if path else name, one, at)
+    elif isinstance(value, list):
+        for index, one in enumerate(cast("list[Any]", value)):
+            _note(found, f"{path}[{index}]", one, at)
+
+
+def nearest(found: dict[str, Position], path: str) -> Position | None:
+    """The position of a key, or of the nearest thing around it that has one."""
+    while path and path not in found:
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return found.get(path)

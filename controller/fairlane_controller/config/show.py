@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in force, as a configuration: read from the switches, the loop's settings and what is remembered of VCs."""
+"""What is in force, as a configuration: read from the switches, the loop's settings and what is remembered; and as TOML text."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
+
+import tomlkit
 
 from fairlane_controller.config.apply import read_applied
+from fairlane_controller.config.compare import read_ports
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
-from fairlane_controller.config.ports import read_ports
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.program.contract import Program
 from fairlane_controller.program.registry import check_program, folder_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
@@ -18,57 +20,79 @@ from fairlane_controller.switch.difference import read_entries
 from fairlane_controller.switch.entities import Entries
 
 Plain = dict[str, Any]
+_RATES = ("rate", "capacity", "mcr", "pcr")
 
 
 async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]:
-    """The configuration in force, and what a file cannot say of it, in words."""
+    """The configuration in force, and what a file cannot say of it, in words. Raises what a switch answers."""
     program = load_program(run.program)
+    ports: dict[Place, Plain] = {}
     async with Sites(run) as sites:
-        shown = await asyncio.gather(*(_switch(sites, switch.name, program) for switch in run.switches))
-    data: Plain = {"program": run.program, "topology": {"name": run.folder.name}}
-    loop = await loop_options(run)
-    if loop:
-        data["loop"] = loop
-    part = program.read_config({switch.name: one for switch, (one, _) in zip(run.switches, shown, strict=True)}, run)
-    ports: dict[Place, Plain] = {
-        place: {"switch": place[0], "port": place[1], **chosen.plain()} for place, chosen in (part.ports or {}).items()
-    }
-    for _, infos in shown:
-        for place, settings in infos.items():
-            ports[place] = {**ports.get(place, {}), **settings}
-    if part.sections is not None:
-        data |= part.sections.plain()
-    data["ports"] = [ports[place] for place in sorted(ports)]
-    return config_model(*folder_program(run.program)).model_validate(data), list(part.notes)
+
+        async def read(name: str) -> tuple[str, Entries]:
+            for number, settings in (await read_ports(sites, name)).items():
+                ports[name, number] = settings
+            client = await sites.reader(name)
+            check_program(program, client.table_names())
+            return name, await read_entries(client, program.tables)
+
+        current = dict(await asyncio.gather(*(read(switch.name) for switch in run.switches)))
+    part = program.read_config(current, run)
+    for place, chosen in (part.ports or {}).items():
+        ports[place] = {**chosen.plain(), **ports.get(place, {})}
+    rows = [{"switch": place[0], "port": place[1], **ports[place]} for place in sorted(ports)]
+    loop = await _loop_options(run)
+    sections: Plain = part.sections.plain() if part.sections is not None else {}
+    data: Plain = {"program": run.program, "topology": {"name": run.folder.name}, **({"loop": loop} if loop else {})}
+    model = config_model(*folder_program(run.program))
+    return model.model_validate({**data, **sections, "ports": rows}), list(part.notes)
 
 
 async def port_in_force(run: RunState, switch: str, port: int) -> Plain:
     """What the program is set to at one port, as `[[ports]]` has it: what a change that names single keys leaves as it is."""
     config, _ = await read_current_config(run)
-    names = {"switch", "port", *load_program(run.program).Settings.model_fields}
+    names = load_program(run.program).Settings.model_fields
     rows: list[Plain] = config.plain().get("ports", [])
     found = [row for row in rows if (row["switch"], row["port"]) == (switch, port)]
-    return {key: value for row in found for key, value in row.items() if key in names} | {
-        "switch": switch,
-        "port": port,
-    }
+    chosen = {key: value for row in found for key, value in row.items() if key in names}
+    return {"switch": switch, "port": port, **chosen}
 
 
-async def loop_options(run: RunState) -> Plain | None:
+async def _loop_options(run: RunState) -> Plain | None:
     """The running loop's options, else those that were applied last."""
     if loop_runs(run.folder):
-        found = await ask(run.folder, {"op": "loop_options"})
-        return dict(found) if found else None
+        return await ask(run.folder, {"op": "loop_options"})
     note = read_applied(run.folder)
     return note["config"].get("loop") if note else None
 
 
-async def _switch(sites: Sites, name: str, program: Program) -> tuple[Entries, dict[Place, Plain]]:
-    """The program's entries, and the settings of the ports."""
-    infos = {
-        (name, number): {"switch": name, "port": number, **known}
-        for number, known in (await read_ports(sites, name)).items()
-    }
-    client = await sites.reader(name)
-    check_program(program, client.table_names())
-    return await read_entries(client, program.tables), infos
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def to_toml(config: FairlaneConfig, header: Sequence[str] = ()) -> str:
+    """A configuration as TOML text, with units, that `read.py` reads back to the same values.
+
+    Args:
+        config: the configuration.
+        header: comment lines above it.
+    """
+    return "".join(f"# {line}\n" for line in header) + tomlkit.dumps(_with_units(config.plain()))
+
+
+def _with_units(value: Any, key: str = "") -> Any:
+    """`value` with rates as texts, and without what is None, which TOML cannot say."""
+    if isinstance(value, dict):
+        pairs = cast("Plain", value).items()
+        return {name: _with_units(one, name) for name, one in pairs if one is not None}
+    if isinstance(value, list):
+        return [_with_units(one) for one in cast("list[Any]", value)]
+    return rate_text(value) if key in _RATES and isinstance(value, (int, float)) else value
+
+
+def rate_text(rate_bps: float) -> str:
+    """`51.84Mbit`: the largest unit in which it is exact."""
+    for factor, unit in ((1e9, "Gbit"), (1e6, "Mbit"), (1e3, "kbit")):
+        text = f"{rate_bps / factor:.9f}".rstrip("0").rstrip(".")
+        if rate_bps >= factor and float(text) * factor == rate_bps:
+            return f"{text}{unit}"
+    return f"{rate_bps:.6f}".rstrip("0").rstrip(".") + "bit"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlane_controller.config.model import TlsConfig
+from fairlane_controller.config.model import SwitchConfig
 from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.run_state import (
@@ -22,40 +22,29 @@ from fairlane_controller.state.store import STATE_FILE
 
 
 def find_run(loaded: Loaded, state: str | None) -> RunState:
-    """The run state that `--state` names, else the file, else the only one; NO_TOPOLOGY when there is none.
+    """The run state that `--state` names, else the file, else the only one.
 
     A file with a name and switches describes a topology by itself where none of that name runs: `keep` gives it a run state.
+
+    Raises:
+        FairlaneError: NO_TOPOLOGY when there is none; BAD_FILE when the file's own switches have no name to be found by.
     """
-    try:
-        return addressed(loaded, read_run_state(find_folder(state or loaded.config.topology.name or None)))
-    except FairlaneError as ex:
-        if ex.code is not ErrorCode.NO_TOPOLOGY or state is not None or not loaded.config.topology.switches:
-            raise
-        return described(loaded)
-
-
-def described(loaded: Loaded) -> RunState:
-    """The run state of the file's own switches; BAD_FILE when they have no name to be found by."""
     topology = loaded.config.topology
+    try:
+        return addressed(loaded, read_run_state(find_folder(state or topology.name or None)))
+    except FairlaneError as ex:
+        if ex.code is not ErrorCode.NO_TOPOLOGY or state is not None or not topology.switches:
+            raise
     if not topology.name:
-        raise loaded.source.error(
-            ["topology.switches: no topology runs that has them: give topology.name, by which commands find them"]
-        )
-    base = loaded.path.parent if loaded.path is not None else Path()
-    switches = tuple(
-        SwitchState(
-            name=one.name,
-            device_id=one.device_id,
-            grpc=one.grpc,
-            tls=_tls(one.tls, base),
-            json=_resolve_path(one.json_file, base),
-            p4info=_resolve_path(one.p4info, base),
-        )
-        for one in topology.switches
+        problem = "topology.switches: no topology runs that has them: give topology.name, by which commands find them"
+        raise loaded.source.error([problem])
+    return RunState(
+        name=topology.name,
+        target=topology.target,
+        program=loaded.config.program or DEFAULT_PROGRAM,
+        switches=tuple(_described(one, _folder(loaded)) for one in topology.switches),
+        folder=state_root() / topology.name,
     )
-    program = loaded.config.program or DEFAULT_PROGRAM
-    folder = state_root() / topology.name
-    return RunState(name=topology.name, target=topology.target, program=program, switches=switches, folder=folder)
 
 
 def keep(run: RunState) -> None:
@@ -71,44 +60,44 @@ def keep(run: RunState) -> None:
 
 def running(loaded: Loaded, state: str | None) -> RunState | None:
     """As `find_run`; None when no topology runs and `state` asks for none."""
-    if state is not None:
-        return find_run(loaded, state)
     try:
-        return find_run(loaded, None)
+        return find_run(loaded, state)
     except FairlaneError as ex:
-        if ex.code is not ErrorCode.NO_TOPOLOGY:
+        if state is not None or ex.code is not ErrorCode.NO_TOPOLOGY:
             raise
         return None
 
 
 def addressed(loaded: Loaded, run: RunState) -> RunState:
     """The run state with the addresses, device ids and TLS files of the file's switches; paths are relative to the file."""
-    given = {switch.name: switch for switch in loaded.config.topology.switches}
-    base = loaded.path.parent if loaded.path is not None else Path()
-    if not given:
-        return run
-    switches = tuple(
-        switch.model_copy(
-            update={
-                "grpc": given[switch.name].grpc,
-                "device_id": given[switch.name].device_id,
-                "tls": _tls(given[switch.name].tls, base) or switch.tls,
-            }
-        )
-        if switch.name in given
-        else switch
-        for switch in run.switches
+    given = {one.name: _described(one, _folder(loaded)) for one in loaded.config.topology.switches}
+
+    def with_address(switch: SwitchState) -> SwitchState:
+        new = given.get(switch.name)
+        if new is None:
+            return switch
+        return switch.model_copy(update={"grpc": new.grpc, "device_id": new.device_id, "tls": new.tls or switch.tls})
+
+    return run.model_copy(update={"switches": tuple(map(with_address, run.switches))})
+
+
+def _folder(loaded: Loaded) -> Path:
+    """The folder that paths of the file are relative to."""
+    return loaded.path.parent if loaded.path is not None else Path()
+
+
+def _described(switch: SwitchConfig, base: Path) -> SwitchState:
+    """A switch as the file alone describes it."""
+
+    def path(given: Path | None) -> Path | None:
+        return None if given is None else base / given.expanduser()
+
+    tls = switch.tls and TlsState(ca=base / switch.tls.ca.expanduser(), cert=path(switch.tls.cert), key=path(switch.tls.key))  # fmt: skip
+    return SwitchState(
+        name=switch.name,
+        device_id=switch.device_id,
+        grpc=switch.grpc,
+        tls=tls,
+        json=path(switch.json_file),
+        p4info=path(switch.p4info),
     )
-    return run.model_copy(update={"switches": switches})
-
-
-def _tls(given: TlsConfig | None, base: Path) -> TlsState | None:
-    if given is None:
-        return None
-    return TlsState(
-        ca=base / given.ca.expanduser(), cert=_resolve_path(given.cert, base), key=_resolve_path(given.key, base)
-    )
-
-
-def _resolve_path(path: Path | None, base: Path) -> Path | None:
-    return None if path is None else base / path.expanduser()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be done with BMv2's ports: rate (packets/s) and depth of a queue, by `simple_switch_CLI` over Thrift; the rest is refused.
+"""The ports of BMv2: rate (packets/s) and depth of a queue, by `simple_switch_CLI` over Thrift; the rest is refused.
 
-BMv2's P4Runtime server has no word for queues, and its gNMI server (where it is built in at all) knows interfaces only.
+BMv2's P4Runtime server knows no queues, and its gNMI server (where it is built in at all) knows interfaces only.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator
+import subprocess
+from dataclasses import replace
+from subprocess import PIPE, STDOUT
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, PortUpdate, find_port
+from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
 from fairlane_controller.state.run_state import SwitchState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.shared import longest_frame_bytes
@@ -32,107 +34,76 @@ class ThriftPorts(PortsClient):
         self._packet_bytes = packet_bytes
 
     async def ports(self, *, queues: bool = False) -> list[PortInfo]:
-        """Link states from the switch; rate and depth as the run state has them, since BMv2 does not tell them."""
+        """Link states from the switch; rate and depth from the run state, since BMv2 does not report them."""
         del queues  # nothing is known of them
-        text = await self._say(["show_ports"])
-        up = {int(number): (name, state == "UP") for number, name, state in _PORT_LINE.findall(text)}
-        found: list[PortInfo] = []
-        for number in sorted({*up, *(port.port for port in self._state.ports)}):
-            port = self._state.port(number)
-            name, is_up = up.get(number, (port.interface if port else None, None))
-            found.append(
-                PortInfo(
-                    number,
-                    name or None,
-                    oper_up=is_up,
-                    rate_bps=round(port.rate_bps) if port else None,
-                    scheduler="strict",
-                    queue_packets=(port.queue_packets or None) if port else None,
-                )
-            )
-        return found
+        known = {port.port: PortInfo(port.port, port.interface or None, rate_bps=round(port.rate_bps), scheduler="strict", queue_packets=port.queue_packets or None) for port in self._state.ports}  # fmt: skip
+        for number, name, link in _PORT_LINE.findall(await self._run(["show_ports"])):
+            port = known.get(int(number), PortInfo(int(number), scheduler="strict"))
+            known[port.port] = replace(port, interface=name, oper_up=link == "UP")
+        return [port for _, port in sorted(known.items())]
 
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """`set_queue_rate` and `set_queue_depth`; anything else is REFUSED, and then nothing is done."""
         for name in change.values_by_name:
-            option = change.options.get(name)
-            reason = option.not_on_bmv2 if option is not None else "it has strict priority only"
+            reason = "it has strict priority only" if name == "weights" else change.options[name].not_on_bmv2
+            if getattr(change, name) == 0 and not reason:
+                reason = "a limit that was set can be changed, but not taken away"
             if reason:
-                raise self._refused(f"{name.replace('_', ' ')}: {reason}")
+                text = f"{self.endpoint} is a BMv2: {name.replace('_', ' ')}: {reason}"
+                raise FairlaneError(ErrorCode.REFUSED, text)
         if self._state.port(port) is None:
             find_port(await self.ports(), port, self.endpoint)
-        lines, told = self.commands(port, change)
-        if not dry_run and lines:
-            await self._say(lines)
-        return told
-
-    def commands(self, port: int, change: PortChange) -> tuple[list[str], list[str]]:
-        """Lines for the command line, and a sentence for each."""
         lines: list[str] = []
-        told: list[str] = []
+        sentences: list[str] = []
         if change.rate_bps is not None:
-            if change.rate_bps == 0:
-                raise self._refused("a rate that was set cannot be taken away, only raised")
-            length, whose = self.length(port)
+            length = self._frame_bytes(port)
             rate_pps = max(1, round(change.rate_bps / 8 / length))
             lines.append(f"set_queue_rate {rate_pps} {port}")
-            told.append(
-                f"set_queue_rate {rate_pps} {port}: {format_rate(change.rate_bps)} is {rate_pps} packets/s for frames of "
-                f"{length} bytes ({whose}); shorter frames get less, longer ones more"
+            sentences.append(
+                f"{lines[0]}: {format_rate(change.rate_bps)} is {rate_pps} packets/s for frames of {length} bytes "
+                "(--packet-bytes sets another length); shorter frames get less, longer ones more"
             )
         if change.queue_packets is not None:
-            if change.queue_packets == 0:
-                raise self._refused("a queue must have a depth")
             lines.append(f"set_queue_depth {change.queue_packets} {port}")
-            told.append(f"set_queue_depth {change.queue_packets} {port}")
-        return lines, told
+            sentences.append(lines[-1])
+        if lines and not dry_run:
+            await self._run(lines)
+        return sentences
 
-    def length(self, port: int) -> tuple[int, str]:
-        """Frame length in bytes, and where it is from."""
-        if self._packet_bytes is not None:
-            return self._packet_bytes, "as given"
+    def _frame_bytes(self, port: int) -> int:
+        """The length by which bit/s become packets/s: as given, or the longest of this link."""
         state = self._state.port(port)
-        if state is not None and state.mtu:
-            return longest_frame_bytes(state.mtu), "the longest of this link; give another one by --packet-bytes"
-        return longest_frame_bytes(None), "Ethernet's longest; give another one by --packet-bytes"
+        return self._packet_bytes or longest_frame_bytes((state.mtu if state is not None else None) or None)
 
-    async def subscribe(self, *, interval_s: float | None = None) -> AsyncIterator[PortUpdate]:
-        """REFUSED: it tells nothing by itself."""
-        del interval_s
-        raise self._refused("it does not tell changes of its ports")
-        yield  # makes this an async generator
+    async def _run(self, lines: list[str]) -> str:
+        """The answer of the command line.
 
-    def _refused(self, why: str) -> FairlaneError:
-        return FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} is a BMv2: {why}")
-
-    async def _say(self, lines: list[str]) -> str:
-        """Raises REFUSED with the command line's own words, TIMED_OUT, and BAD_FILE where it cannot be run."""
+        Raises:
+            FairlaneError: REFUSED with the answer, TIMED_OUT, SWITCH_UNREACHABLE, BAD_FILE without a Thrift port.
+        """
         command, thrift = shutil.which(COMMAND), self._state.thrift
         if thrift is None:
-            raise FairlaneError(
-                ErrorCode.BAD_FILE, f"the run state does not say the Thrift port of {self.endpoint} (key `thrift`)"
-            )
+            raise FairlaneError(ErrorCode.BAD_FILE, f"the run state has no Thrift port of {self.endpoint} (`thrift`)")
         if command is None:
             raise FairlaneError(ErrorCode.REFUSED, f"{COMMAND} is not on the PATH: BMv2's queues cannot be reached")
-        process = await asyncio.create_subprocess_exec(
-            command, "--thrift-port", str(thrift),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+        text, call = "\n".join([*lines, ""]), [command, "--thrift-port", str(thrift)]
         try:
-            text = "".join(f"{line}\n" for line in lines)
-            output, _ = await asyncio.wait_for(process.communicate(text.encode()), TIMEOUT_S)
-        except (TimeoutError, asyncio.TimeoutError):
-            process.kill()
-            await process.wait()
-            raise FairlaneError(
-                ErrorCode.TIMED_OUT, f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s"
-            ) from None
-        except asyncio.CancelledError:  # ^C: nothing of ours goes on
-            process.kill()
-            raise
-        said = output.decode(errors="replace")
-        if process.returncode != 0 and "Could not connect" in said:
+            done = await asyncio.to_thread(
+                subprocess.run,
+                call,
+                input=text,
+                stdout=PIPE,
+                stderr=STDOUT,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            message = f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s"
+            raise FairlaneError(ErrorCode.TIMED_OUT, message) from None
+        answer = done.stdout
+        if "Could not connect" in answer:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: no answer at its Thrift port {thrift}")
-        if process.returncode != 0 or "Error" in said or "Invalid" in said:
-            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: {COMMAND}: {said.strip()[-300:]}")
-        return said
+        if done.returncode != 0 or "Error" in answer or "Invalid" in answer:
+            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: {COMMAND}: {answer.strip()[-300:]}")
+        return answer

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a port and its queues, what can be changed, and what a client of either kind does.
+"""What is known of a port and its queues, what can be changed, and what a client of either target does.
 
-A field says once what it is: the leaf of OpenConfig's model that has it, and of an option its range and what BMv2 has instead.
+An option is declared once: its leaf of OpenConfig's model, its range, and why BMv2 cannot do it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -16,7 +16,6 @@ from fairlane_controller.units import format_rate
 
 SCHEDULERS = ("strict", "wrr", "drr", "calendar", "fq")
 LINK_LAYERS = ("none", "ethernet", "atm")
-QUEUES_MAX = 4096
 SCHEDULER_PATH = "qos/scheduler-policies/scheduler-policy/schedulers/scheduler"
 SHAPER_PATH = f"{SCHEDULER_PATH}/one-rate-two-color/config"
 _PORT_PATH = "interfaces/interface/port/config"
@@ -36,8 +35,6 @@ class Option:
     unit: str = ""
     words: tuple[str, ...] = ()
     "Of one that is a word: those that are allowed."
-    title: str = ""
-    "In texts; empty: the name of the field."
     key: str = ""
     "In a configuration; empty: the name of the field."
     not_on_bmv2: str = ""
@@ -53,35 +50,30 @@ def _option(*place: Any, **rest: Any) -> Any:
     return field(default=None, metadata={"option": Option(*place, **rest)})
 
 
-def _leaf(name: str) -> Any:
-    return field(default=None, metadata={"leaf": name})
-
-
 _PACKETS_ONLY = "its queues are limited in packets only"
 _NO_PORT_LIMIT = "a limit of all queues of a port together does not exist there"
-_STRICT_ONLY = "it has strict priority only"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PortOptions:
     """What can be set at a port; a rate or a limit of 0 is none."""
 
-    rate_bps: int | None = _option(f"{SHAPER_PATH}/cir", 0, 10**12, "bit/s", title="rate", key="rate")
+    rate_bps: int | None = _option(f"{SHAPER_PATH}/cir", 0, 10**12, "bit/s", key="rate")
     "Bits on the line."
-    queue_packets: int | None = _option(f"{SHAPER_PATH}/max-queue-depth-packets", 1, _U32, "packets", title="queue capacity")  # fmt: skip
-    queue_bytes: int | None = _option(f"{SHAPER_PATH}/max-queue-depth-bytes", 0, _U32, "bytes", title="queue capacity", not_on_bmv2=_PACKETS_ONLY)  # fmt: skip
+    queue_packets: int | None = _option(f"{SHAPER_PATH}/max-queue-depth-packets", 1, _U32, "packets")
+    queue_bytes: int | None = _option(
+        f"{SHAPER_PATH}/max-queue-depth-bytes", 0, _U32, "bytes", not_on_bmv2=_PACKETS_ONLY
+    )
     queue_cells: int | None = _option(f"{_PORT_PATH}/queue-cells", 0, 2**63, "cells", not_on_bmv2=_PACKETS_ONLY)
     port_packets: int | None = _option(f"{_PORT_PATH}/port-packets", 0, 2**63, "packets", not_on_bmv2=_NO_PORT_LIMIT)
     port_bytes: int | None = _option(f"{_PORT_PATH}/port-bytes", 0, 2**63, "bytes", not_on_bmv2=_NO_PORT_LIMIT)
     port_cells: int | None = _option(f"{_PORT_PATH}/port-cells", 0, 2**63, "cells", not_on_bmv2=_NO_PORT_LIMIT)
     queues: int | None = _option(
-        f"{_PORT_PATH}/queues",
-        1,
-        QUEUES_MAX,
-        key="queue_count",
-        not_on_bmv2="their number is fixed when it is started (--priority-queues)",
+        f"{_PORT_PATH}/queues", 1, 4096, key="queue_count", not_on_bmv2="--priority-queues fixes their number"
     )
-    scheduler: str | None = _option(f"{_PORT_PATH}/scheduler", words=SCHEDULERS, not_on_bmv2=_STRICT_ONLY)
+    scheduler: str | None = _option(
+        f"{_PORT_PATH}/scheduler", words=SCHEDULERS, not_on_bmv2="it has strict priority only"
+    )
     link_layer: str | None = _option(
         f"{_PORT_PATH}/link-layer", words=LINK_LAYERS, not_on_bmv2="it knows no line, only packets per second"
     )
@@ -92,16 +84,16 @@ class QueueInfo:
     """One queue of a port."""
 
     queue: int
-    weight: int | None = _leaf("weight")
-    waiting_packets: int | None = _leaf("waiting-packets")
-    waiting_bytes: int | None = _leaf("waiting-bytes")
-    waiting_cells: int | None = _leaf("waiting-cells")
-    sent_packets: int | None = _leaf("transmit-pkts")
-    sent_bytes: int | None = _leaf("transmit-octets")
-    dropped_packets: int | None = _leaf("dropped-pkts")
-    dropped_bytes: int | None = _leaf("dropped-octets")
-    max_waiting_bytes: int | None = _leaf("max-queue-len")
-    "The most that ever waited."
+    weight: int | None = None
+    waiting_packets: int | None = None
+    waiting_bytes: int | None = None
+    waiting_cells: int | None = None
+    sent_packets: int | None = None
+    sent_bytes: int | None = None
+    dropped_packets: int | None = None
+    dropped_bytes: int | None = None
+    max_waiting_bytes: int | None = None
+    "The largest number that ever waited."
 
 
 @dataclass(frozen=True)
@@ -112,17 +104,17 @@ class PortInfo(PortOptions):
     interface: str | None = None
     admin_up: bool | None = None
     oper_up: bool | None = None
-    waiting_packets: int | None = _leaf("waiting-packets")
-    waiting_bytes: int | None = _leaf("waiting-bytes")
-    waiting_cells: int | None = _leaf("waiting-cells")
-    received_packets: int | None = _leaf("in-pkts")
-    received_bytes: int | None = _leaf("in-octets")
-    sent_packets: int | None = _leaf("out-pkts")
-    sent_bytes: int | None = _leaf("out-octets")
-    dropped_packets: int | None = _leaf("out-discards")
+    waiting_packets: int | None = None
+    waiting_bytes: int | None = None
+    waiting_cells: int | None = None
+    received_packets: int | None = None
+    received_bytes: int | None = None
+    sent_packets: int | None = None
+    sent_bytes: int | None = None
+    dropped_packets: int | None = None
     "Refused by queue, port or shared buffer, or by a port that is down."
-    send_errors: int | None = _leaf("out-errors")
-    drops: Mapping[str, int] = field(default_factory=lambda: dict[str, int]())
+    send_errors: int | None = None
+    drops: Mapping[str, int] = field(default_factory=dict[str, int])
     "Of `dropped_packets`, by reason; reasons without a packet are left out."
     queue_list: tuple[QueueInfo, ...] = ()
     "When queues were asked for."
@@ -132,20 +124,13 @@ class PortInfo(PortOptions):
         return {"port": self.port, "interface": self.interface, **asdict(self)}
 
 
-def leaves_of(model: type[QueueInfo | PortInfo]) -> dict[str, str]:
-    """The field of a model that has a leaf's value, by the leaf's name."""
-    found: dict[str, str] = {}
-    for one in fields(model):
-        option = one.metadata.get("option")
-        leaf = option.path.rpartition("/")[2] if option is not None else one.metadata.get("leaf")
-        if leaf is not None:
-            found[leaf] = one.name
-    return found
-
-
 @dataclass(frozen=True, kw_only=True)
 class PortChange(PortOptions):
-    """New options of a port; None stays as it is. A queue's packets always have a limit."""
+    """New options of a port; None stays as it is. A queue's packets always have a limit.
+
+    Raises:
+        FairlaneError: OUT_OF_RANGE, BAD_INPUT for a word that is not allowed.
+    """
 
     options: ClassVar[Mapping[str, Option]]
     "All options, by the names of their fields."
@@ -154,29 +139,24 @@ class PortChange(PortOptions):
         not_on_bmv2="its ports are taken up and down by the interface: `ip link set dev NAME down`",
     )
     "False takes the interface down."
-    weights: Mapping[int, int] = field(default_factory=lambda: dict[int, int]())
+    weights: Mapping[int, int] = field(default_factory=dict[int, int])
     "Queue to weight."
 
     def __post_init__(self) -> None:
-        """Raises OUT_OF_RANGE and BAD_INPUT."""
         for name, option in self.options.items():
-            value, text = getattr(self, name), option.title or name.replace("_", " ")
-            if value is None:
-                continue
-            if option.words and value not in option.words:
+            value = getattr(self, name)
+            if value is not None and option.words and value not in option.words:
                 allowed = ", ".join(option.words)
                 raise FairlaneError(ErrorCode.BAD_INPUT, f"{name} {value!r} is unknown; allowed: {allowed}")
-            if option.high and not option.low <= value <= option.high:
-                raise out_of_range(text, value, option.low, option.high, option.unit)
+            if value is not None and option.high and not option.low <= value <= option.high:
+                raise out_of_range(_text_of(name), value, option.low, option.high, option.unit)
         for queue, weight in self.weights.items():
-            if not 0 <= queue < QUEUES_MAX:
-                raise out_of_range("queue", queue, 0, QUEUES_MAX - 1)
             if not 1 <= weight <= _U32:
                 raise out_of_range(f"weight of queue {queue}", weight, 1, _U32)
 
     @property
     def values_by_name(self) -> dict[str, Any]:
-        """What is changed, by name; weights as text keys."""
+        """What is changed, by name; queues of weights are text."""
         data = {name: value for name in self.options if (value := getattr(self, name)) is not None}
         if self.weights:
             data["weights"] = {str(queue): weight for queue, weight in self.weights.items()}
@@ -184,28 +164,25 @@ class PortChange(PortOptions):
 
     @classmethod
     def from_values(cls, data: Mapping[str, Any]) -> PortChange:
-        """The inverse of `values_by_name`; BAD_INPUT for a name that it has not."""
-        known = {*cls.options, "weights"}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"a port has no {unknown[0]!r}; it has {', '.join(sorted(known))}")
-        weights = {int(queue): int(weight) for queue, weight in dict(data.get("weights") or {}).items()}
+        """The inverse of `values_by_name`; BAD_INPUT for an unknown name."""
+        names = [*cls.options, "weights"]
+        if unknown := data.keys() - set(names):
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"a port has no {min(unknown)!r}; it has {', '.join(names)}")
+        weights = {int(queue): int(weight) for queue, weight in data.get("weights", {}).items()}
         values: dict[str, Any] = {**data, "weights": weights}
         return cls(**values)
 
     def inverse(self, before: PortInfo) -> PortChange:
-        """What brings back what `before` had; weights need its queues."""
+        """The change that restores what `before` had. Weights need its queues; queues that were added stay."""
         old: dict[str, Any] = {}
         for name in self.values_by_name:
-            if name == "enabled":
-                old[name] = before.admin_up
-            elif name not in ("weights", "queues"):  # queues that were added stay: a running switch takes none away
-                value = getattr(before, name)
-                # A limit that there was not is 0; a rate that was not known is left alone.
-                is_limit = self.options[name].may_be_unlimited and name != "rate_bps"
-                old[name] = 0 if value is None and is_limit else value
-        known = {queue.queue: queue.weight for queue in before.queue_list}
-        weights = {queue: weight for queue in self.weights if (weight := known.get(queue)) is not None}
+            if name in ("weights", "queues"):
+                continue
+            value = before.admin_up if name == "enabled" else getattr(before, name)
+            # A limit that did not exist is 0; a rate that was not known stays.
+            is_limit = self.options[name].may_be_unlimited and name != "rate_bps"
+            old[name] = 0 if value is None and is_limit else value
+        weights = {one.queue: one.weight for one in before.queue_list if one.queue in self.weights and one.weight}
         return PortChange(**old, weights=weights)
 
     def describe(self) -> str:
@@ -214,27 +191,17 @@ class PortChange(PortOptions):
         for name, value in self.values_by_name.items():
             if name == "enabled":
                 parts.append("up" if value else "down")
-            elif name == "weights":
-                parts += [f"weight of queue {queue} {weight}" for queue, weight in value.items()]
-            else:
+            elif name != "weights":
                 shown = "unlimited" if value == 0 else format_rate(value) if name == "rate_bps" else value
-                parts.append(f"{'rate' if name == 'rate_bps' else name.replace('_', ' ')} {shown}")
-        return ", ".join(parts)
+                parts.append(f"{_text_of(name)} {shown}")
+        return ", ".join([*parts, *(f"weight of queue {queue} {weight}" for queue, weight in self.weights.items())])
 
 
 PortChange.options = {one.name: one.metadata["option"] for one in fields(PortChange) if "option" in one.metadata}
 
 
-@dataclass(frozen=True)
-class PortUpdate:
-    """One leaf of a subscription: its last name in OpenConfig's path, and its value; None when it has none any more."""
-
-    interface: str
-    leaf: str
-    value: Any
-    path: str
-    timestamp_ns: int
-    "Since 1970."
+def _text_of(name: str) -> str:
+    return name.removesuffix("_bps").replace("_", " ")
 
 
 class PortsClient(ABC):
@@ -247,10 +214,6 @@ class PortsClient(ABC):
     @abstractmethod
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """Change what is named, all or nothing; returns one sentence for each thing that is (or would be) done."""
-
-    @abstractmethod
-    def subscribe(self, *, interval_s: float | None = None) -> AsyncIterator[PortUpdate]:
-        """What is now, then changes of options and link states; with an interval the counters as well, as often."""
 
     async def open(self) -> None:  # noqa: B027 (BMv2 needs none)
         """Connect."""
@@ -266,21 +229,10 @@ class PortsClient(ABC):
         await self.close()
 
 
-def find_port(ports: list[PortInfo], port: int, where: object) -> PortInfo:
-    """The port of that number; UNKNOWN_NAME with those that there are."""
-    for one in ports:
-        if one.port == port:
-            return one
-    there = ", ".join(str(one.port) for one in ports) or "none"
-    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {port}; it has {there}")
-
-
-def port_of(ports: list[PortInfo], text: str, where: object) -> PortInfo:
+def find_port(ports: list[PortInfo], port: int | str, where: object) -> PortInfo:
     """A port by its number or its interface; UNKNOWN_NAME with those that there are."""
-    if text.isdecimal():
-        return find_port(ports, int(text), where)
     for one in ports:
-        if one.interface == text:
+        if str(port) in (str(one.port), one.interface):
             return one
     there = ", ".join(f"{one.port} ({one.interface})" if one.interface else str(one.port) for one in ports) or "none"
-    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {text!r}; it has {there}")
+    raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{where} has no port {port}; it has {there}")

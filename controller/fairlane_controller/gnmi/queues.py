@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports and queues for the live view (`live/queues.py`): one connection, asked again and again."""
+"""Ports and queues for the live view (`live/view.py`): one connection that is used for every reading."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlane_controller.switch.client import Endpoint
 
 
 class GnmiQueues:
-    """A `QueueSource` over gNMI; connects when it is asked, and again when the connection was lost."""
+    """Connects at the first reading, and anew after the connection was lost."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -23,21 +23,18 @@ class GnmiQueues:
         """All ports now; None where no gNMI is served. Raises FairlaneError when the switch does not answer."""
         if not self._served:
             return None
-        if self._client is None:
-            client = GnmiPorts(self._endpoint)
-            try:
-                await client.open()
-            except FairlaneError as ex:
-                if ex.code is ErrorCode.REFUSED:
-                    self._served = False
-                    return None
-                raise
-            self._client = client
+        client, is_new = self._client or GnmiPorts(self._endpoint), self._client is None
         try:
-            return await self._client.ports()
-        except FairlaneError:
+            if is_new:
+                await client.open()
+                self._client = client
+            return await client.ports()
+        except FairlaneError as ex:
             await self.close()
-            raise
+            self._served = not (is_new and ex.code is ErrorCode.REFUSED)
+            if self._served:
+                raise
+            return None
 
     async def close(self) -> None:
         """End the connection."""

@@ -4,9 +4,8 @@
 | file | what |
 |---|---|
 | `sites.py` | the switches of a change; a running loop writes what others change |
-| `steps.py` | the parts of a change, each with its inverse: entities of switches, ports, options of the loop |
-| `journal.py` | the changes that were made, in the state file |
-| `undo.py` | a change from its begin to its end; undo and redo; what a killed process left |
+| `steps.py` | the parts of a change: entities of switches, ports, options of the loop; what takes each one back |
+| `undo.py` | the journal; a change from its begin to its end; undo and redo; what a killed process left |
 
     async with history.changing(folder, "threshold set 5") as change, Sites(run) as sites:   # one change at a time
         client = await sites.writer("s1")
@@ -15,12 +14,12 @@
 
 `make` writes the undo of all parts and the new documents into the state file, in one transaction, before it makes the first part. Where a
 part is refused, it takes the others back, and the record goes. Where the process is killed, the next change, or the next loop, takes
-back what the record says: the lock's file says that it was not ended.
+back what the record says: the lock's file names a change that was not ended. Refusal, kill and `fairlane undo` take back by the
+same steps, as the journal has them.
 """
 
-from fairlane_controller.history.journal import Record, read_history
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.undo import changing, record_elsewhere, redo_last, undo_last
+from fairlane_controller.history.undo import Record, changing, read_history, record_elsewhere, undo_last
 from fairlane_controller.state.intent import Intent as Change
 
 __all__ = [
@@ -30,6 +29,5 @@ __all__ = [
     "changing",
     "read_history",
     "record_elsewhere",
-    "redo_last",
     "undo_last",
 ]

@@ -26,17 +26,23 @@ class LoopClient(SwitchClient):
     """A reader whose writes a running loop makes."""
 
     def __init__(self, endpoint: Endpoint, folder: Path, *, puts: bool = False) -> None:
-        """`puts`: what the loop itself has written since the change was planned is written over."""
+        """Connect to nothing yet.
+
+        Args:
+            endpoint: the switch.
+            folder: the loop's run-state folder.
+            puts: write over what the loop itself has written since the change was planned.
+        """
         super().__init__(endpoint)
         self._folder, self._puts = folder, puts
 
     @property
     def writes(self) -> bool:
-        """By the loop."""
+        """True: the loop writes."""
         return True
 
     async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
-        """What the switch refused, by index."""
+        """Write all that the switch takes; what it refused, by index."""
         plain = plain_updates(updates, self.switch.p4info)
         if not plain:
             return {}
@@ -64,7 +70,7 @@ class Sites:
         self._writes = writes and len(self.endpoints) == 1
         self.folder = run.folder if run is not None and run.folder.parts else None
         self.loop_folder = self.folder if self.folder is not None and loop_runs(self.folder) else None
-        "Of the loop that runs, if one does."
+        "The run-state folder, where a loop runs."
         self._clients: dict[str, SwitchClient] = {}
         self._stack = AsyncExitStack()
 
@@ -80,24 +86,20 @@ class Sites:
 
     async def reader(self, switch: str) -> SwitchClient:
         """A client that reads; raises what is wrong with the switch."""
-        if switch in self._clients:
-            return self._clients[switch]
-        endpoint = self.endpoint(switch)
-        if self.loop_folder is not None:
-            return await self._open(LoopClient(endpoint, self.loop_folder, puts=True))
-        return await self._open(SwitchClient(endpoint, write=self._writes))
+        return await self._client(switch, self._writes)
 
     async def writer(self, switch: str) -> SwitchClient:
-        """A client that may write."""
-        known = self._clients.get(switch)
-        if known is not None and known.writes:
-            return known
-        if self.loop_folder is not None:
-            return await self.reader(switch)
-        return await self._open(SwitchClient(self.endpoint(switch), write=True))
+        """A client that may write; raises what is wrong with the switch."""
+        return await self._client(switch, True)
 
-    async def _open(self, client: SwitchClient) -> SwitchClient:
-        self._clients[client.endpoint.name] = await self._stack.enter_async_context(client)
+    async def _client(self, switch: str, writes: bool) -> SwitchClient:
+        known = self._clients.get(switch)
+        if known is not None and (known.writes or not writes):
+            return known
+        endpoint = self.endpoint(switch)
+        by_loop = self.loop_folder and LoopClient(endpoint, self.loop_folder, puts=True)
+        client = await self._stack.enter_async_context(by_loop or SwitchClient(endpoint, write=writes))
+        self._clients[switch] = client
         return client
 
     def ports(self, switch: str, packet_bytes: int | None = None) -> AbstractAsyncContextManager[PortsClient]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a change, each with its inverse: made all, in their order, or none.
+"""The parts of a change: made all, in their order, or none.
 
-A change of entities is a ChangeSet (`switch/changeset.py`). As plain data, in the journal, steps are
-`{"op": "table_write", "switch", "updates": […]}` (updates as `switch/updates.py` has them), `{"op": "port_put", "switch", "port",
-"change": {…}}` (names of `PortChange`), `{"op": "loop_put", "loop": {…}}` and `{"op": "put", "documents": {…}}`.
+A part is a step that can be made, and says as plain data what takes it back; the journal has that, and `plan_steps` makes steps of it again:
+`{"op": "table_write", "switch", "updates": […]}` (updates as `switch/updates.py` has them; a ChangeSet, `switch/changeset.py`),
+`{"op": "port_put", "switch", "port", "change": {…}}` (names of `PortChange`), `{"op": "loop_put", "loop": {…}}` and
+`{"op": "put", "documents": {…}}`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
+from fairlane_controller.errors import FairlaneError, unknown_name
 from fairlane_controller.gnmi.ports import PortChange, find_port
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.state.ask import ask
@@ -42,11 +43,6 @@ class PortStep:
     packet_bytes: int | None = None
     "BMv2: the frame length by which bit/s become packets/s."
 
-    @property
-    def inverse(self) -> PortStep:
-        """What takes it back."""
-        return PortStep(self.switch, self.port, self.after, self.before, self.packet_bytes)
-
     def undo(self) -> list[Plain]:
         """What takes it back, as plain data."""
         if not self.before.values_by_name:
@@ -55,13 +51,13 @@ class PortStep:
         return [step if self.packet_bytes is None else {**step, "packet_bytes": self.packet_bytes}]
 
     async def make(self, sites: Sites) -> None:
-        """Raises what the switch answers, with the port as it was."""
+        """Set the port; raises what the switch answers, with the port as it was."""
         if self.after.values_by_name:
             async with sites.ports(self.switch, self.packet_bytes) as ports:
                 await ports.set_port(self.port, self.after)
 
     def report(self, folder: Path) -> None:
-        """The event `changed` of the log: who changed what of the port, from what to what."""
+        """Write the event `changed`: who changed what of the port, from what to what."""
         before, after = self.before.values_by_name, self.after.values_by_name
         if before == after:
             return
@@ -78,11 +74,8 @@ class PortStep:
 
 def _user() -> str:
     """Who asks: the one who called sudo, else the owner of the process."""
-    name = os.environ.get("SUDO_USER")
-    if name:
-        return name
     try:
-        return pwd.getpwuid(os.getuid()).pw_name
+        return os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a user without an account
         return f"user {os.getuid()}"
 
@@ -93,11 +86,6 @@ class LoopStep:
 
     before: Plain
     after: Plain
-
-    @property
-    def inverse(self) -> LoopStep:
-        """What takes it back."""
-        return LoopStep(self.after, self.before)
 
     def undo(self) -> list[Plain]:
         """What takes it back, as plain data."""
@@ -110,21 +98,22 @@ class LoopStep:
 
 
 Step = ChangeSet | PortStep | LoopStep
+Left = Sequence[tuple[Plain, FairlaneError]]
+"""Steps that could not be taken back, each with why."""
 
 
 class NotTakenBack(FairlaneError):
-    """A step was refused, and one that was made before could not be taken back: the journal keeps what takes it back."""
+    """A part was refused, and another one that was made before could not be taken back: the journal has what does so."""
 
-    def __init__(self, problem: FairlaneError, left: Sequence[tuple[Step, FairlaneError]]) -> None:
-        keeps = "; ".join(f"{_subject(step)} keeps what it was given, until `fairlane undo`: {why.message}" for step, why in left)  # fmt: skip
-        super().__init__(problem.code, f"{problem.message}; {keeps}")
-        self.undo = [one for step, _ in left for one in step.inverse.undo()]
+    def __init__(self, problem: FairlaneError, left: Left) -> None:
+        """Args: problem: the refusal. left: what could not be taken back."""
+        why = "; ".join(f"{_subject(step)} keeps what it was given, until `fairlane undo`: {one.message}" for step, one in left)  # fmt: skip
+        super().__init__(problem.code, f"{problem.message}; {why}")
+        self.undo = [step for step, _ in left]
 
 
-def _subject(step: Step) -> str:
-    if isinstance(step, PortStep):
-        return f"port {step.port}"
-    return f"the program of {', '.join(step.entries)}" if isinstance(step, ChangeSet) else "the loop"
+def _subject(step: Plain) -> str:
+    return ":".join(str(step[name]) for name in ("switch", "port") if name in step) or "the loop"
 
 
 async def make(
@@ -133,36 +122,39 @@ async def make(
     documents: Mapping[str, Any] | None = None,
     back: Mapping[str, Any] | None = None,
 ) -> None:
-    """Announce the whole change, with documents as they are to be, and make its steps: all, or none. Raises what refused one.
+    """Announce the whole change, then make it: all of it, or nothing.
 
-    `documents` and `back` are those of `Intent.announce`. Without a folder nothing is remembered.
+    Args:
+        steps: in their order.
+        sites: where they are made; without a folder nothing is remembered.
+        documents: new documents of the state file by name, None to remove one; a port's are added.
+        back: what an undo puts instead of what they were.
+
+    Raises:
+        FairlaneError: What refused a step.
     """
     put = dict(documents or {})
-    if sites.folder is not None:
+    ports = [step for step in steps if isinstance(step, PortStep) and sites.folder is not None]
+    if ports:
         with Store(sites.folder) as store:
-            for step in steps:
-                put |= step.documents(store) if isinstance(step, PortStep) else {}
+            for step in ports:
+                put |= step.documents(store)
     await announce([one for step in reversed(steps) for one in step.undo()], put, back)
     done: list[Step] = []
-    with announced():
-        try:
+    try:
+        with announced():
             for step in steps:
                 await _make(step, sites)
                 done.append(step)
             if put and not any(isinstance(step, ChangeSet) and step.switches for step in steps):
                 await sites.poke()
-        except (FairlaneError, asyncio.CancelledError) as problem:
-            left: list[tuple[Step, FairlaneError]] = []
-            for step in reversed(done):
-                try:
-                    await _make(step.inverse, sites)
-                except FairlaneError as ex:
-                    left.append((step.inverse, ex))
-            if left and isinstance(problem, FairlaneError):
-                raise NotTakenBack(problem, left) from None
-            raise
-    for step in steps:
-        if isinstance(step, PortStep) and sites.folder is not None:
+    except (FairlaneError, asyncio.CancelledError) as problem:
+        _, left = await take_back([one for step in reversed(done) for one in step.undo()], sites)
+        if left and isinstance(problem, FairlaneError):
+            raise NotTakenBack(problem, left) from None
+        raise
+    for step in ports:
+        if sites.folder is not None:
             step.report(sites.folder)
 
 
@@ -174,7 +166,11 @@ async def _make(step: Step, sites: Sites) -> None:
 
 
 async def plan_steps(plain: Sequence[Plain], sites: Sites) -> tuple[list[Step], dict[str, Any]]:
-    """Steps of the journal, each with what takes it back now, and the documents that they put. Raises UNKNOWN_NAME, or what a switch answers."""
+    """Steps of the journal as they are made now, and the documents that they put.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME for a step of another version, or what a switch answers.
+    """
     steps: list[Step] = []
     documents: dict[str, Any] = {}
     updates: dict[str, list[Plain]] = {}
@@ -215,8 +211,8 @@ async def port_step(
     return PortStep(switch, port, before, change, packet_bytes)
 
 
-async def take_back(undo: Sequence[Plain], sites: Sites) -> tuple[dict[str, Any], list[tuple[Plain, FairlaneError]]]:
-    """Take back what may be half made, each step for itself; the documents to put, and the steps that cannot be, each with why."""
+async def take_back(undo: Sequence[Plain], sites: Sites) -> tuple[dict[str, Any], Left]:
+    """Take back what is made, or may be half made, each step for itself; the documents to put, and what could not be taken back."""
     documents: dict[str, Any] = {}
     failed: list[tuple[Plain, FairlaneError]] = []
     with announced():
@@ -229,7 +225,3 @@ async def take_back(undo: Sequence[Plain], sites: Sites) -> tuple[dict[str, Any]
             except FairlaneError as problem:
                 failed.append((one, problem))
     return documents, failed
-
-
-RETRYABLE = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT)
-"""What cannot be taken back now, and can be when the switch answers again."""

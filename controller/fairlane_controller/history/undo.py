@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change from its begin to its end, by hand, or the newest one undone or made again; and what a killed process has left. All or nothing."""
+"""The journal of changes by hand; a change from its begin to its end, undo and redo, and what a killed process has left. All or nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.history.journal import Record, read_history
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.history.steps import RETRYABLE, NotTakenBack, make, plan_steps, take_back
+from fairlane_controller.history.steps import NotTakenBack, make, plan_steps, take_back
 from fairlane_controller.state.events import write_event
-from fairlane_controller.state.intent import Intent, Plain, making
+from fairlane_controller.state.intent import Intent, Kind, Plain, making
 from fairlane_controller.state.locks import ChangeLock, change_lock, try_change_lock
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.state.store import Store
@@ -23,84 +24,93 @@ from fairlane_controller.typed import typed
 
 SETTLE_TIMEOUT_S = 10.0
 """How long a command that is ended takes back what it has begun; after that the next change does."""
+RETRYABLE = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT)
+"""What cannot be taken back now, and can be when the switch answers again."""
 
 
-@dataclass(frozen=True)
-class Undone:
-    """What an undo, or a redo, did."""
+class Record(BaseModel):
+    """One change that was made."""
 
-    target: Record
-    "The change that was taken back, or made again."
-    number: int | None
-    "Of this change in the history; None in a dry run."
-    passed: tuple[Record, ...] = ()
-    "Newer changes that no undo takes back, the newest first."
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: int = Field(ge=1)
+    time: str
+    "ISO 8601, UTC."
+    command: str
+    "As it was typed."
+    kind: Kind = "change"
+    undo: tuple[Plain, ...] = ()
+    "Steps that take it back (`steps.py`), in the order in which they are applied; none: it cannot be undone."
+    of: int | None = None
+    "The change that this one undid or made again."
+    undone: bool = False
+    "Whether a newer change undid it, or made it again."
+    note: str = ""
+    "What cannot be taken back, in words."
 
 
-def next_undo(records: list[Record]) -> Record:
-    """The newest change that has not been undone; BAD_INPUT when there is none, or when it cannot be."""
+def read_history(folder: Path) -> list[Record]:
+    """The changes that the journal has, oldest first.
+
+    Raises:
+        FairlaneError: BAD_FILE, with the change, when one cannot be understood.
+    """
+    with Store(folder) as store:
+        rows = store.journal()
+    undone: set[Any] = {cast("Plain", row).get("of") for _, row in rows if isinstance(row, dict)}
+    records: list[Record] = []
+    for number, row in rows:
+        try:
+            records.append(Record.model_validate({**row, "id": number, "undone": number in undone}))
+        except (TypeError, ValidationError):
+            problem = f"{store.path}: journal: change {number}: no change of a journal"
+            raise FairlaneError(ErrorCode.BAD_FILE, problem) from None
+    return records
+
+
+def next_undo(records: Sequence[Record], *, redo: bool = False) -> Record:
+    """The newest change that an undo takes back, or a redo makes again.
+
+    Raises:
+        FairlaneError: BAD_INPUT when there is none, or when it cannot be undone.
+    """
     for one in reversed(records):
-        if one.kind in ("change", "redo") and not one.undone:
-            return _possible(one, "undone")
-    raise FairlaneError(ErrorCode.BAD_INPUT, "there is nothing to undo: `fairlane undo --list` shows the history")
-
-
-def next_redo(records: list[Record]) -> Record:
-    """The newest undo since the last change; BAD_INPUT when there is none."""
-    for one in reversed(records):
-        if one.kind == "change":
+        if one.kind in (("undo",) if redo else ("change", "redo")) and not one.undone:
+            if one.undo:
+                return one
+            why = one.note or "its undo is empty"
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"change {one.id} (`{one.command}`) cannot be undone: {why}")
+        if redo and one.kind == "change":
             break
-        if one.kind == "undo" and not one.undone:
-            return _possible(one, "made again")
-    raise FairlaneError(ErrorCode.BAD_INPUT, "there is nothing to make again: nothing was undone since the last change")
+    nothing = "nothing was undone since the last change" if redo else "there is nothing to undo"
+    raise FairlaneError(ErrorCode.BAD_INPUT, f"{nothing}: `fairlane undo --list` shows the history")
 
 
-def _possible(one: Record, how: str) -> Record:
-    if one.undo:
-        return one
-    why = one.note or "its undo is empty"
-    raise FairlaneError(ErrorCode.BAD_INPUT, f"change {one.id} (`{one.command}`) cannot be {how}: {why}")
+async def undo_last(folder: Path, run: RunState | None = None, *, redo: bool = False) -> tuple[Record, int | None]:
+    """Take the newest change back, or make again what was undone last: all of it, or nothing.
 
+    Returns:
+        The change that was taken back, and the number of this change in the history.
 
-async def undo_last(folder: Path, run: RunState | None = None, *, dry_run: bool = False) -> Undone:
-    """Take the newest change back. Raises BAD_INPUT when there is none, or what refused it, with nothing changed."""
-    return await _apply(folder, run, redo=False, dry_run=dry_run)
-
-
-async def redo_last(folder: Path, run: RunState | None = None, *, dry_run: bool = False) -> Undone:
-    """Make again what was undone last."""
-    return await _apply(folder, run, redo=True, dry_run=dry_run)
-
-
-async def _apply(folder: Path, run: RunState | None, *, redo: bool, dry_run: bool) -> Undone:
-    choose = next_redo if redo else next_undo
-    if dry_run:
-        records = read_history(folder)
-        target = choose(records)
-        return Undone(target, None, _passed(records, target))
+    Raises:
+        FairlaneError: BAD_INPUT when there is none, or what refused it.
+    """
     run = run or read_run_state(folder)
     async with changing(folder, "", run) as change, Sites(run) as sites:
-        records = read_history(folder)
-        target = choose(records)
+        target = next_undo(read_history(folder), redo=redo)
         change.command, change.note, change.of = target.command, target.note, target.id
         change.kind = "redo" if redo else "undo"
         steps, documents = await plan_steps(target.undo, sites)
         await make(steps, sites, documents)
-    return Undone(target, change.number, _passed(records, target))
-
-
-def _passed(records: list[Record], target: Record) -> tuple[Record, ...]:
-    return tuple(one for one in reversed(records) if one.kind == "elsewhere" and one.id > target.id)
+    return target, change.number
 
 
 def record_elsewhere(folder: Path, what: str) -> None:
     """Record the command as a change of `what`, which no undo takes back; the change is made. Raises FairlaneError, which says so."""
 
     async def work() -> None:
-        async with change_lock(folder) as lock:
-            await settle(lock)
-            note = f"`fairlane undo` takes no change of {what} back: set it again"
-            await Intent(typed(), lock, note=note, kind="elsewhere").keep()
+        async with changing(folder, typed()) as change:
+            change.kind, change.note = "elsewhere", f"`fairlane undo` takes no change of {what} back: set it again"
 
     try:
         asyncio.run(work())
@@ -114,7 +124,15 @@ async def changing(folder: Path | None, command: str, run: RunState | None = Non
 
     Nothing is recorded when the body raises, or when it leaves neither an undo nor a note, or without a folder. What was announced
     and may be half made is taken back when the body is cancelled or the loop ends, and by the next change, or the next loop, where
-    this process is killed. Raises TIMED_OUT when another change takes 30 s.
+    this process is killed.
+
+    Args:
+        folder: the run-state folder; None: there is none, and nothing is recorded.
+        command: as it was typed.
+        run: the topology, with the addresses that are meant; None: as the folder has it.
+
+    Raises:
+        FairlaneError: TIMED_OUT when another change takes 30 s, or what a half made change needs to be taken back.
     """
     if folder is None:
         yield Intent(command)
@@ -154,7 +172,8 @@ async def _end_badly(change: Intent, lock: ChangeLock, run: RunState | None, pro
 async def settle(lock: ChangeLock, run: RunState | None = None) -> None:
     """Take back what another process has begun and not ended.
 
-    Raises SWITCH_UNREACHABLE or TIMED_OUT where a part cannot be taken back now: that one is left for the next time.
+    Raises:
+        FairlaneError: SWITCH_UNREACHABLE or TIMED_OUT where a part cannot be taken back now: that one is left for the next time.
     """
     number, folder = lock.unfinished, lock.folder
     if number is None:
@@ -163,27 +182,24 @@ async def settle(lock: ChangeLock, run: RunState | None = None) -> None:
     if record is None:  # killed before anything was begun
         lock.end()
         return
+    begun = f"`{record.command}` was begun and not ended"
     async with Sites(run or read_run_state(folder)) as sites:
         documents, left = await take_back(record.undo, sites)
         later = [one for one in left if one[1].code in RETRYABLE]
         with Store(folder) as store:
             if later:
-                undo: list[Plain] = [step for step, _ in later]
-                await asyncio.to_thread(
-                    store.record, number, {**record.model_dump(mode="json"), "undo": undo}, documents
-                )
+                rest = record.model_copy(update={"undo": tuple(step for step, _ in later)})
+                await asyncio.to_thread(store.record, number, rest.model_dump(mode="json"), documents)
             else:
                 await asyncio.to_thread(store.forget, number, documents)
         if documents:
             await sites.poke()
-    how = "taken back"
-    if left:
-        when = " yet" if later else ""
-        how = f"it could not be taken back{when}: {(later or left)[0][1].message}"
     if later:
-        raise FairlaneError(later[0][1].code, f"`{record.command}` was begun and not ended: {how}")
+        problem = later[0][1]
+        raise FairlaneError(problem.code, f"{begun}: it could not be taken back yet: {problem.message}")
     lock.end()
-    write_event(folder, "settled", command=record.command, why=f"`{record.command}` was begun and not ended: {how}")
+    how = f"it could not be taken back: {left[0][1].message}" if left else "taken back"
+    write_event(folder, "settled", command=record.command, why=f"{begun}: {how}")
 
 
 async def settle_at_start(folder: Path) -> None:

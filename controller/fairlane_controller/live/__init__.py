@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One sampled picture of a whole topology, for everything that shows it: `watch`, `web`, metrics and the read commands.
+"""One snapshot of a whole topology for all views: `watch`, `web`, metrics, exports and the commands that read.
 
-`model` the rows; `reader` one long-lived connection a switch; `view` one reading of it by its program's contract;
-`queues` what P4Runtime cannot say; `loop_view` what the control loop says; `source` all of them together; `sampler` one source for many
-viewers, with a bounded history; `events` the event log's end.
+`model` has the rows; `view` the connection to one switch and its readings; `source` all switches and the loop; `pictures` snapshots for
+commands; `sampler` one source for many viewers, with a bounded history; `shown` the texts of values and the tables; `terminal` the screen of
+`watch`; `events` the event log.
 """

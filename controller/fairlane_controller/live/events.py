@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of an event log, followed: whole lines only, over rotations, with a bound on what is read at once."""
+"""The event log of a control loop, read from its end or as a whole: whole lines only, over rotations, so much at once."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.state.files import unreadable
@@ -21,77 +20,61 @@ from fairlane_controller.units import parse_time
 FIRST_BYTES = 256 * 1024
 """How much of the log's end is read at first."""
 STEP_BYTES = 4 * 1024 * 1024
-"""At most so much a call afterwards."""
+"""What one call reads at most."""
 
 Event = dict[str, Any]
 
 
 class EventTail:
-    """`new()` gives the events that came since the last call; the first call that finds a log gives its last `first` ones."""
+    """`new()` gives the events that came since the last call; the first call that finds a log gives its last `first` ones.
+
+    The open file is read to its end before the one that has taken its name, so a rotation loses nothing.
+    """
 
     def __init__(self, path: Path | None, first: int = 200, first_bytes: int = FIRST_BYTES) -> None:
         self._path = path
-        self._first: int | None = first
-        "None when that was done."
+        self._first = first
         self._first_bytes = first_bytes
-        self._inode: int | None = None
-        "Of the file that is followed; None: of none yet."
-        self._offset = 0
+        self._file: BinaryIO | None = None
         self._rest = b""
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def new(self) -> list[Event]:
         """Events in their order; none where there is no log (yet). A line that is no JSON object is left out."""
         if self._path is None:
             return []
-        found, whole = self._rest_of_rotated(self._path)
-        if not whole:
+        with contextlib.suppress(OSError):
+            if self._file is None:
+                return self._begin(self._path)
+            follows = _inode(self._path)
+            found, ended = self._next(self._file)
+            if ended and follows not in (None, os.fstat(self._file.fileno()).st_ino):
+                self._file.close()
+                self._file, self._rest = self._path.open("rb"), b""
+                found += self._next(self._file)[0]
             return found
-        try:
-            with self._path.open("rb") as file:
-                return found + self._read(file)
-        except FileNotFoundError:
-            if self._first == 0:
-                self._first = None  # there was nothing to leave out: what comes is new
-        except OSError:
-            pass
-        return found
+        return []
 
-    def _rest_of_rotated(self, path: Path) -> tuple[list[Event], bool]:
-        """What was still to be read of the file that is followed, when it was rotated; and whether that is all of it."""
-        if self._inode is None or _inode(path) == self._inode:
-            return [], True
-        found: list[Event] = []
-        with contextlib.suppress(OSError), path.with_name(path.name + ".1").open("rb") as file:
-            if os.fstat(file.fileno()).st_ino == self._inode:
-                found, whole = self._next(file)
-                if not whole:
-                    return found, False
-        self._inode, self._offset, self._rest = None, 0, b""
-        return found, True
+    def _begin(self, path: Path) -> list[Event]:
+        first, self._first = self._first, self._first or 1 << 62  # a log that begins later is new as a whole
+        self._file = path.open("rb")
+        if size := max(0, os.fstat(self._file.fileno()).st_size - (self._first_bytes if first else 0)):
+            self._file.seek(size - 1)
+            self._file.readline()  # the rest of a line, unless it is one's end
+        return self._next(self._file)[0][-self._first :]
 
-    def _read(self, file: Any) -> list[Event]:
-        status = os.fstat(file.fileno())
-        first, self._first = self._first, None
-        if first is not None:
-            self._offset = max(0, status.st_size - self._first_bytes)
-        elif self._inode is not None and status.st_ino != self._inode:
-            return []  # rotated just now: the next call reads the rest of the old one first
-        elif status.st_size < self._offset:
-            self._offset, self._rest = 0, b""  # a new run
-        self._inode = status.st_ino
-        half = first is not None and self._offset > 0
-        found, _ = self._next(file, half)
-        return found if first is None else found[-first:] if first else []
-
-    def _next(self, file: Any, half: bool = False) -> tuple[list[Event], bool]:
-        """The next events of a file, and whether that was its end; `half`: the first line may be a part of one."""
-        file.seek(self._offset)
-        data = cast("bytes", file.read(STEP_BYTES))
-        self._offset += len(data)
+    def _next(self, file: BinaryIO) -> tuple[list[Event], bool]:
+        """The next events of a file, and whether that was its end."""
+        if os.fstat(file.fileno()).st_size < file.tell():
+            file.seek(0)  # it was emptied: a new run
+            self._rest = b""
+        data = file.read(STEP_BYTES)
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
-        found = [event for line in (lines[1:] if half else lines) if (event := _parse(line)) is not None]
-        return found, len(data) < STEP_BYTES
+        return [event for line in lines if (event := _parse(line)) is not None], len(data) < STEP_BYTES
 
 
 def _inode(path: Path) -> int | None:
@@ -110,30 +93,19 @@ def _parse(line: bytes) -> Event | None:
 
 def place_of(event: Event) -> str:
     """`s1:3`, `s1:3 class 0`, `s1`, or nothing."""
-    switch, port = event.get("switch"), event.get("port")
-    place = f"{switch or ''}:{port}" if port is not None else str(switch or "")
+    switch, port = str(event.get("switch") or ""), event.get("port")
     traffic_class = event.get("class", event.get("traffic_class"))
-    if traffic_class:
-        place += f" class {traffic_class}"
-    return place
+    return (f"{switch}:{port}" if port is not None else switch) + (f" class {traffic_class}" if traffic_class else "")
 
 
 def sentence_of(event: Event) -> str:
-    """Why, in the event's own words; else what it carries, in short."""
+    """Why, in the event's own words; else its fields, in short."""
     why = event.get("why") or event.get("message") or event.get("reason")
     if why:
         return str(why)
     left_out = {"time", "monotonic_ns", "event", "switch", "port", "class", "traffic_class", "dry_run"}
-    parts = [f"{key} {_short(value)}" for key, value in event.items() if key not in left_out]
-    return ", ".join(parts)[:300]
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, separators=(", ", ": "), default=str)
-    return text if len(text) <= 120 else f"{text[:117]}…"
-
-
-_CLOCK = re.compile(r"^(\d{1,2}):(\d{2})(?::(\d{2}))?$")
+    texts = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in event.items()}
+    return ", ".join(f"{key} {text}" for key, text in texts.items() if key not in left_out)[:300]
 
 
 @dataclass(frozen=True)
@@ -153,13 +125,7 @@ class EventFilter:
             (not self.events or event.get("event") in self.events)
             and (not self.switches or event.get("switch") in self.switches)
             and (self.port is None or event.get("port") == self.port)
-            and (
-                self.object is None
-                or any(
-                    value == self.object or (isinstance(value, list) and self.object in value)
-                    for value in event.values()
-                )
-            )
+            and (self.object is None or any(self.object in (v if isinstance(v, list) else [v]) for v in event.values()))
             and (self.since is None or (_time(event) or self.since) >= self.since)
         )
 
@@ -171,10 +137,16 @@ def _time(event: Event) -> datetime | None:
 
 
 def read_events(path: Path, wanted: EventFilter, last: int | None = None, *, check_names: bool = True) -> list[Event]:
-    """The events of the log and of the file that it was rotated to, oldest first; `last` of them. No file: none.
+    """The events of the log and of the file that it was rotated to, oldest first.
 
-    Raises UNKNOWN_NAME for an event that the log has none of, with the names that it has (unless it may come yet: not
-    `check_names`); BAD_FILE when it cannot be read.
+    Args:
+        path: The log; no file: no events.
+        wanted: Which of them.
+        last: So many at most; None: all.
+        check_names: Refuse an event that the log has none of; no: it may come yet.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME for such an event, with the names that there are; BAD_FILE: the log cannot be read.
     """
     found: deque[Event] = deque(maxlen=last)
     names: set[str] = set()
@@ -200,16 +172,15 @@ def _all(path: Path) -> Iterator[Event]:
 
 
 def parse_since(text: str, now: datetime | None = None) -> datetime:
-    """`5m` or `90s` ago, `12:03` or `12:03:07` UTC (today, or yesterday when that is to come), or an ISO 8601 time."""
-    now = now or datetime.now(timezone.utc)
-    clock = _CLOCK.match(text.strip())
+    """`5m` or `90s` ago, or an ISO 8601 time, UTC unless it names another zone.
+
+    Raises:
+        FairlaneError: BAD_INPUT for anything else.
+    """
+    if "-" not in text:
+        return (now or datetime.now(timezone.utc)) - timedelta(seconds=parse_time(text, "--since"))
     try:
-        if clock:
-            at = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=int(clock[3] or 0), microsecond=0)
-            return at if at <= now else at - timedelta(days=1)
-        if "-" in text:
-            at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-            return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
+        at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError as ex:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"--since {text!r}: {ex}") from None
-    return now - timedelta(seconds=parse_time(text, "--since"))
+    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)

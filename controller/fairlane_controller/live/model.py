@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a snapshot: plain frozen data with units in the names; None is what cannot be known, and never 0."""
+"""The rows of a snapshot: plain frozen data with units in the names. None is what cannot be known, and never 0.
+
+A field made by `_column` is a `Column`: its name, unit and metric are declared once for tables, metrics and exports.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
 from fairlane_controller.program.contract import Program
@@ -21,21 +24,19 @@ class _Row:
     """A row that becomes plain data."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields by their names, rows within rows too."""
-        plain = {f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}
+        """The fields by their names; `values`, the program's columns, stand beside them."""
+        plain = {name: _plain(value) for name, value in vars(self).items()}
         return plain | plain.pop("values", {})
 
 
 def _plain(value: Any) -> Any:
-    if is_dataclass(value) and isinstance(value, _Row):
+    if isinstance(value, _Row):
         return value.to_json()
     if isinstance(value, tuple):
         return [_plain(item) for item in cast("tuple[Any, ...]", value)]
-    if isinstance(value, float):
-        return round(value, 6)
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in cast("Mapping[str, Any]", value).items()}
-    return value
+    return round(value, 6) if isinstance(value, float) else value
 
 
 class _OfPort(_Row):
@@ -55,6 +56,17 @@ class _OfPort(_Row):
         return f"{self.switch}:{self.port}"
 
 
+def _column(title: str, unit: str = "", doc: str = "", default: Any = None, **more: Any) -> Any:
+    """A field that is a column of every such row, whatever the program; without `metric` it has none."""
+    return field(
+        default=default, metadata={"column": {"title": title, "unit": unit, "doc": doc, "metric": None, **more}}
+    )
+
+
+def _columns_in(row: type) -> tuple[Column, ...]:
+    return tuple(Column(one.name, **one.metadata["column"]) for one in fields(row) if "column" in one.metadata)
+
+
 @dataclass(frozen=True)
 class SwitchRow(_Row):
     """One switch, whether or not it answers."""
@@ -69,13 +81,6 @@ class SwitchRow(_Row):
     '`{"code", "message"}` of what is wrong.'
     read_ms: float | None = None
     "How long the reading took."
-
-
-def _column(title: str, unit: str = "", doc: str = "", default: Any = None, **more: Any) -> Any:
-    """A field of a row that is a column of every port, whatever its program; without `metric` it has none."""
-    return field(
-        default=default, metadata={"column": {"title": title, "unit": unit, "doc": doc, "metric": None, **more}}
-    )
 
 
 @dataclass(frozen=True)
@@ -119,15 +124,22 @@ class PortRow(_OfPort):
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     "The program's columns."
     measured: Mapping[str, Any] | None = None
-    """What the loop measures (`Program.measured`), as its control socket says it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""  # fmt: skip
+    """What the loop measures (`Program.measured`), as its control socket reports it: `{"bw_bps": {"value", "count", "age_s", "uncertainty"}, …}`."""  # fmt: skip
 
     def estimate(self, name: str) -> Mapping[str, Any]:
-        """What the loop measures under a name: value, count, age_s, uncertainty; empty: not known, or of each object."""
+        """What the loop measures under a name.
+
+        Args:
+            name: Of one of `Program.measured`, with its unit: `bw_bps`.
+
+        Returns:
+            value, count, age_s, uncertainty; empty: not known, or a value for each object.
+        """
         found: Mapping[str, Any] = (self.measured or {}).get(name) or {}
         return found if "value" in found else {}
 
 
-PORT_COLUMNS = tuple(Column(one.name, **one.metadata["column"]) for one in fields(PortRow) if "column" in one.metadata)
+PORT_COLUMNS = _columns_in(PortRow)
 """Those that every port has."""
 
 
@@ -150,8 +162,7 @@ class ObjectRow(_OfPort):
 
     def to_json(self) -> dict[str, Any]:
         """`{"switch", "port", "flow": "tcp …", …}`."""
-        values = {name: _plain(value) for name, value in self.values.items()}
-        return {"switch": self.switch, "port": self.port, self.kind: self.key, **values}
+        return {"switch": self.switch, "port": self.port, self.kind: self.key, **_plain(self.values)}
 
 
 @dataclass(frozen=True)
@@ -161,15 +172,18 @@ class DropRow(_OfPort):
     switch: str
     port: int | None
     "Ingress for reasons of the packet itself, egress for those of the queue; None: of the whole switch."
-    reason: str
-    packets: int
-    per_s: float | None
-    by: str
+    reason: str = _column("reason", default="")
+    packets: int = _column("packets", "packets", default=0)
+    per_s: float | None = _column("rate", "/s")
+    by: str = _column("by", default="program")
     "`program` (the P4 program), `queue` (the traffic manager), `link` (the port itself)."
-    object: str | None = None
-    "Whose packets they were (a VC), where the program says so."
+    object: str | None = _column("of")
+    "Whose packets they were (a VC), where the program knows it."
     in_queue: bool = False
     "Whether it was at the port's queue, and not for a fault of the packet or of the line."
+
+
+DROP_COLUMNS = _columns_in(DropRow)
 
 
 @dataclass(frozen=True)
@@ -182,17 +196,17 @@ class LoopRow(_Row):
     flows: int | None = None
     flows_missed: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    "All that its `status` says."
+    "The whole row of its `status`."
 
     def to_json(self) -> dict[str, Any]:
-        """What its `status` says, and the fields above."""
-        plain = _Row.to_json(self)
+        """The row of its `status`, and the fields above."""
+        plain = super().to_json()
         return {**plain.pop("details"), **plain}
 
 
 @dataclass(frozen=True)
 class DeadRow(_Row):
-    """A process of the topology that has died: nobody has stopped it, and it was not (or not yet) started again."""
+    """A process of the topology that has died: it was not stopped by a command, and it was not restarted (yet)."""
 
     process: str
     "What it is: `fairlane-wire`, `fairlane-switch s1`, `host h1`, `launcher`, …"
@@ -207,7 +221,7 @@ class Snapshot(_Row):
     time_s: float
     "Unix time."
     topology: str | None
-    "The name by which commands find it;"
+    "The name by which commands find it."
     target: str | None
     switches: tuple[SwitchRow, ...]
     ports: tuple[PortRow, ...] = ()
@@ -221,7 +235,7 @@ class Snapshot(_Row):
     interval_s: float | None = None
     "Since the snapshot before: what the rates are over."
     title: str = ""
-    "and what its file calls it: `dumbbell`."
+    "What its file calls it: `dumbbell`."
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
     "Names of hosts by their addresses."
     programs: Mapping[str, Program] = field(default_factory=dict[str, Program])
@@ -229,8 +243,7 @@ class Snapshot(_Row):
 
     def to_json(self) -> dict[str, Any]:
         """The document of `--json`: `schema` is its version; objects stand under the plural of their kind (`flows`, `vcs`)."""
-        rest = replace(self, objects=(), programs={})
-        plain = {key: value for key, value in _Row.to_json(rest).items() if key not in ("objects", "programs")}
+        rest = {name: _plain(value) for name, value in vars(self).items() if name not in ("objects", "programs")}
         objects = {kind.many: [row.to_json() for row in self.objects_of_kind(kind.name)] for kind in self.kinds}
         programs = {
             name: {
@@ -241,18 +254,12 @@ class Snapshot(_Row):
             }
             for name, program in self.programs.items()
         }
-        return {"schema": SCHEMA, **plain, **objects, "programs": programs}
+        return {"schema": SCHEMA, **rest, **objects, "programs": programs}
 
     def named(self, text: str) -> str:
         """The name of an object with hosts' names for their addresses: `tcp h1:40000 → h3:5001`."""
         found = _ADDRESS.sub(lambda address: self.hosts.get(address[0], address[0]), text)
         return text if found == text else found.replace(" > ", " → ")
-
-    def hosts_of(self, row: PortRow) -> dict[str, int]:
-        """Between which hosts the objects of a port are, `h1 → h3`, and how many of them each time."""
-        keys = (one.key for one in self.objects if one.place == row.place)
-        pairs = ([self.hosts[one] for one in _ADDRESS.findall(key) if one in self.hosts] for key in keys)
-        return dict(Counter(" → ".join(pair) for pair in pairs if len(pair) == 2))
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -262,13 +269,12 @@ class Snapshot(_Row):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of ports that its programs have."""
-        return tuple({one.name: one for program in self.programs.values() for one in program.columns}.values())
+        return _different(one for program in self.programs.values() for one in program.columns)
 
     @property
     def measured(self) -> tuple[Column, ...]:
         """What the loops of its programs measure at ports; single estimates, not those of objects."""
-        found = (one for program in self.programs.values() for one in program.measured if one.metric)
-        return tuple({one.name: one for one in found}.values())
+        return _different(one for program in self.programs.values() for one in program.measured if one.metric)
 
     def program_of(self, switch: str) -> Program | None:
         """What a switch runs, if it is one with a contract."""
@@ -282,21 +288,21 @@ class Snapshot(_Row):
 
     def queue_drops(self, row: PortRow) -> dict[str, int]:
         """`dropped_packets` of a port by reason."""
-        found: dict[str, int] = {}
+        found: Counter[str] = Counter()
         for drop in self.drops:
             if drop.in_queue and drop.place == row.place:
-                found[drop.reason] = found.get(drop.reason, 0) + drop.packets
-        return found
+                found[drop.reason] += drop.packets
+        return dict(found)
 
     def objects_of_kind(self, kind: str) -> tuple[ObjectRow, ...]:
         """All objects of a kind."""
         return tuple(row for row in self.objects if row.kind == kind)
 
     def objects_of(self, row: PortRow, kind: Kind) -> tuple[ObjectRow, ...]:
-        """The objects of a port: those with the most goodput first."""
-        mine = (one for one in self.objects if one.kind == kind.name and one.place == row.place)
+        """The objects of a port, those with the largest goodput first."""
+        found = (one for one in self.objects if one.kind == kind.name and one.place == row.place)
         column = kind.plotted(GOODPUT)
-        return tuple(sorted(mine, key=lambda one: -(one[column.name] or 0.0)) if column is not None else mine)
+        return tuple(sorted(found, key=lambda one: -(one[column.name] or 0.0)) if column is not None else found)
 
     def port(self, switch: str, port: int) -> PortRow | None:
         """That port's row, or None."""
@@ -321,3 +327,8 @@ class Snapshot(_Row):
         program, unit = self.program_of(row.switch), self.queue_of(row)[2]
         columns = [one for one in program.columns if one.plot == CONTROL and one.unit == unit] if program else []
         return {one.title: value for one in columns if (value := row.values.get(one.name)) is not None}
+
+
+def _different(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """One column for each name."""
+    return tuple({one.name: one for one in columns}.values())

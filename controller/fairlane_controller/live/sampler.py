@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One source for many viewers: samples at a period, keeps what was for a while, and never takes more than its part of a core."""
+"""One source for many viewers: it samples at a period, has a bounded history, and never takes more than its part of a core."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
 
 CPU_SHARE = 0.08
-"""Of one core, at most: where a topology has so many flows that a picture of it costs more, pictures come less often."""
+"""The maximum share of one core that this process takes: where snapshots and their drawing are expensive, there are fewer."""
 
 LINGER_S = 10.0
-"""Somebody who loads the page again should see no gap."""
+"""A viewer who reloads the page should see no gap."""
 
 Point = TypeVar("Point")
 
 
 @dataclass
 class Pace:
-    """How long to wait until the next sample, by what the last one cost."""
+    """How long to wait until the next sample, by what the last ones cost."""
 
     period_s: float
     cpu_share: float = CPU_SHARE
     _cost_s: float = 0.0
 
     def next_sleep_s(self, cpu_s: float, elapsed_s: float) -> float:
-        """Seconds to sleep after a cycle that took `cpu_s` of a core and `elapsed_s` in all."""
-        # What it usually costs: one dear cycle (the first) should not slow the ones after it.
+        """Seconds to sleep after a cycle that took `cpu_s` of a core, and `elapsed_s` in all before the sleep."""
+        # A moving average: one expensive cycle (the first) should not slow the ones after it.
         self._cost_s = cpu_s if self._cost_s == 0.0 else 0.7 * self._cost_s + 0.3 * cpu_s
-        period_s = max(self.period_s, self._cost_s / self.cpu_share)
-        return max(0.0, period_s - elapsed_s)
+        return max(0.0, max(self.period_s, self._cost_s / self.cpu_share) - elapsed_s)
 
 
 class Sampler(Generic[Point]):
-    """`async with Sampler(source, shorten) as sampler:`; `shorten` makes of a snapshot what the history keeps.
+    """`async with Sampler(source, shorten) as sampler:`.
 
     It samples while there are callers inside `watching`, and for `LINGER_S` after the last one; then it closes its connections until the next caller.
     """
@@ -53,6 +52,7 @@ class Sampler(Generic[Point]):
         period_s: float = 0.5,
         history_s: float = 600.0,
     ) -> None:
+        """`shorten` makes of a snapshot its point of the history, which has `history_s` seconds."""
         self._source = source
         self._shorten = shorten
         self._pace = Pace(period_s)
@@ -65,13 +65,14 @@ class Sampler(Generic[Point]):
         self.problem: FairlaneError | None = None
         "Why the last sample failed."
         self.count = 0
+        "Samples so far."
         self._watchers = 0
         self._left_s = 0.0
         self._watched = asyncio.Event()
 
     @contextlib.contextmanager
     def watching(self) -> Generator[None]:
-        """Somebody looks while inside."""
+        """A viewer is present while inside."""
         self._watchers += 1
         self._watched.set()
         try:
@@ -80,12 +81,6 @@ class Sampler(Generic[Point]):
             self._watchers -= 1
             self._left_s = time.monotonic()
 
-    async def _wait_for_watchers(self) -> None:
-        if self._watchers == 0 and time.monotonic() - self._left_s >= LINGER_S:
-            self._watched.clear()
-            await self._source.close()
-            await self._watched.wait()
-
     async def __aenter__(self) -> Sampler[Point]:
         self._task = asyncio.get_running_loop().create_task(self._forever())
         return self
@@ -93,47 +88,45 @@ class Sampler(Generic[Point]):
     async def __aexit__(self, *_: object) -> None:
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.wait([self._task])
         await self._source.close()
 
     async def _forever(self) -> None:
+        cpu_s = time.process_time()
         while True:
-            await self._wait_for_watchers()
-            cpu_s, began_s = time.process_time(), time.monotonic()
+            if self._watchers == 0 and time.monotonic() - self._left_s >= LINGER_S:
+                self._watched.clear()
+                await self._source.close()
+                await self._watched.wait()
+                cpu_s = time.process_time()
+            began_s = time.monotonic()
             await self.sample()
-            await asyncio.sleep(self._pace.next_sleep_s(time.process_time() - cpu_s, time.monotonic() - began_s))
+            before_s, cpu_s = cpu_s, time.process_time()  # with what the viewers did since the sample before
+            await asyncio.sleep(self._pace.next_sleep_s(cpu_s - before_s, time.monotonic() - began_s))
 
     async def sample(self) -> None:
         """One snapshot now, into the history and to whoever waits."""
         try:
             snapshot = await self._source.snapshot()
             point = self._shorten(snapshot)
-        except FairlaneError as ex:
-            self.problem = ex
-        except Exception as ex:  # nobody foresaw it: the viewers get the error, and the next sample may be well again
-            self.problem = FairlaneError(ErrorCode.INTERNAL, f"a fault of ours: {type(ex).__name__}: {ex}")
+        except Exception as ex:  # a fault of ours: the viewers get the error, and the next sample may succeed
+            text = f"a fault of ours: {type(ex).__name__}: {ex}"
+            self.problem = ex if isinstance(ex, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, text)
         else:
             self.problem, self.latest = None, snapshot
             self.history.append((snapshot.time_s, point))
-            while self.history and self.history[0][0] < snapshot.time_s - self._history_s:
+            while self.history[0][0] < snapshot.time_s - self._history_s:
                 self.history.popleft()
         self.count += 1
         async with self._changed:
             self._changed.notify_all()
 
     async def follow(self, since: int | None = None) -> AsyncIterator[int]:
-        """The number of the newest sample, each time there is a newer one; a slow viewer misses some and never holds the others up."""
+        """The number of the newest sample, each time there is a newer one; a slow viewer misses some and never delays the others."""
         seen = self.count if since is None else since
         with self.watching():
             while True:
                 async with self._changed:
-                    await self._changed.wait_for(lambda: self.count > seen)  # noqa: B023 (looked at before it changes)
+                    await self._changed.wait_for(lambda: self.count > seen)  # noqa: B023 (called before it changes)
                     seen = self.count
                 yield seen
-
-    async def wait_for_first(self, timeout_s: float) -> Snapshot | None:
-        """The newest snapshot, waiting for the first one; None when there is none within the time."""
-        with self.watching(), contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-            async with self._changed:
-                await asyncio.wait_for(self._changed.wait_for(lambda: self.count > 0), timeout_s)
-        return self.latest

@@ -1,41 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot in words: values of columns by their units, the state of loop and switches, a port's facts and objects. `watch`, the page and the tables of commands show these."""
+"""A snapshot in words: values of columns by their units, the state of loop and switches, a port's objects and measurements.
+
+`watch`, the page and the tables of commands show these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from fairlane_controller.live.model import ObjectRow, PortRow, Snapshot
-from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE, Column, Kind
+from fairlane_controller.live.model import PORT_COLUMNS, ObjectRow, PortRow, Snapshot
+from fairlane_controller.program.rows import CAPACITY, DROPS, QUEUE, Column, Kind
 from fairlane_controller.units import format_per_s, format_rate, format_size, format_time, rounded
 
 STALE_S = 3.0
 """An older measurement is marked."""
+BRIEF_MAX = 4
+"""Objects of a kind of which a port has few that are shown."""
+_BY_UNIT = {"bit/s": format_rate, "s": format_time, "bytes": format_size, "/s": format_per_s}
 
 
 def text_of(column: Column, value: Any) -> str:
-    """`2 Mbit/s`, `7.26 ms`, `1,200`, `yes`; `-` for None. A count stands without its unit: the heading has it."""
+    """`1.98 Mbit/s`, `7.26 ms`, `1,200`, `yes`; `-` for None. A count has no unit: the heading has it."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {one}" for key, one in value.items()) or "none"  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, Mapping):
+        words = cast("Mapping[str, Any]", value).items()
+        return ", ".join(f"{key} {one}" for key, one in words) or "none"
     if not isinstance(value, (int, float)):
         return str(value)
-    match column.unit:
-        case "bit/s":
-            return format_rate(rounded(value, 4))
-        case "s":
-            return format_time(rounded(value))
-        case "bytes":
-            return format_size(rounded(value))
-        case "/s":
-            return format_per_s(value)
-        case _:
-            return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if column.unit in _BY_UNIT:
+        return _BY_UNIT[column.unit](rounded(value, 4))
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def with_unit(column: Column, value: Any) -> str:
+    """`5 packets`, `2 Mbit/s`."""
+    unit = f" {column.unit}" if column.unit in ("packets", "cells") and value is not None else ""
+    return text_of(column, value) + unit
 
 
 def heading_of(column: Column) -> str:
@@ -43,60 +48,9 @@ def heading_of(column: Column) -> str:
     return f"{column.title} ({column.unit})" if column.unit == "cells" else column.title
 
 
-# ---- values of constant width, for what changes while one looks ------------------------------------------------------
-
-
-def live_text(column: Column, value: Any, *, unit: bool = True) -> str:
-    """As `text_of`, with as many digits whatever the value is; `unit`: with that of a rate."""
-    if column.unit == "bit/s":
-        return rate(value, unit=unit)
-    return per_second(value) if column.plot == DROPS else text_of(column, value)
-
-
-def with_unit(column: Column, value: Any) -> str:
-    """`5 packets`, `2.00 Mbit/s`."""
-    unit = f" {column.unit}" if column.unit in ("packets", "cells") and value is not None else ""
-    return live_text(column, value) + unit
-
-
-def count(value: float | None) -> str:
-    """`12`, `1,234`, `1.2 M`; `-` for None."""
-    if value is None:
-        return "-"
-    return f"{value / 1e6:.1f} M" if value >= 1e6 else f"{value:,.0f}"
-
-
-def per_second(value: float | None) -> str:
-    """`0`, `2.0`, `153`; `-` for None."""
-    if not value:
-        return "-" if value is None else "0"
-    return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
-
-
-def rate(value_bps: float | None, *, unit: bool = True) -> str:
-    """Three digits and a unit: `1.98 Mbit/s`, `864 kbit/s`, `0 bit/s`; `-` for None."""
-    if value_bps is None:
-        return "-"
-    name = "bit/s" if unit else ""
-    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value_bps >= factor * 0.9995:
-            number = value_bps / factor
-            return f"{number:.{2 if number < 9.995 else 1 if number < 99.95 else 0}f} {prefix}{name}"
-    return f"{value_bps:.0f} {name}".rstrip()
-
-
 def percent(value: float | None) -> str:
     """`99 %`; `-` for None."""
     return "-" if value is None else f"{100 * value:.0f} %"
-
-
-def age(seconds: float | None) -> str:
-    """`0.2 s`, `12 s`, `3 min`; empty for None."""
-    if seconds is None:
-        return ""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 # ---- the whole topology ----------------------------------------------------------------------------------------------
@@ -131,25 +85,40 @@ def troubles(snapshot: Snapshot) -> list[tuple[str, str]]:
 # ---- one port --------------------------------------------------------------------------------------------------------
 
 
-def known(columns: Iterable[Column], values: Mapping[str, Any]) -> list[Column]:
-    """The columns that have a value and are for every width."""
-    return [column for column in columns if not column.wide and values.get(column.name) is not None]
+PORT = {column.name: column for column in PORT_COLUMNS}
+Fact = tuple[str, str, str, bool]
+"""Title, value, note, and whether the value is old."""
 
 
-def brief_objects(snapshot: Snapshot, row: PortRow) -> list[tuple[Kind, tuple[ObjectRow, ...]]]:
-    """The port's objects of those kinds of which it has few."""
-    found = [(kind, snapshot.objects_of(row, kind)) for kind in snapshot.kinds_at(row) if kind.brief]
-    return [(kind, objects) for kind, objects in found if objects]
-
-
-def measurements(snapshot: Snapshot, row: PortRow) -> Iterator[tuple[Column, float | None, float | None]]:
-    """What the loop measures at the port, and how many seconds old it is; a value that it does not know yet is None."""
-    program = snapshot.program_of(row.switch)
-    for column in program.measured if program is not None and row.measured is not None else ():
+def facts_of(snapshot: Snapshot, row: PortRow) -> list[Fact]:
+    """What is known of a port: what it sends, what waits, what it drops; settings of the program; what the loop measures."""
+    program, (waiting, room, unit) = snapshot.program_of(row.switch), snapshot.queue_of(row)
+    names = ("tx_bps", "rate_bps", "drops_per_s", "dropped_packets")
+    count = PORT["waiting_packets"]
+    sent, line, drops, dropped = (text_of(PORT[name], getattr(row, name)) for name in names)
+    brief = [
+        (kind, one)
+        for kind in snapshot.kinds_at(row)
+        if kind.brief
+        for one in snapshot.objects_of(row, kind)[:BRIEF_MAX]
+    ]
+    values = [(kind.columns, one.values, f"{kind.short} {one.key}" if len(brief) > 1 else "") for kind, one in brief]
+    if not values and program is not None:
+        values = [(tuple(one for one in program.columns if one.plot not in (QUEUE, CAPACITY)), row.values, "")]
+    facts: list[Fact] = [
+        ("sent", sent, f"{percent(row.utilisation)} of {line}", False),
+        ("waiting", f"{text_of(count, waiting)} {unit}", f"of {text_of(count, room)}", False),
+        ("drops", drops, f"{dropped} in all", False),
+    ]
+    for columns, by_name, whose in values:
+        for column in columns:
+            if not column.wide and by_name.get(column.name) is not None:
+                facts.append((column.title, with_unit(column, by_name[column.name]), whose, False))
+    for column in program.measured if program is not None else ():
         if got := row.estimate(column.name):
-            yield column, got["value"], got.get("age_s")
-        elif not column.wide and row.measured is not None and row.measured.get(column.name, 0) is None:
-            yield column, None, None
+            note = f"{format_time(round(got['age_s'], 1))} ago"
+            facts.append((column.title, with_unit(column, got["value"]), note, got["age_s"] > STALE_S))
+    return facts
 
 
 @dataclass(frozen=True)
@@ -157,52 +126,30 @@ class ObjectLine:
     """An object in a table of those of its kind."""
 
     name: str
-    is_active: bool | None
-    "Whether it sends; None where its program does not say."
-    queue: float | None
-    "What waits: a bar;"
-    marks: tuple[float, ...]
-    "and what it is compared with."
     cells: tuple[str, ...]
     bad: tuple[int, ...]
     "Which cells say that packets are lost."
 
 
-@dataclass(frozen=True)
-class ObjectTable:
-    """Objects of a kind at a port: the name, where the kind has a queue its bar, and a cell a heading."""
-
-    headings: tuple[str, ...]
-    bar: str
-    "The heading of the bars; empty: there are none."
-    full: float
-    "The value of a whole bar."
-    lines: tuple[ObjectLine, ...]
-
-
 def object_table(
-    snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, narrow: bool = False, unit: bool = True
-) -> ObjectTable:
-    """The objects as a table; `narrow`: only what charts show; `unit`: with those of rates."""
-    queue, goodput = kind.plotted(QUEUE), kind.plotted(GOODPUT)
-    marks = [c for c in kind.columns if queue is not None and c.plot == CONTROL and c.unit == queue.unit]
-    compared = [*([queue] if queue is not None else []), *marks]
-    rest = [c for c in kind.columns if not c.wide and c not in compared and c.value_type is not bool]
-    if narrow and any(column.plot for column in rest):
-        rest = [column for column in rest if column.plot]
-    active = next((c.name for c in kind.columns if c.value_type is bool and not c.wide), "")
-    total = sum(row[goodput.name] or 0.0 for row in rows) if goodput is not None else 0.0
+    snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], *, narrow: bool = False
+) -> tuple[list[str], list[ObjectLine]]:
+    """Objects of a kind as a table.
+
+    Args:
+        snapshot: What they are of.
+        kind: Their kind.
+        rows: The objects.
+        narrow: Show only what charts show.
+
+    Returns:
+        The headings after that of the name, and the lines.
+    """
+    columns = [one for one in kind.columns if not one.wide]
+    if narrow:
+        columns = [one for one in columns if one.plot] or columns
     lines: list[ObjectLine] = []
     for row in rows:
-        cells = ["/".join(count(row[one.name]) for one in compared)] if compared else []
-        bad = tuple(len(cells) + at for at, one in enumerate(rest) if one.plot == DROPS and row[one.name])
-        cells += [live_text(one, row[one.name], unit=unit) for one in rest]
-        if goodput is not None:
-            cells.append(percent(row[goodput.name] / total if row[goodput.name] is not None and total else None))
-        limits = tuple(float(row[one.name]) for one in marks if row[one.name])
-        waiting = row[queue.name] if queue is not None else None
-        lines.append(ObjectLine(snapshot.named(row.key), row[active], waiting, limits, tuple(cells), bad))
-    full = 1.25 * max([value for row in rows for one in compared if (value := row[one.name])] + [4])
-    headings = (*([""] if compared else []), *map(heading_of, rest), *(["share"] if goodput is not None else []))
-    bar = "queue" + "".join(f" ┃ {mark.title}" for mark in marks) if queue is not None else ""
-    return ObjectTable(headings, bar, full, tuple(lines))
+        bad = tuple(at for at, one in enumerate(columns) if one.plot == DROPS and row[one.name])
+        lines.append(ObjectLine(snapshot.named(row.key), tuple(text_of(one, row[one.name]) for one in columns), bad))
+    return [heading_of(one) for one in columns], lines

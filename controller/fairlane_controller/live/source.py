@@ -1,34 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`LiveSource`: opened once, asked again and again; one `Snapshot` of all switches, whatever some of them do."""
+"""`LiveSource`: opened once, read many times; one `Snapshot` of all switches, also when some of them do not answer."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import DeadRow, LoopRow, Snapshot
-from fairlane_controller.live.view import Place, ReaderOptions, SwitchReader
+from fairlane_controller.live.view import SwitchReader
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import TOPOLOGY, RunState, read_run_state
 from fairlane_controller.state.store import Stamp, Store
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.switch.setup import endpoint_of
-
-if TYPE_CHECKING:
-    from fairlane_controller.gnmi.queues import GnmiQueues
 
 ANSWER_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True)
 class LoopSample:
-    """One answer."""
+    """What a control loop answered."""
 
     rows: tuple[LoopRow, ...] | None = None
     "None: no loop runs."
@@ -41,34 +38,22 @@ async def read_loop(folder: Path | None) -> LoopSample:
     """Ask the loop of a run-state folder; what is wrong with it is in the answer, nothing is raised for it."""
     if folder is None:
         return LoopSample()
-    status, measured = await asyncio.gather(_ask(folder, "status"), _ask(folder, "measure"))
-    if isinstance(status, FairlaneError):
-        return LoopSample() if status.code is ErrorCode.NO_LOOP else LoopSample(error=status)
+    status, measured = await asyncio.gather(
+        *(ask(folder, {"op": op}, ANSWER_TIMEOUT_S) for op in ("status", "measure")), return_exceptions=True
+    )
+    if isinstance(status, BaseException):
+        error = status if isinstance(status, FairlaneError) else FairlaneError(ErrorCode.INTERNAL, f"loop: {status}")
+        return LoopSample(error=None if error.code is ErrorCode.NO_LOOP else error)
     rows = tuple(
-        LoopRow(
-            str(one["switch"]),
-            bool(one.get("connected")),
-            one.get("error"),
-            one.get("flows"),
-            one.get("flows_missed"),
-            one,
-        )
+        LoopRow(one["switch"], one["connected"], one.get("error"), one.get("flows"), one.get("flows_missed"), one)
         for one in status
     )
     found = LoopSample(rows)
-    for one in measured if not isinstance(measured, FairlaneError) else ():  # not every loop has some
+    some: list[dict[str, Any]] = [] if isinstance(measured, BaseException) else measured  # not every loop has some
+    for one in some:
         values = {key: value for key, value in one.items() if key not in ("switch", "port")}
-        found.measured.setdefault(str(one["switch"]), {})[int(one["port"])] = values
+        found.measured.setdefault(one["switch"], {})[one["port"]] = values
     return found
-
-
-async def _ask(folder: Path, op: str) -> list[dict[str, Any]] | FairlaneError:
-    try:
-        return await ask(folder, {"op": op}, ANSWER_TIMEOUT_S)
-    except FairlaneError as ex:
-        return ex
-    except ValueError as ex:
-        return FairlaneError(ErrorCode.INTERNAL, f"the control loop's answer to {op!r} is no JSON: {ex}")
 
 
 class LiveTargets(Protocol):
@@ -89,42 +74,18 @@ class LiveSource:
     """`async with LiveSource(targets) as source: await source.snapshot()`.
 
     The first snapshot waits for every switch as long as a connection may take; the later ones never wait for one that is away. A
-    topology that is started again under the same name is found again by its run state.
+    topology that is restarted under the same name is found by its run state.
     """
 
-    def __init__(
-        self,
-        targets: LiveTargets,
-        options: ReaderOptions | None = None,
-        client_factory: Callable[..., SwitchClient] = SwitchClient,
-        endpoint_for: Callable[[Any], Endpoint] = endpoint_of,
-    ) -> None:
-        self._options = options or ReaderOptions()
-        self._queues_of = _queues_by_target(targets.run)
-        self._client_factory = client_factory
-        self._endpoint_for = endpoint_for
-        self._run = targets.run
-        self._readers = {e.name: self._reader(e) for e in targets.endpoints}
-        self._first = True
+    def __init__(self, targets: LiveTargets) -> None:
         self._store = Store(targets.run.folder) if targets.run else None
-        self._run_stamp: Stamp | None = self._stamp(TOPOLOGY)
-        self._is_there = False
-        "Whether the topology has a run state: it has not ended in order."
+        self._stamp: Stamp | None = self._stamp_now()
         self._asking = asyncio.Lock()
-        self.snapshots = 0
-        "How many were taken."
+        self._begin(targets.run, targets.endpoints)
 
-    @property
-    def run(self) -> RunState | None:
-        """The topology, as its run state says it now."""
-        return self._run
-
-    @property
-    def _folder(self) -> Path | None:
-        return self._run.folder if self._run else None
-
-    def _reader(self, endpoint: Endpoint) -> SwitchReader:
-        return SwitchReader(endpoint, self._options, self._queues_of, self._client_factory)
+    def _begin(self, run: RunState | None, endpoints: Iterable[Endpoint]) -> None:
+        self._run, self._first = run, True
+        self._readers = {one.name: SwitchReader(one) for one in endpoints}
 
     async def __aenter__(self) -> LiveSource:
         return self
@@ -133,35 +94,24 @@ class LiveSource:
         await self.close()
 
     async def close(self) -> None:
-        """End all connections."""
+        """End all connections; the next snapshot makes new ones."""
+        self._first = True
         await asyncio.gather(*(reader.close() for reader in self._readers.values()))
 
     async def snapshot(self) -> Snapshot:
-        """Everything now; raises BAD_FILE only (a file of the run state that cannot be understood)."""
+        """Everything now; a fault of a switch or of the loop is in its row, and nothing is raised."""
         async with self._asking:
-            await self._follow_run_state()
+            is_there = await self._follow_run_state()
             wait, self._first = self._first, False
-            time_s = time.time()
-            run, loop = self._run, await read_loop(self._folder)
-            states = {s.name: s for s in run.switches} if run else {}
+            time_s, run = time.time(), self._run
+            loop = await read_loop(run.folder if run else None)
             details = {row.switch: row.details for row in loop.rows or ()}
             samples = await asyncio.gather(
                 *(
-                    reader.read(
-                        Place(
-                            name,
-                            states.get(name),
-                            self._folder,
-                            details.get(name),
-                            loop.measured.get(name, {}),
-                            run.program if run else "",
-                        ),
-                        wait=wait,
-                    )
+                    reader.read(run, details.get(name), loop.measured.get(name, {}), wait=wait)
                     for name, reader in self._readers.items()
                 )
             )
-            self.snapshots += 1
         intervals = [i for reader in self._readers.values() if (i := reader.interval_s) is not None]
         return Snapshot(
             time_s=time_s,
@@ -170,66 +120,43 @@ class LiveSource:
             title=run.title if run else "",
             hosts={host.ip: host.name for host in run.hosts if host.ip} if run else {},
             switches=tuple(row for row, _ in samples),
-            ports=tuple(port for _, sample in samples for port in sample.ports),
-            objects=tuple(row for _, sample in samples for row in sample.objects),
-            drops=tuple(drop for _, sample in samples for drop in sample.drops),
+            ports=tuple(row for _, (ports, _, _) in samples for row in ports),
+            objects=tuple(row for _, (_, objects, _) in samples for row in objects),
+            drops=tuple(row for _, (_, _, drops) in samples for row in drops),
             loop=loop.rows,
             loop_error=loop.error.to_json() if loop.error else None,
-            dead=_dead_of(run) if run is not None and self._is_there else (),
-            interval_s=max(intervals) if intervals else None,
+            dead=_dead_of(run) if run is not None and is_there else (),
+            interval_s=max(intervals, default=None),
             programs={one.program.name: one.program for one in self._readers.values() if one.program is not None},
         )
 
-    async def _follow_run_state(self) -> None:
-        """A topology that was started anew has other addresses, maybe on another target; one that ended keeps its last ones, and its switches do not answer."""
-        folder = self._folder
-        stamp = self._stamp(TOPOLOGY)
-        self._is_there = stamp is not None
-        if folder is None or stamp is None or stamp == self._run_stamp:
-            return
+    async def _follow_run_state(self) -> bool:
+        """Take the addresses and the target of a topology that was started anew; whether the topology has a run state.
+
+        The addresses of one that ended stay, and its switches do not answer.
+        """
+        stamp = self._stamp_now()
+        if self._run is None or stamp is None or stamp == self._stamp:
+            return stamp is not None
         try:
-            run = read_run_state(folder)
+            run = read_run_state(self._run.folder)
         except FairlaneError:
-            return  # it went away meanwhile, or is about to be replaced
-        another_target = self._run is not None and run.target != self._run.target
-        self._run, self._run_stamp = run, stamp
-        if another_target:
-            self._queues_of = _queues_by_target(run)
-        ended: list[SwitchReader] = []
-        for switch in run.switches:
-            reader, endpoint = self._readers.get(switch.name), self._endpoint_for(switch)
-            if reader is not None and (another_target or reader.endpoint != endpoint):
-                ended.append(reader)
-                self._readers[switch.name] = self._reader(endpoint)
-        for reader in ended:
-            with contextlib.suppress(Exception):
-                await reader.close()
+            return True  # it went away meanwhile, or is about to be replaced
+        another_target, self._run, self._stamp = run.target != self._run.target, run, stamp
+        endpoints = {one.name: endpoint_of(one) for one in run.switches if one.name in self._readers}
+        if another_target or any(self._readers[name].endpoint != one for name, one in endpoints.items()):
+            await self.close()
+            self._begin(run, endpoints.values())
+        return True
 
-    def _stamp(self, documents: str) -> Stamp | None:
-        """Another one when these documents have changed; None where they cannot be read."""
+    def _stamp_now(self) -> Stamp | None:
+        """Another one when the document of the topology has changed; None where it cannot be read."""
         with contextlib.suppress(FairlaneError):
-            return self._store.stamp(documents) if self._store is not None else None
+            return self._store.stamp(TOPOLOGY) if self._store is not None else None
         return None
-
-
-_WITHOUT = {
-    "fairlane-wire": "no packet crosses an emulated link",
-    "launcher": "`make stop` removes what is left of the topology",
-}
-"What follows from a death, where no other line says it."
 
 
 def _dead_of(run: RunState) -> tuple[DeadRow, ...]:
     """The processes of the topology that have died."""
-    dead = [(one.what, one.pid) for one in run.processes if one.has_died]
-    more = {what: f": {_WITHOUT[what]}" if what in _WITHOUT else "" for what, _ in dead}
-    return tuple(DeadRow(what, pid, f"{what} (process {pid}) has died{more[what]}") for what, pid in dead)
-
-
-def _queues_by_target(run: RunState | None) -> type[GnmiQueues] | None:
-    """gNMI, which a switch may serve or not; BMv2 does not, and is not asked."""
-    if run is not None and run.target == "bmv2":
-        return None
-    from fairlane_controller.gnmi.queues import GnmiQueues  # with all of gRPC
-
-    return GnmiQueues
+    dead = (one for one in run.processes if one.has_died)
+    return tuple(DeadRow(one.what, one.pid, f"{one.what} (process {one.pid}) has died") for one in dead)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,12 @@ from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
 from fairlane_controller.history.undo import settle, settle_at_start
 from fairlane_controller.loop.agent import SwitchAgent
-from fairlane_controller.loop.roles import FolderRole, Role
-from fairlane_controller.loop.session import Log, SwitchSession
+from fairlane_controller.loop.control import ControlServer
+from fairlane_controller.loop.roles import FolderRole
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.control import TopologyControl
 from fairlane_controller.program.requests import REQUESTS, checked
+from fairlane_controller.state.ask import BACKUP_SOCKET_FILE, SOCKET_FILE
 from fairlane_controller.state.events import EVENTS_FILE, EventLog
 from fairlane_controller.state.locks import change_lock
 from fairlane_controller.state.run_state import RunState, SwitchState
@@ -33,6 +34,7 @@ from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.switch.updates import update_row, updates_of
+from fairlane_controller.units import counted
 
 READY_TIMEOUT_S = 15.0
 MAX_LOGGED = 20
@@ -62,6 +64,11 @@ class LoopTarget:
         """The run-state folder."""
         return self.run.folder if self.run else None
 
+    @property
+    def log_path(self) -> Path | None:
+        """Where its events go; None: nowhere."""
+        return self.event_log or (self.folder / EVENTS_FILE if self.folder else None)
+
     def switches(self) -> list[tuple[Endpoint, SwitchState | None]]:
         """Every switch with what the run state says of it."""
         states = {state.name: state for state in self.run.switches} if self.run else {}
@@ -70,10 +77,9 @@ class LoopTarget:
 
 
 def topology_of(target: LoopTarget) -> TopologyControl:
-    """What the target's program does at run time; raises BAD_INPUT when it needs no loop, BAD_FILE."""
+    """What the target's program, which has a control, does at run time. Raises BAD_FILE."""
     control = target.program.topology_control()
-    if control is None:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"the program {target.program.name} needs no control loop")
+    assert control is not None
     topology = control(target.run, probes=target.probes)
     if target.loop_config is not None:
         topology.use_loop(target.loop_config)
@@ -99,25 +105,21 @@ async def put_over(
     return left | {again[at]: why for at, why in found.items()}
 
 
-async def _nothing(client: SwitchClient) -> None:
-    """For `exclusively`: read again what the switch has."""
-
-
 class TopologyLoop:
     """The agents of one target and the socket through which people reach them."""
 
     def __init__(self, target: LoopTarget, *, backup: bool = False) -> None:
         """`backup`: wait for the primary of the folder to end; see `FolderRole`. Raises LOOP_RUNNING, BAD_FILE."""
         self.target = target
-        folder = target.folder
-        self.role = FolderRole(folder, backup=backup)
+        self._role = FolderRole(target.folder, backup=backup)
         try:
             self._topology = topology_of(target)
         except FairlaneError:
-            self.role.close()
+            self._role.close()
             raise
-        log_path = target.event_log or (folder / EVENTS_FILE if folder else None)
-        self._log = EventLog(log_path, frequent=target.program.frequent_events)
+        self._log = EventLog(target.log_path, frequent=target.program.frequent_events)
+        self._server: ControlServer | None = None
+        "The primary's, while people reach it."
         self.agents = {
             endpoint.name: SwitchAgent(endpoint, self._topology, self._log, state=state)
             for endpoint, state in target.switches()
@@ -128,46 +130,61 @@ class TopologyLoop:
             self._use_loop,
             target.loop_config,
             target.config,
-            lambda: self.role.server and self.role.server.ask,
+            lambda: self._server and self._server.ask,
         )
-        self._began_as_backup = self.role.role is Role.BACKUP
-        if self._began_as_backup:
+        if not self._role.is_primary:
             for agent in self.agents.values():
                 agent.stand_by()
 
-    async def run(self, on_ready: Callable[[], None]) -> None:
-        """Until cancelled; `on_ready` is called when every switch was taken over (as the backup: is looked at), or could not
-        be in READY_TIMEOUT_S."""
-        name, role = self.target.program.name, self.role.role.value
+    async def run(self) -> None:
+        """Until cancelled."""
+        name, role = self.target.program.name, "primary" if self._role.is_primary else "backup"
         self._log.write("started", switches=sorted(self.agents), program=name, role=role)
         # A change without a loop may be on its way: what it leaves is taken over, and the next one finds the socket.
-        if not self._began_as_backup and self.target.folder is not None:
+        if self._role.is_primary and self.target.folder is not None:
             await settle_at_start(self.target.folder)
-        people = self.role.serve(self.handle, self._status, self._lead, self._guard)
+        sessions = [asyncio.create_task(agent.run()) for agent in self.agents.values()]
+        others = [asyncio.create_task(work) for work in (self._serve(), self._config.watch())]
         try:
-            ready = report_ready(self.agents.values(), on_ready)
-            await run_agents(self.agents.values(), [people, ready, self._config.watch()], self._log)
+            done, _ = await asyncio.wait([*sessions, *others], return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
         finally:
+            for tasks in (others, sessions):  # what people asked for is taken back by sessions that are still connected
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            self._log.write("stopped")
             self.close()
 
-    @contextlib.asynccontextmanager
-    async def _guard(self) -> AsyncGenerator[None]:
-        """While the process becomes the primary nobody changes anything; a backup first takes back what was begun and not ended."""
-        if self.target.folder is None:
-            yield
+    async def _serve(self) -> None:
+        """Serve the folder's control socket, until cancelled; as the backup only `status`, on a socket of its own, until the
+        primary has ended. Without a folder there is no socket."""
+        folder, was_backup = self.target.folder, not self._role.is_primary
+        if folder is None:
+            self._topology.refresh(self._controls)
             return
-        async with change_lock(self.target.folder) as lock:
-            if self._began_as_backup:
-                with contextlib.suppress(FairlaneError):
-                    await settle(lock)
-            yield
-
-    async def _lead(self, was_backup: bool) -> None:
-        """This is the primary from now on: with what is remembered now."""
-        self._topology.refresh(self._controls)
         if was_backup:
-            self._log.close()  # the primary may have turned the file over: the next event opens the one of this name
-            lead_all(self.agents.values(), self._log)
+            async with ControlServer(folder / BACKUP_SOCKET_FILE, self._answer_as_backup):
+                await self._role.wait_until_primary()
+        async with contextlib.AsyncExitStack() as stack:
+            async with change_lock(folder) as lock:  # nobody changes anything until the socket is there
+                if was_backup:
+                    with contextlib.suppress(FairlaneError):
+                        await settle(lock)
+                self._topology.refresh(self._controls)
+                if was_backup:
+                    self._lead()
+                self._server = await stack.enter_async_context(ControlServer(folder / SOCKET_FILE, self.handle))
+            await asyncio.Event().wait()
+
+    def _lead(self) -> None:
+        """The backup's agents become the primary's."""
+        self._log.close()  # the primary may have turned the file over: the next event opens the one of this name
+        why = "the primary has ended, so its backup goes on from what the switches hold"
+        self._log.write("leads", switches=sorted(self.agents), why=why)
+        for agent in self.agents.values():
+            agent.lead()
 
     def _use_loop(self, config: LoopConfig) -> None:
         self._topology.use_loop(config)
@@ -176,6 +193,11 @@ class TopologyLoop:
 
     def _status(self) -> list[dict[str, Any]]:
         return [agent.status() for agent in self.agents.values()]
+
+    async def _answer_as_backup(self, request: dict[str, Any]) -> Any:
+        if request["op"] == "status":
+            return {"pid": os.getpid(), "switches": self._status()}
+        raise FairlaneError(ErrorCode.LOOP_RUNNING, "this is the backup: it answers `status` only")
 
     async def handle(self, request: dict[str, Any]) -> Any:
         """One request of the control socket."""
@@ -192,7 +214,7 @@ class TopologyLoop:
                 return await self._write(request)
             case "poke":
                 self._topology.refresh(self._controls)
-                await asyncio.gather(*(agent.exclusively(_nothing) for agent in self.agents.values() if agent.client))
+                await asyncio.gather(*(agent.reread() for agent in self.agents.values() if agent.client))
                 return None
             case op if op in CONFIG_OPS:
                 return await self._config.handle(request)
@@ -233,8 +255,7 @@ class TopologyLoop:
     def _describe(self, agent: SwitchAgent, updates: Sequence[dict[str, Any]]) -> str:
         """The updates in words; of many only how many there are."""
         if len(updates) > MAX_DESCRIBED or agent.client is None:
-            kinds = Counter(f"{one['update']} {one.get('table') or one['entity']}" for one in updates)
-            return ", ".join(f"{count} x {kind}" for kind, count in kinds.items())
+            return counted(len(updates), "update")
         schema, units = agent.client.switch.p4info, self.target.program.units
         return "; ".join(" ".join(update_row(one, schema, units)).strip() for one in updates) or "no entry"
 
@@ -243,53 +264,16 @@ class TopologyLoop:
         return {name: agent.control for name, agent in self.agents.items()}
 
     def close(self) -> None:
-        """Let the folder go; the switches keep everything."""
+        """Close the log and release the folder; the switches keep everything."""
         self._log.close()
-        self.role.close()
+        self._role.close()
 
 
-def lead_all(agents: Iterable[SwitchSession], log: Log) -> None:
-    """The backup's agents become the primary's."""
-    sessions = list(agents)
-    log.write(
-        "leads",
-        switches=sorted(session.endpoint.name for session in sessions),
-        why="the primary has ended, so its backup goes on from what the switches hold",
-    )
-    for session in sessions:
-        session.lead()
-
-
-async def report_ready(agents: Iterable[SwitchSession], on_ready: Callable[[], None]) -> None:
-    """Call `on_ready` when every switch was taken over or is looked at; one that is away delays it READY_TIMEOUT_S at most."""
-
-    async def settled(agent: SwitchSession) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in (agent.ready, agent.standing_by)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-
+async def report_ready(events: Iterable[asyncio.Event], on_ready: Callable[[], None]) -> None:
+    """Call `on_ready` when all events are set; what is away delays it READY_TIMEOUT_S at most."""
     with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-        await asyncio.wait_for(asyncio.gather(*(settled(agent) for agent in agents)), READY_TIMEOUT_S)
+        await asyncio.wait_for(asyncio.gather(*(event.wait() for event in events)), READY_TIMEOUT_S)
     on_ready()
-
-
-async def run_agents(agents: Iterable[SwitchSession], beside: Sequence[Coroutine[Any, Any, None]], log: Log) -> None:
-    """All agents of one loop, each in a task of its own, and what is done `beside` them, until cancelled."""
-    sessions = [asyncio.create_task(agent.run()) for agent in agents]
-    others = [asyncio.create_task(coroutine) for coroutine in beside]
-    try:
-        done, _ = await asyncio.wait([*sessions, *others], return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        for tasks in (others, sessions):  # what people asked for is taken back by sessions that are still connected
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        log.write("stopped")
 
 
 async def run_until_signal(everything: asyncio.Future[Any]) -> None:
@@ -302,7 +286,16 @@ async def run_until_signal(everything: asyncio.Future[Any]) -> None:
 
 
 async def run_loops(targets: Sequence[LoopTarget], on_ready: Callable[[], None], *, backup: bool = False) -> None:
-    """Run the loops of all targets until SIGTERM or SIGINT; `on_ready` is called once when all are (or could not be)."""
+    """Run the loops of all targets until SIGTERM or SIGINT.
+
+    Args:
+        targets: what each loop controls.
+        on_ready: called once, when every switch was taken over (by the backup: is observed), or could not be in READY_TIMEOUT_S.
+        backup: see `FolderRole`.
+
+    Raises:
+        FairlaneError: LOOP_RUNNING, BAD_FILE, before anything was begun.
+    """
     loops: list[TopologyLoop] = []
     try:
         for target in targets:
@@ -311,12 +304,5 @@ async def run_loops(targets: Sequence[LoopTarget], on_ready: Callable[[], None],
         for loop in loops:
             loop.close()
         raise
-    waiting = {id(loop) for loop in loops}
-
-    def ready(loop: TopologyLoop) -> None:
-        waiting.discard(id(loop))
-        if not waiting:
-            on_ready()
-
-    everything = asyncio.gather(*(loop.run(lambda loop=loop: ready(loop)) for loop in loops))
-    await run_until_signal(everything)
+    ready = report_ready([agent.ready for loop in loops for agent in loop.agents.values()], on_ready)
+    await run_until_signal(asyncio.gather(ready, *(loop.run() for loop in loops)))

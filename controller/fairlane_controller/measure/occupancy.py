@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what a program counts as waiting with what waits, and sets it right where it is certainly wrong.
+"""Compares what a program counts as waiting with what waits, and corrects it where it is certainly wrong.
 
-On the embedded switch the program is told of every packet that ends, so nothing should be found. What can still bend the
-counts is a hand that writes registers, or a program of one's own. Only one case is corrected, the one that does not heal by
-itself: a port whose queues are empty, in two looks with not one packet admitted between the first reading and the last, and
-which counts something all the same. A count that is too small mends itself when the queue is empty (it saturates at 0).
+On the embedded switch the program sees the end of every packet, so nothing should be found. Counts can still be wrong after somebody
+wrote registers, or with a program of one's own. Only the case that does not end by itself is corrected: all managed ports are empty in
+two readings, no packet was admitted between the first reading and the last, and a port counts something all the same. A count that is
+too small corrects itself when the queue is empty (it saturates at 0).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from finsy import P4RegisterEntry
@@ -21,10 +21,11 @@ from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.units import counted
 
 PERIOD_S = 5.0
-"Between two looks at the counts of the ports."
+"""Between two comparisons."""
 PAUSE_S = 0.2
-"Between the two looks that must agree."
-SLOTS_A_LOOK = 512
+"""Between the two readings that must agree."""
+CELLS = 512
+"""Of a register, in one request."""
 
 
 @dataclass(frozen=True)
@@ -42,99 +43,73 @@ class CountedState:
 
 
 class OccupancyKeeper:
-    """Looks after the counts of one switch."""
+    """Corrects the counts of one switch.
 
-    def __init__(
-        self,
-        state: CountedState,
-        open_ports: Callable[[], PortsClient],
-        tell: Callable[..., None],
-    ) -> None:
-        """`open_ports`: who knows the queues. `tell(event, **fields)` says what was set right."""
+    Args:
+        state: where they are.
+        open_ports: opens a client that knows the queues.
+        tell: `tell(event, **fields)` reports what was corrected.
+    """
+
+    def __init__(self, state: CountedState, open_ports: Callable[[], PortsClient], tell: Callable[..., None]) -> None:
         self._state = state
         self._open_ports = open_ports
         self._tell = tell
-        self._slots_owed = False
-        "A port was wrong, and so are some slots; a slot does not say which port it is at, so they wait for all to be empty."
 
     async def keep_forever(self, client: SwitchClient, ports: Callable[[], Iterable[int]]) -> None:
-        """Look at the managed `ports` until cancelled; a target that does not let us look is left alone."""
-        while True:
+        """Compare the managed `ports` until cancelled; a target that cannot be read is left alone."""
+        can_read = True
+        while can_read:
             await asyncio.sleep(PERIOD_S)
             try:
-                looked = await self.poll(client, sorted(ports()))
-            except FairlaneError as problem:
-                if problem.code is not ErrorCode.SWITCH_UNREACHABLE:
-                    looked = False  # nobody serves gNMI there
-                else:
-                    continue  # the session finds out
-            if not looked:
-                await asyncio.Event().wait()
+                can_read = await self.poll(client, sorted(ports()))
+            except FairlaneError as problem:  # the session notices a lost connection; else no gNMI is served
+                can_read = problem.code is ErrorCode.SWITCH_UNREACHABLE
+        await asyncio.Event().wait()
 
-    async def poll(self, client: SwitchClient, ports: Sequence[int]) -> bool:
-        """Look once, and correct what is certainly wrong. False where the target reads no registers (BMv2)."""
-        held = await client.read_registers(self._state.of_port[0], ports)
-        if held is None:
-            return False
-        if not any(held.values()) and not self._slots_owed:
-            return True
+    async def poll(self, client: SwitchClient, ports: Collection[int]) -> bool:
+        """Compare once, and correct what is certainly wrong. False where the target reads no registers (BMv2)."""
+        state = self._state
+        counts = await client.read_registers(state.of_port[0], ports)
+        if counts is None or not any(counts.values()):
+            return counts is not None
         async with self._open_ports() as queues:
-            # What was admitted is read before all else and after it: what comes between is seen.
-            came = await self._admitted(client, ports)
-            first = await self._look_at(client, queues, ports)
-            if not self._slots_owed and not any(count and not waiting for count, waiting in first.values()):
+            # What was admitted is read before all else and after it, so that a packet in between is noticed.
+            admitted = await self._admitted(client, ports)
+
+            async def is_quiet() -> bool:
+                now, waiting = await client.read_registers(state.of_port[0], ports), await queues.ports()
+                if now != counts or any(one.waiting_packets for one in waiting if one.port in counts):
+                    return False
+                return await self._admitted(client, ports) == admitted
+
+            if not await is_quiet():
                 return True
             await asyncio.sleep(PAUSE_S)
-            second, now = await self._look_at(client, queues, ports), await self._admitted(client, ports)
-            # Nothing waited, nothing was admitted, and the count stood.
-            quiet = [
-                port
-                for port in ports
-                if first[port] == second[port] == (second[port][0], 0) and came[port] == now[port]
-            ]
-            wrong = {port: second[port][0] for port in quiet if second[port][0]}
-            if wrong:
-                self._slots_owed = True
-                names = self._state.of_port
-                await client.write([~P4RegisterEntry(name, index=port, data=0) for name in names for port in wrong])
-            slots = 0
-            if self._slots_owed and len(quiet) == len(ports):
-                slots = await self._correct_slots(client, queues, now)
-        if wrong or slots:
-            texts = [f"port {port} counted {count}" for port, count in wrong.items()]
-            texts += [f"{counted(slots, 'slot')} counted some"] if slots else []
-            why = f"nothing waits and nothing came, but {', '.join(texts)} as waiting: set to 0"
-            self._tell("occupancy_corrected", ports=wrong, slots=slots, why=why)
+            slots = await self._nonzero_slots(client)
+            wrong = {port: count for port, count in counts.items() if count}
+            # The ports' cells come last: until they are 0, the next comparison continues what this one began.
+            parts = [[(state.of_slot, slot) for slot in slots[at : at + CELLS]] for at in range(0, len(slots), CELLS)]
+            for part in [*parts, [(name, port) for name in state.of_port for port in wrong]]:
+                if not await is_quiet():
+                    return True
+                await client.write([~P4RegisterEntry(name, index=index, data=0) for name, index in part])
+        texts = [f"port {port} counted {count}" for port, count in wrong.items()]
+        texts += [f"{counted(len(slots), 'slot')} counted some"] if slots else []
+        why = f"nothing waits and nothing came, but {', '.join(texts)} as waiting: set to 0"
+        self._tell("occupancy_corrected", ports=wrong, slots=len(slots), why=why)
         return True
 
-    async def _admitted(self, client: SwitchClient, ports: Iterable[int]) -> dict[int, int]:
-        """What each port has let in so far."""
+    async def _admitted(self, client: SwitchClient, ports: Iterable[int]) -> int:
+        """Number of packets that the ports have admitted."""
         cells = self._state.admitted_cells
-        indices = {port: range(port * cells, port * cells + cells) for port in ports}
-        found = await client.read_counters(self._state.admitted, [index for mine in indices.values() for index in mine])
-        return {port: sum(found[index].packet_count for index in mine) for port, mine in indices.items()}
+        indices = [port * cells + cell for port in ports for cell in range(cells)]
+        return sum(one.packet_count for one in (await client.read_counters(self._state.admitted, indices)).values())
 
-    async def _look_at(
-        self, client: SwitchClient, queues: PortsClient, ports: Sequence[int]
-    ) -> dict[int, tuple[int, int]]:
-        """What the program counts at each port, and what waits there; a port that the switch does not have holds nothing."""
-        found = await client.read_registers(self._state.of_port[0], ports) or {}
-        waiting = {one.port: one.waiting_packets or 0 for one in await queues.ports()}
-        return {port: (found[port], waiting.get(port, 0)) for port in ports}
-
-    async def _correct_slots(self, client: SwitchClient, queues: PortsClient, admitted: dict[int, int]) -> int:
-        """Nothing waits at any managed port, so no flow or VC has anything waiting: piece by piece, as long as nothing comes."""
-        corrected = 0
-        for start in range(0, self._state.slots, SLOTS_A_LOOK):
-            indices = range(start, min(start + SLOTS_A_LOOK, self._state.slots))
-            found = await client.read_registers(self._state.of_slot, indices) or {}
-            wrong = [slot for slot, count in found.items() if count]
-            if not wrong:
-                continue
-            looked = await self._look_at(client, queues, list(admitted))
-            if any(waiting for _, waiting in looked.values()) or await self._admitted(client, admitted) != admitted:
-                return corrected
-            await client.write([~P4RegisterEntry(self._state.of_slot, index=slot, data=0) for slot in wrong])
-            corrected += len(wrong)
-        self._slots_owed = False
-        return corrected
+    async def _nonzero_slots(self, client: SwitchClient) -> list[int]:
+        found: list[int] = []
+        for start in range(0, self._state.slots, CELLS):
+            indices = range(self._state.slots)[start : start + CELLS]
+            counts = await client.read_registers(self._state.of_slot, indices) or {}
+            found += [slot for slot, count in counts.items() if count]
+        return found

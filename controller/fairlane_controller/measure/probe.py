@@ -28,8 +28,7 @@ PLACES = 8
 PACKET_IN_REASON = 127
 _MACS = bytes.fromhex("0180c200000e") + bytes.fromhex("020000000001")
 """To the nearest bridge (IEEE 802.1Q table 8-1): no bridge sends it on."""
-_HEAD = struct.Struct("!HHBBI")
-_LENGTH = 38
+_HEAD = struct.Struct("!12sHHBxI6s6sI")
 
 
 @dataclass(frozen=True)
@@ -48,20 +47,19 @@ class Probe:
 
     def emit(self) -> bytes:
         """The frame, padded to `FRAME_BYTES`."""
-        times = (self.departed_us << 48 | self.returned_us).to_bytes(12, "big") + self.turn_us.to_bytes(4, "big")
-        head = _HEAD.pack(ETHERTYPE, MAGIC, self.kind, 0, self.nonce)
-        return (_MACS + head + times).ljust(FRAME_BYTES, b"\0")
+        departed, returned = (time_us.to_bytes(6, "big") for time_us in (self.departed_us, self.returned_us))
+        head = _HEAD.pack(_MACS, ETHERTYPE, MAGIC, self.kind, self.nonce, departed, returned, self.turn_us)
+        return head.ljust(FRAME_BYTES, b"\0")
 
     @classmethod
     def parse(cls, frame: bytes) -> Probe | None:
         """The probe in a frame; None where there is none."""
-        if len(frame) < _LENGTH:
+        if len(frame) < _HEAD.size:
             return None
-        ether_type, magic, kind, _, nonce = _HEAD.unpack_from(frame, 12)
-        if ether_type != ETHERTYPE or magic != MAGIC:
+        _, ether_type, magic, kind, nonce, departed, returned, turn_us = _HEAD.unpack_from(frame)
+        if (ether_type, magic) != (ETHERTYPE, MAGIC):
             return None
-        times = int.from_bytes(frame[22:34], "big")
-        return cls(nonce, kind, times >> 48, times & (1 << 48) - 1, int.from_bytes(frame[34:38], "big"))
+        return cls(nonce, kind, int.from_bytes(departed, "big"), int.from_bytes(returned, "big"), turn_us)
 
     def link_time_s(self) -> float | None:
         """Time between the two switches and on their lines, in seconds; None where its timestamps are impossible (the link has

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the data plane to the meters: digests, and probes, which are sent when they are due; the one place that knows both."""
+"""From the data plane to the meters: digests, and probes, which are sent when they are due. The only file that knows both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairlane_controller.measure.tau import LinkProbe
 from fairlane_controller.switch.client import SwitchClient
 
 IDLE_S = 1.0
-"""Where no port is to be probed, it is looked again after this time."""
+"""Where no port is to be probed, the next check comes after this time."""
 DIGEST_T_RES = "t_res_t"
 DIGEST_PORT_REPORT = "port_report_t"
 
@@ -40,9 +40,9 @@ async def listen_digest(
         model: what the meter takes.
         take: the meter's method.
     """
-    loop, names = asyncio.get_running_loop(), [one.name for one in fields(cast("Any", model))]
+    names = [one.name for one in fields(cast("Any", model))]
     async for values in client.digests(digest):
-        now = loop.time()
+        now = asyncio.get_running_loop().time()
         for value in values:
             meter = meter_of(int(value["egress_port"]))
             if meter is not None:
@@ -73,20 +73,17 @@ async def send_probes(client: SwitchClient, ports: Callable[[], Mapping[int, Pro
     """Send the probes of all `ports()` when they are due, until cancelled; times are the running loop's."""
     loop = asyncio.get_running_loop()
     while True:
-        now, meters = loop.time(), ports()
-        due = {port: meter.link for port, meter in meters.items() if meter.link.due_s(now) <= now}
-        if due:
-            frames = {port: link.send(now).emit() for port, link in due.items()}
+        now, links = loop.time(), {port: meter.link for port, meter in ports().items()}
+        frames = {port: link.send(now).emit() for port, link in links.items() if link.due_s(now) <= now}
+        if frames:
             await client.send([P4PacketOut(frame, egress_port=port, _pad=0) for port, frame in frames.items()])
-        next_s = min((meter.link.check_s(now) for meter in meters.values()), default=now + IDLE_S)
+        next_s = min((link.check_s(now) for link in links.values()), default=now + IDLE_S)
         await asyncio.sleep(max(0.001, next_s - now))
 
 
 async def listen_probes(client: SwitchClient, meter_of: Callable[[int], ProbedPort | None]) -> None:
     """Give every probe that comes back to the meter of the port by which it left, until cancelled."""
-    loop = asyncio.get_running_loop()
     async for packet in client.switch.read_packets(eth_types=(ETHERTYPE,)):
-        probe = Probe.parse(packet.payload)
-        meter = meter_of(int(packet["ingress_port"]))
+        probe, meter = Probe.parse(packet.payload), meter_of(int(packet["ingress_port"]))
         if probe is not None and meter is not None and int(packet["reason"]) == PACKET_IN_REASON:
-            meter.on_probe(loop.time(), probe)
+            meter.on_probe(asyncio.get_running_loop().time(), probe)

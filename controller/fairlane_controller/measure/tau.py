@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""τ of one port's link out of its probes, and when to send the next one; the time is an argument, no I/O.
+"""τ of one port's link from its probes, and when to send the next one; the time is an argument, no I/O.
 
-A probe is sent `period_s` after the last. One that comes back later than usual, or is not back when it should be, makes the
-next ones follow quickly, so that a change of the link's delay is sure after a few round trips. Where nothing ever answered (a host,
-a foreign switch) probes become rare.
+A probe that comes back later than usual, or is overdue, makes the next ones follow quickly, so that a change of the link's
+delay is confirmed after a few round trips. Where nothing ever answered (a host, a foreign switch) probes become rare.
 """
 
 from __future__ import annotations
@@ -17,131 +16,109 @@ from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.estimators import Estimate, QuantileWindow
 from fairlane_controller.measure.probe import FRAME_BYTES, PLACES, Probe
 
+PERIOD_S = 0.2
+"""Between two probes."""
+QUICK_S = 0.05
+"""Between two probes while a change is suspected."""
+QUICK_COUNT = 6
+"""Max number of quick probes, until one is again as expected."""
+UNANSWERED_S = 5.0
+"""Max time between two probes where none was ever answered; it begins with PERIOD_S and doubles."""
+SILENT_S = 1.0
+"""Between two probes where none was answered for five times as long."""
+TIMEOUT_S = 5.0
+"""A probe that has not come back is given up."""
 
-@dataclass(frozen=True)
-class ProbeOptions:
-    """How often a link is probed, and what is a change of it."""
 
-    period_s: float = 0.2
-    quick_s: float = 0.05
-    "Between two probes while a change is suspected."
-    quick_count: int = 6
-    "So many quick ones at most, until a probe is again as expected."
-    unanswered_s: float = 5.0
-    "Between two probes at last, where no probe was ever answered; it begins with `period_s` and doubles."
-    silent_s: float = 1.0
-    "Between two probes where answers came once, but none for five times as long."
-    timeout_s: float = 5.0
-    "A probe that is not back is given up."
+def _delay_window() -> QuantileWindow:
+    # A low quantile, because a late thread or a frame in the way only adds. Four probes in a row beyond what was usual are a change of
+    # the link: what is usual ends at the 95 % quantile, since jitter is no change, and less than 0.5 ms is none. They differ among
+    # themselves by half of the change at most, and span 0.12 s: a machine that stands still makes several late, each by another time,
+    # and they come at once.
+    return QuantileWindow(0.25, 10.0, shift_count=4, shift_ratio=0.2, shift_floor=0.0005, shift_quantile=0.95, shift_spread=0.5, shift_span_s=0.12)  # fmt: skip
 
 
 @dataclass
 class LinkProbe:
     """The probes of one port; times are seconds of the loop's clock."""
 
-    options: ProbeOptions
     nonces: Callable[[], int] = lambda: secrets.randbits(29)
-    sent: int = 0
-    answered: int = 0
     _next_s: float = 0.0
     _last_sent_s: float = 0.0
     _place: int = 0
     _misses: int = 0
     "Probes sent since the last answer."
     _answer_s: float | None = None
-    _quick_left: int = 0
+    _quick_left: int = QUICK_COUNT
     _suspected: bool = False
     _out: dict[int, float] = field(default_factory=dict[int, float])
     "Nonce → when it was sent."
     _taken: deque[float] = field(default_factory=lambda: deque[float](maxlen=16))
-    "What the last probes took from packet-out to packet-in, queues included."
-    _window: QuantileWindow = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._quick_left = self.options.quick_count
-        # A low quantile, because a late thread or a frame in the way only adds. Four probes in a row beyond what was usual are a change of
-        # the link: what is usual ends at the 95 % quantile, since jitter is no change, and less than 0.5 ms is none. They differ among
-        # themselves by half of the change at most, and span 0.12 s: a machine that stands still makes several late, each by another time,
-        # and they come at once.
-        self._window = QuantileWindow(
-            0.25,
-            10.0,
-            shift_count=4,
-            shift_ratio=0.2,
-            shift_floor=0.0005,
-            shift_quantile=0.95,
-            shift_spread=0.5,
-            shift_span_s=0.12,
-        )
-
-    # ---- sending ---------------------------------------------------------------------------------------------------
+    "Times from packet-out to packet-in of the last probes, queues included."
+    _window: QuantileWindow = field(default_factory=_delay_window)
 
     def due_s(self, now_s: float) -> float:
         """When to send the next probe: `now_s` or later."""
-        if self._quick_left > 0 and (self._suspected or self._overdue(now_s)):
-            return min(self._next_s, max(now_s, self._last_sent_s + self.options.quick_s))
+        overdue = len(self._taken) >= 3 and now_s - min(self._out.values(), default=now_s) > 1.5 * max(self._taken) + 0.02  # fmt: skip
+        if self._quick_left > 0 and (self._suspected or overdue):
+            return min(self._next_s, max(now_s, self._last_sent_s + QUICK_S))
         return max(now_s, self._next_s)
 
     def check_s(self, now_s: float) -> float:
-        """When to ask `due_s` again at the latest."""
-        return min(self.due_s(now_s), now_s + self.options.quick_s) if self._out else self.due_s(now_s)
+        """When to call `due_s` again at the latest."""
+        return min(self.due_s(now_s), now_s + QUICK_S) if self._out else self.due_s(now_s)
 
     def send(self, now_s: float) -> Probe:
         """The probe that leaves now."""
-        options = self.options
         if self.due_s(now_s) < self._next_s:
             self._quick_left -= 1
-        self._out = {nonce: sent_s for nonce, sent_s in self._out.items() if now_s - sent_s < options.timeout_s}
         self._place = (self._place + 1) % PLACES
         nonce = ((self.nonces() & 0x1FFF_FFFF) or 1) << 3 | self._place
         # The switch knows one probe a place: the older one there is lost.
-        self._out = {other: sent_s for other, sent_s in self._out.items() if other % PLACES != self._place}
-        self._out[nonce] = now_s
-        self.sent += 1
-        self._last_sent_s = now_s
+        self._out = {
+            other: sent_s
+            for other, sent_s in self._out.items()
+            if now_s - sent_s < TIMEOUT_S and other % PLACES != self._place
+        }
+        self._out[nonce] = self._last_sent_s = now_s
         self._misses += 1
-        self._next_s = now_s + self._pause(now_s)
+        if self._answer_s is None:
+            pause_s = min(UNANSWERED_S, PERIOD_S * 2.0 ** min(self._misses - 1, 16))
+        else:
+            pause_s = SILENT_S if now_s - self._answer_s > 5 * SILENT_S else PERIOD_S
+        self._next_s = now_s + pause_s
         return Probe(nonce)
 
-    def _pause(self, now_s: float) -> float:
-        options = self.options
-        if self._answer_s is None:
-            return min(options.unanswered_s, options.period_s * 2.0 ** min(self._misses - 1, 16))
-        return options.silent_s if now_s - self._answer_s > 5 * options.silent_s else options.period_s
-
-    def _overdue(self, now_s: float) -> bool:
-        """Is a probe not back that should be?"""
-        if len(self._taken) < 3 or not self._out:
-            return False
-        return now_s - min(self._out.values()) > 1.5 * max(self._taken) + 0.02
-
-    # ---- receiving ---------------------------------------------------------------------------------------------------
-
     def on_home(self, now_s: float, probe: Probe, rate_bps: float | None) -> LinkChange | None:
-        """A probe that came back; `rate_bps` is the line's, for the probe's own serialisation at both ends: None where a frame
-        takes no time on the line. Returns the change of τ that it makes sure."""
-        sent_s = self._out.pop(probe.nonce, None)
-        away_s = probe.link_time_s()
-        # What a link with bit errors makes of the times is mostly more than it can have been.
+        """A probe has come back.
+
+        Args:
+            now_s: when.
+            probe: as it came.
+            rate_bps: the line's, for the probe's own serialisation at both ends; None where a frame takes no time on the line.
+
+        Returns:
+            The change of τ that this probe confirms.
+        """
+        sent_s, away_s = self._out.pop(probe.nonce, None), probe.link_time_s()
+        # Bit errors of the link mostly make times that are longer than possible.
         if sent_s is None or away_s is None or away_s > now_s - sent_s + 0.005:
             return None
-        two_tau_s = away_s - (0.0 if rate_bps is None else 2 * 8.0 * FRAME_BYTES / rate_bps)
-        self.answered += 1
+        two_tau_s = max(0.0, away_s - (0.0 if rate_bps is None else 2 * 8.0 * FRAME_BYTES / rate_bps))
         self._misses, self._answer_s = 0, now_s
         self._taken.append(now_s - sent_s)
-        two_tau_s = max(two_tau_s, 0.0)
         self._suspected = self._window.side(two_tau_s) not in (None, 0)
         shift = self._window.add(now_s, two_tau_s)
         if shift is not None or not self._suspected:
-            self._quick_left = self.options.quick_count
+            self._quick_left = QUICK_COUNT
         if shift is None:
             return None
         self._suspected = False
         self._taken.clear()
-        return LinkChange.of("delay", shift, 0.5)
+        return LinkChange(shift.before / 2, shift.after / 2, shift.since_s, shift.count, "delay")
 
     def forget_since(self, time_s: float) -> None:
-        """What was measured since then used the wrong rate of the line."""
+        """Remove what was measured since then: it used the wrong rate of the line."""
         self._window.forget_since(time_s)
 
     def two_tau_s(self, now_s: float) -> Estimate | None:

@@ -4,25 +4,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.live.events import EventTail
+from fairlane_controller.live.events import Event, EventTail
 from fairlane_controller.live.model import PORT_COLUMNS, PortRow, Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.logs import ROOT, RateLimitedLog
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.rows import GOODPUT, Column
@@ -30,7 +26,7 @@ from fairlane_controller.state.events import EVENTS_FILE
 from fairlane_controller.web.server import Listen, make_app, served
 
 OBJECTS_MAX = 50
-"""Objects of a kind (flows) with series of their own, those that send most: labels are kept for ever by who stores them."""
+"""Objects of a kind (flows) with series of their own, the fastest: a database never forgets a label."""
 
 _PORT = ("switch", "port")
 CORE_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -43,7 +39,7 @@ CORE_METRICS: dict[str, tuple[tuple[str, ...], str]] = {
     "fairlane_loop_up": ((), "1 when a control loop runs for the topology."),
     "fairlane_loop_primary": (("switch",), "1 when the loop is connected to the switch as its primary."),
     "fairlane_loop_dry_run": ((), "1 when the loop writes nothing."),
-    "fairlane_loop_flows": (("switch",), "Flow entries that the loop keeps."),
+    "fairlane_loop_flows": (("switch",), "Flow entries that the loop maintains."),
     "fairlane_loop_flows_missed_total": (("switch",), "New flows that found no free slot."),
     "fairlane_loop_writes_total": (_PORT, "Thresholds and weights that the loop has written, by its event log."),
     "fairlane_loop_events_total": (("event",), "Lines of the loop's event log: decisions, changes, faults."),
@@ -59,8 +55,7 @@ def metrics_of(programs: Iterable[Program]) -> dict[str, Metric]:
         for column in columns:
             text, name = column.doc or column.title, column.metric_name(kind)
             if name is not None:
-                start = text[:1] if text[1:2] == "_" else text[:1].upper()
-                found.setdefault(name, (labels, f"{start}{text[1:].removesuffix('.')}."))
+                found.setdefault(name, (labels, f"{text[:1].upper()}{text[1:].removesuffix('.')}."))
 
     add(PORT_COLUMNS, "port", _PORT)
     for program in programs:
@@ -77,133 +72,97 @@ def metrics_of(programs: Iterable[Program]) -> dict[str, Metric]:
     }
 
 
-@dataclass
-class EventCounts:
-    """What the event log has told so far."""
+Labels = tuple[object, ...]
+Counts = Counter[tuple[str, Labels]]
+"""By metric and labels."""
 
-    events: Counter[str] = field(default_factory=Counter[str])
-    writes: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    "(switch, port) → writes."
 
-    def take(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Count them; what a dry run only would have written is no write."""
-        for event in events:
-            name = str(event.get("event"))
-            self.events[name] += 1
-            if event.get("dry_run"):
-                continue
-            place = str(event.get("switch", "")), str(event.get("port", ""))
-            if name == "threshold":
-                self.writes[place] += 1
-            elif name == "tuned":
-                written = event.get("written")
-                self.writes[place] += written if isinstance(written, int) else 1
+def count_events(events: Iterable[Event], counts: Counts) -> None:
+    """Add events of a log; what a dry run only would have written is no write."""
+    for event in events:
+        name, written = str(event["event"]), event.get("written", 1)
+        counts["fairlane_loop_events_total", (name,)] += 1
+        if name in ("threshold", "tuned") and not event.get("dry_run") and isinstance(written, int):
+            counts["fairlane_loop_writes_total", (event.get("switch", ""), event.get("port", ""))] += written
 
 
 @dataclass(frozen=True)
-class Picture:
-    """One topology at a scrape; without a snapshot it could not be read."""
-
-    topology: str
-    snapshot: Snapshot | None
-    counts: EventCounts
-
-
-class PictureCollector(Collector):
+class Scrape(Collector):
     """What prometheus_client asks for the families of one scrape."""
 
-    def __init__(self, pictures: Sequence[Picture], objects_max: int = OBJECTS_MAX) -> None:
-        self._pictures = pictures
-        self._objects_max = objects_max
+    topologies: Mapping[str, tuple[Snapshot, Counts]]
 
     def collect(self) -> Iterator[Metric]:
         """Every family that has a series."""
-        programs = [one for picture in self._pictures if picture.snapshot for one in picture.snapshot.programs.values()]
+        programs = (one for snapshot, _ in self.topologies.values() for one in snapshot.programs.values())
         families: dict[str, Any] = {**metrics_of(programs)}
-        for picture in self._pictures:
-            for name, labels, value in samples(picture, self._objects_max):
+        for topology, (snapshot, counts) in self.topologies.items():
+            for name, labels, value in (*((*key, count) for key, count in counts.items()), *samples(snapshot)):
                 if value is not None:
-                    families[name].add_metric((picture.topology, *map(str, labels)), float(value))
+                    texts = ("" if label is None else str(label) for label in (topology, *labels))
+                    families[name].add_metric(tuple(texts), float(value))
         yield from (family for family in families.values() if family.samples)
 
 
-Sample = tuple[str, tuple[object, ...], "float | None"]
+Sample = tuple[str, Labels, "float | None"]
 
 
-def samples(picture: Picture, objects_max: int = OBJECTS_MAX) -> Iterator[Sample]:
-    """(metric, labels after the topology, value); a value of None is left out by who asks."""
-    for event, count in sorted(picture.counts.events.items()):
-        yield "fairlane_loop_events_total", (event,), count
-    for place, count in sorted(picture.counts.writes.items()):
-        yield "fairlane_loop_writes_total", place, count
-    snapshot = picture.snapshot
-    if snapshot is None:
-        return
+def samples(snapshot: Snapshot) -> Iterator[Sample]:
+    """(metric, labels after the topology, value); None is a value that is not known, and has no series."""
     for row in snapshot.switches:
-        yield "fairlane_up", (row.switch,), float(row.reachable and row.error is None)
-        info = (row.switch, row.program or "", snapshot.target or "", row.grpc)
-        yield "fairlane_switch_info", info, 1.0
+        yield "fairlane_up", (row.switch,), row.reachable and row.error is None
+        yield "fairlane_switch_info", (row.switch, row.program, snapshot.target, row.grpc), 1
         yield "fairlane_read_seconds", (row.switch,), None if row.read_ms is None else row.read_ms / 1e3
     for port in snapshot.ports:
         yield from _port(snapshot, port)
     yield from _drops(snapshot)
     for kind in snapshot.kinds:
         rows, goodput = snapshot.objects_of_kind(kind.name), kind.plotted(GOODPUT)
-        for place, number in Counter((row.switch, row.port) for row in rows).items() if not kind.brief else ():
-            yield f"fairlane_{kind.many}", (place[0], _label(place[1])), number
+        for place, number in Counter(row.place for row in rows).items() if not kind.brief else ():
+            yield f"fairlane_{kind.many}", place, number
         if goodput is not None:
-            rows = sorted(rows, key=lambda row, name=goodput.name: -(row[name] or 0.0))[:objects_max]
+            rows = sorted(rows, key=lambda row, name=goodput.name: -(row[name] or 0.0))[:OBJECTS_MAX]
         for row in rows:
-            yield from _columns(kind.name, kind.columns, (row.switch, _label(row.port), row.key), row.values)
-    yield "fairlane_loop_up", (), float(snapshot.loop is not None)
+            yield from _columns(kind.name, kind.columns, (*row.place, row.key), row.values)
+    yield "fairlane_loop_up", (), snapshot.loop is not None
     if snapshot.loop is not None:
-        yield "fairlane_loop_dry_run", (), float(any(row.details.get("dry_run") for row in snapshot.loop))
+        yield "fairlane_loop_dry_run", (), any(row.details.get("dry_run") for row in snapshot.loop)
     for row in snapshot.loop or ():
-        yield "fairlane_loop_primary", (row.switch,), float(row.connected and row.error is None)
+        yield "fairlane_loop_primary", (row.switch,), row.connected and row.error is None
         yield "fairlane_loop_flows", (row.switch,), row.flows
         yield "fairlane_loop_flows_missed_total", (row.switch,), row.flows_missed
 
 
-def _label(port: int | None) -> object:
-    return "" if port is None else port
-
-
-def _columns(
-    kind: str, columns: Iterable[Column], labels: tuple[object, ...], values: Mapping[str, Any]
-) -> Iterator[Sample]:
+def _columns(kind: str, columns: Iterable[Column], labels: Labels, values: Mapping[str, Any]) -> Iterator[Sample]:
     for column in columns:
-        name, value = column.metric_name(kind), values.get(column.name)
-        if name is not None and value is not None:
-            yield name, labels, float(value)
+        if (name := column.metric_name(kind)) is not None:
+            yield name, labels, values.get(column.name)
 
 
 def _drops(snapshot: Snapshot) -> Iterator[Sample]:
     """By reason, whatever object they were of; reasons of the queue from 0 on, so that the first drop is an increase."""
-    counts: Counter[tuple[object, ...]] = Counter()
+    counts = Counter[Labels]()
     for port in snapshot.managed_ports:
         for reason in reasons_of(snapshot.program_of(port.switch)).values():
             if reason.in_queue and not reason.in_rows:
-                counts[(port.switch, port.port, reason.name, "program")] = 0
+                counts[(*port.place, reason.name, "program")] = 0
     for drop in snapshot.drops:
-        counts[(drop.switch, _label(drop.port), drop.reason, drop.by)] += drop.packets
+        counts[(*drop.place, drop.reason, drop.by)] += drop.packets
     for labels, packets in counts.items():
         yield "fairlane_drops_total", labels, packets
 
 
 def _port(snapshot: Snapshot, port: PortRow) -> Iterator[Sample]:
-    place = port.place
     program = snapshot.program_of(port.switch)
     columns = (*PORT_COLUMNS, *(program.columns if program is not None else ()))
-    yield from _columns("port", columns, place, {**vars(port), **port.values})
+    yield from _columns("port", columns, port.place, {**vars(port), **port.values})
     for column in program.measured if program is not None else ():
         if (got := port.estimate(column.name)) and column.metric:
-            yield column.metric, place, got["value"]
-            yield "fairlane_measurement_age_seconds", (*place, column.quantity), got.get("age_s")
-            yield "fairlane_measurement_uncertainty", (*place, column.quantity), got.get("uncertainty")
+            yield column.metric, port.place, got["value"]
+            yield "fairlane_measurement_age_seconds", (*port.place, column.quantity), got.get("age_s")
+            yield "fairlane_measurement_uncertainty", (*port.place, column.quantity), got.get("uncertainty")
 
 
-FRESH_S = 0.9
-"""Scrapes closer than this get the same snapshot: rates over less say little."""
 FIRST_INTERVAL_S = 0.5
 """Before the first scrape's second snapshot, so that it has rates."""
 MAX_LOG_READ_BYTES = 32 * 1024 * 1024
@@ -212,98 +171,77 @@ MAX_LOG_READ_BYTES = 32 * 1024 * 1024
 Finder = Callable[[], dict[str, LiveTargets]]
 
 
+@dataclass
 class _Topology:
-    def __init__(self, name: str, targets: LiveTargets, event_log: Path | None) -> None:
-        folder = targets.run.folder if targets.run else None
-        path = event_log or (folder / EVENTS_FILE if folder else None)
-        self.name = name
-        self.source = LiveSource(targets)
-        self._tail = EventTail(path, first=1 << 30, first_bytes=MAX_LOG_READ_BYTES)
-        self._counts = EventCounts()
-        self._latest: Snapshot | None = None
-        self.problem: FairlaneError | None = None
-        "Why there is no snapshot now."
-        self._at_s = -1e9
-        self._asking = asyncio.Lock()
+    source: LiveSource
+    tail: EventTail
+    counts: Counts = field(default_factory=Counter[tuple[str, Labels]])
+    snapshot: Snapshot | None = None
 
-    async def picture(self) -> Picture:
-        async with self._asking:
-            if time.monotonic() - self._at_s > FRESH_S:
-                try:
-                    if self._latest is None:
-                        await self.source.snapshot()
-                        await asyncio.sleep(FIRST_INTERVAL_S)
-                    self._latest = await self.source.snapshot()
-                    self._at_s, self.problem = time.monotonic(), None
-                except FairlaneError as ex:
-                    self._latest, self.problem = None, ex  # it is not `up`, and what was is not now
-            while events := await asyncio.to_thread(self._tail.new):
-                self._counts.take(events)
-            return Picture(self.name, self._latest, self._counts)
+    async def read(self) -> tuple[Snapshot, Counts]:
+        if self.snapshot is None:
+            await self.source.snapshot()
+            await asyncio.sleep(FIRST_INTERVAL_S)
+        self.snapshot = await self.source.snapshot()
+        while events := await asyncio.to_thread(self.tail.new):
+            count_events(events, self.counts)
+        return self.snapshot, self.counts
 
 
 class Exporter:
-    """`find` gives the topologies by name as they are now; one that ended is scraped no more."""
+    """Serves the metrics of the topologies that there are at each scrape."""
 
     def __init__(self, find: Finder, listen: Listen, event_log: Path | None = None) -> None:
-        """`event_log`: where the loop writes, if not into the run-state folder."""
+        """`find` gives the topologies by name; `event_log`: where the loop writes, if not into the run-state folder."""
         self._find = find
         self._event_log = event_log
         self._listen = listen
-        self._warn = RateLimitedLog(logging.getLogger(f"{ROOT}.metrics"))
         self._topologies: dict[str, _Topology] = {}
+        self._scraping = asyncio.Lock()
 
     def app(self) -> web.Application:
         """What aiohttp runs."""
-        return make_app(self._listen, {"/": self._index, "/metrics": self._metrics}, self.close)
-
-    async def _index(self, _request: web.Request) -> web.StreamResponse:
-        return web.Response(text="fairlane: the metrics are at /metrics\n")
+        return make_app(self._listen, {"/metrics": self._metrics}, self.close)
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        registry = await self._registry()
         # Thousands of series take a while, and the loop goes on meanwhile.
-        return web.Response(body=await asyncio.to_thread(encode, registry), headers={"Content-Type": content_type})
-
-    async def _registry(self) -> CollectorRegistry:
-        registry = CollectorRegistry()
-        registry.register(PictureCollector(await self.pictures()))
-        return registry
+        body = await asyncio.to_thread(encode, await self._scrape())
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def scrape(self) -> bytes:
         """One scrape, after which all connections end."""
         try:
-            return generate_latest(await self._registry())
+            return generate_latest(await self._scrape())
         finally:
             await self.close()
 
-    async def pictures(self) -> list[Picture]:
-        """All topologies now."""
-        there = self._find()
-        ended = [self._topologies.pop(name) for name in list(self._topologies) if name not in there]
-        for name, targets in there.items():
-            if name not in self._topologies:
-                self._topologies[name] = _Topology(name, targets, self._event_log)
-        chosen = [self._topologies[name] for name in sorted(there)]  # before another scrape may see another list
-        for topology in ended:
-            await topology.source.close()
-        pictures = list(await asyncio.gather(*(topology.picture() for topology in chosen)))
-        for topology in chosen:
-            if topology.problem is not None:
-                self._warn(topology.name, f"topology {topology.name}: {topology.problem.message}")
-        return pictures
+    async def _scrape(self) -> Scrape:
+        async with self._scraping:
+            there = self._find()
+            for name in self._topologies.keys() - there.keys():
+                await self._topologies.pop(name).source.close()
+            for name, targets in there.items():
+                if name not in self._topologies:
+                    log = self._event_log or (targets.run.folder / EVENTS_FILE if targets.run else None)
+                    tail = EventTail(log, 1 << 30, MAX_LOG_READ_BYTES)
+                    self._topologies[name] = _Topology(LiveSource(targets), tail)
+            read = await asyncio.gather(*(one.read() for one in self._topologies.values()))
+            return Scrape(dict(zip(self._topologies, read, strict=True)))
 
     async def close(self) -> None:
         """End all connections."""
-        ended, self._topologies = list(self._topologies.values()), {}
-        await asyncio.gather(*(topology.source.close() for topology in ended))
+        await asyncio.gather(*(one.source.close() for one in self._topologies.values()))
 
 
 async def beside(
     work: Coroutine[Any, Any, None], find: Finder, listen: Listen | None, event_log: Path | None = None
 ) -> None:
-    """Do `work` with the endpoint beside it; without `listen` the work alone. Raises BAD_INPUT, with nothing begun, when the address cannot be had."""
+    """Do `work` with the endpoint beside it; without `listen` the work alone.
+
+    Raises:
+        FairlaneError: BAD_INPUT, with nothing begun: the address cannot be had.
+    """
     if listen is None:
         await work
         return

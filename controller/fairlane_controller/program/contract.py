@@ -207,8 +207,6 @@ class Program:
     "What its loop measures at each managed port, with age and uncertainty; the first two also in `status`, `wide` ones where they are known."
     measuring_needs: ClassVar[str] = ""
     "What must be there before these are known, in one sentence."
-    listener: ClassVar[str] = ""
-    "What measures where no loop runs: `module:function`, as `measure.listen.listen`; empty: the loop alone measures."
     ports_title: ClassVar[str] = "managed ports"
     "What its ports are called."
     control: ClassVar[str] = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking a running loop through its control socket: messages are JSON objects, each behind its length in four bytes.
+"""Asking a running loop through its control socket: a JSON object each way, up to the end of the stream; one request a connection.
 
 Requests (`program/requests.py`) have an `op`; one that changes something is carried out to its end also when the client has gone. Answers: `{"ok": true, "result": …}` or
 `{"ok": false, "error": {"code", "message"}}`. The owner of the process and root may ask for everything, other members of the
@@ -12,7 +12,6 @@ import asyncio
 import json
 import os
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from pathlib import Path
@@ -25,17 +24,15 @@ BACKUP_SOCKET_FILE = "controller-backup.sock"
 'Of the controller that waits to take over; it answers `status` only: `{"pid", "switches"}`.'
 ANSWER_TIMEOUT_S = 20.0
 MAX_MESSAGE_BYTES = 64 << 20
-"""Of a request or an answer: 4,096 VCs take 2 MiB."""
+"""Of a request: 4,096 VCs take 2 MiB."""
 GROUP_VARIABLE = "FAIRLANE_GROUP"
 """Environment variable with the name of the group whose members may read."""
 DEFAULT_GROUP = "fairlane"
 READ_OPS = ("status", "measure", "loop_options", "explain")
 """Requests that change nothing."""
 
-LENGTH = struct.Struct(">I")
-
-Answer = dict[str, Any]
-Asker = Callable[[dict[str, Any]], Awaitable[Answer]]
+Asker = Callable[[bytes], Awaitable[bytes]]
+"""The text of a request to the text of its answer."""
 
 own_loop: ContextVar[tuple[Path, Asker] | None] = ContextVar("own_loop", default=None)
 """The loop that works in this context, and its folder: it asks itself without a connection, which clients could keep from it."""
@@ -46,28 +43,17 @@ def readers_group() -> str:
     return os.environ.get(GROUP_VARIABLE) or DEFAULT_GROUP
 
 
-def check_length(length: int, what: str) -> None:
-    """OUT_OF_RANGE for a `what` (request, message) above MAX_MESSAGE_BYTES."""
-    if length > MAX_MESSAGE_BYTES:
-        raise FairlaneError(
-            ErrorCode.OUT_OF_RANGE, f"a {what} of {length} bytes is too long: it has at most {MAX_MESSAGE_BYTES}"
-        )
+def too_long() -> FairlaneError:
+    """OUT_OF_RANGE, for a request of more than MAX_MESSAGE_BYTES."""
+    return FairlaneError(ErrorCode.OUT_OF_RANGE, f"the request is too long: it may have {MAX_MESSAGE_BYTES} bytes")
 
 
-async def send(writer: asyncio.StreamWriter, message: Any) -> None:
-    """Write a message; OUT_OF_RANGE when it is too long."""
-    text = json.dumps(message, default=str).encode()
-    check_length(len(text), "message")
-    writer.write(LENGTH.pack(len(text)) + text)
-    await writer.drain()
-
-
-async def _exchange(path: Path, request: dict[str, Any]) -> Answer:
+async def _exchange(path: Path, text: bytes) -> bytes:
     reader, writer = await asyncio.open_unix_connection(str(path))
     try:
-        await send(writer, request)
-        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-        return json.loads(await reader.readexactly(length))
+        writer.write(text)
+        writer.write_eof()
+        return await reader.read()
     finally:
         writer.close()
 
@@ -88,21 +74,21 @@ async def ask(
     """Ask the loop of a run-state folder; raises NO_LOOP when none runs, TIMED_OUT, or what the loop raised."""
     path = folder / socket_file
     own = own_loop.get()
+    text = json.dumps(request, default=str).encode()
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise too_long()
     try:
-        asking = own[1](request) if own and path == own[0] / SOCKET_FILE else _exchange(path, request)
-        answer = await asyncio.wait_for(asking, timeout_s)
-    except (FileNotFoundError, ConnectionRefusedError):
-        raise FairlaneError(
-            ErrorCode.NO_LOOP, f"no control loop runs for {folder}: start it with `fairlane run`"
-        ) from None
+        asking = own[1](text) if own and path == own[0] / SOCKET_FILE else _exchange(path, text)
+        answer = json.loads(await asyncio.wait_for(asking, timeout_s))
     except PermissionError:
         raise _other_users(folder) from None
-    except (ConnectionError, asyncio.IncompleteReadError, json.JSONDecodeError):
-        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
     except (TimeoutError, asyncio.TimeoutError):
         raise FairlaneError(ErrorCode.TIMED_OUT, f"the control loop did not answer within {timeout_s:g} s") from None
+    except (ConnectionResetError, BrokenPipeError, json.JSONDecodeError):
+        raise FairlaneError(ErrorCode.NO_LOOP, "the control loop ended before it answered") from None
     except OSError as ex:
-        raise FairlaneError(ErrorCode.NO_LOOP, f"cannot talk to the control loop at {path}: {ex.strerror}") from None
+        text = f"no control loop runs for {folder}: start it with `fairlane run` ({ex.strerror})"
+        raise FairlaneError(ErrorCode.NO_LOOP, text) from None
     if not answer["ok"]:
         raise FairlaneError.from_json(answer["error"])
     return answer["result"]

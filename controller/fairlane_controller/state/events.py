@@ -30,12 +30,23 @@ class EventLog:
         max_bytes: int = MAX_BYTES,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         frequent: Collection[str] = (),
+        *,
+        dry_run: bool = False,
     ) -> None:
-        """`frequent`: events that are lines for debugging (`Program.frequent_events`)."""
+        """Open nothing yet.
+
+        Args:
+            path: the file; None: nowhere.
+            max_bytes: its size.
+            clock_ns: of the loop.
+            frequent: events that are lines for debugging (`Program.frequent_events`).
+            dry_run: every event says that it is one of a dry run, and the file, which another loop may write, stays.
+        """
         self._path = path
         self._clock_ns = clock_ns
         self._max_bytes = max_bytes
         self._frequent = frequent
+        self._dry_run = dry_run
         self._file: TextIO | None = None
         self.listeners: list[Callable[[str, dict[str, Any]], None]] = []
         "Called with each event and its fields."
@@ -44,6 +55,8 @@ class EventLog:
 
     def write(self, event: str, **fields: Any) -> None:
         """One event; `event` is its stable name."""
+        if self._dry_run:
+            fields["dry_run"] = True
         for listener in self.listeners:
             listener(event, fields)
         log_event(event, fields, frequent=event in self._frequent)
@@ -56,7 +69,7 @@ class EventLog:
             **fields,
         }
         try:
-            if self._file is not None and self._file.tell() > self._max_bytes:
+            if self._file is not None and self._file.tell() > self._max_bytes and not self._dry_run:
                 self._turn_over(self._path, self._file)
             if self._file is None:
                 self._file = self._path.open("a", encoding="utf-8")

@@ -5,38 +5,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
-from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import ErrorCode, FairlaneError
 
 
 def read_text(path: Path) -> str:
     """A file that a person named; raises BAD_FILE where it cannot be read or is not UTF-8."""
     try:
-        return text_of(path)
-    except FileNotFoundError as ex:
-        raise unreadable(path, ex) from None
-
-
-def text_of(path: Path) -> str:
-    """A file of a run: as `read_text`, but FileNotFoundError where there is none."""
-    try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise
     except OSError as ex:
         raise unreadable(path, ex) from None
     except UnicodeDecodeError as ex:
         raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: not UTF-8 text: {ex}") from None
-
-
-def read_json(path: Path) -> Any:
-    """A JSON file of a run; BAD_FILE with the place of what is wrong, FileNotFoundError where there is none."""
-    try:
-        return parse_json(text_of(path))
-    except DocumentError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {ex}") from None
 
 
 def unreadable(path: Path, problem: OSError) -> FairlaneError:

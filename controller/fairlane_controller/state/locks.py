@@ -9,13 +9,12 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.files import read_json
 
 LOOP_LOCK_FILE = "controller.lock"
 "Held by the primary."
@@ -54,20 +53,28 @@ def take_lock(folder: Path, name: str, *, keeps: bool = False, **holder: Any) ->
 def lock_holder(folder: Path, name: str) -> dict[str, Any]:
     """The holder's entry in a lock's file (of the last holder when the lock is free); empty without one."""
     try:
-        data: Any = read_json(folder / name)
-    except (FileNotFoundError, FairlaneError):
+        data: Any = json.loads((folder / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
 class ChangeLock:
-    """The lock of a folder's changes. Its file names the change of the journal that is being made, also after its maker was killed."""
+    """The lock of a folder's changes, until the end of `with`. Its file names the change of the journal that is being made, also
+    after its maker was killed."""
 
-    def __init__(self, folder: Path, file: IO[str], unfinished: int | None) -> None:
+    def __init__(self, folder: Path, file: IO[str]) -> None:
         self.folder = folder
-        self.unfinished = unfinished
+        number = lock_holder(folder, CHANGE_LOCK_FILE).get("change")
+        self.unfinished = number if isinstance(number, int) else None
         "The number of the change that a process has begun and not ended."
         self._file = file
+
+    def __enter__(self) -> ChangeLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def begin(self, number: int) -> None:
         """From now on the change of that number is being made. Raises BAD_FILE, with nothing changed, when that cannot be written."""
@@ -104,25 +111,15 @@ async def change_lock(folder: Path) -> AsyncGenerator[ChangeLock]:
         yield held
 
 
-@contextlib.contextmanager
-def _closing(folder: Path, file: IO[str]) -> Generator[ChangeLock]:
-    with file:
-        number = lock_holder(folder, CHANGE_LOCK_FILE).get("change")
-        yield ChangeLock(folder, file, number if isinstance(number, int) else None)
-
-
-def try_change_lock(folder: Path) -> AbstractContextManager[ChangeLock] | None:
+def try_change_lock(folder: Path) -> ChangeLock | None:
     """As `change_lock`, at once; None while another process has it."""
     file = take_lock(folder, CHANGE_LOCK_FILE, keeps=True)
-    return None if file is None else _closing(folder, file)
+    return None if file is None else ChangeLock(folder, file)
 
 
 def already_runs(folder: Path, name: str) -> FairlaneError:
     """LOOP_RUNNING with the process that has the lock."""
-    holder = lock_holder(folder, name).get("pid")
-    process = f" (process {holder})" if holder else ""
-    if name == BACKUP_LOCK_FILE:
-        text = f"a control loop and a backup{process} run for {folder} already"
-    else:
-        text = f"a control loop runs for {folder} already{process}; `fairlane run --backup` waits to take over from it"
+    who = "a control loop and a backup run" if name == BACKUP_LOCK_FILE else "a control loop runs"
+    holder = lock_holder(folder, name).get("pid", "unknown")
+    text = f"{who} for {folder} already (process {holder}); `fairlane run --backup` waits to take over from a loop"
     return FairlaneError(ErrorCode.LOOP_RUNNING, text)

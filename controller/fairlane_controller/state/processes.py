@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ class OwnedProcess:
     """A process that a launcher started: its pid, its start time in clock ticks since boot (proc(5), field 22), and what it is."""
 
     pid: int
-    starttime: int
-    what: str
+    starttime: int | None = None
+    "None: it is not known."
+    what: str = ""
     may_end: bool = False
     """It ends by itself (traffic): nothing is wrong when it has."""
 
@@ -38,12 +39,16 @@ class OwnedProcess:
 
     def is_alive(self) -> bool:
         """True while this very process runs (a zombie does not)."""
-        return start_time(self.pid) == self.starttime
+        return self.starttime is not None and start_time(self.pid) == self.starttime
+
+    @property
+    def has_died(self) -> bool:
+        """Whether it is gone, and should not be."""
+        return not self.may_end and self.starttime is not None and not self.is_alive()
 
     def as_json(self) -> dict[str, Any]:
         """As the run state has it."""
-        plain = {"pid": self.pid, "starttime": self.starttime, "what": self.what}
-        return {**plain, "may_end": True} if self.may_end else plain
+        return asdict(self)
 
 
 def start_time(pid: int) -> int | None:

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fairlane_controller.documents import is_file
-from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
-from fairlane_controller.state.processes import start_time
+from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
+from fairlane_controller.problems import bad_config, describe
+from fairlane_controller.state.processes import OwnedProcess
 from fairlane_controller.state.store import STATE_FILE, Store
 
 STATE_ROOT = Path("/run/fairlane")
@@ -28,6 +28,10 @@ PORTS = "port/"
 _MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
 
 
+_Count = Annotated[int, Field(ge=0)]
+_Port = Annotated[int, Field(ge=1, le=511)]
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -37,26 +41,26 @@ class PortState(_Model):
 
     model_config = ConfigDict(extra="allow")
 
-    port: int = Field(ge=1, le=511)
+    port: _Port
     "P4Runtime port number."
     interface: str = ""
     "Linux interface, for people only."
     rate_bps: float = Field(default=0, ge=0)
     "Rate of the port's shaper; 0 is unlimited."
-    queue_packets: int = Field(default=0, ge=0)
+    queue_packets: _Count = 0
     "Packets that may wait in the port's queue; 0 is unknown."
-    queue_bytes: int = Field(default=0, ge=0)
-    queue_cells: int = Field(default=0, ge=0)
+    queue_bytes: _Count = 0
+    queue_cells: _Count = 0
     "Cells that may wait in one queue of the port; 0 is no limit, or unknown."
-    port_cells: int = Field(default=0, ge=0)
+    port_cells: _Count = 0
     "Cells that may wait in all queues of the port; 0 is no limit, or unknown."
-    queues: int = Field(default=0, ge=0)
+    queues: _Count = 0
     "Queues of the port; 0 is unknown."
     scheduler: str = ""
     "strict, wrr, drr, calendar or fq; empty is unknown."
     link_layer: str = ""
     "none, ethernet or atm; empty is unknown."
-    mtu: int = Field(default=0, ge=0)
+    mtu: _Count = 0
     "Longest IP packet of the link behind the port; 0 is unknown."
     bottleneck: bool = False
     "The control plane manages these ports; every port with a rate when the topology marks none."
@@ -66,7 +70,7 @@ class RouteState(_Model):
     """One prefix and where it goes."""
 
     prefix: str
-    port: int = Field(ge=1, le=511)
+    port: _Port
     mac: str
 
     @field_validator("prefix")
@@ -96,27 +100,11 @@ class TlsState(_Model):
     key: Path | None = None
 
 
-class ProcessState(_Model):
-    """A process of the topology."""
-
-    pid: int
-    starttime: int | None = None
-    "Clock ticks since boot; with the pid it names the process for ever. None is not known."
-    what: str = ""
-    may_end: bool = False
-    "It ends by itself."
-
-    @property
-    def has_died(self) -> bool:
-        """Whether it is gone, and should not be."""
-        return not self.may_end and self.starttime is not None and start_time(self.pid) != self.starttime
-
-
 class SwitchState(_Model):
     """One switch and what it should hold."""
 
     name: str = Field(min_length=1)
-    device_id: int = Field(default=1, ge=0)
+    device_id: _Count = 1
     grpc: str
     "HOST:PORT of its P4Runtime server."
     tls: TlsState | None = None
@@ -155,7 +143,7 @@ class RunState(_Model):
     target: str = "embedded"
     program: str = DEFAULT_PROGRAM
     switches: tuple[SwitchState, ...] = ()
-    processes: tuple[ProcessState, ...] = Field(default=(), alias="pids")
+    processes: tuple[OwnedProcess, ...] = Field(default=(), alias="pids")
     folder: Path = Path()
     "The folder of the state file."
 
@@ -171,21 +159,16 @@ class RunState(_Model):
 
     def unknown_switch(self, at: str, name: str) -> list[str]:
         """The problem `at: unknown switch …`, with the nearest name; none when it is there."""
-        names = sorted(switch.name for switch in self.switches)
-        if name in names:
-            return []
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return [f"{at}: unknown switch {name!r}{hint}; valid: {', '.join(names) or 'none'}"]
+        names = [switch.name for switch in self.switches]
+        return [] if name in names else [f"{at}: {unknown_name('switch', name, names).message}"]
 
     def unknown_place(self, at: str, switch: str, port: int | None, key: str = "port") -> list[str]:
         """The problem of a configuration's table `at` that names a switch or a port that is not there; none when both are."""
         problems = self.unknown_switch(f"{at}.switch", switch)
-        state = self.switch(switch) if not problems else None
-        if state is None or port is None or not state.ports or state.port(port) is not None:
-            return problems
-        listed = ", ".join(str(one.port) for one in state.ports)
-        return [f"{at}.{key}: switch {switch} has no port {port}; valid: {listed}"]
+        ports = [] if problems else [str(one.port) for one in self.switch(switch).ports]
+        if ports and port is not None and str(port) not in ports:
+            problems.append(f"{at}.{key}: switch {switch} has no port {port}; valid: {', '.join(ports)}")
+        return problems
 
     def managed_ports(self, switch: SwitchState) -> tuple[PortState, ...]:
         """The ports of a switch whose queues the control plane manages: the bottlenecks.
@@ -215,26 +198,16 @@ def find_folder(name_or_path: str | None) -> Path:
             ErrorCode.NO_TOPOLOGY,
             f"no running topology {name_or_path!r}: there is no {STATE_FILE} in it nor under {root}",
         )
-    found = sorted(p.parent for p in root.glob(f"*/{STATE_FILE}")) if root.is_dir() else []
+    found = sorted(p.parent for p in root.glob(f"*/{STATE_FILE}"))
+    if len(found) == 1:
+        return found[0]
+    text = f"several topologies are running ({', '.join(p.name for p in found)}): choose one with --state"
     if not found:
-        raise FairlaneError(
-            ErrorCode.NO_TOPOLOGY,
+        text = (
             f"no topology is running: there is no */{STATE_FILE} under {root}; "
-            "`make run` starts one (commands of the controller also take --switch s1=HOST:PORT)",
+            "`make run` starts one (commands of the controller also take --switch s1=HOST:PORT)"
         )
-    if len(found) > 1:
-        names = ", ".join(p.name for p in found)
-        raise FairlaneError(ErrorCode.NO_TOPOLOGY, f"several topologies are running ({names}): choose one with --state")
-    return found[0]
-
-
-def _describe(error: ValidationError) -> str:
-    parts: list[str] = []
-    for item in error.errors()[:3]:
-        pointer = "/" + "/".join(str(step) for step in item["loc"])
-        parts.append(f"{pointer}: {item['msg']}")
-    more = error.error_count() - len(parts)
-    return "; ".join(parts) + (f" (and {more} more)" if more > 0 else "")
+    raise FairlaneError(ErrorCode.NO_TOPOLOGY, text)
 
 
 def read_topology(folder: Path) -> dict[str, Any]:
@@ -278,13 +251,13 @@ def _with_ports(data: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def read_run_state(folder: Path) -> RunState:
-    """The topology of a folder, validated; NO_TOPOLOGY, or BAD_FILE with the JSON pointer of what is wrong."""
+    """The topology of a folder, validated; NO_TOPOLOGY, or BAD_FILE with the key of what is wrong."""
     path = f"{folder / STATE_FILE}: {TOPOLOGY}"
     data = _with_ports(read_topology(folder), folder)
     try:
         state = RunState.model_validate({**data, "folder": folder})
     except ValidationError as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {_describe(ex)}") from None
+        raise bad_config(path, describe(ex, RunState)) from None
     names = [s.name for s in state.switches]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:

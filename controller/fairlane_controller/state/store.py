@@ -10,6 +10,7 @@ whole states only. Only the standard library is needed, so that `make stop` work
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sqlite3
@@ -28,21 +29,29 @@ STATE_FILE = "state.db"
 BUSY_TIMEOUT_S = 5.0
 """How long a change waits for another process's change; each takes milliseconds."""
 MAX_CHANGES = 100
-"""Changes of the journal that are kept,"""
+"""Changes that the journal has,"""
 MAX_JOURNAL_BYTES = 8 * 1024 * 1024
-"""and their size; the newest is always kept."""
+"""and their size; the newest always stays."""
 
 _SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS documents (name TEXT PRIMARY KEY, value TEXT, version INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS journal (id INTEGER PRIMARY KEY, record TEXT NOT NULL);
 """
+# NORMAL: whole after a crash of ours, without a wait for the disk.
 _PUT = """
 INSERT INTO documents VALUES (?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value, version = version + 1
 """
+_PRUNE = """
+DELETE FROM journal WHERE id IN (
+    SELECT id FROM (SELECT id, ROW_NUMBER() OVER newest AS number, SUM(LENGTH(record)) OVER newest AS size FROM journal
+        WINDOW newest AS (ORDER BY id DESC)) WHERE number > 1 AND (number > ? OR size > ?))
+"""
 
-Stamp = tuple[int, int]
-"""Which file it is, and which version of a document."""
+Stamp = int
+"""A version of documents."""
 Documents = Mapping[str, Any]
 """Values by name; None removes the document."""
 
@@ -50,28 +59,36 @@ Documents = Mapping[str, Any]
 class Store:
     """The state file of a run-state folder; without a folder a database in memory. Usable from several threads.
 
-    The file is opened when it is needed, and again when another one has taken its place. Raises FairlaneError: BAD_FILE where it cannot
-    be read, written or understood, TIMED_OUT where another process does not finish its change.
+    Reads go through one connection, which is opened again when another file has taken the place of the first; each change has a
+    connection of its own, so that who reads never waits for who writes.
+
+    Raises:
+        FairlaneError: BAD_FILE where the file cannot be read, written or understood; TIMED_OUT where another process does not finish
+            its change.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self.path = None if folder is None else folder / STATE_FILE
-        self._writer = _Connection(self.path, creates=True)
-        self._reader = self._writer if self.path is None else _Connection(self.path, creates=False)
-        "Of its own, so that who reads does not wait for a change of another thread, which may wait for another process's."
+        self._guard = threading.RLock()
+        "Held by who uses the connection."
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        if self.path is None:
+            self._connection = self._open("memory")
+            self._connection.executescript(_SCHEMA)
 
     # ---- documents ---------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> Any:
         """The document of that name; None when there is none."""
-        rows = self._read("SELECT name, value FROM documents WHERE name = ? AND value IS NOT NULL", (name,))
-        return self._parsed(*rows[0]) if rows else None
+        rows = self._read("SELECT value FROM documents WHERE name = ? AND value IS NOT NULL", (name,))
+        return self._parsed(name, *rows[0]) if rows else None
 
     def all(self, prefix: str) -> dict[str, Any]:
         """The documents whose names begin with `prefix`, by the rest of their names."""
         query = "SELECT name, value FROM documents WHERE substr(name, 1, ?) = ? AND value IS NOT NULL ORDER BY name"
-        rows = self._read(query, (len(prefix), prefix))
-        return {str(name)[len(prefix) :]: self._parsed(name, value) for name, value in rows}
+        rows = [(str(name), value) for name, value in self._read(query, (len(prefix), prefix))]
+        return {name[len(prefix) :]: self._parsed(name, value) for name, value in rows}
 
     def put(self, documents: Documents) -> None:
         """Replace documents, all or none."""
@@ -81,19 +98,18 @@ class Store:
     def update(self, name: str, change: Callable[[Any], Any]) -> None:
         """Replace a document by the result of `change`, atomically: no other writer comes in between."""
         with self._writing() as connection:
-            row = connection.execute("SELECT name, value FROM documents WHERE name = ?", (name,)).fetchone()
-            _put(connection, {name: change(None if row is None or row[1] is None else self._parsed(*row))})
+            row = connection.execute("SELECT value FROM documents WHERE name = ?", (name,)).fetchone()
+            _put(connection, {name: change(None if row is None or row[0] is None else self._parsed(name, *row))})
 
     def stamp(self, prefix: str = "") -> Stamp:
         """Another value after each change of a document whose name begins with `prefix`."""
         query = "SELECT COALESCE(SUM(version), 0) FROM documents WHERE substr(name, 1, ?) = ?"
-        rows = self._read(query, (len(prefix), prefix))
-        return self._reader.inode or 0, int(rows[0][0]) if rows else 0
+        return next((int(total) for (total,) in self._read(query, (len(prefix), prefix))), 0)
 
     # ---- the journal ---------------------------------------------------------------------------------------------
 
     def journal(self) -> list[tuple[int, Any]]:
-        """(id, record) of the changes that are kept, oldest first."""
+        """(id, record) of the changes, oldest first."""
         rows = self._read("SELECT id, record FROM journal ORDER BY id")
         return [(int(number or 0), self._parsed(f"change {number}", record)) for number, record in rows]
 
@@ -103,17 +119,11 @@ class Store:
         return next((int(number) for (number,) in self._read("SELECT MAX(id) FROM journal") if number), 0)
 
     def record(self, number: int, record: Any, documents: Documents | None = None) -> None:
-        """Put a change into the journal, or in place of that of the same number, with documents, in one transaction; old changes are dropped."""
+        """Put a change into the journal, or in place of that of the same number, with documents, in one transaction; old changes go."""
         with self._writing() as connection:
             connection.execute("INSERT OR REPLACE INTO journal VALUES (?, ?)", (number, _text(record)))
             _put(connection, documents or {})
-            lengths: list[tuple[int, int | None]] = connection.execute("SELECT id, length(record) FROM journal ORDER BY id DESC").fetchall()  # fmt: skip
-            size = 0
-            for newer, (old, length) in enumerate(lengths):
-                size += length or 0
-                if newer and (newer >= MAX_CHANGES or size > MAX_JOURNAL_BYTES):
-                    connection.execute("DELETE FROM journal WHERE id <= ?", (old,))
-                    break
+            connection.execute(_PRUNE, (MAX_CHANGES, MAX_JOURNAL_BYTES))
 
     def forget(self, number: int, documents: Documents) -> None:
         """Remove a change that was taken back from the journal, and put documents, in one transaction."""
@@ -125,8 +135,10 @@ class Store:
 
     def close(self) -> None:
         """Close the file; it is opened again when it is needed."""
-        self._reader.close()
-        self._writer.close()
+        with self._guard:
+            if self._connection is not None and self.path is not None:
+                self._connection.close()
+                self._connection = None
 
     def __enter__(self) -> Store:
         return self
@@ -135,33 +147,39 @@ class Store:
         self.close()
 
     def _read(self, query: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query; none when there is no file."""
-        table = query.partition(" FROM ")[2].split()[0]
-        with self._reader.guard, self._faults("read", table):
-            connection = self._reader.opened()
-            if connection is not None:
-                try:
-                    return connection.execute(query, arguments).fetchall()
-                except sqlite3.OperationalError as ex:
-                    self._reader.close()
-                    if "no such table" in str(ex):  # it is being made
-                        return []
-                    if not self._is_settled():
-                        raise
-                with contextlib.closing(_connect(self.path, "mode=ro&immutable=1")) as settled:
-                    return settled.execute(query, arguments).fetchall()
-            return []
-
-    def _is_settled(self) -> bool:
-        """Whether the file holds everything, and can be read where nothing may be made beside it (another user, a full disk)."""
-        return self.path is not None and _may(self.path, os.R_OK) and not Path(f"{self.path}-wal").exists()
+        """The rows of a query; none when there is no file, or it is being made."""
+        with self._guard, self._faults("read"):
+            inode = _inode(self.path)
+            if inode != self._inode:
+                self.close()
+            if self.path is not None and inode is None:
+                return []
+            try:
+                if self._connection is None and self.path is not None:
+                    self._connection, self._inode = self._open("rw" if _may(self.path, os.W_OK) else "ro"), inode
+                assert self._connection is not None
+                return self._connection.execute(query, arguments).fetchall()
+            except sqlite3.OperationalError as ex:
+                self.close()
+                if "no such table" in str(ex):
+                    return []
+                if self.path is None or not _may(self.path, os.R_OK) or Path(f"{self.path}-wal").exists():
+                    raise
+            # It has everything, and can be read where nothing may be made beside it (another user, a full disk).
+            with contextlib.closing(self._open("ro&immutable=1")) as whole:
+                return whole.execute(query, arguments).fetchall()
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
         """One transaction."""
-        with self._writer.guard, self._faults("write"):
-            connection = self._writer.opened()
-            assert connection is not None
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._faults("write"))
+            if self.path is None:
+                stack.enter_context(self._guard)
+            connection = self._connection if self.path is None else None
+            if connection is None:
+                connection = stack.enter_context(contextlib.closing(self._open("rwc")))
+                connection.executescript(_SCHEMA)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -171,91 +189,44 @@ class Store:
                     connection.execute("ROLLBACK")
                 raise
 
+    def _open(self, mode: str) -> sqlite3.Connection:
+        name = ":memory:" if self.path is None else f"file:{quote(str(self.path))}?mode={mode}"
+        return sqlite3.connect(name, BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=True)
+
     @contextlib.contextmanager
-    def _faults(self, verb: str, table: str = "") -> Generator[None]:
+    def _faults(self, verb: str) -> Generator[None]:
+        """Every fault of the file as a FairlaneError."""
         try:
             yield
-        except UnicodeDecodeError as ex:  # SQLite's own words, which name a table, or an index, by a damaged name
-            text = ex.object.decode("utf-8", "backslashreplace")
-            raise FairlaneError(ErrorCode.BAD_FILE, f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
-        except sqlite3.Error as ex:
-            text = str(ex)
-            if "decode to UTF-8" in text:
-                text = f"table {table or 'documents'}: a text is no UTF-8"
+        except (sqlite3.Error, UnicodeDecodeError) as ex:
+            # The latter: SQLite's own words with a damaged name, or a damaged text.
+            text = ex.object.decode("utf-8", "backslashreplace") if isinstance(ex, UnicodeDecodeError) else str(ex)
             if "locked" in text:
-                raise FairlaneError(
-                    ErrorCode.TIMED_OUT, f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
-                ) from None
+                busy = f"{self.path}: another process was writing for {BUSY_TIMEOUT_S:g} s"
+                raise FairlaneError(ErrorCode.TIMED_OUT, busy) from None
             raise FairlaneError(ErrorCode.BAD_FILE, f"cannot {verb} {self.path}: {self._reason(text, verb)}") from None
 
     def _reason(self, text: str, verb: str) -> str:
         assert self.path is not None
         there = self.path if self.path.exists() else self.path.parent
         if not _may(there, os.R_OK if verb == "read" else os.W_OK):
-            return reason(PermissionError(13, os.strerror(13)))
+            return reason(PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
         if "full" in text or "I/O" in text or "unable to open" in text:
             try:
                 free = os.statvfs(self.path.parent).f_bavail
             except OSError as ex:
                 return reason(ex)
             if "full" in text or free < 16:  # SQLite's shared memory takes eight pages
-                return os.strerror(28)
+                return os.strerror(errno.ENOSPC)
         return f"{text}: mend it, or remove it and start the topology again"
 
-    def _parsed(self, name: object, text: object) -> Any:
+    def _parsed(self, name: str, text: object) -> Any:
         try:
             if not isinstance(text, str):
                 raise DocumentError("it is no text")
             return parse_json(text)
         except DocumentError as ex:
-            raise FairlaneError(ErrorCode.BAD_FILE, f"{self.path}: {str(name)[:80]}: {ex}") from None
-
-
-class _Connection:
-    """The connection to the file that is there now, opened when it is needed; its user holds `guard`."""
-
-    def __init__(self, path: Path | None, *, creates: bool) -> None:
-        """`creates`: it is for changes, and makes the file and its tables."""
-        self.guard = threading.RLock()
-        self.inode: int | None = None
-        self._path = path
-        self._creates = creates
-        self._open: sqlite3.Connection | None = None
-
-    def opened(self) -> sqlite3.Connection | None:
-        """None where there is no file and none is to be made."""
-        inode = _inode(self._path)
-        if inode != self.inode:
-            self.close()
-        if self._open is None:
-            if inode is None and not self._creates:
-                return None
-            may_write = self._path is None or _may(self._path, os.W_OK)
-            connection = _connect(self._path, f"mode={'rwc' if self._creates else 'rw' if may_write else 'ro'}")
-            try:
-                if self._creates:
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    connection.execute(
-                        "PRAGMA synchronous = NORMAL"
-                    )  # whole after a crash of ours; no wait for the disk
-                    connection.executescript(_SCHEMA)
-            except BaseException:
-                connection.close()
-                raise
-            self._open, self.inode = connection, _inode(self._path)
-        return self._open
-
-    def close(self) -> None:
-        """It is opened again when it is needed."""
-        with self.guard:
-            connection, self._open = self._open, None
-            if connection is not None:
-                connection.close()
-
-
-def _connect(path: Path | None, how: str) -> sqlite3.Connection:
-    name = ":memory:" if path is None else f"file:{quote(str(path))}?{how}"
-    return sqlite3.connect(name, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=path is not None)  # fmt: skip
+            raise FairlaneError(ErrorCode.BAD_FILE, f"{self.path}: {name[:80]}: {ex}") from None
 
 
 def _put(connection: sqlite3.Connection, documents: Documents) -> None:

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any, cast
 
 import grpc
-from finsy import GRPCStatusCode, P4ClientError, P4Schema, Switch
+from finsy import GRPCStatusCode, P4ClientError, Switch
 from finsy.grpcutil import GRPCOptions, grpc_channel
 from finsy.p4client import P4Client
 from finsy.p4entity import P4DigestList, P4Entity, decode_entity, encode_entities
@@ -49,10 +49,6 @@ DECODED_AT_ONCE = 1000
 OnProgress = Callable[[], None]
 
 
-def _no_matter() -> None:
-    """Nobody wants to know."""
-
-
 async def _answers(stub: Any, request: p4r.ReadRequest, on_progress: OnProgress) -> list[p4r.ReadResponse]:
     call = cast("Callable[..., AsyncIterable[p4r.ReadResponse]]", stub.Read)
     answers: list[p4r.ReadResponse] = []
@@ -71,7 +67,6 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
         "Values of each digest that the switch sent, by the digest's name."
         self.digests_lost: Counter[str] = Counter()
         "Those of them that were dropped because a queue was full; the switch repeats a digest that is not acknowledged."
-        self._members: dict[int, list[str] | None] = {}
 
     def _stream_digest_message(self, msg: p4r.StreamMessageResponse) -> None:
         digest = msg.digest
@@ -88,10 +83,9 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
 
     def _decode(self, digest: p4r.DigestList, name: str) -> P4DigestList:
         """As `P4DigestList.decode`, some times faster for a struct of plain numbers, which every digest of ours is."""
-        if digest.digest_id not in self._members:
-            self._members[digest.digest_id] = plain_members(self.p4info, name)
-        members = self._members[digest.digest_id]
-        if members is None:
+        spec = self.p4info.digests[name].type_spec
+        members = spec.members if isinstance(spec, P4StructType) else {}
+        if not members or not all(isinstance(member, P4BitsType) for member in members.values()):
             return P4DigestList.decode(p4r.StreamMessageResponse(digest=digest), self.p4info)
         number = int.from_bytes
         data: list[Any] = [
@@ -103,11 +97,11 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
     async def _start_gnmi(self) -> None:
         """finsy would subscribe to every port here; ports are `gnmi/`'s, and a connection is there for P4Runtime."""
 
-    async def read_all(self, entities: Sequence[P4Entity], on_progress: OnProgress = _no_matter) -> list[P4Entity]:
+    async def read_all(self, entities: Sequence[P4Entity], on_progress: OnProgress) -> list[P4Entity]:
         """All that a read finds. The answers are taken in first and decoded then, a piece at a time: so a table of 65,536
         entries neither holds up the rest of the loop nor runs into the deadline while we are at work; `on_progress` is called
         with each piece that came, or was decoded. Raises P4ClientError."""
-        stub = connected(self)._stub  # pyright: ignore[reportPrivateUsage]
+        stub = self._connected()._stub  # pyright: ignore[reportPrivateUsage]
         request = p4r.ReadRequest(device_id=self.device_id, entities=encode_entities(entities, self.p4info))
         self._arbitrator.complete_request(request)
         try:
@@ -137,28 +131,25 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
             await channel.close()
 
     async def ping(self, timeout_s: float) -> None:
-        """One small request; raises SWITCH_UNREACHABLE (TimeoutError's sentence) or P4ClientError when it is not answered."""
+        """One small request. Raises P4ClientError, also when it is not answered in time.
+
+        gRPC has the time limit: in Python 3.11 `asyncio.wait_for` loses a cancellation that comes with the answer.
+        """
+        stub: Any = self._connected()._stub  # pyright: ignore[reportPrivateUsage]
         try:
-            await asyncio.wait_for(connected(self).request(p4r.CapabilitiesRequest()), timeout_s)
-        except (TimeoutError, asyncio.TimeoutError):
-            raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE,
-                f"switch {self.name} at {self.address} does not answer within {timeout_s:g} s: the connection is silent",
-            ) from None
+            await stub.Capabilities(p4r.CapabilitiesRequest(), timeout=timeout_s)
+        except grpc.RpcError as ex:
+            raise P4ClientError(ex, "CapabilitiesRequest") from None
 
+    async def cookie(self) -> int | None:
+        """The cookie of the program that the switch runs; None where it has none. Raises P4ClientError."""
+        kind = p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
+        request = p4r.GetForwardingPipelineConfigRequest(device_id=self.device_id, response_type=kind)
+        config = (await self._connected().request(request)).config
+        return config.cookie.cookie if config.HasField("cookie") else None
 
-def connected(switch: Switch) -> P4Client:
-    """finsy's client of an open connection, for requests that its switch has no method for; raises SWITCH_UNREACHABLE without one."""
-    client = switch._p4client  # pyright: ignore[reportPrivateUsage]
-    if client is None or client._stub is None:  # pyright: ignore[reportPrivateUsage]
-        raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {switch.name} is not connected")
-    return client
-
-
-def plain_members(schema: P4Schema, name: str) -> list[str] | None:
-    """The member names of a digest that is a struct of bit<> fields; None for any other."""
-    spec = schema.digests[name].type_spec
-    if not isinstance(spec, P4StructType):
-        return None
-    members = spec.members
-    return list(members) if all(isinstance(member, P4BitsType) for member in members.values()) else None
+    def _connected(self) -> P4Client:
+        client = self._p4client
+        if client is None or client._stub is None:  # pyright: ignore[reportPrivateUsage]
+            raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"switch {self.name} is not connected")
+        return client

@@ -23,7 +23,7 @@ OBSERVER_UNIT = "observer"
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DAYS_MAX = 3650
-_NAME = re.compile(r"^(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*\.?$")
+_NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.?")
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,7 @@ class CertificateFiles:
         }
 
 
-@dataclass(frozen=True)
-class _Pair:
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
+_Pair = tuple[x509.Certificate, ec.EllipticCurvePrivateKey]
 
 
 def make_certificates(
@@ -78,11 +75,11 @@ def make_certificates(
         raise FairlaneError(
             ErrorCode.BAD_INPUT, f"{', '.join(there)} exist already: name another folder, or replace them with --force"
         )
-    ca = _make("fairlane test CA", None, since, until, None)
+    ca = _make("fairlane test CA", "", since, until, None)
     pairs = {
         "ca": ca,
-        "server": _make("fairlane switch", None, since, until, ca, names=names),
-        "controller": _make("fairlane controller", None, since, until, ca),
+        "server": _make("fairlane switch", "", since, until, ca, names),
+        "controller": _make("fairlane controller", "", since, until, ca),
         "observer": _make("fairlane observer", OBSERVER_UNIT, since, until, ca),
     }
     try:
@@ -99,7 +96,7 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         pass
-    if not _NAME.match(host):
+    if not _NAME.fullmatch(host):
         raise FairlaneError(
             ErrorCode.BAD_INPUT, f"--host {host!r}: must be a name or an address, e.g. s1.lab.example or 192.0.2.7"
         )
@@ -108,67 +105,39 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _make(
     name: str,
-    unit: str | None,
+    unit: str,
     since: datetime,
     until: datetime,
     ca: _Pair | None,
-    *,
     names: x509.SubjectAlternativeName | None = None,
 ) -> _Pair:
     """A certificate signed by `ca`, or a CA's own; with `names` a server's, else a client's."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, "fairlane")]
-    if unit:
-        attributes.append(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
-    attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
-    subject = x509.Name(attributes)
-    signing_key = ca.key if ca else key
-    issuer = ca.certificate.subject if ca else subject
+    key, is_ca = ec.generate_private_key(ec.SECP256R1()), ca is None
+    units = [x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit)] if unit else []
+    organization = x509.NameAttribute(NameOID.ORGANIZATION_NAME, "fairlane")
+    subject = x509.Name([organization, *units, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    issuer, signing_key = (ca[0].subject, ca[1]) if ca else (subject, key)
+    # Signatures of what is sent; of certificates and of revocations.
+    usage = x509.KeyUsage(not is_ca, False, False, False, False, is_ca, is_ca, False, False)
     builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(since)
-        .not_valid_after(until)
-        .add_extension(x509.BasicConstraints(ca=ca is None, path_length=0 if ca is None else None), critical=True)
-        .add_extension(_key_usage(is_ca=ca is None), critical=True)
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number(), since, until)
+        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
+        .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()), critical=False)
     )
-    if ca is not None:
-        usage = ExtendedKeyUsageOID.SERVER_AUTH if names else ExtendedKeyUsageOID.CLIENT_AUTH
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    if not is_ca:
+        purpose = ExtendedKeyUsageOID.SERVER_AUTH if names else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
     if names is not None:
         builder = builder.add_extension(names, critical=False)
-    return _Pair(builder.sign(signing_key, hashes.SHA256()), key)
-
-
-def _key_usage(*, is_ca: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not is_ca,
-        key_cert_sign=is_ca,
-        crl_sign=is_ca,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    return builder.sign(signing_key, hashes.SHA256()), key
 
 
 def _write(made: CertificateFiles, pair: _Pair) -> None:
-    key = pair.key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    for path, content, mode in (
-        (made.key, key, 0o600),
-        (made.certificate, pair.certificate.public_bytes(serialization.Encoding.PEM), 0o644),
-    ):
-        new = path.with_name(path.name + ".new")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    pem = serialization.Encoding.PEM
+    key = pair[1].private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    for path, content, mode in ((made.key, key, 0o600), (made.certificate, pair[0].public_bytes(pem), 0o644)):
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
-        new.replace(path)

@@ -100,61 +100,56 @@ def entity_changes(client: SwitchClient, current: Mapping[str, Entity], updates:
 
 
 @dataclass
-class _Batch:
+class _Sent:
     """Changes that were sent to a switch together."""
 
     client: SwitchClient
-    changes: Sequence[EntityChange | None]
-    "None: an update without an inverse."
-    refused: Mapping[int, Refusal] | None = None
-    "None: the switch did not answer."
+    changes: list[EntityChange]
+    "Those that the switch may have taken, and that are not taken back."
+    is_answered: bool = False
+    "Whether the switch has answered, and taken all."
+    count: int = 0
+    "How many `take_back` found."
 
-    @property
-    def unrefused(self) -> list[EntityChange]:
-        """Those that the switch may have taken."""
-        refused = self.refused or {}
-        return [one for index, one in enumerate(self.changes) if one is not None and index not in refused]
-
-    async def take_back(self) -> tuple[int, list[EntityChange], str]:
-        """Bring entities back; how many were ours, those that the switch has still, and why."""
-        ours = self.unrefused
+    async def take_back(self) -> str:
+        """Bring the entities back; why the switch has some of them still, or an empty text."""
+        self.count = len(self.changes)
         try:
             return await asyncio.wait_for(self._take_back(), TAKE_BACK_TIMEOUT_S)
         except FairlaneError as ex:
-            return len(ours), ours, ex.message
+            return ex.message
         except (TimeoutError, asyncio.TimeoutError):
-            return len(ours), ours, f"no answer within {TAKE_BACK_TIMEOUT_S:g} s"
+            return f"no answer within {TAKE_BACK_TIMEOUT_S:g} s"
 
-    async def _take_back(self) -> tuple[int, list[EntityChange], str]:
-        ours = await self._taken()
+    async def _take_back(self) -> str:
+        if not self.is_answered:
+            self.changes = await self._taken()
+        ours, self.is_answered, self.count = self.changes, False, len(self.changes)
         found = await self.client.write_each_with_reasons([one.inverse.update for one in reversed(ours)])
         left = {len(ours) - 1 - index: str(one) for index, one in found.items() if one.code not in _SO_ALREADY}
-        return len(ours), [ours[index] for index in sorted(left)], next(iter(left.values()), "")
+        self.changes = [ours[index] for index in sorted(left)]
+        return next(iter(left.values()), "")
 
-    async def _taken(self) -> Sequence[EntityChange]:
+    async def _taken(self) -> list[EntityChange]:
         """What the switch took, never what it refused: there an entity is somebody else's.
 
-        A batch with a refusal, or without an answer, is compared with what the switch has: it need not name each refusal of many.
+        It is compared with what the switch has: a switch need not name each refusal of many, and one that has not answered
+        may have taken all.
         """
-        ours = self.unrefused
-        if self.refused is not None and not self.refused:
-            return ours
         canonical = self.client.canonical
-        keys = [entity_key(canonical(one.entity)) for one in ours]
-        last = {key: one.after and canonical(one.after) for key, one in zip(keys, ours, strict=True)}
-        there = await read_current(self.client, [one.entity for one in ours if kind_of(one.entity) not in CELLS])
-        return [
-            one
-            for key, one in zip(keys, ours, strict=True)
-            if kind_of(one.entity) in CELLS or same_entity(there.get(key), last[key])
-        ]
+        ours = [(entity_key(canonical(one.entity)), one) for one in self.changes]
+        last = {key: one.after and canonical(one.after) for key, one in ours}
+        there = await read_current(
+            self.client, [one.entity for one in self.changes if kind_of(one.entity) not in CELLS]
+        )
+        return [one for key, one in ours if kind_of(one.entity) in CELLS or same_entity(there.get(key), last[key])]
 
 
 class Writing:
     """What is being written, batch by batch, so that it can be taken back; whoever uses it has announced what does so."""
 
     def __init__(self) -> None:
-        self._batches: list[_Batch] = []
+        self._sent: list[_Sent] = []
 
     async def write(
         self,
@@ -164,36 +159,51 @@ class Writing:
         *,
         keep_going: bool = False,
     ) -> dict[int, Refusal]:
-        """Write `resets`, which have no inverse, and then changes; what the switch refused, by index.
+        """Write updates in batches.
 
-        Without `keep_going` no batch follows one with a refusal. Raises FairlaneError when the switch does not answer.
+        Args:
+            client: of the switch.
+            changes: what is written.
+            resets: updates that are written before, and have no inverse.
+            keep_going: whether a batch follows one with a refusal.
+
+        Returns:
+            What the switch refused, by index in `resets` and `changes` together.
+
+        Raises:
+            FairlaneError: the switch does not answer.
         """
         updates = [(None, reset) for reset in resets] + [(one, one.update) for one in changes]
-        found: dict[int, Refusal] = {}
+        refused: dict[int, Refusal] = {}
         for start in range(0, len(updates), BATCH_UPDATES):
             batch = updates[start : start + BATCH_UPDATES]
-            self._batches.append(_Batch(client, [one if one and one.has_inverse else None for one, _ in batch]))
+            sent = _Sent(client, [one for one, _ in batch if one and one.has_inverse])
+            self._sent.append(sent)
             answer = await client.write_each_with_reasons([update for _, update in batch])
-            self._batches[-1].refused = answer
-            found |= {start + index: refusal for index, refusal in answer.items()}
-            if found and not keep_going:
+            sent.changes = [one for at, (one, _) in enumerate(batch) if one and one.has_inverse and at not in answer]
+            sent.is_answered = not answer
+            refused |= {start + at: refusal for at, refusal in answer.items()}
+            if refused and not keep_going:
                 break
-        return found
+        return refused
 
     @property
     def taken(self) -> list[EntityChange]:
         """The changes that were written, and not taken back, in their order."""
-        return [one for batch in self._batches for one in batch.unrefused]
+        return [one for sent in self._sent for one in sent.changes]
 
     async def take_back(self) -> tuple[int, dict[str, str]]:
-        """Bring everything back that can be; how many changes there were, and by switch why it has some of them still (`taken`)."""
+        """Bring everything back that can be.
+
+        Returns:
+            How many changes there were, and by switch why it has some of them still (`taken`).
+        """
         count, why = 0, dict[str, str]()
-        for batch in reversed(self._batches):
-            ours, left, problem = await batch.take_back()
-            count += ours
-            batch.changes, batch.refused = left, {}
+        for sent in reversed(self._sent):
+            problem = await sent.take_back()
+            count += sent.count
             if problem:
-                why.setdefault(str(batch.client.endpoint), problem)
+                why.setdefault(str(sent.client.endpoint), problem)
         return count, why
 
 
@@ -204,10 +214,13 @@ async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
     back, that is in the text. What a switch refused is not ours, and is not taken back.
     """
     writing = Writing()
+    planned = {switch: client.planned for switch, client in clients.items() if client.planned is not None}
+    for switch, changes in planned.items():
+        changes += change.entries.get(switch, ())
     if making.get() is not None:
         await announce(change.undo())
     try:
-        for switch in change.switches:
+        for switch in [switch for switch in change.switches if switch not in planned]:
             found = await writing.write(clients[switch], change.entries[switch], change.resets.get(switch, ()))
             if found:
                 raise refused(found, str(clients[switch].endpoint))

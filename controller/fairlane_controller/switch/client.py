@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -24,20 +24,22 @@ from finsy import (
     P4DigestEntry,
     P4MeterConfig,
     P4RegisterEntry,
+    P4Schema,
     P4TableAction,
     P4TableEntry,
-    Switch,
     SwitchEvent,
     SwitchOptions,
 )
 from finsy.p4entity import P4Entity
-from finsy.proto import p4r
 from google.protobuf.empty_pb2 import Empty
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
-from fairlane_controller.switch.bounded import BoundedSwitch, connected
+from fairlane_controller.switch.bounded import BoundedSwitch
+from fairlane_controller.switch.entities import EntityChange
 from fairlane_controller.switch.faults import Refusal, refusals, refused, translate
-from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles, check_handshake, speaks_tls
+from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
+
+__all__ = ["Endpoint", "PipelineFiles", "SwitchClient"]
 
 CONNECT_TIMEOUT_S = 2.0
 "Until somebody listens."
@@ -48,6 +50,8 @@ DIGEST_LIST_MAX, DIGEST_LIST_S = 64, 0.02
 """Values of a digest's list, and how long they wait for it, where nobody says otherwise."""
 DIGEST_QUEUE_LISTS = 128
 "Lists of a digest that may wait for their listener; what comes then is counted in `digests_lost`."
+CELLS_A_READ = 1024
+"Cells of a counter or register that one request asks for."
 READER_IDS = 2**31
 """Readers bid below this."""
 FIRST_WRITER_ID = 2**32
@@ -59,34 +63,10 @@ LISTENER_ID = 1
 _OUTBIDS = 5
 "Attempts to outbid others that do the same."
 
-_WITHOUT_ROLES: set[str] = set()
-"""HOST:PORT of switches that refused the observers' role, so that they are not asked each time."""
-
 _E = TypeVar("_E")
 
 logging.getLogger("finsy").addHandler(logging.NullHandler())
 logging.getLogger("finsy").propagate = False
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where a switch's P4Runtime server is."""
-
-    name: str
-    grpc: str
-    "HOST:PORT."
-    device_id: int = 1
-    tls: TlsFiles | None = None
-    "None: plain text, which the embedded switch serves on loopback only."
-
-    @property
-    def host_port(self) -> tuple[str, int]:
-        """Host (an IPv6 address without its brackets) and port."""
-        host, _, port = self.grpc.rpartition(":")
-        return host.strip("[]"), int(port)
-
-    def __str__(self) -> str:
-        return f"switch {self.name} at {self.grpc}"
 
 
 @dataclass(frozen=True)
@@ -102,10 +82,13 @@ class PipelineFiles:
             if not path.is_file():
                 raise FairlaneError(ErrorCode.BAD_FILE, f"the compiled program {path} does not exist")
 
-
-def reader_election_id() -> int:
-    """Below every writer's, and not the same for two readers at a time."""
-    return 1 + secrets.randbelow(READER_IDS - 1)
+    def cookie(self) -> int:
+        """What says whether a switch runs this program. Raises BAD_FILE."""
+        self.check()
+        try:
+            return P4Schema(self.p4info, self.json).p4cookie
+        except Exception as ex:  # what the parsers raise
+            raise FairlaneError(ErrorCode.BAD_FILE, f"{self.p4info}: not a P4Info text file: {ex}") from None
 
 
 def backup_election_id() -> int:
@@ -114,11 +97,7 @@ def backup_election_id() -> int:
 
 
 class SwitchClient:
-    """`async with SwitchClient(endpoint) as client:`; raises FairlaneError only.
-
-    With `pipeline` the program is loaded when the switch holds another one (told by its cookie); the same program
-    keeps running with all its entries. Without, the switch's own P4Info is used.
-    """
+    """`async with SwitchClient(endpoint) as client:`; raises FairlaneError only."""
 
     def __init__(
         self,
@@ -131,8 +110,22 @@ class SwitchClient:
         timeout_s: float | None = None,
         require_primary: bool = True,
     ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            endpoint: the switch.
+            write: be its primary controller.
+            election_id: what is bid; None: above the primary's for a writer, below every writer's for a reader.
+            pipeline: the program that is loaded when the switch has another one (by its cookie); the same program goes on with all
+                its entries. None: the switch's own P4Info is used.
+            force_pipeline: load the program in any case.
+            timeout_s: until the switch has answered.
+            require_primary: raise NOT_PRIMARY where another client is the primary, instead of waiting as a backup.
+        """
         self.drops_entries = False
         "A dry run's: table entries and registers are checked and not written; digests and packets are its business."
+        self.planned: list[EntityChange] | None = None
+        "A list: changes of entities are added here by `changeset.apply`, and not written (`--dry-run`)."
         self.endpoint = endpoint
         self._write = write
         self._pipeline = pipeline
@@ -141,8 +134,8 @@ class SwitchClient:
         self._handshake_timeout_s = timeout_s or HANDSHAKE_TIMEOUT_S
         self._require_primary = require_primary and write
         self._outbids = write and election_id is None
-        self._election_id = election_id or (FIRST_WRITER_ID if write else reader_election_id())
-        self._switch: Switch | None = None
+        self._election_id = election_id or (FIRST_WRITER_ID if write else 1 + secrets.randbelow(READER_IDS - 1))
+        self._switch: BoundedSwitch | None = None
         self._stream_lock = asyncio.Lock()  # grpc.aio refuses two writes to one stream at a time
         self.disconnected = asyncio.Event()
         "Set when the connection is lost."
@@ -154,8 +147,6 @@ class SwitchClient:
     # ---- life ------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> SwitchClient:
-        if self._pipeline:
-            self._pipeline.check()
         loop = asyncio.get_running_loop()
         start = loop.time()
         while True:
@@ -183,58 +174,26 @@ class SwitchClient:
         await self.close()
 
     async def close(self) -> None:
-        """End the connection; what the switch holds stays."""
+        """End the connection; what the switch has stays."""
         switch, self._switch = self._switch, None
         if switch is not None:
             await switch.__aexit__(None, None, None)
 
-    async def _probe(self, timeout_s: float) -> None:
-        """Ask TCP whether anybody listens. gRPC would wait ever longer between attempts (one process shares its
-        back-off over all channels), and a switch that comes back should be found at once."""
-        host, port = self.endpoint.host_port
-        if self.endpoint.tls is not None:
-            await check_handshake(str(self.endpoint), host, port, self.endpoint.tls, timeout_s)
-            return
-        try:
-            _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), timeout_s)
-        except (TimeoutError, asyncio.TimeoutError):
-            raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {self._connect_timeout_s:g} s"
-            ) from None
-        except OSError as ex:
-            reason = os.strerror(ex.errno) if ex.errno and ex.errno > 0 else str(ex)
-            raise FairlaneError(
-                ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer: {reason.lower()}"
-            ) from None
-        writer.close()
-
     async def _connect(self, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        await self._probe(min(timeout_s, self._connect_timeout_s))
-        observes = not self._write and self.endpoint.grpc not in _WITHOUT_ROLES
-        try:
-            await self._open(timeout_s, OBSERVER_ROLE if observes else "")
-            for _ in range(_OUTBIDS if self._outbids else 0):
-                primary_id = self.switch.primary_id
-                if self.is_primary or not self._election_id <= primary_id < MAX_WRITER_ID:
-                    break
-                await self.close()
-                self._election_id = primary_id + 1
-                await self._open(max(0.05, deadline - loop.time()), "")
-        except FairlaneError as ex:
-            plain = self.endpoint.tls is None and ex.code is ErrorCode.SWITCH_UNREACHABLE
-            if plain and await speaks_tls(*self.endpoint.host_port, timeout_s):
-                raise FairlaneError(
-                    ErrorCode.TLS_FAILED, f"{self.endpoint} speaks TLS only: name the CA that signed it with --tls-ca"
-                ) from None
-            if not observes or ex.code is not ErrorCode.REFUSED:
-                raise
-            # A server that refuses roles; BMv2 does not look at them. There a reader is a backup, by an id below the controllers'.
-            _WITHOUT_ROLES.add(self.endpoint.grpc)
-            await self._open(max(0.05, deadline - loop.time()), "")
+        await self.endpoint.check(min(timeout_s, self._connect_timeout_s), timeout_s)
+        await self._open(timeout_s)
+        for _ in range(_OUTBIDS if self._outbids else 0):
+            primary_id = self.switch.primary_id
+            if self.is_primary or not self._election_id <= primary_id < MAX_WRITER_ID:
+                break
+            await self.close()
+            self._election_id = primary_id + 1
+            await self._open(max(0.05, deadline - loop.time()))
 
-    async def _open(self, timeout_s: float, role: str) -> None:
+    async def _open(self, timeout_s: float) -> None:
+        role = "" if self._write else OBSERVER_ROLE
         options = SwitchOptions(
             role_name=role,
             role_config=Empty() if role else None,  # finsy sends none without; it restricts nothing
@@ -245,10 +204,9 @@ class SwitchClient:
             device_id=self.endpoint.device_id,
             initial_election_id=self._election_id,
         )
-        try:
-            switch = BoundedSwitch(self.endpoint.name, self.endpoint.grpc, options)
-        except Exception as ex:  # finsy parses both files here and raises what the parsers raise
-            raise FairlaneError(ErrorCode.BAD_FILE, f"{options.p4info}: not a P4Info text file: {ex}") from None
+        if self._pipeline:
+            self._pipeline.cookie()  # finsy raises what the parsers raise
+        switch = BoundedSwitch(self.endpoint.name, self.endpoint.grpc, options)
         try:
             await asyncio.wait_for(switch.__aenter__(), timeout_s)
         except P4ClientError as ex:
@@ -260,26 +218,19 @@ class SwitchClient:
         except (RuntimeError, ValueError, AssertionError) as ex:  # finsy's words for a broken handshake
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: handshake failed: {ex}") from None
         self._switch = switch
-        for event in (self.disconnected, self.down, self.promoted):
-            event.clear()
-        switch.ee.add_listener(SwitchEvent.CHANNEL_DOWN, self._on_disconnected)  # pyright: ignore[reportUnknownMemberType]
-        switch.ee.add_listener(SwitchEvent.BECOME_BACKUP, self._on_down)  # pyright: ignore[reportUnknownMemberType]
-        switch.ee.add_listener(SwitchEvent.BECOME_PRIMARY, self._on_primary)  # pyright: ignore[reportUnknownMemberType]
-
-    def _on_disconnected(self, *_: Any) -> None:
-        self.disconnected.set()
-        self.down.set()
-
-    def _on_down(self, *_: Any) -> None:
-        self.down.set()
-
-    def _on_primary(self, *_: Any) -> None:
-        self.promoted.set()
+        for event, flags in (
+            (SwitchEvent.CHANNEL_DOWN, (self.disconnected, self.down)),
+            (SwitchEvent.BECOME_BACKUP, (self.down,)),
+            (SwitchEvent.BECOME_PRIMARY, (self.promoted,)),
+        ):
+            for flag in flags:
+                flag.clear()
+                switch.ee.add_listener(event, partial(_set, flag))  # pyright: ignore[reportUnknownMemberType]
 
     # ---- what it is --------------------------------------------------------------------------------------------
 
     @property
-    def switch(self) -> Switch:
+    def switch(self) -> BoundedSwitch:
         """finsy's object, for what this class does not offer."""
         if self._switch is None:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} is not connected")
@@ -308,29 +259,27 @@ class SwitchClient:
     @property
     def program(self) -> str:
         """The name in the P4Info, or what stands for it."""
-        info = self.switch.p4info
-        if not info.exists:
-            return "-"
-        return info.pkg_info.name or "unnamed"
+        return self.switch.p4info.pkg_info.name or "unnamed" if self.has_pipeline else "-"
 
     async def ping(self, timeout_s: float) -> None:
         """One small request; raises SWITCH_UNREACHABLE when it is not answered in time."""
-        switch = self.switch
-        if isinstance(switch, BoundedSwitch):
-            try:
-                await switch.ping(timeout_s)
-            except P4ClientError as ex:
-                raise translate(ex, str(self.endpoint)) from None
+        try:
+            await self.switch.ping(timeout_s)
+        except P4ClientError as ex:
+            raise translate(ex, str(self.endpoint)) from None
+
+    async def cookie(self) -> int | None:
+        """The cookie of the program that the switch runs; None without a program, or where it has none."""
+        try:
+            return await self.switch.cookie()
+        except P4ClientError as ex:
+            if ex.is_pipeline_missing:
+                return None
+            raise translate(ex, str(self.endpoint)) from None
 
     def digests_lost(self, name: str) -> int:
         """Values of a digest that came on this connection while the listener had no room for more."""
-        switch = self._switch
-        return switch.digests_lost[name] if isinstance(switch, BoundedSwitch) else 0
-
-    def digests_received(self, name: str) -> int:
-        """Values of a digest that came on this connection, those that were lost too."""
-        switch = self._switch
-        return switch.digests_received[name] if isinstance(switch, BoundedSwitch) else 0
+        return self._switch.digests_lost[name] if isinstance(self._switch, BoundedSwitch) else 0
 
     def table_names(self) -> list[str]:
         """Short names of all tables, sorted; NO_PIPELINE without a program."""
@@ -345,10 +294,6 @@ class SwitchClient:
                 return table.alias
         raise unknown_name("table", name, self.table_names())
 
-    def match_fields(self, table: str) -> list[str]:
-        """Names of the table's match fields in their order."""
-        return [field.alias for field in self.switch.p4info.tables[self.check_table(table)].match_fields]
-
     def has_meter(self, table: str) -> bool:
         """Whether a table's entries have direct meters."""
         return self.switch.p4info.tables[self.check_table(table)].direct_meter is not None
@@ -360,110 +305,71 @@ class SwitchClient:
                 ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane config init`"
             )
 
-    def _need_writer(self) -> None:
-        """A reader may happen to be the primary when nobody else is there; it writes nothing all the same."""
-        self.need_pipeline()
-        if not self._write:
-            raise FairlaneError(ErrorCode.NOT_PRIMARY, f"{self.endpoint}: this client was opened for reading only")
-
-    async def cookie(self) -> int | None:
-        """The cookie of the program that the switch runs; None without a program, or where it has none."""
-        request = p4r.GetForwardingPipelineConfigRequest(
-            device_id=self.endpoint.device_id, response_type=p4r.GetForwardingPipelineConfigRequest.COOKIE_ONLY
-        )
-        try:
-            config = (await connected(self.switch).request(request)).config
-        except P4ClientError as ex:
-            if ex.is_pipeline_missing:
-                return None
-            raise translate(ex, str(self.endpoint)) from None
-        return config.cookie.cookie if config.HasField("cookie") else None
-
     # ---- reads -------------------------------------------------------------------------------------------------
 
     async def read_table(
         self, name: str, *, counters: bool = False, idle: bool = False, meters: bool = False
     ) -> list[P4TableEntry]:
         """All entries of a table, with direct counters, the time since the last hit, or direct meters where asked."""
-        alias = self.check_table(name)
         pattern = P4TableEntry(
-            alias,
+            self.check_table(name),
             counter_data=P4CounterData() if counters else None,
             time_since_last_hit=0 if idle else None,
             meter_config=P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0) if meters else None,
         )
-        return [entry for entry in await self._read([pattern]) if isinstance(entry, P4TableEntry)]
+        return cast("list[P4TableEntry]", await self._read([pattern]))
 
     async def read_tables(self, names: Sequence[str]) -> list[P4TableEntry]:
         """All entries of several tables, in one request."""
         patterns = [P4TableEntry(self.check_table(name)) for name in names]
-        return [entry for entry in await self._read(patterns) if isinstance(entry, P4TableEntry)]
+        return cast("list[P4TableEntry]", await self._read(patterns))
 
     async def read_default(self, name: str) -> P4TableAction | None:
         """The default action of a table, with its arguments; None where it has none."""
-        alias = self.check_table(name)
-        found = await self._read([P4TableEntry(alias, is_default_action=True)])
-        actions = [entry.action for entry in found if isinstance(entry, P4TableEntry)]
+        found = await self._read([P4TableEntry(self.check_table(name), is_default_action=True)])
+        actions = [entry.action for entry in cast("list[P4TableEntry]", found)]
         return next((action for action in actions if isinstance(action, P4TableAction)), None)
 
     async def read_counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
         """The counter's cells at `indices`; one request however many there are (in pieces of 1,024)."""
-        self.need_pipeline()
-        wanted = list(indices)
-        found: dict[int, P4CounterData] = {}
-        for start in range(0, len(wanted), 1024):
-            pieces = [P4CounterEntry(name, index=i) for i in wanted[start : start + 1024]]
-            for entry in await self._read(pieces):
-                if isinstance(entry, P4CounterEntry) and entry.index is not None:
-                    found[entry.index] = entry.data or P4CounterData()
-        return found
+        return await self._read_cells(P4CounterEntry, name, indices, P4CounterData()) or {}
 
     async def read_registers(self, name: str, indices: Iterable[int]) -> dict[int, int] | None:
         """The register's cells at `indices`, in pieces of 1,024; None on a target that does not read registers (BMv2)."""
-        self.need_pipeline()
-        wanted = list(indices)
-        found: dict[int, int] = {}
-        for start in range(0, len(wanted), 1024):
-            pieces = [P4RegisterEntry(name, index=i) for i in wanted[start : start + 1024]]
-            try:
-                answers = cast("AsyncIterator[P4Entity]", self.switch.read(pieces))
-                async for entry in answers:
-                    if isinstance(entry, P4RegisterEntry) and entry.index is not None:
-                        found[entry.index] = int(cast("int", entry.data or 0))
-            except P4ClientError as ex:
-                if ex.code == GRPCStatusCode.UNIMPLEMENTED:
-                    return None
-                raise translate(ex, str(self.endpoint)) from None
+        return await self._read_cells(P4RegisterEntry, name, indices, 0, GRPCStatusCode.UNIMPLEMENTED)
+
+    async def _read_cells(
+        self, kind: Any, name: str, indices: Iterable[int], default: Any, absent: GRPCStatusCode | None = None
+    ) -> dict[int, Any] | None:
+        wanted, found = list(indices), dict[int, Any]()
+        for start in range(0, len(wanted), CELLS_A_READ):
+            cells = await self._read([kind(name, index=at) for at in wanted[start : start + CELLS_A_READ]], absent)
+            if cells is None:
+                return None
+            found |= {cell.index: cell.data or default for cell in cast("list[Any]", cells)}
         return found
 
     async def read_all(
         self, entities: Sequence[P4Entity], on_progress: Callable[[], None] = lambda: None
     ) -> list[P4Entity]:
-        """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who look at its code."""
-        switch = self.switch
-        if isinstance(switch, BoundedSwitch):
-            return await switch.read_all(entities, on_progress)
-        answers = cast("AsyncIterator[P4Entity]", switch.read(entities))
-        return [entity async for entity in answers]
+        """All that one read finds, as `BoundedSwitch.read_all`; raises finsy's P4ClientError, for callers who need its code."""
+        return await self.switch.read_all(entities, on_progress)
 
-    async def _read(self, entities: Sequence[P4Entity]) -> list[P4Entity]:
+    async def _read(self, entities: Sequence[P4Entity], absent: GRPCStatusCode | None = None) -> list[P4Entity] | None:
+        """None where the switch refuses it with the code `absent` only."""
         self.need_pipeline()
         try:
             return await self.read_all(entities)
         except P4ClientError as ex:
+            if {refusal.code for refusal in refusals(ex).values() or [Refusal(ex.code, "")]} == {absent}:
+                return None
             raise translate(ex, str(self.endpoint)) from None
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
 
     async def read_entities(self, patterns: Sequence[Any]) -> list[P4Entity]:
         """What the switch answers; nothing where it says NOT_FOUND."""
-        try:
-            return await self.read_all(patterns)
-        except P4ClientError as ex:
-            codes = {refusal.code for refusal in refusals(ex).values()} or {ex.code}
-            if codes == {GRPCStatusCode.NOT_FOUND}:
-                return []
-            raise translate(ex, str(self.endpoint)) from None
+        return await self._read(patterns, GRPCStatusCode.NOT_FOUND) or []
 
     # ---- writes ------------------------------------------------------------------------------------------------
 
@@ -473,17 +379,11 @@ class SwitchClient:
         if found:
             raise refused(found, str(self.endpoint))
 
-    def _select_updates(self, updates: Sequence[Any]) -> Sequence[Any]:
-        return [update for update in updates if isinstance(update, P4DigestEntry)] if self.drops_entries else updates
-
-    async def write_each(self, updates: Sequence[Any]) -> dict[int, GRPCStatusCode]:
-        """As `write`, but says which updates the switch refused (index → code) instead of raising for them."""
-        return {index: refusal.code for index, refusal in (await self.write_each_with_reasons(updates)).items()}
-
     async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, Refusal]:
-        """As `write_each`, with the switch's own words for each refusal."""
+        """As `write`, but says which updates the switch refused, by index, instead of raising for them."""
         self._need_writer()
-        updates = self._select_updates(updates)
+        if self.drops_entries:
+            updates = [update for update in updates if isinstance(update, P4DigestEntry)]
         if not updates:
             return {}
         try:
@@ -495,6 +395,12 @@ class SwitchClient:
         except (ValueError, KeyError) as ex:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"{self.endpoint}: {ex}") from None
         return {}
+
+    def _need_writer(self) -> None:
+        """A reader may happen to be the primary when nobody else is there; it writes nothing all the same."""
+        self.need_pipeline()
+        if not self._write:
+            raise FairlaneError(ErrorCode.NOT_PRIMARY, f"{self.endpoint}: this client was opened for reading only")
 
     def canonical(self, entity: _E) -> _E:
         """The entity as the switch would return it (numbers, masked prefixes); BAD_INPUT when the P4Info refuses it."""
@@ -517,21 +423,13 @@ class SwitchClient:
         ack_timeout_s: float = 1.0,
     ) -> None:
         """Configure a digest, whether or not it was configured before."""
-
-        def entry() -> P4DigestEntry:  # a new one each time: finsy's + and ~ mark the object itself
-            return P4DigestEntry(
-                name,
-                max_list_size=max_list,
-                max_timeout_ns=int(max_timeout_s * 1e9),
-                ack_timeout_ns=int(ack_timeout_s * 1e9),
-            )
-
+        times_ns = {"max_timeout_ns": int(max_timeout_s * 1e9), "ack_timeout_ns": int(ack_timeout_s * 1e9)}
+        entry = partial(P4DigestEntry, name, max_list_size=max_list, **times_ns)  # finsy's + and ~ mark the object
         refusal = (await self.write_each_with_reasons([+entry()])).get(0)
-        if refusal is None:
-            return
-        if refusal.code is not GRPCStatusCode.ALREADY_EXISTS:
+        if refusal is not None and refusal.code is not GRPCStatusCode.ALREADY_EXISTS:
             raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} refused digest {name!r}: {refusal}")
-        await self.write([~entry()])
+        if refusal is not None:
+            await self.write([~entry()])
 
     async def send(self, messages: Sequence[Any]) -> None:
         """Stream messages (packet-outs, acknowledgements) in their order; two callers never write at a time."""
@@ -546,3 +444,7 @@ class SwitchClient:
         async for message in self.switch.read_digests(name, queue_size=DIGEST_QUEUE_LISTS):
             await self.send([message.ack()])
             yield [value for value in message if isinstance(value, dict)]
+
+
+def _set(flag: asyncio.Event, *_: Any) -> None:
+    flag.set()

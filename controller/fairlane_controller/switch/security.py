@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS towards a switch: which files, whether they can be used, and in one sentence why a handshake failed; the read-only role."""
+"""Where a switch is and how it is reached: address, TLS files, and in one sentence why nobody answers there."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 OBSERVER_ROLE = "fairlane.observer"
 """P4Runtime `Role.name` of clients that only read: never primary of the controllers, no digests (docs/security.md)."""
 
-TLS_VARIABLES = {"ca": "FAIRLANE_TLS_CA", "cert": "FAIRLANE_TLS_CERT", "key": "FAIRLANE_TLS_KEY"}
+TLS_VARIABLES = ("FAIRLANE_TLS_CA", "FAIRLANE_TLS_CERT", "FAIRLANE_TLS_KEY")
 """Environment variables that name the files for every switch, whatever the run state says."""
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
     (0, 0, 0, 4, 0, 0, 0, 0, 0)
 )  # RFC 9113 §3.4: preface, empty SETTINGS
+_TLS_ALERT = b"\x15"
+"""The first byte of a TLS server's answer to what is no TLS (RFC 8446 §5.1)."""
 
 # OpenSSL's X509_V_ERR_*.
-_NOT_YET_VALID, _EXPIRED = 9, 10
+_OTHER_TIME = (9, 10)
 _OTHER_NAME = (62, 64)
 
 
@@ -42,26 +44,17 @@ class TlsFiles:
     def context(self) -> ssl.SSLContext:
         """TLS as a gRPC client speaks it; BAD_FILE when a file is missing or not what it should be."""
         if (self.cert is None) != (self.key is None):
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT, "TLS: certificate and key belong together: give both of them, or none"
-            )
-        for what, path in (("CA", self.ca), ("certificate", self.cert), ("key", self.key)):
-            if path is not None and not path.is_file():
-                raise FairlaneError(ErrorCode.BAD_FILE, f"TLS: the {what} {path} does not exist or is no file")
+            raise FairlaneError(ErrorCode.BAD_INPUT, "TLS: certificate and key belong together: give both, or none")
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
         context.set_alpn_protocols(["h2"])
+        what = f"the CA {self.ca}"
         try:
             context.load_verify_locations(self.ca)
-        except OSError as ex:  # ssl.SSLError is one
-            raise FairlaneError(ErrorCode.BAD_FILE, f"TLS: the CA {self.ca} cannot be used: {_reason(ex)}") from None
-        if self.cert is not None and self.key is not None:
-            try:
+            if self.cert is not None:
+                what = f"the certificate {self.cert} with the key {self.key}"
                 context.load_cert_chain(self.cert, self.key, password=lambda: b"")
-            except (OSError, ValueError) as ex:
-                raise FairlaneError(
-                    ErrorCode.BAD_FILE,
-                    f"TLS: the certificate {self.cert} with the key {self.key} cannot be used: {_reason(ex)}",
-                ) from None
+        except (OSError, ValueError) as ex:  # ssl.SSLError is an OSError
+            raise FairlaneError(ErrorCode.BAD_FILE, f"TLS: {what} cannot be used: {_words(ex)}") from None
         return context
 
     def credentials(self) -> GRPCCredentialsTLS:
@@ -71,109 +64,101 @@ class TlsFiles:
 
 def tls_of_environment() -> TlsFiles | None:
     """The files that `FAIRLANE_TLS_CA|CERT|KEY` name (the options `--tls-ca|cert|key` set them); None without any."""
-    found = {name: os.environ.get(variable) for name, variable in TLS_VARIABLES.items()}
-    ca = found["ca"]
-    if not ca:
-        given = [TLS_VARIABLES[name] for name, value in found.items() if value]
-        if given:
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT,
-                f"{' and '.join(given)} without {TLS_VARIABLES['ca']}: the CA says which switches to trust (--tls-ca)",
+    ca, cert, key = (Path(name) if (name := os.environ.get(variable)) else None for variable in TLS_VARIABLES)
+    if ca is None:
+        if cert or key:
+            text = (
+                f"FAIRLANE_TLS_CERT or _KEY without {TLS_VARIABLES[0]}: the CA says which switches to trust (--tls-ca)"
             )
+            raise FairlaneError(ErrorCode.BAD_INPUT, text)
         return None
-    cert, key = found["cert"], found["key"]
-    return TlsFiles(Path(ca), Path(cert) if cert else None, Path(key) if key else None)
+    return TlsFiles(ca, cert, key)
 
 
-async def check_handshake(where: str, host: str, port: int, tls: TlsFiles, timeout_s: float) -> None:
-    """Shake hands as gRPC will, and raise TLS_FAILED with the reason, which gRPC itself does not tell.
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a switch's P4Runtime server is."""
 
-    `where` is the switch, for the error text. Raises SWITCH_UNREACHABLE without an answer within `timeout_s`.
-    """
-    context = tls.context()
-    try:
-        await asyncio.wait_for(_shake(host, port, context), timeout_s)
-    except (TimeoutError, asyncio.TimeoutError):
-        raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{where} does not answer within {timeout_s:.2g} s") from None
-    except ssl.SSLError as ex:
-        raise FairlaneError(ErrorCode.TLS_FAILED, f"{where}: {_explain(ex, host, tls)}") from None
-    except ConnectionResetError:
-        shown = tls.cert or "none was given"
-        raise FairlaneError(
-            ErrorCode.TLS_FAILED,
-            f"{where}: it closed the connection in the TLS handshake, as BMv2 does when it does not take the client's "
-            f"certificate ({shown})",
-        ) from None
-    except OSError as ex:
-        reason = os.strerror(ex.errno) if ex.errno and ex.errno > 0 else str(ex)
-        raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{where} does not answer: {reason.lower()}") from None
+    name: str
+    grpc: str
+    "HOST:PORT."
+    device_id: int = 1
+    tls: TlsFiles | None = None
+    "None: plain text, which the embedded switch serves on loopback only."
+
+    def __str__(self) -> str:
+        return f"switch {self.name} at {self.grpc}"
+
+    async def check(self, connect_timeout_s: float, timeout_s: float) -> None:
+        """Connect as gRPC will, and raise what is wrong, which gRPC itself does not report.
+
+        gRPC would also wait ever longer between attempts (one process shares its back-off over all channels), and a switch that
+        comes back should be found at once.
+
+        Args:
+            connect_timeout_s: until somebody listens.
+            timeout_s: until the server has sent its first byte. With TLS 1.3 a refusal comes only after the client's own part.
+
+        Raises:
+            FairlaneError: SWITCH_UNREACHABLE, TLS_FAILED, BAD_FILE.
+        """
+        context = self.tls.context() if self.tls else None
+        host, _, port = self.grpc.rpartition(":")
+        host = host.strip("[]")
+        limit_s = connect_timeout_s
+        try:
+            connecting = asyncio.open_connection(
+                host, int(port), ssl=context, server_hostname=host if context else None
+            )
+            reader, writer = await asyncio.wait_for(connecting, limit_s)
+            limit_s = timeout_s
+            try:
+                writer.write(_PREFACE)
+                first = await asyncio.wait_for(reader.read(1), limit_s)
+            finally:
+                writer.transport.abort()
+        except (TimeoutError, asyncio.TimeoutError):
+            raise self._unreachable(f"does not answer within {limit_s:.2g} s") from None
+        except ssl.SSLError as ex:
+            raise self._tls_failed(_explain(ex, host, self.tls)) from None
+        except OSError as ex:
+            if self.tls is None or not isinstance(ex, ConnectionResetError):
+                raise self._unreachable(f"does not answer: {_words(ex)}") from None
+            first = b""
+        if self.tls is None and first == _TLS_ALERT:
+            raise self._tls_failed("it speaks TLS only: name the CA that signed it with --tls-ca")
+        if self.tls is None and not first:
+            raise self._unreachable("closed the connection: it is ending, or speaks TLS only (--tls-ca)")
+        if not first:  # as BMv2 does
+            raise self._tls_failed("it closed the connection: it does not take the client's certificate")
+
+    def _unreachable(self, text: str) -> FairlaneError:
+        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self} {text}")
+
+    def _tls_failed(self, text: str) -> FairlaneError:
+        return FairlaneError(ErrorCode.TLS_FAILED, f"{self}: {text}")
 
 
-class _ClosedError(ConnectionResetError):
-    """The server was done with its half of the handshake, and hung up."""
-
-
-async def speaks_tls(host: str, port: int, timeout_s: float) -> bool:
-    """Whether the server answers TLS at all, with any certificate; for a client that has no certificates configured."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["h2"])
-    try:
-        await asyncio.wait_for(_shake(host, port, context), timeout_s)
-    except ssl.SSLError as ex:
-        return "ALERT" in (ex.reason or "")  # it speaks, and refuses us
-    except _ClosedError:
-        return True  # after its half of the handshake
-    except (OSError, TimeoutError, asyncio.TimeoutError):
-        return False
-    return True
-
-
-async def _shake(host: str, port: int, context: ssl.SSLContext) -> None:
-    """A handshake, and the server's first byte: with TLS 1.3 a refusal comes only after the client's own part is done."""
-    reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=host)
-    try:
-        writer.write(_PREFACE)
-        if not await reader.read(1):
-            raise _ClosedError
-    finally:
-        writer.transport.abort()
-
-
-def _explain(error: ssl.SSLError, host: str, tls: TlsFiles) -> str:
-    """What went wrong and what to do, without the subject."""
+def _explain(error: ssl.SSLError, host: str, tls: TlsFiles | None) -> str:
+    """What went wrong in a handshake and what to do, without the subject."""
+    assert tls is not None
     if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code == _EXPIRED:
-            return "its certificate has expired: make new ones with `fairlane setup certs`"
-        if error.verify_code == _NOT_YET_VALID:
-            return "its certificate is not valid yet: the clocks differ, or it was made for later"
+        if error.verify_code in _OTHER_TIME:
+            return f"its {error.verify_message}: make new ones with `fairlane setup certs`"
         if error.verify_code in _OTHER_NAME:
             return f"its certificate is not for {host}: use a name that it has, or make one with `fairlane setup certs --host {host}`"
         return f"its certificate was not signed by the CA {tls.ca}: name the CA that did with --tls-ca"
-    reason = error.reason or str(error)
-    if "CERTIFICATE_REQUIRED" in reason or ("HANDSHAKE_FAILURE" in reason and tls.cert is None):
+    words = _words(error)
+    if "certificate required" in words or ("handshake failure" in words and tls.cert is None):
         return "it takes only clients with a certificate: give one with --tls-cert and --tls-key"
-    if "CERTIFICATE_EXPIRED" in reason:
-        return (
-            f"it refuses this client: the certificate {tls.cert} has expired; make new ones with `fairlane setup certs`"
-        )
-    if "UNKNOWN_CA" in reason or "DECRYPT_ERROR" in reason:  # the latter: a CA of the same name
-        return f"it refuses this client: the certificate {tls.cert} was not signed by the CA that it trusts"
-    if "ALERT" in reason:
-        return f"it refuses this client (certificate {tls.cert or 'none'}): {_words(reason)}"
-    if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"):
-        return "it speaks no TLS: leave --tls-ca away, or start it with --tls-cert and --tls-key"
-    return f"the TLS handshake failed: {_words(reason)}"
+    if "alert" in words:
+        return f"it refuses this client: the certificate {tls.cert} has expired, or is of a CA that it does not know ({words})"
+    return f"it speaks no TLS: leave --tls-ca away, or start it with --tls-cert and --tls-key ({words})"
 
 
-def _reason(error: Exception) -> str:
+def _words(error: Exception) -> str:
+    """The reason of OpenSSL or of the operating system."""
     if isinstance(error, ssl.SSLError):
-        if error.reason == "KEY_VALUES_MISMATCH":
-            return "the key is another certificate's"
-        return _words(error.reason or "no PEM of the right kind in it")
-    return str(error)
-
-
-def _words(reason: str) -> str:
-    return reason.replace("_", " ").lower()
+        return (error.reason or "no PEM of the right kind in it").replace("_", " ").lower()
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number).lower() if number and number > 0 else str(error)

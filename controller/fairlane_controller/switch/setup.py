@@ -47,7 +47,7 @@ def route_entries(client: SwitchClient, state: SwitchState) -> list[P4TableEntry
     entries: list[P4TableEntry] = []
     for route in state.routes:
         table = TABLE_ROUTE[route.network.version]
-        (field,) = client.match_fields(table)
+        (field,) = client.switch.p4info.tables[client.check_table(table)].match_fields
         action = P4TableAction(ACTION_FORWARD, dst_mac=route.mac, port=route.port)
-        entries.append(P4TableEntry(table, match=P4TableMatch({field: str(route.network)}), action=action))
+        entries.append(P4TableEntry(table, match=P4TableMatch({field.alias: str(route.network)}), action=action))
     return entries

@@ -22,22 +22,24 @@ which streams. The answer is `{trace: …}` with these keys, which `fairlane tra
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import grpc
-from finsy import GRPCStatusCode
+from finsy import GRPCStatusCode, P4ClientError
 from finsy.grpcutil import grpc_channel
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToJson
 from google.protobuf.struct_pb2 import Struct
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.switch.client import Endpoint, SwitchClient
+from fairlane_controller.switch.client import CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S, Endpoint
+from fairlane_controller.switch.faults import translate
 
 ANSWER_TIMEOUT_S = 20.0
 """The first trace of a program compiles it."""
 
-_SERVICE = "/fairlane.v1.Switch"
+_CODES = {GRPCStatusCode.NOT_FOUND: ErrorCode.UNKNOWN_NAME, GRPCStatusCode.INVALID_ARGUMENT: ErrorCode.BAD_INPUT}
 
 Trace = dict[str, Any]
 
@@ -45,81 +47,48 @@ Trace = dict[str, Any]
 async def trace(endpoint: Endpoint, ingress_port: int, frame: bytes) -> Trace:
     """What would happen to `frame` at `ingress_port`; nothing is sent nor changed. The module's docstring has the keys.
 
-    Raises UNKNOWN_NAME for a port that is not there, REFUSED by a switch without this service (BMv2), NO_PIPELINE,
-    SWITCH_UNREACHABLE, TLS_FAILED.
+    Raises:
+        FairlaneError: UNKNOWN_NAME for a port that is not there, REFUSED by a switch without this service (BMv2), NO_PIPELINE,
+            SWITCH_UNREACHABLE, TLS_FAILED.
     """
-    request = Struct()
-    request.update({"ingress_port": ingress_port, "frame": frame.hex()})
-    await _check(endpoint)
-    async with _channel(endpoint) as channel:
-        call = _unary(channel.unary_unary, "Trace")
-        try:
-            return _decode(await call(request, timeout=ANSWER_TIMEOUT_S))
-        except grpc.aio.AioRpcError as ex:
-            raise _translate(ex, endpoint) from None
+    request = {"ingress_port": ingress_port, "frame": frame.hex()}
+    async for found in _ask(endpoint, "Trace", request, ANSWER_TIMEOUT_S):
+        return found
+    raise FairlaneError(ErrorCode.INTERNAL, f"{endpoint} sent no trace")
 
 
-async def trace_live(
-    endpoint: Endpoint, match: Mapping[str, str | int], count: int, timeout_s: int
-) -> AsyncIterator[Trace]:
+def trace_live(endpoint: Endpoint, match: Mapping[str, str | int], count: int, timeout_s: int) -> AsyncIterator[Trace]:
     """The next `count` real packets that match, as they come; fewer when `timeout_s` is over. Raises as `trace`."""
+    request = {"match": dict(match), "count": count, "timeout_s": timeout_s}
+    return _ask(endpoint, "TraceLive", request, timeout_s + ANSWER_TIMEOUT_S)
+
+
+async def _ask(endpoint: Endpoint, name: str, content: Mapping[str, Any], timeout_s: float) -> AsyncIterator[Trace]:
     request = Struct()
-    request.update({"match": dict(match), "count": count, "timeout_s": timeout_s})
-    await _check(endpoint)
-    async with _channel(endpoint) as channel:
-        call = _unary(channel.unary_stream, "TraceLive")
-        try:
-            async for message in call(request, timeout=timeout_s + ANSWER_TIMEOUT_S):
-                yield _decode(message)
-        except grpc.aio.AioRpcError as ex:
-            raise _translate(ex, endpoint) from None
-
-
-async def _check(endpoint: Endpoint) -> None:
-    """Connect as a reader first: it says in a sentence what is wrong with address, TLS or program."""
-    async with SwitchClient(endpoint) as client:
-        client.table_names()
-
-
-def _channel(endpoint: Endpoint) -> grpc.aio.Channel:
-    return grpc_channel(endpoint.grpc, credentials=endpoint.tls.credentials() if endpoint.tls else None)
-
-
-def _unary(method: Callable[..., Any], name: str) -> Any:
-    return method(
-        f"{_SERVICE}/{name}", request_serializer=Struct.SerializeToString, response_deserializer=Struct.FromString
-    )
-
-
-def _decode(message: Struct) -> Trace:
-    return cast("Trace", _convert_doubles(MessageToDict(message))["trace"])
-
-
-def _convert_doubles(value: Any) -> Any:
-    """Convert whole doubles to integers: protobuf's Struct has doubles only."""
-    if isinstance(value, dict):
-        return {key: _convert_doubles(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_convert_doubles(item) for item in cast("list[Any]", value)]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
-
-
-def _translate(error: grpc.aio.AioRpcError, endpoint: Endpoint) -> FairlaneError:
-    code = GRPCStatusCode.from_status_code(error.code())
-    details = error.details() or code.name
-    if code == GRPCStatusCode.UNIMPLEMENTED:
-        return FairlaneError(
-            ErrorCode.REFUSED,
-            f"{endpoint} cannot trace packets: only the embedded switch does (BMv2 writes them to its own log: --log-console)",
+    request.update(dict(content))
+    await endpoint.check(CONNECT_TIMEOUT_S, HANDSHAKE_TIMEOUT_S)
+    credentials = endpoint.tls.credentials() if endpoint.tls else None
+    async with grpc_channel(endpoint.grpc, credentials=credentials) as channel:
+        # On the wire an answer is a stream of one.
+        call: Callable[..., Any] = channel.unary_stream(
+            f"/fairlane.v1.Switch/{name}",
+            request_serializer=Struct.SerializeToString,
+            response_deserializer=Struct.FromString,
         )
-    if code == GRPCStatusCode.NOT_FOUND:
-        return FairlaneError(ErrorCode.UNKNOWN_NAME, f"{endpoint}: {details}")
-    if code == GRPCStatusCode.INVALID_ARGUMENT:
-        return FairlaneError(ErrorCode.BAD_INPUT, f"{endpoint}: {details}")
-    if code == GRPCStatusCode.DEADLINE_EXCEEDED:
-        return FairlaneError(ErrorCode.TIMED_OUT, f"{endpoint}: no trace within {ANSWER_TIMEOUT_S:g} s")
-    if code == GRPCStatusCode.UNAVAILABLE:
-        return FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{endpoint} does not answer: {details}")
-    return FairlaneError(ErrorCode.REFUSED, f"{endpoint}: {code.name}: {details}")
+        try:
+            async for message in call(request, timeout=timeout_s):
+                yield json.loads(MessageToJson(message), parse_float=_number)["trace"]
+        except grpc.aio.AioRpcError as ex:
+            problem = P4ClientError(ex, name)
+            if problem.code == GRPCStatusCode.UNIMPLEMENTED:
+                why = "only the embedded switch does (BMv2 writes them to its own log: --log-console)"
+                raise FairlaneError(ErrorCode.REFUSED, f"{endpoint} cannot trace packets: {why}") from None
+            if problem.code in _CODES:
+                raise FairlaneError(_CODES[problem.code], f"{endpoint}: {problem.message}") from None
+            raise translate(problem, str(endpoint)) from None
+
+
+def _number(text: str) -> int | float:
+    """A whole double as an integer: protobuf's Struct has doubles only."""
+    number = float(text)
+    return int(number) if number.is_integer() else number

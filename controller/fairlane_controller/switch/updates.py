@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from finsy import P4IndirectAction, P4MeterConfig, P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4entity import encode_updates
-from finsy.p4schema import P4ActionSelectionMode, P4ActionSizeSemantics
 from finsy.proto import p4r
 from google.protobuf import text_format
 
@@ -54,51 +53,25 @@ def plain_update(kind: str, entity: Entity) -> Plain:
 
 
 def plain_entry(entry: P4TableEntry) -> Plain:
-    """A decoded table entry without its update."""
+    """A decoded table entry without its update. Raises BAD_INPUT for one with actions of its own (a one-shot action set)."""
     data: Plain = {"table": entry.table_id, "match": {k: _plain_value(v) for k, v in match_of(entry)}}
-    if entry.priority:
-        data["priority"] = entry.priority
-    if isinstance(entry.action, P4TableAction):
-        data |= _plain_action(entry.action)
-    elif entry.action is not None:
-        data["indirect"] = _plain_indirect(entry.action)
-    meter = entry.meter_config
+    action, meter = entry.action, entry.meter_config
+    if isinstance(action, P4TableAction):
+        data |= {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
+    elif action is not None and action.action_set is not None:
+        text = f"table {entry.table_id}: an entry with a one-shot action set can be shown, and not changed"
+        raise FairlaneError(ErrorCode.BAD_INPUT, text)
+    elif action is not None:
+        data["indirect"] = {"member_id": action.member_id, "group_id": action.group_id}
     if meter is not None:
         data["meter"] = {"cir": meter.cir, "cburst": meter.cburst, "pir": meter.pir, "pburst": meter.pburst}
-    if entry.idle_timeout_ns:
-        data["idle_timeout_ns"] = entry.idle_timeout_ns
-    if entry.metadata:
-        data["metadata"] = entry.metadata.hex()
-    if entry.is_default_action:
-        data["default"] = True
-    return data
-
-
-def _plain_action(action: P4TableAction) -> Plain:
-    return {"action": action.name, "args": {k: _plain_value(v) for k, v in action.args.items()}}
-
-
-def _action_of(data: Plain) -> P4TableAction:
-    return P4TableAction(str(data["action"]), **data.get("args", {}))
-
-
-def _plain_indirect(action: P4IndirectAction) -> Plain:
-    """A member or a group of an action profile, or actions of an entry's own with their weights."""
-    if action.action_set is None:
-        return {"member_id": action.member_id, "group_id": action.group_id}
-    modes = {"selection_mode": action.selection_mode.vt(), "size_semantics": action.size_semantics.vt()}
-    return {"action_set": [[weight, _plain_action(one)] for weight, one in action.action_set], **modes}
-
-
-def _indirect_of(data: Plain) -> P4IndirectAction:
-    if "action_set" not in data:
-        return P4IndirectAction(**data)
-    actions = cast("list[tuple[Any, Plain]]", data["action_set"])
-    return P4IndirectAction(
-        [(tuple(weight) if isinstance(weight, list) else weight, _action_of(one)) for weight, one in actions],  # pyright: ignore[reportUnknownArgumentType]
-        selection_mode=P4ActionSelectionMode(data["selection_mode"]),
-        size_semantics=P4ActionSizeSemantics(data["size_semantics"]),
-    )
+    more = {
+        "priority": entry.priority,
+        "idle_timeout_ns": entry.idle_timeout_ns,
+        "metadata": entry.metadata.hex(),
+        "default": entry.is_default_action,
+    }
+    return {**data, **{key: value for key, value in more.items() if value}}
 
 
 def match_of(entry: P4TableEntry) -> list[tuple[str, Any]]:
@@ -124,14 +97,13 @@ def entity_of_plain(data: Plain) -> Entity:
             str(k): tuple(cast("list[Any]", v)) if isinstance(v, list) else v
             for k, v in cast("Plain", data["match"]).items()
         }
-        action = (
-            _action_of(data) if "action" in data else _indirect_of(data["indirect"]) if "indirect" in data else None
-        )
-        meter = data.get("meter")
+        action, indirect, meter = data.get("action"), data.get("indirect"), data.get("meter")
         return P4TableEntry(
             str(data["table"]),
             match=P4TableMatch(match),
-            action=action,
+            action=P4TableAction(str(action), **data.get("args", {}))
+            if action
+            else indirect and P4IndirectAction(**indirect),
             priority=int(data.get("priority", 0)),
             meter_config=P4MeterConfig(**meter) if meter else None,
             idle_timeout_ns=int(data.get("idle_timeout_ns", 0)),

@@ -3,10 +3,11 @@
 
 | file | what |
 |---|---|
-| `catalog.py` | the verbs as data: name, types of the arguments, sentences; imports nothing, so that `fairlane -h` is fast |
-| `grammar.py` | the words of a line by those types: how many, objects and values, and what may come next |
-| `entries.py` | a table entry from the words of a line, and as words again |
-| `context.py` | what a line needs to know: P4Info, what the switch has, handles |
-| `tables.py`, `cells.py` | what each verb reads or changes: tables; registers, counters, meters and clone sessions |
-| `script.py` | many lines: all read and checked, then written by the loop or as the primary, taken back when one is refused |
+| `catalog.py` | the verbs as data: name, kinds of arguments, help; imports nothing, so that `fairlane -h` is fast |
+| `grammar.py` | the words of a line by those kinds, a table entry of words and back, the words that may come next |
+| `work.py` | what a line is planned with (P4Info, the entries that the switch will have, handles), and what each verb reads or changes |
+| `script.py` | many lines: all are planned, then written in batches, and taken back when one is refused |
+
+A verb is one row of the catalog and one function of its name. A function that reads returns plain data; one that writes returns
+plain data and `EntityChange`s. The plain data is also what people see (`cli/verbs.py`).
 """

@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of a line by the usage of its verb (`catalog.py`): how many, of which type each is, and which may come next."""
+"""The words of a line: by the kinds of its verb's arguments (`catalog.py`), as a table entry and back, and the words that may come next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from finsy import P4Schema
-from finsy.p4schema import P4BitsType, P4DirectCounter, P4Meter, P4MeterUnit, P4Register
+from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
+from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Meter, P4MeterUnit, P4Register, P4Table
 
-from fairlane_controller.errors import FairlaneError, out_of_range
-from fairlane_controller.switch.values import bad_input, parse_number, parse_value
+from fairlane_controller.errors import FairlaneError, out_of_range, unknown_name
+from fairlane_controller.switch.names import resolve_name
+from fairlane_controller.switch.values import (
+    bad_input,
+    format_match,
+    format_value,
+    parse_match,
+    parse_number,
+    parse_value,
+)
 from fairlane_controller.units import counted, parse_rate, parse_size
 from fairlane_controller.verbs.catalog import BY_NAME
-from fairlane_controller.verbs.entries import find_object, split_arrow
 
 _OBJECTS = {
     "TABLE": ("tables",),
@@ -22,7 +30,7 @@ _OBJECTS = {
     "REGISTER": ("registers",),
     "METER": ("meters",),
 }
-"""A first word that names an object of the P4Info, and where P4Schema has those."""
+"""Kinds of a first word that names an object of the P4Info, and the fields of P4Schema that have those."""
 
 
 def usage(verb: str, why: str) -> FairlaneError:
@@ -34,49 +42,39 @@ def _objects(kind: str, schema: P4Schema) -> list[Any]:
     return [one for field in _OBJECTS.get(kind, ()) for one in getattr(schema, field)]
 
 
-# ---- types of arguments: each takes the object that the first word names, and the word -------------------------------
+# ---- kinds of arguments: each takes the object that the first word names, and the word -------------------------------
 
 
 def _index(thing: Any, word: str) -> int:
     if isinstance(thing, P4DirectCounter):
-        text = f"{thing.alias} is the direct counter of table {thing.direct_table_name.rpartition('.')[2]}"
-        raise bad_input(f"{text}: it has no index; without one all entries are shown")
+        raise bad_input(f"{thing.alias} is the direct counter of a table: it has no index")
     return parse_number(word, f"index of {thing.alias}", 0, thing.size - 1)
 
 
-def register_bits(register: P4Register, done: str) -> int:
-    """Bits of a number in a register; BAD_INPUT when it holds anything else."""
-    if not isinstance(register.type_spec, P4BitsType):
-        raise bad_input(f"register {register.alias} holds no plain numbers: it cannot be {done} here")
-    return register.type_spec.bitwidth
-
-
 def _cell(register: P4Register, word: str) -> int:
-    return parse_value(word, register_bits(register, "written"), f"value of {register.alias}")
+    if not isinstance(register.type_spec, P4BitsType):
+        raise bad_input(f"register {register.alias} has no plain numbers: it cannot be written here")
+    return parse_value(word, register.type_spec.bitwidth, f"value of {register.alias}")
 
 
 def meter_unit(meter: P4Meter) -> str:
-    """What it counts."""
+    """What a meter counts: `packets` or `bytes`."""
     return "packets" if meter.unit == P4MeterUnit.PACKETS else "bytes"
 
 
 def parse_meter_rate(word: str, unit: str) -> tuple[int, int]:
-    """Units a second and a burst in units, of `0.25:15000` (units a microsecond) or `2Mbit:15KB`."""
-    rate, colon, burst = word.partition(":")
-    if not colon:
-        raise usage("meter_set_rates", f"{word!r} is not RATE:BURST")
+    """Units a second and a burst in units, of `0.25:15000` (units a microsecond) or, for bytes, `2Mbit:15KB`."""
+    rate, _, burst = word.partition(":")
     try:
-        per_second = round(float(rate) * 1e6)
-    except OverflowError:
-        raise usage("meter_set_rates", f"{rate!r} is no finite rate") from None
+        per_second = float(rate) * 1e6
     except ValueError:
         if unit == "packets":
-            raise usage("meter_set_rates", f"{rate!r} is not a number of packets a microsecond") from None
-        per_second = round(parse_rate(rate, "rate") / 8)
-    size = parse_size(burst, "burst") if unit == "bytes" else parse_number(burst, "burst", 0, 2**31 - 1)
-    if not 0 <= per_second < 2**63:
+            raise bad_input(f"{word!r} is not RATE:BURST, with packets a microsecond as RATE") from None
+        per_second = parse_rate(rate, "rate") / 8
+    if not (math.isfinite(per_second) and 0 <= per_second < 2**63):
         raise out_of_range("rate", rate, 0, f"{2**63 // 10**6} {unit} a microsecond")
-    return per_second, size
+    size = parse_size(burst, "burst") if unit == "bytes" else parse_number(burst, "burst", 0, 2**31 - 1)
+    return round(per_second), size
 
 
 def _meter_rate(meter: P4Meter, word: str) -> tuple[int, int]:
@@ -87,7 +85,7 @@ def _number(what: str, low: int, high: int) -> Callable[[Any, str], int]:
     return lambda _, word: parse_number(word, what, low, high)
 
 
-_TYPES: dict[str, Callable[[Any, str], Any]] = {
+_KINDS: dict[str, Callable[[Any, str], Any]] = {
     "INDEX": _index,
     "VALUE": _cell,
     "PACKETS": _number("packets", 0, 2**63 - 1),
@@ -100,12 +98,18 @@ _TYPES: dict[str, Callable[[Any, str], Any]] = {
 
 
 def arguments(verb: str, words: Sequence[str], schema: P4Schema) -> list[Any]:
-    """What the verb's function takes: the P4Info's object for a name, values for what has a type, all other words as they are.
+    """What the verb's function takes.
 
-    Raises BAD_INPUT, UNKNOWN_NAME or OUT_OF_RANGE.
+    Returns:
+        The P4Info's object for a name, the value of a word that has a kind, any other word as it is.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME for the verb or an object; BAD_INPUT or OUT_OF_RANGE for a word, or their number.
     """
+    if verb not in BY_NAME:
+        raise unknown_name("verb", verb, BY_NAME)
     taken = BY_NAME[verb].arguments
-    kinds = taken.split("=>", maxsplit=1)[0].split()
+    kinds = taken.partition("=>")[0].split()
     low = sum(not kind.startswith("[") and not kind.endswith("...") for kind in kinds)
     high = len(words) if "..." in taken else len(kinds)
     if not low <= len(words) <= high:
@@ -113,28 +117,154 @@ def arguments(verb: str, words: Sequence[str], schema: P4Schema) -> list[Any]:
     found: list[Any] = list(words)
     for place, (kind, word) in enumerate(zip((kind.strip("[]") for kind in kinds), words, strict=False)):
         if place == 0 and kind in _OBJECTS:
-            things = schema.counters if "INDEX" in kinds and kind == "COUNTER" else _objects(kind, schema)
+            things = schema.counters if verb == "counter_write" else _objects(kind, schema)
             found[0] = find_object(kind.lower(), word, things)
-        elif kind in _TYPES:
-            found[place] = _TYPES[kind](found[0], word)
+        elif kind in _KINDS:
+            found[place] = _KINDS[kind](found[0], word)
     return found
 
 
 def next_words(schema: P4Schema, begun: Sequence[str]) -> list[str]:
-    """The names that may follow the words of a line, for the shell's completion and the prompt's; none where a value is due."""
+    """The names that may follow the words of a line, for the shell's completion; none where a value is due."""
     if not begun:
         return list(BY_NAME)
     verb, *words = begun
     kinds = [kind.strip("[]") for kind in BY_NAME[verb].arguments.split()] if verb in BY_NAME else []
     if not words:
         return sorted(one.alias for one in _objects(next(iter(kinds), ""), schema))
-    if kinds[1:2] != ["ACTION"]:
-        return []
-    try:
-        table = find_object("table", words[0], schema.tables)
-    except FairlaneError:
+    table = next((one for one in schema.tables if words[0] in (one.alias, one.name)), None)
+    if table is None or kinds[1:2] != ["ACTION"]:
         return []
     if len(words) == 1:
         return sorted(action.alias for action in table.actions)
     before, after = split_arrow(words[2:])
     return ["=>"] if "=>" in kinds and after is None and len(before) >= len(table.match_fields) else []
+
+
+# ---- table entries, with priorities in simple_switch_CLI's sense ---------------------------------------------------------
+
+ARROWS = ("=>", "to")
+"""Between match and arguments; `to` needs no quotes in a shell."""
+PIVOT = 2**31 - 1
+"""In simple_switch_CLI the lowest priority wins, in P4Runtime the highest: one is this minus the other, as BMv2's server has it."""
+
+
+def find_object(kind: str, name: str, objects: Iterable[Any], where: str = "") -> Any:
+    """The object of the P4Info that `name` (or a unique suffix) means; UNKNOWN_NAME."""
+    known = {one.name: one for one in objects}
+    return known[resolve_name(kind, name, known, where)]
+
+
+def find_action(table: P4Table, name: str) -> Any:
+    """The action of a table; UNKNOWN_NAME."""
+    return find_object("action", name, table.actions, f"table {table.alias}")
+
+
+def needs_priority(table: P4Table) -> bool:
+    """Whether an entry has a priority (P4Runtime 1.5 §9.1): some key is ternary, range or optional."""
+    kinds = (P4MatchType.TERNARY, P4MatchType.RANGE, P4MatchType.OPTIONAL)
+    return any(field.match_type in kinds for field in table.match_fields)
+
+
+def match_kind(field: Any) -> str:
+    """`exact`, `lpm`, …."""
+    return getattr(field.match_type, "name", str(field.match_type)).lower()
+
+
+def split_arrow(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """The words before and after the arrow; None when there is no arrow."""
+    at = next((position for position, word in enumerate(words) if word in ARROWS), None)
+    return (words, None) if at is None else (words[:at], words[at + 1 :])
+
+
+def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
+    """The match of an entry from one word a key, in the order of the table. BAD_INPUT when their number is another."""
+    fields = list(table.match_fields)
+    if len(words) != len(fields):
+        wanted = ", ".join(f"{f.alias} ({match_kind(f)}, {f.bitwidth} bits)" for f in fields) or "no key"
+        raise bad_input(f"table {table.alias} has {counted(len(fields), 'key')}, not {len(words)}: {wanted}")
+    found = P4TableMatch()
+    for field, word in zip(fields, words, strict=True):
+        name, equals, rest = word.partition("=")
+        text = rest if equals and name in (field.alias, field.name) else word
+        value = parse_match(text, field.match_type, field.bitwidth, f"key {field.alias}")
+        if value is not None:
+            found[field.alias] = value
+    return found
+
+
+def parse_action(table: P4Table, name: str, words: Sequence[str]) -> P4TableAction:
+    """An action of the table with its arguments, in order or as `name=value`.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME for the action; BAD_INPUT or OUT_OF_RANGE for its arguments.
+    """
+    action = find_action(table, name)
+    params = {param.name: param.bitwidth for param in action.params}
+    if len(words) != len(params):
+        wanted = ", ".join(f"{name} ({bits} bits)" for name, bits in params.items()) or "none"
+        raise bad_input(f"action {action.alias} takes {counted(len(params), 'argument')}, not {len(words)}: {wanted}")
+    arguments: dict[str, Any] = {}
+    for own, word in zip(params, words, strict=True):
+        named, equals, rest = word.partition("=")
+        name, text = (named, rest) if equals and named in params else (own, word)
+        if name in arguments:
+            raise bad_input(f"action {action.alias}: argument {name} is given twice")
+        arguments[name] = parse_value(text, params[name], f"{action.alias}: argument {name}")
+    return P4TableAction(action.name, **arguments)
+
+
+def split_priority(table: P4Table, words: Sequence[str]) -> tuple[Sequence[str], int]:
+    """The words without the priority, which ends them where the table has priorities, and that as P4Runtime has it; 0 for none."""
+    if not needs_priority(table):
+        return words, 0
+    last = words[-1] if words else ""
+    if not last.isdecimal():
+        need = "needs a priority as the last word (a number, the lowest wins)"
+        raise bad_input(f"table {table.alias} {need}, not {last!r}")
+    return words[:-1], PIVOT - parse_number(last, "priority", 0, PIVOT - 1)
+
+
+def _action_words(action: Any, schema: P4Schema, table: P4Table) -> tuple[str, dict[str, str]]:
+    """Name and arguments of an entry's action, as a line has them."""
+    if action is None:
+        return "NoAction", {}
+    known = next((a for a in table.actions if getattr(action, "name", "") in (a.alias, a.name)), None)
+    if known is None:
+        return action.format_str(schema if isinstance(action, P4TableAction) else table), {}
+    return known.alias, {p.name: format_value(action.args[p.name], p.bitwidth, p.name) for p in known.params}
+
+
+def entry_row(entry: P4TableEntry, schema: P4Schema) -> dict[str, Any]:
+    """An entry as plain data: `match` and `arguments` by name, and its `priority` (the lowest wins)."""
+    table = schema.tables[entry.table_id]
+    match = entry.match or P4TableMatch()
+    action, arguments = _action_words(entry.action, schema, table)
+    row: dict[str, Any] = {
+        "match": {
+            field.alias: format_match(match.get(field.alias), field.match_type, field.bitwidth, field.alias)
+            for field in table.match_fields
+            if not entry.is_default_action
+        },
+        "priority": PIVOT - entry.priority if entry.priority else None,
+        "action": action,
+        "arguments": arguments,
+    }
+    if entry.counter_data is not None:
+        row |= {"packets": entry.counter_data.packet_count, "bytes": entry.counter_data.byte_count}
+    if entry.idle_timeout_ns:
+        row["idle_timeout_s"] = entry.idle_timeout_ns / 1e9
+    if entry.is_const:
+        row["const"] = True
+    return row
+
+
+def match_text(row: dict[str, Any]) -> str:
+    """`10.0.1.0/24` of an `entry_row`, with `priority N` where it has one."""
+    priority = [] if row["priority"] is None else [f"priority {row['priority']}"]
+    return " ".join([*row["match"].values(), *priority]) or "default"
+
+
+def entry_text(row: dict[str, Any]) -> str:
+    """`10.0.1.0/24 => forward 1 08:00:…` of an `entry_row`."""
+    return " ".join([match_text(row), "=>", row["action"], *row["arguments"].values()])

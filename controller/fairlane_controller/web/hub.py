@@ -1,297 +1,216 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topologies that the page shows: one sampler and one event log each, shared by all who look."""
+"""The topologies that the page shows: one sampler and one event log each, shared by all viewers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.live.events import EventTail, place_of, sentence_of
-from fairlane_controller.live.model import PortRow, Snapshot, SwitchRow
+from fairlane_controller.live.model import PortRow, Snapshot
 from fairlane_controller.live.sampler import Sampler
-from fairlane_controller.live.shown import (
-    BAD,
-    STALE_S,
-    age,
-    brief_objects,
-    count,
-    known,
-    live_text,
-    loop_in_words,
-    measurements,
-    object_table,
-    per_second,
-    percent,
-    rate,
-    troubles,
-    with_unit,
-)  # fmt: skip
+from fairlane_controller.live.shown import BAD, facts_of, loop_in_words, object_table, troubles
 from fairlane_controller.live.source import LiveSource, LiveTargets
-from fairlane_controller.program.rows import CAPACITY, CONTROL, DROPS, GOODPUT, QUEUE, plotted
+from fairlane_controller.program.rows import CONTROL, DROPS, GOODPUT, QUEUE
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.state.store import STATE_FILE
 
 OBJECTS_A_PORT = 12
 """Lines of objects of a kind (flows, VCs) that a port's charts show: those that send most."""
 OBJECTS_IN_TABLES = 200
-"""Rows of the tables of all ports together, but for OBJECTS_A_PORT each."""
-OBJECTS_IN_TILES = 4
-"""Objects of a kind of which a port has few."""
-_CHARTS = (QUEUE, GOODPUT, CONTROL, DROPS)
+"""Rows of the tables of all ports together, but at least OBJECTS_A_PORT each."""
+EVENTS_MAX = 500
+UNNAMED = "-"
+"""The name of switches that belong to no topology."""
+Finder = Callable[[], dict[str, LiveTargets]]
 
 
 def point_of(snapshot: Snapshot) -> dict[str, Any]:
-    """`{"t", "ports": {"s1:3": {…}}}` of the managed ports; None is a gap."""
-    return {
-        "t": round(snapshot.time_s, 3),
-        "ports": {row.name: _port(snapshot, row) for row in snapshot.managed_ports},
-    }
+    """The values of the charts at one time.
+
+    Returns:
+        `{"t": Unix time, "ports": {"s1:3": {chart: {line: value}}}}` of the managed ports; None is a gap.
+    """
+    ports: dict[str, dict[str, dict[str, float | None]]] = {}
+    for row in snapshot.managed_ports:
+        charts = ports[row.name] = {chart: {} for chart in (QUEUE, GOODPUT, CONTROL, DROPS)}
+        for chart, name, value, _ in _lines(snapshot, row):
+            charts[chart][name] = None if value is None else round(value, 2)
+    return {"t": round(snapshot.time_s, 3), "ports": ports}
 
 
-def _port(snapshot: Snapshot, row: PortRow) -> dict[str, Any]:
+def _lines(snapshot: Snapshot, row: PortRow) -> Iterator[tuple[str, str, float | None, bool]]:
+    """Chart, name, value of each line of a port, and whether it is a reference: a limit of others, or of a class."""
+    yield QUEUE, "all", snapshot.queue_of(row)[0], False
+    yield from ((QUEUE, name, level, True) for name, level in snapshot.marks_of(row).items())
+    yield GOODPUT, "sent", row.tx_bps, False
+    yield GOODPUT, "line", row.rate_bps or row.estimate("bw_bps").get("value"), True
     drops: dict[str, float] = {}
     for drop in snapshot.drops:
-        if drop.place == row.place and drop.per_s is not None:
-            drops[drop.reason] = round(drops.get(drop.reason, 0.0) + drop.per_s, 2)
-    return {
-        "waiting": snapshot.queue_of(row)[0],
-        "tx": _round_value(row.tx_bps),
-        "rate": _round_value(row.rate_bps),
-        "bw": _round_value(row.estimate("bw_bps").get("value")),
-        "marks": snapshot.marks_of(row),
-        "drops": drops,
-        # kind: {object: values of its columns that are drawn, in their order}
-        "objects": {
-            kind.name: {
-                snapshot.named(one.key): [_short(one[c.name]) for c in kind.columns if c.plot in _CHARTS]
-                for one in snapshot.objects_of(row, kind)[:OBJECTS_A_PORT]
-            }
-            for kind in snapshot.kinds_at(row)
-        },
-    }
+        if drop.place == row.place and drop.per_s:
+            drops[drop.reason] = drops.get(drop.reason, 0.0) + drop.per_s
+    yield from ((DROPS, reason, per_s, False) for reason, per_s in drops.items())
+    for kind in snapshot.kinds_at(row):
+        for one in snapshot.objects_of(row, kind)[:OBJECTS_A_PORT]:
+            name = (f"{kind.short} " if kind.brief else "") + snapshot.named(one.key)
+            for chart in (QUEUE, GOODPUT, CONTROL):
+                columns = [column for column in kind.columns if column.plot == chart]
+                for column in columns:
+                    line = f"{name} {column.title}" if len(columns) > 1 else name
+                    yield chart, line, one[column.name], kind.brief
 
 
 def picture_of(snapshot: Snapshot) -> dict[str, Any]:
-    """What the page shows of the newest snapshot, in words: it knows no program and no unit."""
-    loop, problems = loop_in_words(snapshot), troubles(snapshot)
+    """What the page shows of the newest snapshot, in words: the page knows no program and no unit."""
+    loop = loop_in_words(snapshot)
     return {
         "loop": loop,
-        "problems": [*problems, *([loop] if loop[0] == BAD else [])],
-        "foot": " · ".join(map(_switch, snapshot.switches)),
+        "problems": [*troubles(snapshot), *([loop] if loop[0] == BAD else [])],
         "ports": {
             row.name: {
-                "tiles": _tiles(snapshot, row),
+                "tiles": facts_of(snapshot, row),
                 "objects": _objects(snapshot, row),
-                "unit": snapshot.queue_of(row)[2],
-                # The columns that are drawn, in the order of the values of a point.
-                "kinds": {
-                    kind.name: {
-                        "label": f"{kind.short} " if kind.brief else "",
-                        "brief": kind.brief,
-                        "columns": [c.to_json() for c in kind.columns if c.plot in _CHARTS],
-                    }
-                    for kind in snapshot.kinds_at(row)
-                },
+                "charts": _charts(snapshot, row),
+                "references": [name for _, name, _, is_reference in _lines(snapshot, row) if is_reference],
             }
             for row in snapshot.managed_ports
         },
     }
 
 
-def _switch(row: SwitchRow) -> str:
-    took = "" if row.read_ms is None else f", read in {row.read_ms:.1f} ms"
-    return f"{row.switch} {row.grpc} {row.program or 'no program'}{took}"
-
-
-def _tiles(snapshot: Snapshot, row: PortRow) -> list[tuple[str, str, str, bool]]:
-    """Title, value, note, and whether the value is old."""
-    program, line_bps = snapshot.program_of(row.switch), row.rate_bps or row.estimate("bw_bps").get("value")
-    waiting, room, unit = snapshot.queue_of(row)
-    part = "" if row.utilisation is None else f"{percent(min(1.0, row.utilisation))} of {rate(line_bps)}"
-    tiles = [("sent", rate(row.tx_bps), part, False)]
-    tiles.append(("waiting", count(waiting) + (f" {unit}" if waiting is not None else ""), f"of {count(room)}", False))
-    brief = [(kind, one) for kind, found in brief_objects(snapshot, row) for one in found[:OBJECTS_IN_TILES]]
-    for kind, one in brief:
-        columns = known(kind.columns, one.values)
-        main = plotted(columns, CONTROL) or next(iter(columns), None)
-        if main is not None:
-            whose = f", {kind.short} {one.key}" if len(brief) > 1 else ""
-            rest = [f"{c.title} {live_text(c, one[c.name])}" for c in columns if c is not main]
-            tiles.append((main.title + whose, with_unit(main, one[main.name]), ", ".join(rest), False))
-    for column in program.columns if program is not None and not brief else ():
-        if not column.wide and column.plot not in (QUEUE, CAPACITY):
-            tiles.append((column.title, with_unit(column, row.values.get(column.name)), "", False))
-    tiles.append(("drops", f"{per_second(row.drops_per_s)} /s", f"{count(row.dropped_packets)} in all", False))
-    for column, value, old in measurements(snapshot, row):
-        note = "not measured" if value is None else "" if old is None else f"{age(old)} ago"
-        tiles.append((column.title, live_text(column, value), note, (old or 0.0) > STALE_S))
-    return tiles
+def _charts(snapshot: Snapshot, row: PortRow) -> dict[str, tuple[str, str]]:
+    """Title and unit of each chart."""
+    controls = [c for kind in snapshot.kinds_at(row) for c in kind.columns if c.plot == CONTROL]
+    return {
+        QUEUE: ("Queue", snapshot.queue_of(row)[2]),
+        GOODPUT: ("Goodput", "bit/s"),
+        CONTROL: (" and ".join({c.title: None for c in controls}), controls[0].unit if controls else ""),
+        DROPS: ("Drops by reason", "packets/s"),
+    }
 
 
 def _objects(snapshot: Snapshot, row: PortRow) -> dict[str, Any] | None:
     """The table of the first kind that has objects at the port; None: the program has no kind of which there are many."""
-    kinds = [kind for kind in snapshot.kinds_at(row) if not kind.brief]
-    kind = next((one for one in kinds if snapshot.objects_of(row, one)), kinds[0] if kinds else None)
-    if kind is None:
+    kinds = [(kind, snapshot.objects_of(row, kind)) for kind in snapshot.kinds_at(row) if not kind.brief]
+    if not kinds:
         return None
-    found = snapshot.objects_of(row, kind)
+    kind, found = next((one for one in kinds if one[1]), kinds[0])
     room = max(OBJECTS_A_PORT, OBJECTS_IN_TABLES // len(snapshot.managed_ports))
-    table = object_table(snapshot, kind, found[:room])
+    headings, lines = object_table(snapshot, kind, found[:room])
     more = f", those that send most of {len(found)}" if len(found) > room else ""
     return {
-        "title": f"{kind.many} ({len(table.lines)}{more})" if found else f"{kind.many}: none has an entry here",
-        "head": [kind.name, *([table.bar] if table.bar else []), *table.headings],
-        "bar": table.bar,
-        "full": table.full,
-        "rows": [vars(line) for line in table.lines],
+        "title": f"{kind.many} ({len(lines)}{more})" if found else f"{kind.many}: none has an entry here",
+        "head": [kind.name, *headings],
+        "rows": [vars(line) for line in lines],
     }
 
 
-def _round_value(value: float | None) -> int | None:
-    return None if value is None else round(value)
-
-
-def _short(value: float | None) -> float | None:
-    return None if value is None else round(value) if value >= 1000 else round(value, 2)
-
-
-EVENTS_KEPT = 500
-STEPS_KEPT = 120
-"""Events `tuned`, which come every second: they do not push the others out."""
-EVENTS_AT_FIRST = 1000
-UNNAMED = "-"
-"""The name of switches that belong to no topology."""
-
-
-@dataclass(frozen=True)
-class HubOptions:
-    """How often and for how long."""
-
-    period_s: float = 0.5
-    history_s: float = 600.0
-    max_viewers: int = 64
-
-
 class Feed:
-    """One topology: samples, keeps, and tells each viewer what is new."""
+    """One topology: samples it, and gives each viewer what is new."""
 
-    def __init__(self, name: str, targets: LiveTargets, options: HubOptions) -> None:
-        self.name = name
-        self._folder = targets.run.folder if targets.run else None
-        source = LiveSource(targets)
-        self._sampler: Sampler[dict[str, Any]] = Sampler(source, point_of, options.period_s, options.history_s)
-        self._tail = EventTail(self._folder / EVENTS_FILE if self._folder else None, EVENTS_AT_FIRST)
-        self._steps: deque[tuple[int, dict[str, Any]]] = deque(maxlen=STEPS_KEPT)
-        self._others: deque[tuple[int, dict[str, Any]]] = deque(maxlen=EVENTS_KEPT)
-        self._told = 0
-        self._encoded: tuple[Any, str] = (None, "")
-        self.options = options
+    def __init__(self, targets: LiveTargets, period_s: float, history_s: float) -> None:
+        log = targets.run.folder / EVENTS_FILE if targets.run else None
+        self.sampler = Sampler(LiveSource(targets), point_of, period_s, history_s)
+        self._tail = EventTail(log, EVENTS_MAX)
+        self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
+        self._event_count = 0
+        self._history_s = history_s
         self.viewers = 0
-        "Who looks at it now."
 
-    async def start(self) -> None:
-        """Begin to sample."""
-        await self._sampler.__aenter__()
+    async def messages(self) -> AsyncGenerator[str]:
+        """JSON for one viewer: all that is known, then with each sample what has been added."""
+        seen_s, seen_events = 0.0, 0
+        async for _ in self.sampler.follow(0):
+            self._read_events()
+            yield json.dumps(self._news(seen_s, seen_events))
+            seen_s = self.sampler.history[-1][0] if self.sampler.history else 0.0
+            seen_events = self._event_count
 
-    async def close(self) -> None:
-        """End."""
-        await self._sampler.__aexit__()
-
-    @property
-    def title(self) -> str:
-        """What its file calls it."""
-        latest = self._sampler.latest
-        return latest.title if latest is not None else ""
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the topology still has its run state."""
-        return self._folder is None or (self._folder / STATE_FILE).is_file()
-
-    async def messages(self) -> AsyncGenerator[tuple[str, str]]:
-        """(event, JSON) for one viewer: first `hello` with the history, then a `frame` a sample with what is new."""
-        with self._sampler.watching():
-            await self._sampler.wait_for_first(10.0)
-            seen = (0.0, 0)
-            about = {"topology": self.name, "period_s": self.options.period_s, "history_s": self.options.history_s}
-            self._take_events()
-            yield "hello", json.dumps({**about, **self._news(seen)})
-            seen = self._newest()
-            async for _ in self._sampler.follow():
-                self._take_events()
-                key = (seen, self._sampler.count, self._told)
-                if self._encoded[0] != key:  # once for all viewers who have seen the same
-                    self._encoded = (key, json.dumps(self._news(seen)))
-                seen = self._newest()
-                yield "frame", self._encoded[1]
-
-    def _newest(self) -> tuple[float, int]:
-        return (self._sampler.history[-1][0] if self._sampler.history else 0.0), self._told
-
-    def _take_events(self) -> None:
+    def _read_events(self) -> None:
         for event in self._tail.new():
-            self._told += 1
-            line = {key: event.get(key) for key in ("time", "event", "dry_run")}
-            line |= {"place": place_of(event), "why": sentence_of(event)}
-            (self._steps if event["event"] == "tuned" else self._others).append((self._told, line))
+            if event["event"] != "tuned":  # one a second: they would push the others out
+                line = {key: event.get(key) for key in ("time", "event", "dry_run")}
+                self._events.append({**line, "place": place_of(event), "why": sentence_of(event)})
+                self._event_count += 1
 
-    def _news(self, seen: tuple[float, int]) -> dict[str, Any]:
-        """What came after a time and an event, and how all is now."""
-        latest, problem = self._sampler.latest, self._sampler.problem
-        events = sorted((*self._steps, *self._others), key=lambda item: item[0])
+    def _news(self, seen_s: float, seen_events: int) -> dict[str, Any]:
+        """What came after a time and so many events, and the present state."""
+        latest, problem = self.sampler.latest, self.sampler.problem
+        new_events = min(self._event_count - seen_events, len(self._events))
         return {
-            "points": [point for time_s, point in self._sampler.history if time_s > seen[0]],
-            "events": [line for number, line in events if number > seen[1]],
+            "history_s": self._history_s,
+            "points": [point for time_s, point in self.sampler.history if time_s > seen_s],
+            "events": list(self._events)[len(self._events) - new_events :],
             "picture": picture_of(latest) if latest else None,
             "problem": problem.message if problem else None,
-            "ended": not self.is_there,
         }
 
 
 class Hub:
-    """`find` gives the topologies by name, as they are now; each is sampled while somebody looks at it."""
+    """Samples each topology while it has viewers.
 
-    def __init__(self, find: Callable[[], dict[str, LiveTargets]], options: HubOptions | None = None) -> None:
+    Args:
+        find: gives the topologies that run now, by name.
+        period_s: between two samples.
+        history_s: what a new viewer gets.
+        max_viewers: of all topologies together.
+    """
+
+    def __init__(self, find: Finder, period_s: float = 0.5, history_s: float = 600.0, max_viewers: int = 64) -> None:
         self._find = find
-        self.options = options or HubOptions()
+        self._period_s = period_s
+        self._history_s = history_s
+        self._max_viewers = max_viewers
         self._feeds: dict[str, Feed] = {}
-        self._starting = asyncio.Lock()
-        self.viewers = 0
 
-    def names(self) -> list[str]:
-        """Those that run, and those that are looked at."""
-        return sorted({*self._find(), *(name for name, feed in self._feeds.items() if feed.is_there)})
+    def topologies(self) -> dict[str, str]:
+        """Name and title of each topology that runs."""
+        return {name: targets.run.title if targets.run else "" for name, targets in sorted(self._find().items())}
 
-    def titles(self) -> dict[str, str]:
-        """What the files of those that run call them; of one that is looked at as its run state says now."""
-        found = {name: targets.run.title if targets.run else "" for name, targets in self._find().items()}
-        found |= {name: feed.title for name, feed in self._feeds.items()}
-        return {name: title for name, title in found.items() if title}
+    async def messages(self, name: str | None) -> AsyncGenerator[str]:
+        """What a viewer of a topology gets (None: of the first one), as long as the viewer reads.
+
+        Raises:
+            FairlaneError: UNKNOWN_NAME, NO_TOPOLOGY; REFUSED with too many viewers.
+        """
+        if self.viewers >= self._max_viewers:
+            raise FairlaneError(ErrorCode.REFUSED, f"the page has {self.viewers} viewers, no more are allowed")
+        feed = await self.feed(name)
+        feed.viewers += 1
+        try:
+            async for message in feed.messages():
+                yield message
+        finally:
+            feed.viewers -= 1
+
+    @property
+    def viewers(self) -> int:
+        """Of all topologies."""
+        return sum(feed.viewers for feed in self._feeds.values())
 
     async def feed(self, name: str | None) -> Feed:
-        """The topology's feed, started if it was not; `None` the first one. Raises UNKNOWN_NAME or NO_TOPOLOGY."""
-        async with self._starting:
-            for ended in [name for name, feed in self._feeds.items() if not feed.is_there and not feed.viewers]:
-                await self._feeds.pop(ended).close()
-            there = self._find()
-            if name is None:
-                if not there:
-                    raise FairlaneError(ErrorCode.NO_TOPOLOGY, "no topology is running")
-                name = sorted(there)[0]
-            feed = self._feeds.get(name)
-            if feed is None:
-                if name not in there:
-                    raise unknown_name("topology", name, there)
-                feed = self._feeds[name] = Feed(name, there[name], self.options)
-                await feed.start()
-            return feed
+        """The feed of a topology, started if it was not; None: of the first one.
+
+        Raises:
+            FairlaneError: UNKNOWN_NAME, NO_TOPOLOGY.
+        """
+        running = self._find()
+        for ended in [one for one, feed in self._feeds.items() if one not in running and not feed.viewers]:
+            await self._feeds.pop(ended).sampler.__aexit__()
+        if not running:
+            raise FairlaneError(ErrorCode.NO_TOPOLOGY, "no topology is running")
+        name = min(running) if name is None else name
+        if name not in running:
+            raise unknown_name("topology", name, running)
+        if name not in self._feeds:
+            self._feeds[name] = Feed(running[name], self._period_s, self._history_s)
+            await self._feeds[name].sampler.__aenter__()
+        return self._feeds[name]
 
     async def close(self) -> None:
-        """End all."""
-        await asyncio.gather(*(feed.close() for feed in self._feeds.values()))
+        """End all sampling."""
+        await asyncio.gather(*(feed.sampler.__aexit__() for feed in self._feeds.values()))
         self._feeds.clear()

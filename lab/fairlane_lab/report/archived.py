@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.judging import Runtime
 from fairlane_lab.known import finite_or_none
@@ -56,9 +58,15 @@ class Archived:
         now = make_rows(scenario, outcome.result, "", "").runs[0]
         then = self.rows[scenario.point, scenario.repeat]
         for name, value in then.items():
-            if name not in TOLD and value is not None and finite_or_none(now.get(name)) != value:
+            if name not in TOLD and value is not None and not _is_archived_as(finite_or_none(now.get(name)), value):
                 return [f"{where}: {name} is {now.get(name)}, archived is {value}"]
         return []
+
+
+def _is_archived_as(now: Any, value: Any) -> bool:
+    """Whether the archive has `value` for a number that is `now` (`tables.narrow`)."""
+    both_fractions = isinstance(now, float) and isinstance(value, float)
+    return now == value or (both_fractions and np.float32(now) == np.float32(value))
 
 
 def find_archived(data: Path, definition: Definition, runtime: str) -> Archived | None:

@@ -84,8 +84,9 @@ class Answer:
             return f"{state}: {self.met} of {self.of} bounds met" if self.of else self.state
         interval = f" ({self.interval.partition(',')[0]})" if self.interval else ""  # the rest says why it has no width
         number = f"{self.value or 'nothing qualifies'}{interval}{f' [{self.at}]' if self.at else ''}, n = {self.runs}"
-        others = f"; {self.of} bounds" if self.state == "met" else f"; {self.met} of {self.of} bounds met"
-        return f"{state}: {number}{others if self.of > 1 else ''}"
+        if self.of < 2 or self.state == "too few by design":
+            return f"{state}: {number}"
+        return f"{state}: {number}; {f'{self.of} bounds' if self.state == 'met' else f'{self.met} of {self.of} met'}"
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-from fairlane_hosts.variants import VARIANTS
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load
+from fairlane_lab.definition import Definition, ExperimentError, experiment_names, load
+from fairlane_lab.definition.claims import ClaimBound, read_claims
 from fairlane_lab.definition.draws import draws_of
+from fairlane_lab.definition.judging import Changed
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.paths import RESULTS_DATA, digest_files
@@ -119,15 +120,6 @@ class Page:
         return [note.text for note in self.pair.notes if note.is_remark]
 
     @cached_property
-    def senders(self) -> list[str]:
-        """Its senders that are not all that their names promise, in the runtimes that were measured."""
-        used: dict[str, None] = {}
-        for run in self.runs:
-            scenarios = expand(self.definition, Selection(runtime=run.summary["runtime"], repeats=1))
-            used |= dict.fromkeys(flow.variant for scenario in scenarios for flow in scenario.flows)
-        return [name for name in used if name in VARIANTS and VARIANTS[name].is_not]
-
-    @cached_property
     def judged(self) -> list[Judged]:
         """Every bound in every runtime in which it is asked."""
         return list(judged_bounds(self.pair, verdict_table(self.pair), self.definition.experiment.expect))
@@ -137,14 +129,32 @@ class Page:
         """What the experiment asks, a row for each sentence."""
         return sentence_rows(self.judged)
 
+    @property
+    def whys(self) -> dict[str, list[str]]:
+        """Why sentences are not met, as far as it is known, each reason with its sentences."""
+        found: dict[str, list[str]] = {}
+        for row in self.sentences:
+            if row.why:
+                found.setdefault(row.why, []).append(row.text)
+        return found
+
+    @property
+    def changed(self) -> list[tuple[str, Changed]]:
+        """Every bound of its own that was changed after it was measured, and how."""
+        expect = self.definition.experiment.expect
+        return [(each.text, change) for each in expect if not isinstance(each, ClaimBound) for change in each.changed]
+
     def tables(self) -> dict[str, str]:
-        """All its numbers and all its bounds, as CSV by the file's name."""
+        """All its numbers, its bounds and their changes, as CSV by the file's name."""
         rows = ((row.point, row.source, row.runs, *row.cells) for row in self.numbers.rows)
         numbers = _csv(("point", "in", "n", *self.numbers.heads), rows)
-        return {
+        written = {
             f"{TABLES}/{self.name}.numbers.csv": numbers,
             f"{TABLES}/{self.name}.bounds.csv": bounds_csv(self.judged),
         }
+        if self.changed:
+            written[f"{TABLES}/{self.name}.changes.csv"] = changes_csv(self.changed)
+        return written
 
     def _picture(self, plot: Plot) -> str:
         path = self.root / PLOTS / f"{self.name}-{plot.name}.svg"
@@ -157,7 +167,7 @@ class Page:
                 figure.savefig(drawn, format="svg", facecolor="white", metadata=about)
             path.write_text(round_coordinates(drawn.getvalue()), encoding="utf-8")
             plt.close(figure)
-        return f"![{plot.title}]({PLOTS}/{path.name})"
+        return f"![{plot.name}]({PLOTS}/{path.name})"
 
 
 @dataclass(frozen=True)
@@ -181,9 +191,12 @@ def sentence_rows(judged: Iterable[Judged]) -> list[SentenceRow]:
     """A row for each sentence, in the file's order."""
     found: dict[tuple[str, str], list[Judged]] = {}
     for each in judged:
-        found.setdefault((each.experiment, each.asked.text), []).append(each)
+        found.setdefault((each.experiment, each.claim or each.asked.text), []).append(each)
+    sentences = {claim.id: claim.sentence for claim in read_claims()}
     rows: list[SentenceRow] = []
-    for (experiment, text), asked in found.items():
+    for (experiment, _), asked in found.items():
+        claim = asked[0].claim
+        text = f"{claim}: {sentences[claim]}" if claim else asked[0].asked.text
         of_runtime = {runtime: [each for each in asked if each.runtime == runtime] for runtime in RUNTIMES}
         answers = {runtime: answer_of(bounds) for runtime, bounds in of_runtime.items() if bounds}
         bounds = list(dict.fromkeys(each.asked.bound for each in asked))
@@ -202,6 +215,12 @@ def bounds_csv(judged: Iterable[Judged]) -> str:
         for each in judged
     ]  # fmt: skip
     return _csv(head, lines)
+
+
+def changes_csv(changed: Iterable[tuple[str, Changed]]) -> str:
+    """Every change of a bound after it was measured, a line each."""
+    head = ("bound of", "day", "from", "to", "why")
+    return _csv(head, ((of, each.day, each.before, each.after, _words(each.why)) for of, each in changed))
 
 
 def _csv(head: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
@@ -231,6 +250,9 @@ def make_pages(
     states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
     index = template("claims.md.j2").render(
         claims=claims, states=states, runtimes=RUNTIMES, pages=pages, measured={page.name for page in pages}
+    )
+    texts[f"{TABLES}/claims.changes.csv"] = changes_csv(
+        (row.claim.id, change) for row in claims for change in row.claim.changed
     )
     ours = sentence_rows(each for each in judged if not each.claim)
     hypotheses = template("hypotheses.md.j2").render(rows=ours, states=STATES, runtimes=RUNTIMES)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from fairlane_lab.definition.names import column_kind
+from fairlane_lab.definition.names import PARAMETERS, column_kind
 from fairlane_lab.known import finite_or_none
 from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.rows import KEY, Row
@@ -66,20 +66,40 @@ def write(path: Path, table: pa.Table) -> None:
 
 
 def write_small(path: Path, table: pa.Table, about: Mapping[str, str]) -> None:
-    """As `write`, as small as possible, however long that takes; `about` goes into the file's metadata, in place of the table's."""
+    """Write a Parquet file of `narrow` numbers, as small as possible, however long that takes; `about` goes into the file's metadata, in place of the table's."""
     draft = path.with_name(f".{path.name}.new")
+    table = narrow(table).replace_schema_metadata(None)
     floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
     options: dict[str, Any] = {
         "compression": "zstd",
         "compression_level": 19,
         "store_schema": False,  # it would be there twice
+        "write_statistics": False,
         "use_dictionary": [name for name in table.column_names if name not in floats],
         "column_encoding": dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),
     }
-    with pq.ParquetWriter(draft, table.schema.remove_metadata(), **options) as writer:
-        writer.write_table(table.replace_schema_metadata(None))
+    with pq.ParquetWriter(draft, table.schema, **options) as writer:
+        writer.write_table(table)
         writer.add_key_value_metadata(dict(about))
     draft.replace(path)
+
+
+def narrow(table: pa.Table) -> pa.Table:
+    """The table with measured numbers as float32: seven digits, more than any measurement of ours has. Parameters stay as they are."""
+    fields = [
+        field.with_type(pa.float32()) if pa.types.is_float64(field.type) and field.name not in PARAMETERS else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields, table.schema.metadata))
+
+
+def widen(table: pa.Table) -> pa.Table:
+    """The table with float32 as float64: as the shortest decimal number that float32 holds, so that 0.1 is 0.1 again."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_float32(field.type):
+            values = pc.cast(pc.cast(table[field.name], pa.string()), pa.float64())
+            table = table.set_column(place, field.with_type(pa.float64()), values)
+    return table
 
 
 def find_damage(path: Path, whole: bool = False) -> str | None:
@@ -100,8 +120,8 @@ def find_damage(path: Path, whole: bool = False) -> str | None:
 
 
 def read(path: Path) -> pa.Table | None:
-    """A Parquet file's table, None when there is no file."""
-    return pq.read_table(path) if path.exists() else None
+    """A Parquet file's table with float64 for all fractions, None when there is no file."""
+    return widen(pq.read_table(path)) if path.exists() else None
 
 
 def concatenate(tables: Sequence[pa.Table]) -> pa.Table:

@@ -230,6 +230,8 @@ class _Sample:
             why = "both runs of a pair are alike in it"
         elif whole or column_kind(metric) is int:
             why = "it counts whole things, and what is drawn moves it by less than one"
+        elif found.min < found.max:
+            why = "what is drawn hardly moves it"
         else:
             why = "nothing that is drawn reaches it"
         return f"the same in {of}, because {why}"

@@ -8,13 +8,14 @@ controller that is always the primary. A call takes no virtual time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import grpc
+from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from finsy import P4ClientError, P4Schema, Switch
+from finsy import P4ClientError, P4Schema
 from finsy.p4entity import decode_entity, decode_stream, encode_entities, encode_updates
 from finsy.proto import p4r
 
@@ -89,15 +90,16 @@ class SimSwitch:
 
     # ---- calls -------------------------------------------------------------------------------------------------
 
-    async def read(self, entities: Iterable[Any]) -> AsyncIterator[Any]:
+    async def read_all(self, entities: Sequence[Any], on_progress: Callable[[], None]) -> list[Any]:
         """Entities that match; raises P4ClientError."""
-        wanted = list(entities)
-        if not wanted:
-            return
-        request = p4r.ReadRequest(device_id=DEVICE_ID, entities=encode_entities(wanted, self.p4info))
-        for answer in self._call("ReadRequest", self._transport.read, request):
-            for entity in p4r.ReadResponse.FromString(answer).entities:
-                yield decode_entity(entity, self.p4info)
+        request = p4r.ReadRequest(device_id=DEVICE_ID, entities=encode_entities(entities, self.p4info))
+        answers = self._call("ReadRequest", self._transport.read, request) if entities else ()
+        on_progress()
+        found = [entity for answer in answers for entity in p4r.ReadResponse.FromString(answer).entities]
+        return [decode_entity(entity, self.p4info) for entity in found]
+
+    async def ping(self, timeout_s: float) -> None:
+        """It always answers."""
 
     async def write(self, entities: Iterable[Any]) -> None:
         """One batch of updates; messages of the stream go at once. Raises P4ClientError."""
@@ -205,6 +207,6 @@ class SimClient(SwitchClient):
         self._find = find
 
     async def _connect(self, timeout_s: float) -> None:  # noqa: ARG002
-        self._switch = cast("Switch", self._find(self.endpoint.name))
+        self._switch = cast("BoundedSwitch", self._find(self.endpoint.name))
         for event in (self.disconnected, self.down, self.promoted):
             event.clear()

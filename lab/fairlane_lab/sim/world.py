@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -17,7 +18,7 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
 from fairlane_lab.sim.config import SimConfig
 from fairlane_lab.sim.loop import VirtualTimeLoop
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_lab.topology_scripts import PortKey, fl_topology
 
 TRAFFIC_MANAGER: dict[str, Any] = {"port_cells": 0, "queue_cells": 0, "queues": 0, "scheduler": "", "link_layer": ""}
 """Keys of a port's traffic manager that a run state has too, and what stands there when the topology says nothing."""
@@ -53,7 +54,7 @@ class SimWorld:
         except ValueError as problem:
             raise RunError(f"the simulator refuses the configuration: {problem}") from None
         self.config = config
-        self.run_state = _run_state(config)
+        self.run_state = run_state_of(config.topology, config.managed, config.scenario.program)
         self.switches: dict[str, SimSwitch] = {}
         for name in config.topology.switches:
             transport = self.simulation.p4rt(name)
@@ -100,9 +101,9 @@ async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _run_state(config: SimConfig) -> RunState:
-    """The topology as the controller knows a running one."""
-    topology, switches = config.topology, list[SwitchState]()
+def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], program: str) -> RunState:
+    """A topology as the controller knows a running one; `managed` are its bottlenecks."""
+    switches: list[SwitchState] = []
     mtus = {end: link.mtu for link in topology.links for end in (link.a, link.b)}
     for name in topology.switches:
         ports = tuple(
@@ -110,7 +111,7 @@ def _run_state(config: SimConfig) -> RunState:
                 port=number,
                 rate_bps=spec.rate_bps or 0,
                 queue_packets=spec.queue_packets,
-                bottleneck=(name, number) in config.managed,
+                bottleneck=(name, number) in managed,
                 mtu=mtus[fl_topology.Endpoint(name, number)],
                 **topology.settings(name, number),
                 **{key: getattr(spec, key, None) or fallback for key, fallback in TRAFFIC_MANAGER.items()},
@@ -119,7 +120,7 @@ def _run_state(config: SimConfig) -> RunState:
         )
         routes = tuple(RouteState(prefix=r.prefix, port=r.port, mac=r.mac) for r in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
-    return RunState(name="sim", target="sim", program=config.scenario.program, switches=tuple(switches))
+    return RunState(name="sim", target="sim", program=program, switches=tuple(switches))
 
 
 def _native() -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
-from fairlane import ErrorCode, FairlaneError, unknown_name
+from fairlane import unknown_name
 from fairlane.cli import (
     App,
     DryRunOption,
@@ -28,7 +28,7 @@ from fairlane.text import counted, format_rate
 
 from .cli_vc import VCS, vc_app
 from .config import GfrPort, read_config
-from .plan import GfrStore
+from .view import COLUMNS, VC
 
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
 app.add_typer(vc_app, name="vc")
@@ -65,44 +65,28 @@ def set_(
     Examples: `fairlane gfr set --scheme dfba`, `fairlane gfr set s1:6 --lbo 1000cells --hbo 3000cells`
     """
     need_changes("gfr set", changes)
-    done = ", ".join(f"{key} {value}" for key, value in changes.items())
-    targets = VCS.targets(state, switch, port)
+    targets, done = VCS.targets(state, switch, port), ", ".join(f"{key} {value}" for key, value in changes.items())
     name = targets.one("with --switch they are").name if switch or (port and port.switch) else None
+    place = (name, port.number if port else None)
 
     def edit(data: dict[str, Any]) -> None:
-        for row in chosen_ports(data["ports"], name, port.number if port else None):
+        chosen = [row for row in data["ports"] if place[0] in (None, row["switch"]) and place[1] in (None, row["port"])]
+        if not chosen:
+            managed = [f"{row['switch']}:{row['port']}" for row in data["ports"]]
+            raise unknown_name("port", ":".join(str(part or "*") for part in place), managed)
+        for row in chosen:
             row.update(changes)
 
     VCS.make(state, edit, "gfr set", done, dry_run=dry_run, as_json=as_json)
 
 
-def chosen_ports(ports: list[dict[str, Any]], switch: str | None, number: int | None) -> list[dict[str, Any]]:
-    """The managed ports of a switch and a number, None for all. Raises UNKNOWN_NAME."""
-    if not ports:
-        problem = "no port is managed yet: give the ports with `fairlane gfr apply FILE`"
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, problem)
-    found = [row for row in ports if switch in (None, row["switch"]) and number in (None, row["port"])]
-    if not found:
-        named = ":".join(str(part) for part in (switch, number) if part is not None)
-        raise unknown_name("port", named, [f"{row['switch']}:{row['port']}" for row in ports])
-    return found
-
-
 @app.command("show")
-def show(
-    state: StateOption = None,
-    as_json: JsonOption = False,
-    config: Annotated[bool, typer.Option("--in-force", help="The configuration in force instead, as JSON.")] = False,
-) -> None:
+def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """Show each managed port (QT, N, scheme) and each VC on it: w_i, r_i, Q_i, frames accepted and refused by verdict.
 
-    Examples: `fairlane gfr show`, `fairlane gfr show --in-force`
+    Example: `fairlane gfr show`; `fairlane config show` has the configuration in force
     """
-    targets = VCS.targets(state)
-    if config:
-        print_json(GfrStore(targets.folder).state.config.model_dump(mode="json"))
-        return
-    snapshot = need_program(asyncio.run(take_two(targets, 0))[0], "gfr")
+    snapshot = need_program(asyncio.run(take_two(VCS.targets(state), 0))[0], "gfr")
     ports: list[dict[str, Any]] = [
         {**row.to_json(), "vcs": [one.to_json() for one in snapshot.objects if (one.switch, one.port) == (row.switch, row.port)]}
         for row in snapshot.managed_ports
@@ -113,30 +97,18 @@ def show(
     if not ports:
         console.print("no port is managed: give ports and VCs with `fairlane gfr apply FILE`", markup=False)
     for row in ports:
-        bounds = ", ".join(f"{title} {row[key]}" for key, title in _BOUNDS.items() if row[key])
-        title = f"{row['switch']}:{row['port']}: {row['scheme']} ({row['queues']}), QT {_cell(row['waiting_cells'])} cells of {bounds}, N {_cell(row['active_vcs'])}"
-        print_table(title, _COLUMNS, [_line(vc) for vc in row["vcs"]], empty="no VC")
+        about = ", ".join(f"{one.title} {_text(row[one.name])}" for one in COLUMNS)
+        columns = [one for one in VC.columns if any(vc[one.name] is not None for vc in row["vcs"])]
+        lines = [[vc["vc"], *(_text(vc[one.name]) for one in columns)] for vc in row["vcs"]]
+        title = f"{row['switch']}:{row['port']}: {about}"
+        print_table(title, ["VC", *(one.title for one in columns)], lines, empty="no VC")
 
 
-_BOUNDS = {"lbo_cells": "LBO", "hbo_cells": "HBO", "capacity_cells": "QMAX"}
-_COLUMNS = ("VC", "active", "slot", "MCR", "w_i", "r_i", "Q_i", "arrived", "accepted", "refused", "verdicts (CLP 0+1)")
-
-
-def _line(vc: dict[str, Any]) -> tuple[object, ...]:
-    return (
-        vc["vc"],
-        {None: "-", True: "yes", False: "no"}[vc["active"]],
-        vc["slot"],
-        format_rate(vc["mcr_bps"]),
-        format_rate(vc["w_bps"]),
-        format_rate(vc["rate_bps"]),
-        _cell(vc["waiting_cells"]),
-        vc["arrived_packets"],
-        vc["accepted_packets"],
-        vc["refused_packets"],
-        ", ".join(f"{name} {v.get('clp0', 0)}+{v.get('clp1', 0)}" for name, v in vc["verdicts"].items()) or "-",
-    )
-
-
-def _cell(value: int | None) -> str:
-    return "-" if value is None else str(value)
+def _text(value: Any) -> str:
+    """A value for people: a rate, frames of CLP 0 and CLP 1 by verdict, or anything else."""
+    if isinstance(value, dict):
+        verdicts = cast("dict[str, dict[str, int]]", value)
+        return ", ".join(f"{name} {by.get('clp0', 0)}+{by.get('clp1', 0)}" for name, by in verdicts.items()) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_rate(value) if isinstance(value, float) else "-" if value is None else str(value)

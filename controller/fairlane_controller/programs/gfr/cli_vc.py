@@ -7,38 +7,36 @@ from fairlane.cli import JsonOption, Objects, StateOption, print_json, print_tab
 from fairlane.text import format_rate
 
 from .config import VcConfig
-from .entries import port_shares
 from .names import PROGRAM
-from .paths import vcs_of
-from .plan import GfrStore
+from .plan import gfr_store
 
 
 class Vcs(Objects):
     """The VCs of the configuration in force."""
 
     def list_(self, state: StateOption = None, as_json: JsonOption = False) -> None:
-        """List the VCs of the configuration in force, with what (3) gives them when all are active.
+        """List the VCs of the configuration in force; `fairlane gfr show` has what they get.
 
         Example: `fairlane gfr vc list`
         """
-        run = self.targets(state).need_run()
-        config = GfrStore(run.folder).state.config
-        w: dict[str, dict[str, float]] = {vc.name: {} for vc in config.vcs}
-        for place, vcs in vcs_of(config, run).items():
-            port = config.port(*place)
-            for share in port_shares(port, vcs) if port is not None else ():
-                w[share.vc][f"{place[0]}:{place[1]}"] = share.w_bps
+        vcs = gfr_store(self.targets(state).folder).get().config.vcs
         if as_json:
-            print_json([{**vc.model_dump(mode="json"), "w_bps": w[vc.name]} for vc in config.vcs])
+            print_json([vc.model_dump(mode="json") for vc in vcs])
             return
-        columns = ("VC", "MCR", "PCR", "MBS", "MFS", "packets", "policed at", "w at")
+        columns = ("VC", "MCR", "PCR", "MBS (cells)", "MFS (bytes)", "packets", "policed at")
         rows = [
-            (vc.name, format_rate(vc.mcr), format_rate(vc.pcr) if vc.pcr else "capacity", f"{vc.mbs_cells} cells", f"{vc.mfs_bytes} B", "; ".join(map(str, vc.match)), ", ".join(f"{e.switch}:{e.ingress_port}" for e in vc.edge) or "nowhere", ", ".join(f"{at} {format_rate(rate)}" for at, rate in w[vc.name].items()))
-            for vc in config.vcs
-        ]  # fmt: skip
-        print_table(
-            "VCs", columns, rows, empty="there is none; add one with `fairlane gfr vc add` or `fairlane gfr apply FILE`"
-        )
+            (
+                vc.name,
+                format_rate(vc.mcr),
+                format_rate(vc.pcr) if vc.pcr else "capacity",
+                vc.mbs_cells,
+                vc.mfs_bytes,
+                "; ".join(map(str, vc.match)),
+                ", ".join(f"{edge.switch}:{edge.ingress_port}" for edge in vc.edge) or "nowhere",
+            )
+            for vc in vcs
+        ]
+        print_table("VCs", columns, rows, empty="there is none: `fairlane gfr vc add` adds one")
 
 
 VCS = Vcs(PROGRAM, "vcs", VcConfig, "VC")

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
+from fairlane import P4TableAction, P4TableEntry
 from fairlane.measure import CountedState
 from fairlane.switch import COUNTER_ADMITTED, PORTS
 
@@ -15,7 +18,6 @@ VC_SLOTS = 4096
 """Slots of (egress port, VC); behind them one slot a port for frames of no VC."""
 NO_VC_SLOT = VC_SLOTS
 """Plus the egress port: the slot of its frames of no VC."""
-QUEUES_MAX = 4096
 CELLS_MAX = 65_535
 """QT and Q_i are exact up to here."""
 
@@ -31,13 +33,6 @@ TABLES = (
 )  # fmt: skip
 """A VC's share and meters are there before a packet is said to be its; deletes go the other way round."""
 
-ACTION_SET_VC = "set_vc"
-ACTION_SET_CLP = "set_clp"
-ACTION_SET_EDGE = "set_edge"
-ACTION_POLICE = "police"
-ACTION_POLICE_MARKED = "police_marked"
-ACTION_SET_SHARE = "set_share"
-
 COUNTER_VERDICTS = "vc_verdicts"
 REGISTER_PORT_CELLS = "port_cells"
 REGISTER_VC_CELLS = "vc_cells"
@@ -45,8 +40,6 @@ REGISTER_VC_RATE = "vc_rate"
 RATE_ONE = 256
 """Fixed point of `vc_rate`: bit/s in 1/256."""
 
-RATE_FORMS = ("time", "alpha")
-"""Values of `rate_form`: (2) weighted by time, and the paper's fixed alpha."""
 RATE_PERIOD_MIN_US = 64
 """T of the paper's (2) between arrivals: frames that come closer count together (`RATE_BURST_US`)."""
 RATE_PERIOD_MAX_US = 1_000_000
@@ -80,11 +73,17 @@ class Verdict(IntEnum):
 
 
 VERDICTS_A_SLOT = 32
+"""Cells of `vc_verdicts` that a slot has."""
 
 
 def verdict_index(slot: int, clp: int, verdict: int) -> int:
     """Index of the counter `vc_verdicts`: slot << 5 | clp << 4 | verdict."""
     return slot << 5 | clp << 4 | verdict
+
+
+def args_of(entry: P4TableEntry) -> Mapping[str, Any]:
+    """The arguments of an entry's action."""
+    return entry.action.args if isinstance(entry.action, P4TableAction) else {}
 
 
 COUNTED = CountedState((REGISTER_PORT_CELLS,), REGISTER_VC_CELLS, VC_SLOTS + PORTS, COUNTER_ADMITTED, 1)

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from fairlane import RunState, SwitchState
+from fairlane import Place, RunState
 
-from .config import GfrConfig, VcConfig, VcMatch
-
-Place = tuple[str, int]
-"""(switch, egress port)."""
+from .config import GfrConfig, VcConfig, VcMatch, network_of
 
 
 def path_of(config: GfrConfig, vc: VcConfig, run: RunState | None = None) -> list[Place]:
@@ -17,10 +14,15 @@ def path_of(config: GfrConfig, vc: VcConfig, run: RunState | None = None) -> lis
     `path` says them. Without: a match with a `dst` goes where the run state's routes of that switch lead; where there is no
     `dst` or no route, the VC may leave by any managed port of the switch.
     """
-    if vc.path:
-        crossed: set[Place] = {(place.switch, place.port) for place in vc.path}
-    else:
-        crossed = {place for match in vc.match for place in _ports_of(config, match, run)}
+    crossed = {(place.switch, place.port) for place in vc.path}
+    if not vc.path:
+        routed = [(match.switch, _ports_to(match, run)) for match in vc.match]
+        crossed = {
+            port.place
+            for port in config.ports
+            for switch, ports in routed
+            if port.switch == switch and (not ports or port.port in ports)
+        }
     return [port.place for port in config.ports if port.place in crossed]
 
 
@@ -33,28 +35,17 @@ def vcs_of(config: GfrConfig, run: RunState | None = None) -> dict[Place, list[V
     return found
 
 
-def _ports_of(config: GfrConfig, match: VcMatch, run: RunState | None) -> list[Place]:
-    managed = [port.place for port in config.ports if port.switch == match.switch]
-    states = {switch.name: switch for switch in run.switches} if run is not None else {}
-    leads_to = _routed(states[match.switch], match) if match.switch in states else None
-    return managed if leads_to is None else [place for place in managed if place[1] in leads_to]
-
-
-def _routed(switch: SwitchState, match: VcMatch) -> set[int] | None:
-    """Ports that packets to `dst` may leave by: the longest route that holds all of it, and those of parts of it. None: unknown."""
-    wanted = match.dst_network
-    if wanted is None:
-        return None
-    ports: set[int] = set()
-    best: tuple[int, int] | None = None
-    for route in switch.routes:
-        network = route.network
-        if network.version != wanted.version or not network.overlaps(wanted):  # pyright: ignore[reportArgumentType]
-            continue
-        if network.prefixlen > wanted.prefixlen:
-            ports.add(route.port)
-        elif best is None or network.prefixlen > best[0]:
-            best = (network.prefixlen, route.port)
-    if best is not None:
-        ports.add(best[1])
-    return ports or None
+def _ports_to(match: VcMatch, run: RunState | None) -> set[int]:
+    """Ports by which packets to `dst` may leave: that of the longest route that has all of it, and of those of parts of it."""
+    wanted = network_of(match.dst)
+    switch = next((one for one in run.switches if one.name == match.switch), None) if run is not None else None
+    if wanted is None or switch is None:
+        return set()
+    networks = [(route.network, route.port) for route in switch.routes]
+    found = [
+        (network.prefixlen, port)
+        for network, port in networks
+        if network.version == wanted.version and network.overlaps(wanted)  # pyright: ignore[reportArgumentType]
+    ]
+    whole = max((length for length, _ in found if length <= wanted.prefixlen), default=0)
+    return {port for length, port in found if length >= whole}

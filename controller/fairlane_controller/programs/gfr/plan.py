@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A configuration for all switches that it concerns: checked, numbered, remembered, compared with what they have.
+"""A configuration for all switches that it concerns: checked, numbered, remembered, as entries.
 
-state = GfrStore(folder).state
+state = gfr_store(folder).get()
 plan = make_plan(config, state, now_s, run, "gfr.toml")
 change = await change_set(load_program("gfr"), plan, {"s1": client})"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fairlane import Plan, RunState, Wanted
+from fairlane import P4TableEntry, Place, Plan, RunState, Wanted
 from fairlane.changes import STATE_FILE, Documents
 from fairlane.switch import Entries
-from finsy import P4CounterData, P4CounterEntry, P4TableEntry
+from finsy import P4CounterData, P4CounterEntry
 from pydantic import BaseModel, ConfigDict, Field
 
-from . import names as program
+from . import names
 from .allocation import Allocation, SlotAssignment, allocate
 from .check import check_config
-from .config import GfrConfig
-from .entries import Active, port_entries, switch_entries
+from .config import GfrConfig, PortConfig, VcConfig
+from .entries import classify_entries, edge_entries, mark_entries, port_entries
 from .line import scale_to_capacity
-from .paths import Place, vcs_of
+from .paths import path_of, vcs_of
 
 GFR_DOCUMENT = "gfr"
 
@@ -40,21 +40,9 @@ class GfrState(BaseModel):
     allocation: Allocation = Field(default_factory=Allocation)
 
 
-class GfrStore(Documents[GfrState]):
-    """The state, in the state file of a folder; `folder` None keeps it in memory only."""
-
-    def __init__(self, folder: Path | None) -> None:
-        """Raises BAD_FILE when it cannot be understood."""
-        super().__init__(folder, GFR_DOCUMENT, GfrState, GFR_DOCUMENT)
-
-    @property
-    def state(self) -> GfrState:
-        """What is in force now."""
-        return self.get()
-
-    def put(self, state: GfrState) -> None:
-        """Replace it."""
-        self.write({"": state})
+def gfr_store(folder: Path | None) -> Documents[GfrState]:
+    """The state, in the state file of a folder; `folder` None keeps it in memory only. Raises BAD_FILE when it cannot be understood."""
+    return Documents(folder, GFR_DOCUMENT, GfrState, GFR_DOCUMENT)
 
 
 @dataclass(frozen=True)
@@ -62,13 +50,12 @@ class GfrPlan(Plan):
     """A checked configuration with all its numbers; `state` is what is in force once every switch has it."""
 
     state: GfrState
-    switches: tuple[str, ...]
-    "The switches that have, or had, entries of it."
     before: GfrState = field(default_factory=GfrState)
     reused: tuple[SlotAssignment, ...] = ()
+    "Slots that had another VC before."
     run: RunState | None = field(default=None, repr=False)
-    active: Active | None = None
-    "Active VCs of each port, as a running loop has them; None: all are."
+    active: Mapping[Place, Collection[str]] = field(default_factory=dict[Place, Collection[str]])
+    "Active VCs of each port, as a running loop has them; of a port that is not in it all VCs are active."
     lines: Mapping[Place, float] = field(default_factory=dict[Place, float])
     "What the line of a port carries, as a running loop has it."
 
@@ -78,36 +65,54 @@ class GfrPlan(Plan):
         active = {at: port["active"] for at, port in ports.items()}
         return replace(self, active=active, lines={at: port["capacity_bps"] for at, port in ports.items()})
 
-    def entries(self, switch: str) -> list[P4TableEntry]:
-        """What a switch is to have; of ports that follow their line (`follow_capacity`) what that carries."""
-        return [
-            *self._on_lines(switch),
-            *switch_entries(self.state.config, self.state.allocation, switch, self.run, self.active),
-        ]
-
-    def _on_lines(self, switch: str) -> list[P4TableEntry]:
-        made: list[P4TableEntry] = []
+    def ports(self, switch: str) -> Iterator[tuple[PortConfig, list[VcConfig]]]:
+        """The managed ports of a switch, each with its VCs; one that follows its line (`follow_capacity`) with what that carries."""
         crossing = vcs_of(self.state.config, self.run)
         for port in self.state.config.ports:
-            bps = self.lines.get(port.place, port.capacity)
-            if port.switch != switch or not port.follow_capacity or bps == port.capacity:
-                continue
-            vcs = crossing[port.place]
-            on_line = scale_to_capacity(port, bps, sum(vc.mcr for vc in vcs))
-            active = self.active.get(port.place) if self.active else None
-            made += port_entries(self.state.allocation, on_line, vcs, active)
+            if port.switch == switch:
+                bps, vcs = self.lines.get(port.place, port.capacity), crossing[port.place]
+                follows = port.follow_capacity and bps != port.capacity
+                yield scale_to_capacity(port, bps, sum(vc.mcr for vc in vcs)) if follows else port, vcs
+
+    def port_entries(self, switch: str) -> list[P4TableEntry]:
+        """The entries of a switch that change with the active VCs and the lines."""
+        allocation, made = self.state.allocation, list[P4TableEntry]()
+        for port, vcs in self.ports(switch):
+            made += port_entries(port, vcs, self.active.get(port.place), allocation)
+        return made
+
+    def entries(self, switch: str) -> list[P4TableEntry]:
+        """Every entry of GFR's tables that a switch should have; none for a switch that the configuration does not name."""
+        config, allocation, made = self.state.config, self.state.allocation, self.port_entries(switch)
+        if switch not in config.switches:
+            return []
+        made += mark_entries(config.clp_dscp)
+        capacities = {port.place: port.capacity for port in config.ports}
+        for vc in config.vcs:
+            vc_id, edges = allocation.vc_ids[vc.name], [edge for edge in vc.edge if edge.switch == switch]
+            capacity = min(capacities[place] for place in path_of(config, vc, self.run)) if edges else 0.0
+            for edge in edges:
+                made += edge_entries(edge.ingress_port, vc, vc_id, capacity)
+            for match in vc.match:
+                if match.switch == switch:
+                    made += classify_entries(match, vc_id)
         return made
 
     @property
     def concerned(self) -> tuple[str, ...]:
         """The switches that have, or had, entries of it."""
-        return self.switches
+        names = sorted({*self.state.config.switches, *self.before.config.switches})
+        there = {switch.name for switch in self.run.switches} if self.run is not None else names
+        return tuple(name for name in names if name in there)
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
-        """The entries of every VC; a switch without VCs keeps its current entries."""
-        if switch not in self.switches:
+        """The entries of every VC, and what lets slots that had another VC count from 0; a switch without VCs keeps its current entries."""
+        if switch not in self.concerned:
             return Wanted(list(current.values()))
-        return Wanted(self.entries(switch), self._resets(switch))
+        slots = [assignment.slot for assignment in self.reused if assignment.switch == switch]
+        cells = [slot * names.VERDICTS_A_SLOT + cell for slot in slots for cell in range(names.VERDICTS_A_SLOT)]
+        resets = [~P4CounterEntry(names.COUNTER_VERDICTS, index=cell, data=P4CounterData()) for cell in cells]
+        return Wanted(self.entries(switch), resets)
 
     @property
     def documents(self) -> dict[str, Any]:
@@ -120,27 +125,23 @@ class GfrPlan(Plan):
         allocation = self.before.allocation.model_copy(update={"used": self.state.allocation.used})
         return {GFR_DOCUMENT: self.before.model_copy(update={"allocation": allocation}).model_dump(mode="json")}
 
-    def _resets(self, switch: str) -> list[Any]:
-        """Updates that let the verdicts of slots that had another VC begin anew."""
-        return [
-            ~P4CounterEntry(
-                program.COUNTER_VERDICTS, index=assignment.slot * program.VERDICTS_A_SLOT + cell, data=P4CounterData()
-            )
-            for assignment in self.reused
-            if assignment.switch == switch
-            for cell in range(program.VERDICTS_A_SLOT)
-        ]
-
 
 def make_plan(config: GfrConfig, before: GfrState, now_s: float, run: RunState | None, source: str) -> GfrPlan:
-    """Check a configuration and number its VCs; raises BAD_FILE with `source` in its text, or OUT_OF_RANGE. Writes nothing."""
+    """Check a configuration and number its VCs. Writes nothing.
+
+    Args:
+        config: The new configuration.
+        before: What is in force.
+        now_s: As of `allocate`.
+        run: The topology, where it is known.
+        source: Where the configuration stands, for errors.
+
+    Raises:
+        FairlaneError: BAD_FILE, or OUT_OF_RANGE when no number is left for a VC.
+    """
     check_config(config, source, run)
     allocation, reused = allocate(config, before.allocation, now_s, run)
-    switches = tuple(sorted({*config.switches, *before.config.switches}))
-    if run is not None:
-        there = {switch.name for switch in run.switches}
-        switches = tuple(name for name in switches if name in there)
-    return GfrPlan(GfrState(config=config, allocation=allocation), switches, before, reused, run)
+    return GfrPlan(GfrState(config=config, allocation=allocation), before, reused, run)
 
 
 def plan_in_force(state: GfrState, run: RunState) -> GfrPlan:

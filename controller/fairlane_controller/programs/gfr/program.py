@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,8 +23,8 @@ from fairlane import (
 
 from . import names, view
 from .check import problems_of
-from .config import GfrLoop, GfrPort, GfrSections, config_of
-from .plan import GFR_DOCUMENT, GfrPlan, GfrStore, make_plan, plan_in_force
+from .config import GfrLoop, GfrPort, GfrSections, with_changes
+from .plan import GFR_DOCUMENT, GfrPlan, gfr_store, make_plan, plan_in_force
 
 
 class Gfr(Program):
@@ -69,8 +68,6 @@ class Gfr(Program):
         "hbo": "QT above HBO",
         "threshold": "the scheme's threshold for the VC was reached",
         "chance": "DFBA's chance hit it",
-        "pcr": "above the VC's peak rate, at its edge",
-        "mfs": "longer than the VC's longest frame, at its edge",
     }
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
@@ -85,17 +82,13 @@ class Gfr(Program):
         for place, port in ports.items():
             for key in sorted(port.model_fields_set - {"mtu_bytes", "capacity"}) if port.capacity is None else ():
                 yield f"{config.at[place]}.{key}: is of GFR's ports, which have a capacity (C_GFR): give capacity, or leave {key} out"
-        part = config_of(config, GfrStore(run.folder).state.config if run is not None else None)
-        if part is None:
-            return
-        numbers = [config.at[place] for place, port in ports.items() if port.capacity is not None]
-        for problem in problems_of(part, run):
-            yield re.sub(r"\bports\[(\d+)\]", lambda found: numbers[int(found[1])] if numbers else found[0], problem)
+        part = with_changes(config, gfr_store(run.folder if run is not None else None).get().config)
+        yield from problems_of(part, run, config.at) if part is not None else ()
 
     def plan(self, config: Config, run: RunState | None) -> GfrPlan:
         """What a configuration leaves out stays as it is remembered."""
-        state = GfrStore(run.folder if run is not None else None).state
-        part = config_of(config, state.config)
+        state = gfr_store(run.folder if run is not None else None).get()
+        part = with_changes(config, state.config)
         if part is None and run is not None:
             return plan_in_force(state, run)
         return make_plan(part or state.config, state, time.time(), run, "the configuration")
@@ -104,29 +97,21 @@ class Gfr(Program):
         """With the VCs that are active, and what the lines carry, as a running loop has them."""
         return self.plan(config, run).with_loop(status)
 
-    def initial_config(self, run: RunState) -> Config:
-        """What is remembered."""
-        return Config()
-
     def initial_plan(self, run: RunState, scheme: str | None = None) -> GfrPlan:
         """What is remembered."""
         if scheme is not None:
             raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
-        return self.plan(self.initial_config(run), run)
+        return self.plan(Config(), run)
 
-    def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
-        """What is remembered."""
-        remembered = GfrStore(run.folder).state.config
-        config = remembered.model_dump(mode="json", exclude_defaults=True)
-        ports = {
-            (port.pop("switch"), port.pop("port")): GfrPort.model_validate(port) for port in config.get("ports", ())
-        }
-        sections = {"clp_dscp": list(remembered.clp_dscp), "vcs": config.get("vcs", [])}
-        return Config(ports, GfrSections.model_validate(sections))
+    def remembered(self, run: RunState | None) -> Config:
+        """The configuration in force."""
+        config = gfr_store(run.folder if run is not None else None).get().config
+        plain = config.model_dump(mode="json", exclude_defaults=True)
+        return self.config_of({**plain, "clp_dscp": config.clp_dscp, "vcs": plain.get("vcs", ())})
 
     def object_names(self, kind: str, folder: Path) -> list[str]:
         """VCs of the configuration in force."""
-        return [vc.name for vc in GfrStore(folder).state.config.vcs] if kind == "vc" else []
+        return [vc.name for vc in gfr_store(folder).get().config.vcs] if kind == "vc" else []
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports and VCs."""

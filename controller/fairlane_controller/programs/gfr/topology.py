@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, cast
 
 from fairlane import ErrorCode, FairlaneError, RunState, TopologyControl
 
-from .control import ActivityOptions, GfrControl
-from .plan import GfrPlan, GfrStore, plan_in_force
+from .config import GfrLoop
+from .control import GfrControl
+from .plan import GfrPlan, gfr_store, plan_in_force
 
 
 class GfrTopology(TopologyControl):
@@ -25,26 +24,36 @@ class GfrTopology(TopologyControl):
         run: RunState | None = None,
         *,
         probes: bool = True,
-        options: ActivityOptions | None = None,
+        measures: bool = True,
+        keeps_counts: bool = True,
         plan: GfrPlan | None = None,
     ) -> None:
-        """`plan`: instead of what is remembered."""
-        super().__init__(run, probes=probes)
-        if run is None and plan is None:
-            raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")
-        self.options = options or ActivityOptions(probes=probes)
-        self.plan = plan or plan_in_force(GfrStore(cast("RunState", run).folder).state, cast("RunState", run))
+        """Read what is remembered.
 
-    def use_loop(self, loop: Any) -> None:
-        """Look so often, and count a VC as active for so long."""
-        self.options = replace(self.options, period_s=loop.activity_period, active_s=loop.active_time)
+        Args:
+            run: The topology.
+            probes: Whether the links are probed for τ, where `measures`.
+            measures: Whether the drain rate of the lines and τ are measured.
+            keeps_counts: Whether what the switch counts as waiting is compared with its queues (`measure/occupancy.py`).
+            plan: Instead of what is remembered.
+
+        Raises:
+            FairlaneError: NO_TOPOLOGY without both; BAD_FILE when the topology cannot have what is remembered.
+        """
+        super().__init__(run, probes=probes)
+        self.loop, self.measures, self.keeps_counts = GfrLoop(), measures, keeps_counts
+        if plan is None:
+            if run is None:
+                raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")
+            plan = plan_in_force(gfr_store(run.folder).get(), run)
+        self.plan = plan
+
+    def use_loop(self, loop: GfrLoop) -> None:
+        """Take the keys of `GfrLoop` into use."""
+        self.loop = loop
 
     def refresh(self, controls: Mapping[str, GfrControl]) -> None:
         """With the configuration that is remembered now."""
-        if self.run is None:
-            return
-        state = GfrStore(self.run.folder).state
-        if state != self.plan.state:
+        del controls
+        if self.run is not None and (state := gfr_store(self.run.folder).get()) != self.plan.state:
             self.plan = plan_in_force(state, self.run)
-        for control in controls.values():
-            control.use_plan()

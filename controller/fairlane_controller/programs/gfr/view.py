@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from fairlane import Column, Kind, P4TableAction, P4TableEntry, Reading, Row
+from fairlane import Column, Kind, P4TableAction, Reading, Row
 from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData
 
 from . import names
-from .plan import GfrState, GfrStore
+from .plan import GfrState, gfr_store
 
 TOLERANCE = 0.97
 """A rate measured over a second or so is this near at least when the VC gets its MCR: the meters' granularity and one burst."""
@@ -23,7 +23,7 @@ CELL_OVERHEAD = 53 / 48
 COLUMNS = (
     Column("scheme", "scheme"),
     Column("queues", "queues", doc="wrr: a queue a VC; fifo: one", wide=True),
-    Column("waiting_cells", "QT", "cells", "Cells that wait at the port (QT).", plot="queue", metric="fairlane_queue_cells"),
+    Column("waiting_cells", "QT", "cells", "Cells that wait at the port (QT).", register=names.REGISTER_PORT_CELLS, plot="queue", metric="fairlane_queue_cells"),
     Column("lbo_cells", "LBO", "cells", "low buffer occupancy", plot="control"),
     Column("hbo_cells", "HBO", "cells", "high buffer occupancy", plot="control"),
     Column("capacity_cells", "QMAX", "cells", "Cells that may wait at the port (QMAX).", plot="capacity", metric="fairlane_queue_capacity_cells"),
@@ -32,7 +32,6 @@ COLUMNS = (
 MEASURED = (
     Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
     Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes"),
-    Column("service_bps", "service", "bit/s", "Rate at which frames of a VC are accepted.", metric=None, source="counters", wide=True),
 )  # fmt: skip
 MEASURING_NEEDS = "BW needs frames that wait at the port, τ a switch of ours at the other end"
 VC = Kind(
@@ -56,85 +55,67 @@ VC = Kind(
     ),
 )  # fmt: skip
 KINDS = (VC,)
+PARAMETERS = {"lbo_cells": "lbo", "hbo_cells": "hbo", "capacity_cells": "qmax", "active_vcs": "n"}
+"""Columns of a port that are parameters of its scheme's action."""
 
 
 async def read_rows(reading: Reading) -> list[Row]:
     """Managed ports, their VCs, and what each VC lost by which verdict."""
-    of_ports, table = await asyncio.gather(
+    of_ports, shares = await asyncio.gather(
         reading.table(names.TABLE_PORT_SCHEME), reading.table(names.TABLE_VC_SHARE, counters=True)
     )
     schemes = {int(entry["egress_port"]): entry for entry in of_ports}
-    of_vcs = [
-        one for one in table if isinstance(one.action, P4TableAction) and one.action.name == names.ACTION_SET_SHARE
-    ]
-    shares = sorted(((int(_args(one)["slot"]), one) for one in of_vcs), key=lambda share: share[0])
-    slots = [slot for slot, _ in shares] + [names.NO_VC_SLOT + port for port in schemes]
-    indices = [names.verdict_index(*cell) for cell in product(slots, (0, 1), names.Verdict)]
-    counted, cells, rates, port_cells, passed, admitted = await asyncio.gather(
-        reading.counters(names.COUNTER_VERDICTS, indices),
+    vcs = dict(sorted((int(names.args_of(entry)["slot"]), entry) for entry in shares))
+    slots = [*vcs, *(names.NO_VC_SLOT + port for port in schemes)]
+    counted, cells, rates, passed, admitted = await asyncio.gather(
+        reading.counters(
+            names.COUNTER_VERDICTS, [names.verdict_index(*cell) for cell in product(slots, (0, 1), names.Verdict)]
+        ),
         reading.registers(names.REGISTER_VC_CELLS, slots),
         reading.registers(names.REGISTER_VC_RATE, slots),
-        reading.registers(names.REGISTER_PORT_CELLS, schemes),
         reading.counters(COUNTER_PASSED, schemes),
         reading.counters(COUNTER_ADMITTED, schemes),
     )
-    in_force = _state(reading)
-    by_id = {number: name for name, number in in_force.allocation.vc_ids.items()}
-    active = {int(one["port"]): one.get("active") or () for one in (reading.loop or {}).get("ports") or ()}
+    if "store" not in reading.memory:
+        reading.memory["store"] = gfr_store(reading.folder)
+    state: GfrState = reading.memory["store"].get()
+    by_id = {number: name for name, number in state.allocation.vc_ids.items()}
+    mcr = {vc.name: float(vc.mcr) for vc in state.config.vcs}
+    active = {one["port"]: one["active"] for one in (reading.loop or {}).get("ports", ())}
     rows: list[Row] = []
-    for slot, entry in shares:
-        port, vc = int(entry["egress_port"]), by_id.get(int(entry["vc"]), f"id {int(entry['vc'])}")
-        verdicts, configured = _verdicts(slot, counted), in_force.config.vc(vc)
+    for slot, entry in vcs.items():
+        port, vc = int(entry["egress_port"]), by_id.get(entry["vc"], f"id {entry['vc']}")
+        verdicts, arrived = _verdicts(slot, counted), entry.counter_data or P4CounterData()
         accepted = [counted[names.verdict_index(slot, clp, v)] for v in names.Verdict if v.accepted for clp in (0, 1)]
-        arrived = entry.counter_data or P4CounterData()
-        frames, refused = sum(cell.packet_count for cell in accepted), sum(_refused(verdicts).values())
+        accepted_bits, refused = sum(8 * cell.byte_count for cell in accepted), sum(_refused(verdicts).values())
         values = {
             "slot": slot,
-            "mcr_bps": float(configured.mcr) if configured is not None else None,
-            "w_bps": float(_args(entry)["w"]),
+            "mcr_bps": mcr.get(vc),
+            "w_bps": float(names.args_of(entry)["w"]),
             "rate_bps": rates[slot] / names.RATE_ONE if rates is not None else None,
             "waiting_cells": cells[slot] if cells is not None else None,
             "active": vc in active[port] if port in active else None,
             "arrived_packets": arrived.packet_count,
-            "accepted_packets": frames,
+            "accepted_packets": sum(cell.packet_count for cell in accepted),
             "refused_packets": refused,
-            "offered_bps": _bps(reading.per_s(("vc", slot, "arrived"), arrived.byte_count)),
-            "goodput_bps": _bps(reading.per_s(("vc", slot, "accepted"), sum(cell.byte_count for cell in accepted))),
+            "offered_bps": reading.per_s(("vc", slot, "arrived"), 8 * arrived.byte_count),
+            "goodput_bps": reading.per_s(("vc", slot, "accepted"), accepted_bits),
             "drops_per_s": reading.per_s(("vc", slot, "refused"), refused),
             "verdicts": verdicts,
         }
         rows += [Row(port, values | {"mcr_met": mcr_met(values)}, "vc", vc), *_drops(port, vc, verdicts)]
     for port, entry in sorted(schemes.items()):
         rows += _drops(port, None, _verdicts(names.NO_VC_SLOT + port, counted))
-        args = _args(entry)
+        args, sent = names.args_of(entry), (passed[port], admitted[port])
         values = {
+            **{name: args.get(parameter) for name, parameter in PARAMETERS.items()},
             "scheme": entry.action.name if isinstance(entry.action, P4TableAction) else None,
             "queues": "wrr" if args.get("per_vc_queue") else "fifo",
-            "waiting_cells": port_cells[port] if port_cells is not None else None,
-            "lbo_cells": args.get("lbo"),
-            "hbo_cells": args.get("hbo"),
-            "capacity_cells": args.get("qmax"),
-            "active_vcs": args.get("n"),
-            "sent_packets": passed[port].packet_count + admitted[port].packet_count,
-            "sent_bytes": passed[port].byte_count + admitted[port].byte_count,
+            "sent_packets": sum(cell.packet_count for cell in sent),
+            "sent_bytes": sum(cell.byte_count for cell in sent),
         }
         rows.append(Row(port, values))
     return rows
-
-
-def _state(reading: Reading) -> GfrState:
-    """The names of the VCs and their MCR; read again when they have changed. Raises BAD_FILE."""
-    if "store" not in reading.memory:
-        reading.memory["store"] = GfrStore(reading.folder)
-    return reading.memory["store"].state
-
-
-def _args(entry: P4TableEntry) -> Mapping[str, Any]:
-    return entry.action.args if isinstance(entry.action, P4TableAction) else {}
-
-
-def _bps(bytes_per_s: float | None) -> float | None:
-    return None if bytes_per_s is None else 8 * bytes_per_s
 
 
 def _verdicts(slot: int, counted: Mapping[int, Any]) -> dict[str, dict[str, int]]:
@@ -148,8 +129,7 @@ def _verdicts(slot: int, counted: Mapping[int, Any]) -> dict[str, dict[str, int]
 
 def _refused(verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Frames that were not accepted, by verdict."""
-    refused = {verdict: by for verdict, by in verdicts.items() if not names.Verdict[verdict.upper()].accepted}
-    return {verdict: sum(by.values()) for verdict, by in refused.items()}
+    return {name: sum(by.values()) for name, by in verdicts.items() if not names.Verdict[name.upper()].accepted}
 
 
 def _drops(port: int, vc: str | None, verdicts: Mapping[str, Mapping[str, int]]) -> list[Row]:
@@ -161,8 +141,12 @@ def _drops(port: int, vc: str | None, verdicts: Mapping[str, Mapping[str, int]])
 
 
 def mcr_met(vc: Mapping[str, Any]) -> str | None:
-    """Whether a VC gets its minimum rate: `yes`, `no (80%)` (frames were refused below MCR), `asks less` (it sends less, and
-    nothing was refused), `idle` (nothing arrives); None where no rate is known."""
+    """Whether a VC gets its minimum rate.
+
+    Returns:
+        `yes`, `no (80%)` (frames were refused below MCR), `asks less` (it sends less, and nothing was refused), `idle` (nothing
+        arrives); None where no rate is known.
+    """
     mcr_bps, offered_bps, goodput_bps = vc["mcr_bps"], vc["offered_bps"], vc["goodput_bps"]
     # In bits on the line: r_i of the data plane, else what was accepted with the cells' headers (a little low).
     rate_bps = vc["rate_bps"] or (None if goodput_bps is None else goodput_bps * CELL_OVERHEAD)

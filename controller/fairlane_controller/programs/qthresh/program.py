@@ -52,7 +52,6 @@ class Qthresh(Program):
     measured = view.MEASURED
     measuring_needs = view.MEASURING_NEEDS
     meanings = view.SOURCES
-    listener = "..measure.listen:listen"
     frequent_events = ("decision", "tuned", "flow", "flow_gone", "measured")
     reasons = {
         11: Reason("qthresh", "the flow had its threshold of packets waiting", in_queue=True),

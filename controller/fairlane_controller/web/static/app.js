@@ -1,104 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: takes the stream of one topology, keeps its history, and draws the chosen port.
+// The live page: takes the stream of one topology and draws the chosen port. Data becomes text only, never markup.
 
-import { clock, count, plain, rate } from "./format.js";
-import { Chart, repaintAll } from "./plot.js";
-import { drawEvents, drawObjects, drawTiles, put } from "./tables.js";
+import { Chart, clock, make } from "./plot.js";
 
 const $ = (id) => document.getElementById(id);
-const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b8528f", "#e69f00", "#56b4e9", "#8a5a2b", "#7a6ff0", "#5f9e2f", "#c04040", "#3aa6a0", "#9a7fb0"];
+const MAX_LINES = 16, MAX_EVENTS = 500;
+const charts = ["queue", "goodput", "control", "drops"].map((name) => [name, new Chart($("charts"), redrawCharts)]);
+let topology = null, source = null, connected = false, paused = false;
+let points = [], events = [], news = {};
 
-const state = { topology: null, port: null, points: [], events: [], picture: null, problem: null, ended: false, historyS: 600, source: null, connected: false, lastS: 0 };
-// What a viewer chose; a private window remembers nothing.
-function chosen(key, choices, choose) {
-  let value;
-  try { if (choose) localStorage.setItem(key, choose); value = localStorage.getItem(key); } catch { value = choose; }
-  return choices.includes(value) ? value : choices[0];
-}
-let paused = false, pausedAt = 0;
-
-const bits = [rate, (v) => rate(v, "")], counts = [count, count], numbers = [plain, plain];
-const charts = {
-  queue: new Chart($("charts"), { form: counts, least: 5, whole: true }),
-  goodput: new Chart($("charts"), { form: bits, least: 1000 }),
-  control: new Chart($("charts"), { form: numbers, least: 4 }),
-  drops: new Chart($("charts"), { form: [(v) => `${plain(v)} /s`, plain], least: 2 }),
-};
-
-// ---- colours: an object has its colour for as long as the page is open -----------------------------------------------
-
-const given = new Map();
-function colorOf(name) {
-  if (!given.has(name)) given.set(name, COLORS[given.size % COLORS.length]);
-  return given.get(name);
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
-const THEMES = ["auto", "light", "dark"], darkness = matchMedia("(prefers-color-scheme: dark)");
-let theme = null;
-function setTheme(choose) {
-  theme = chosen("fairlane-theme", THEMES, choose);
-  document.documentElement.dataset.theme = theme === "auto" ? (darkness.matches ? "dark" : "light") : theme;
-  put($("theme"), `Theme: ${theme}`);
-  repaintAll();
+function replace(parent, ...children) {  // what is the same stays, so that a selection of text stays too
+  const same = parent.children.length === children.length && children.every((one, i) => one.isEqualNode(parent.children[i]));
+  if (!same) parent.replaceChildren(...children);
 }
-$("theme").addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3]));
-darkness.addEventListener("change", () => setTheme());
-setTheme();
 
 // ---- the stream ------------------------------------------------------------------------------------------------------
 
-function connect(topology) {
-  state.source?.close();
-  Object.assign(state, { topology, points: [], events: [], picture: null, problem: null, ended: false, connected: false });
-  draw();
-  const source = new EventSource(`/api/stream?topology=${encodeURIComponent(topology)}`);
-  state.source = source;
-  source.addEventListener("hello", (event) => {
-    const { history_s: historyS, ...first } = JSON.parse(event.data);
-    Object.assign(state, { points: [], events: [], historyS, connected: true });
-    take(first);
-  });
-  source.addEventListener("frame", (event) => take(JSON.parse(event.data)));
-  source.addEventListener("error", () => {
-    state.connected = false;
+function connect(name) {
+  source?.close();
+  topology = name;
+  source = new EventSource(`/api/stream?topology=${encodeURIComponent(name)}`);
+  source.onopen = () => { connected = true; points = []; events = []; };
+  source.onerror = () => { connected = false; draw(); };
+  source.onmessage = (event) => {
+    news = JSON.parse(event.data);
+    points.push(...news.points);
+    events = [...events, ...news.events].slice(-MAX_EVENTS);
+    const oldest = (points.at(-1)?.t ?? 0) - news.history_s;
+    points = points.filter((point) => point.t >= oldest);
     draw();
-    if (source.readyState === EventSource.CLOSED) refreshIn(2000);
-  });
+  };
 }
 
-function take({ points, events, picture, problem, ended }) {
-  Object.assign(state, { picture, problem, ended, lastS: Date.now() / 1000 });
-  state.points.push(...points);
-  state.events.push(...events);
-  const oldest = (state.points.at(-1)?.t ?? 0) - state.historyS;
-  while (state.points.length && state.points[0].t < oldest) state.points.shift();
-  state.events.splice(0, state.events.length - 620);
-  draw();
-}
-
-let refreshing = null;
-function refreshIn(ms) {  // one timer, whoever asks: they must not add up while there is nothing to see
-  clearTimeout(refreshing);
-  refreshing = setTimeout(refreshTopologies, ms);
-}
-
-async function refreshTopologies() {
-  let names = [], titles = {};
+async function refresh() {
+  if (paused) return;
+  let found;
   try {
-    ({ topologies: names, titles } = await (await fetch("/api/topologies")).json());
-  } catch { refreshIn(2000); return; }
-  refreshIn(names.length ? 5000 : 2000);
-  fill($("topology"), names, state.topology, (name) => (titles[name] ? `${titles[name]} (${name})` : name));
-  if (!names.length) { state.topology = null; draw(); return; }
-  const wanted = new URLSearchParams(location.search).get("topology");
-  const name = names.includes(state.topology) ? state.topology : names.includes(wanted) ? wanted : names[0];
-  if (name !== state.topology || state.source?.readyState === EventSource.CLOSED) { $("topology").value = name; connect(name); }
+    found = (await (await fetch("/api/topologies")).json()).topologies;
+  } catch {
+    return;
+  }
+  const names = Object.keys(found);
+  fill($("topology"), names, (name) => (found[name] ? `${found[name]} (${name})` : name));
+  if (!names.length) {
+    source?.close();
+    topology = null;
+    draw();
+  } else if ($("topology").value !== topology || source.readyState === EventSource.CLOSED) connect($("topology").value);
 }
 
-function fill(select, names, chosen, label = (name) => name) {
-  if ([...select.options].map((o) => `${o.value} ${o.text}`).join("|") !== names.map((name) => `${name} ${label(name)}`).join("|")) {
-    select.replaceChildren(...names.map((name) => new Option(label(name), name)));
-  }
+function fill(select, names, label = (name) => name) {
+  const chosen = select.value;
+  replace(select, ...names.map((name) => new Option(label(name), name)));
   if (names.includes(chosen)) select.value = chosen;
   select.disabled = names.length < 2;
 }
@@ -107,84 +64,77 @@ function fill(select, names, chosen, label = (name) => name) {
 
 function draw() {
   drawState();
-  const ports = state.picture?.ports ?? {}, names = [...new Set([...Object.keys(ports), ...Object.keys(state.points.at(-1)?.ports ?? {})])];
-  if (!names.includes(state.port) && names.length) state.port = names[0];
-  if (names.length) fill($("port"), names, state.port);
-  if (paused) return;
-  const port = ports[state.port] ?? Object.values(ports)[0];
-  drawTiles($("tiles"), port?.tiles ?? (state.picture ? [["ports", "none managed", "run fairlane config init", false]] : []));
-  drawCharts(port);
-  drawObjects($("flows"), $("flows-title"), port?.objects, colorOf);
-  drawEvents($("events"), state.events, $("filter").value, $("tuning").checked);
-  put($("foot"), state.picture?.foot ?? "");
+  const ports = news.picture?.ports ?? {};
+  if (Object.keys(ports).length) fill($("port"), Object.keys(ports));
+  const port = ports[$("port").value];
+  const none = news.picture ? [["ports", "none managed", "run fairlane config init", false]] : [];
+  replace($("tiles"), ...(port?.tiles ?? none).map(([name, value, note, old]) => make(
+    "div", old ? "tile stale" : "tile", make("div", "name", name), make("div", "value", value), make("div", "note", note),
+  )));
+  redrawCharts();
+  drawObjects(port?.objects);
+  drawEvents();
 }
 
 function drawState() {
-  const problems = [...(state.picture?.problems ?? [])], bad = (text) => problems.push(["bad", text]);
-  if (!state.topology) bad("No topology is running. Start one; this page finds it.");
-  else if (!state.connected && state.lastS) bad(`The server of this page does not answer (since ${clock(state.lastS)}).`);
-  if (state.ended) bad(`Topology ${state.topology} has ended.`);
-  if (state.problem) bad(state.problem);
-  const banner = $("banner"), trouble = problems.some(([kind]) => kind === "bad");
-  banner.hidden = !problems.length;
-  banner.classList.toggle("warn", !trouble);
-  put(banner, problems.map(([, text]) => text).join("\n"));
-  const [kind, words] = trouble ? ["bad", "trouble"] : state.picture?.loop ?? ["", "connecting"];
-  $("state").className = `state ${kind}`;
-  put($("state"), paused ? `paused at ${clock(pausedAt)}` : words);
+  const problems = [...(news.picture?.problems ?? [])];
+  if (!topology) problems.push(["bad", "No topology is running. Start one; this page finds it."]);
+  else if (!connected) problems.push(["bad", "The server of this page does not answer."]);
+  if (news.problem) problems.push(["bad", news.problem]);
+  const bad = problems.some(([kind]) => kind === "bad"), [kind, words] = news.picture?.loop ?? ["", "connecting"];
+  $("banner").hidden = !problems.length;
+  $("banner").className = bad ? "banner" : "banner warn";
+  put($("banner"), problems.map(([, text]) => text).join("\n"));
+  $("state").className = `state ${bad ? "bad" : kind}`;
+  put($("state"), bad ? "trouble" : words);
 }
 
-function valuesOf(pick) { return state.points.map((p) => { const port = p.ports[state.port]; return [p.t, port ? pick(port) ?? null : null]; }); }
-
-function drawCharts(about) {
-  const to = state.points.at(-1)?.t ?? Date.now() / 1000, from = to - Number($("window").value);
-  const seen = new Map(), reasons = new Set(), marks = new Set(), kinds = Object.entries(about?.kinds ?? {});
-  for (const p of state.points) {
-    const port = p.ports[state.port];
-    if (!port || p.t < from) continue;
-    for (const [kind, objects] of Object.entries(port.objects)) for (const key of Object.keys(objects)) seen.set(`${kind}|${key}`, p.t);
-    for (const name of Object.keys(port.marks)) marks.add(name);
-    for (const [name, value] of Object.entries(port.drops)) if (value > 0) reasons.add(name);
+function redrawCharts() {
+  const name = $("port").value, port = news.picture?.ports[name], to = points.at(-1)?.t ?? 0;
+  const shown = points.filter((point) => point.t >= to - Number($("window").value));
+  for (const [plot, chart] of charts) {
+    const lastSeen = new Map();
+    for (const point of shown) for (const line of Object.keys(point.ports[name]?.[plot] ?? {})) lastSeen.set(line, point.t);
+    const lines = [...lastSeen.keys()].sort((a, b) => lastSeen.get(b) - lastSeen.get(a)).slice(0, MAX_LINES);
+    const absent = plot === "drops" ? 0 : null;
+    const [title, unit] = port?.charts[plot] ?? ["", ""];
+    chart.draw(title, unit, lines.map((line) => ({
+      name: line,
+      dashed: port?.references.includes(line),
+      points: shown.map((point) => [point.t, point.ports[name] ? point.ports[name][plot][line] ?? absent : null]),
+    })), to - Number($("window").value), to);
   }
-  const css = getComputedStyle(document.documentElement);
-  const ink = css.getPropertyValue("--muted").trim(), gold = css.getPropertyValue("--threshold").trim();
-  const keys = [...seen.keys()].sort((a, b) => seen.get(b) - seen.get(a)).slice(0, 16).sort();
-  // A line a shown object and column of a chart; of several columns the first ones are dashed.
-  const lines = (plot) => kinds.flatMap(([name, kind]) => {
-    const columns = kind.columns.filter((c) => c.plot === plot), several = columns.length > 1 && !kind.brief;
-    const mine = keys.filter((k) => k.startsWith(`${name}|`)).map((k) => k.slice(name.length + 1));
-    return columns.flatMap((column, i) => mine.map((key) => ({
-      name: `${kind.label}${key}${several ? ` ${column.title}` : ""}`, color: kind.brief ? gold : colorOf(key),
-      step: plot === "control" && column.unit === "packets", wide: kind.brief, dashed: kind.brief || (several && i < columns.length - 1),
-      points: valuesOf((p) => p.objects[name]?.[key]?.[kind.columns.indexOf(column)]) })));
-  });
-  const controls = kinds.flatMap(([, kind]) => kind.columns).filter((c) => c.plot === "control"), unit = controls[0]?.unit;
-  const bounds = [...marks].map((name) => ({ name, color: gold, dashed: true, points: valuesOf((p) => p.marks[name]) }));
-  const all = (name, pick) => ({ name, color: ink, points: valuesOf(pick), fill: true, wide: true });
-  charts.queue.draw(`Queue, ${about?.unit ?? "packets"}`, [all("all", (p) => p.waiting), ...lines("queue"), ...bounds], from, to);
-  charts.goodput.draw("Goodput", [all("sent", (p) => p.tx), { name: "line", color: ink, dashed: true, points: valuesOf((p) => p.rate ?? p.bw) }, ...lines("goodput")], from, to);
-  Object.assign(charts.control, { form: unit === "bit/s" ? bits : numbers, whole: ["packets", "cells", "bytes"].includes(unit) });
-  charts.control.draw(`${[...new Set(controls.map((c) => c.title))].join(" and ") || "Control"}${unit ? `, ${unit}` : ""}`, lines("control"), from, to);
-  charts.drops.draw("Drops by reason, packets/s", [...reasons].sort().map((name) => ({ name: name.replaceAll("_", " "), color: colorOf(`drop ${name}`), step: true, fill: true, points: valuesOf((p) => p.drops[name] ?? (Object.keys(p.drops).length || p.waiting != null ? 0 : null)) })), from, to);
+}
+
+function drawObjects(objects) {
+  put($("flows-title"), objects?.title ?? "This program shows ports only");
+  $("flows").hidden = !objects;
+  if (!objects) return;
+  const line = (tag, name, cells, bad) => make("tr", "", make(tag, "", name), ...cells.map((text, i) => make(tag, bad.includes(i) ? "num bad" : "num", text)));
+  const [name, ...headings] = objects.head;
+  replace($("flows").tHead, line("th", name, headings, []));
+  replace($("flows").tBodies[0], ...objects.rows.map((row) => line("td", row.name, row.cells, row.bad)));
+}
+
+function drawEvents() {
+  const words = $("filter").value.trim().toLowerCase();
+  const shown = events.filter((one) => `${one.event} ${one.place} ${one.why}`.toLowerCase().includes(words));
+  replace($("events").tBodies[0], ...shown.slice(-100).reverse().map((one) => make(
+    "tr", "", make("td", "time", clock(Date.parse(one.time) / 1000)), make("td", "place", one.place),
+    make("td", `what ${one.event}`, one.event + (one.dry_run ? " (dry run)" : "")), make("td", "why", one.why),
+  )));
 }
 
 // ---- controls --------------------------------------------------------------------------------------------------------
 
-$("topology").addEventListener("change", () => { state.port = null; connect($("topology").value); });
-const redraw = () => { const was = paused; paused = false; draw(); paused = was; };
-$("port").addEventListener("change", () => { state.port = $("port").value; redraw(); });
-const WINDOWS = ["120", "60", "300", "600"];
-$("window").value = chosen("fairlane-window", WINDOWS);
-$("window").addEventListener("change", () => { chosen("fairlane-window", WINDOWS, $("window").value); redraw(); });
-for (const [id, kind] of [["filter", "input"], ["tuning", "change"]]) $(id).addEventListener(kind, () => drawEvents($("events"), state.events, $("filter").value, $("tuning").checked));
-$("pause").addEventListener("click", () => {
+$("topology").onchange = () => connect($("topology").value);
+$("port").onchange = $("window").onchange = $("filter").oninput = draw;
+$("pause").onclick = () => {
   paused = !paused;
-  pausedAt = Date.now() / 1000;
-  $("pause").textContent = paused ? "Go on" : "Pause";
+  put($("pause"), paused ? "Go on" : "Pause");
   $("pause").setAttribute("aria-pressed", String(paused));
-  draw();
-});
-document.addEventListener("keydown", (event) => {
-  if (event.key === "p" && !["INPUT", "SELECT"].includes(document.activeElement?.tagName)) $("pause").click();
-});
-refreshTopologies();
+  if (paused) source?.close();
+  else connect(topology);  // the server has what was missed
+};
+refresh();
+setInterval(refresh, 2000);

@@ -13,11 +13,10 @@ from fairlane.switch import SwitchClient
 from fairlane_lab.programs.part import LabPart, SimPart
 from fairlane_lab.sim.world import SimWorld
 
-from ..control import ActivityOptions
 from ..plan import GfrPlan, GfrState, make_plan
 from ..topology import GfrTopology
 from .config import gfr_config
-from .counters import read_refusals
+from .vcs import read_refusals
 
 SAMPLE_S = 0.1
 """Between two looks at what the flows have carried."""
@@ -40,9 +39,9 @@ class GfrInSim(SimPart):
     def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """The sampling, and the controller's agents, which keep N and w_i current."""
         assert self._plan is not None
-        options = ActivityOptions(measure=self.world.config.scenario.control.probes, keeps_counts=False)
-        topology = GfrTopology(options=options, plan=self._plan)
-        self.world.loop.stop_on_messages = options.measure
+        measures = self.world.config.scenario.control.probes
+        topology = GfrTopology(measures=measures, keeps_counts=False, plan=self._plan)
+        self.world.loop.stop_on_messages = measures
         return [self._sample_forever(), *self.run_agents(topology, log)]
 
     async def read(self, client: SwitchClient) -> dict[str, dict[str, int]]:

@@ -9,9 +9,9 @@ from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.plan import Plan
 
 from ..cli_vc import VCS
-from ..plan import GfrStore
+from ..plan import gfr_store
 from .config import gfr_config
-from .counters import read_refusals
+from .vcs import read_refusals
 
 
 class GfrInMininet(MininetPart):
@@ -25,4 +25,4 @@ class GfrInMininet(MininetPart):
         return {}
 
     async def read(self, client: SwitchClient) -> dict[str, dict[str, int]]:
-        return await read_refusals(client, GfrStore(self.bed.state).state.allocation)
+        return await read_refusals(client, gfr_store(self.bed.state).get().allocation)

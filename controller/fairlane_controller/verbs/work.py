@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each verb reads or changes, a function each: of what `grammar.arguments` makes of its words."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from finsy import (
+    P4CloneSessionEntry,
+    P4CounterData,
+    P4CounterEntry,
+    P4DirectCounterEntry,
+    P4MeterConfig,
+    P4MeterEntry,
+    P4RegisterEntry,
+    P4TableEntry,
+)
+from finsy.p4schema import P4Counter, P4DirectCounter, P4Meter, P4Register, P4Table
+
+from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.entities import EntityChange, entity_key, entity_of, identity
+from fairlane_controller.switch.values import bad_input
+from fairlane_controller.verbs.grammar import (
+    ARROWS,
+    entry_row,
+    entry_text,
+    find_action,
+    match_kind,
+    match_text,
+    meter_unit,
+    needs_priority,
+    parse_action,
+    parse_keys,
+    split_arrow,
+    split_priority,
+    usage,
+)
+
+# ---- what a line is planned with ---------------------------------------------------------------------------------
+
+Data = dict[str, Any]
+Written = tuple[Data, Sequence[EntityChange]]
+"""What a line writes: plain data, and the changes."""
+
+
+class Handles:
+    """The numbers that `table_add` gave to entries, as BMv2 gives them: of a table, the lowest that no entry has."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[int, P4TableEntry]] = defaultdict(dict)
+        self._free: dict[str, list[int]] = defaultdict(list)
+        self._number_of: dict[str, int] = {}
+
+    def give(self, entry: P4TableEntry) -> int:
+        """Give an entry its handle."""
+        used, free = self._entries[entry.table_id], self._free[entry.table_id]
+        handle = heapq.heappop(free) if free else len(used)
+        used[handle] = entry
+        self._number_of[entity_key(entry)] = handle
+        return handle
+
+    def free(self, entry: P4TableEntry) -> None:
+        """Free the handle of an entry that is deleted; it may have had none."""
+        handle = self._number_of.pop(entity_key(entry), None)
+        if handle is not None:
+            del self._entries[entry.table_id][handle]
+            heapq.heappush(self._free[entry.table_id], handle)
+
+    def find(self, table: str, words: Sequence[str]) -> P4TableEntry | None:
+        """The entry of a table (its short name) whose handle is the only word; None where there is no such one."""
+        return self._entries[table].get(int(words[0])) if len(words) == 1 and words[0].isdecimal() else None
+
+
+class Context:
+    """State of a script's plan. It writes nothing; later lines see what earlier ones will have done."""
+
+    def __init__(self, client: SwitchClient, handles: Handles | None = None) -> None:
+        """Begin a plan.
+
+        Args:
+            client: a client that is connected. Raises NO_PIPELINE where its switch has no program.
+            handles: those of lines before.
+        """
+        client.need_pipeline()
+        self.client = client
+        self.schema = client.switch.p4info
+        self.handles = handles or Handles()
+        self._tables: dict[str, dict[str, P4TableEntry | None]] = {}
+
+    async def _known(self, table: str) -> dict[str, P4TableEntry | None]:
+        """The entries of a table as they will be, by key; it is read once."""
+        if table not in self._tables:
+            found = await self.client.read_table(table, meters=self.client.has_meter(table))
+            self._tables[table] = {entity_key(entry): entry for entry in found}
+        return self._tables[table]
+
+    async def read_entry(self, entry: P4TableEntry) -> P4TableEntry | None:
+        """The entry of that key as it will be."""
+        key, known = entity_key(entry), await self._known(entry.table_id)
+        if entry.is_default_action and key not in known:
+            found: Any = await self.client.read_entities([identity(entry)])
+            known[key] = next((one for one in found if entity_key(one) == key), None)
+        return known.get(key)
+
+    async def entries(self, table: str) -> list[P4TableEntry]:
+        """All entries of a table as they will be, without its default."""
+        return [one for one in (await self._known(table)).values() if one and not one.is_default_action]
+
+    def change(self, before: P4TableEntry | None, after: P4TableEntry | None) -> EntityChange:
+        """The change that makes an entry `after`, which it is for all later lines."""
+        change = EntityChange(before, after)
+        entry = before or after
+        assert entry is not None
+        self._tables[entry.table_id][entity_key(entry)] = after
+        return change
+
+
+# ---- reads -------------------------------------------------------------------------------------------------------
+
+
+def _table_data(table: P4Table) -> Data:
+    """What the P4Info says of a table."""
+    attached = {name: getattr(table, name) for name in ("direct_counter", "direct_meter", "action_profile")}
+    return {
+        "table": table.alias,
+        "name": table.name,
+        "size": table.size,
+        "keys": [{"key": f.alias, "match": match_kind(f), "bits": f.bitwidth} for f in table.match_fields],
+        **_action_data(table.actions),
+        "priority": needs_priority(table),
+        "const": table.is_const,
+        **{name: one.alias if one else None for name, one in attached.items()},
+    }
+
+
+def _action_data(actions: Any) -> Data:
+    """What the P4Info says of actions."""
+    return {
+        "actions": [
+            {
+                "action": action.alias,
+                "name": action.name,
+                "arguments": [{"argument": p.name, "bits": p.bitwidth} for p in action.params],
+            }
+            for action in actions
+        ]
+    }
+
+
+async def show_tables(ctx: Context, table: P4Table | None = None) -> Data:
+    """All tables, or one."""
+    tables = [table] if table else sorted(ctx.schema.tables, key=lambda one: one.name)
+    return {"tables": [_table_data(one) for one in tables]}
+
+
+table_info = show_tables
+
+
+async def show_actions(ctx: Context, action: Any = None) -> Data:
+    """All actions, or one."""
+    return _action_data([action] if action else sorted(ctx.schema.actions, key=lambda one: one.name))
+
+
+async def table_show_actions(_ctx: Context, table: P4Table) -> Data:
+    """The actions of one table."""
+    return _action_data(table.actions)
+
+
+async def table_num_entries(ctx: Context, table: P4Table) -> Data:
+    """The number of entries."""
+    return {"table": table.alias, "entries": len(await ctx.client.read_table(table.alias)), "size": table.size}
+
+
+async def table_dump(ctx: Context, table: P4Table) -> Data:
+    """The entries by priority, and the default, with direct counters."""
+    entries = await ctx.client.read_table(table.alias, counters=table.direct_counter is not None)
+    rows = [entry_row(entry, ctx.schema) for entry in entries]
+    default: Any = await ctx.client.read_entities([P4TableEntry(table.alias, is_default_action=True)])
+    return {
+        "table": table.alias,
+        "entries": sorted(rows, key=lambda row: row["priority"] or 0),
+        "default": next((entry_row(one, ctx.schema) for one in default if one.is_default_action), None),
+    }
+
+
+# ---- writes ------------------------------------------------------------------------------------------------------
+
+
+def _entry(ctx: Context, table: P4Table, **parts: Any) -> P4TableEntry:
+    """An entry as the switch would return it."""
+    return ctx.client.canonical(P4TableEntry(table.alias, **parts))
+
+
+def _no_arrow(verb: str) -> FairlaneError:
+    return usage(verb, "there is no => between the match and the arguments (in a shell: '=>' in quotes, or to)")
+
+
+async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
+    """INSERT; REFUSED where there is such an entry."""
+    keys, after = split_arrow(words)
+    if after is None:
+        raise _no_arrow("table_add")
+    match = parse_keys(table, keys) or None
+    arguments, priority = split_priority(table, after)
+    action = parse_action(table, action_name, arguments)
+    entry = _entry(ctx, table, match=match, action=action, priority=priority)
+    there = await ctx.read_entry(entry)
+    if there is not None:
+        text = f"table {table.alias} has this entry already: {entry_text(entry_row(there, ctx.schema))}"
+        raise FairlaneError(ErrorCode.REFUSED, f"{text}; table_modify changes it")
+    data = {"table": table.alias, "added": entry_row(entry, ctx.schema), "handle": ctx.handles.give(entry)}
+    return data, [ctx.change(None, entry)]
+
+
+async def table_modify(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
+    """MODIFY of the entry with this match or handle; a handle has arguments only behind it, no priority."""
+    keys, after = split_arrow(words)
+    if after is None:
+        keys, after = words[:1], words[1:]
+        if ctx.handles.find(table.alias, keys) is None:
+            raise _no_arrow("table_modify")
+    named, priority = None, 0
+    if len(after) <= len(list(find_action(table, action_name).params)):
+        named = ctx.handles.find(table.alias, keys)
+    if named is None:
+        after, priority = split_priority(table, after)
+    action = parse_action(table, action_name, after)
+    there = await _find_entry(ctx, table, named, keys, priority)
+    entry = ctx.client.canonical(replace(there, action=action, counter_data=None))
+    rows = [entry_row(one, ctx.schema) for one in (entry, there)]
+    return {"table": table.alias, "changed": rows[0], "was": rows[1]}, [ctx.change(there, entry)]
+
+
+async def table_delete(ctx: Context, table: P4Table, *words: str) -> Written:
+    """DELETE of the entry with this match or handle."""
+    named = ctx.handles.find(table.alias, words)
+    keys, priority = (words, 0) if named else split_priority(table, words)
+    there = await _find_entry(ctx, table, named, keys, priority)
+    return _deleted(ctx, table, [there], entry=entry_row(there, ctx.schema))
+
+
+async def _find_entry(
+    ctx: Context, table: P4Table, named: P4TableEntry | None, keys: Sequence[str], priority: int
+) -> P4TableEntry:
+    """The entry that a handle has named, or else keys and priority do; REFUSED when there is none."""
+    key = named or _entry(ctx, table, match=parse_keys(table, keys) or None, priority=priority)
+    there = await ctx.read_entry(key)
+    if there is None:
+        text = f"has no entry {match_text(entry_row(key, ctx.schema))}: see table_dump {table.alias}"
+        raise FairlaneError(ErrorCode.REFUSED, f"table {table.alias} {text}")
+    return there
+
+
+async def table_clear(ctx: Context, table: P4Table) -> Written:
+    """DELETE of every entry that is not the program's own."""
+    return _deleted(ctx, table, [entry for entry in await ctx.entries(table.alias) if not entry.is_const])
+
+
+def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], **more: Data) -> Written:
+    for entry in entries:
+        ctx.handles.free(entry)
+    data = {"table": table.alias, "deleted": len(entries), **more}
+    return data, [ctx.change(entry, None) for entry in entries]
+
+
+async def table_set_default(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
+    """MODIFY of the default."""
+    arguments = words[1:] if words and words[0] in ARROWS else words
+    action = parse_action(table, action_name, arguments)
+    return await _default(ctx, table, _entry(ctx, table, action=action, is_default_action=True))
+
+
+async def table_reset_default(ctx: Context, table: P4Table) -> Written:
+    """MODIFY of the default to nothing: the program's own."""
+    return await _default(ctx, table, _entry(ctx, table, is_default_action=True))
+
+
+async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Written:
+    there = await ctx.read_entry(entry)
+    row = entry_row(entry, ctx.schema) if entry.action else None
+    return {"table": table.alias, "default": row}, [ctx.change(there or identity(entry), entry)]
+
+
+# ---- counters, registers, meters, clone sessions -----------------------------------------------------------------------
+
+_RATES = ("cir", "cburst", "pir", "pburst")
+Array = P4Counter | P4DirectCounter | P4Register | P4Meter
+
+
+def _cell(array: Array, index: int | None = None) -> Any:
+    """A cell of an array without its value; without an index all of them."""
+    if isinstance(array, P4Counter):
+        return P4CounterEntry(array.alias, index=index, data=None if index is None else P4CounterData())
+    return (P4RegisterEntry if isinstance(array, P4Register) else P4MeterEntry)(array.alias, index=index)
+
+
+async def _cells(ctx: Context, array: Array, index: int | None = None) -> list[Any]:
+    """The cells that a switch has; of a direct counter those of its table's entries."""
+    if not isinstance(array, P4DirectCounter):
+        return await ctx.client.read_entities([_cell(array, index)])
+    entries = await ctx.client.read_table(ctx.schema.tables[array.direct_table_name].alias, counters=True)
+    return [P4DirectCounterEntry(table_entry=one, data=one.counter_data) for one in entries]
+
+
+def _row(ctx: Context, cell: Any) -> Data:
+    """A cell as plain data."""
+    if isinstance(cell, P4RegisterEntry):
+        return {"index": cell.index, "value": cell.data}
+    if isinstance(cell, P4MeterEntry):
+        return {"index": cell.index, **{name: getattr(cell.config, name, None) for name in _RATES}}
+    index = match_text(entry_row(cell.table_entry, ctx.schema)) if hasattr(cell, "table_entry") else cell.index
+    return {"index": index, "packets": cell.packet_count, "bytes": cell.byte_count}
+
+
+def _kind(array: Array) -> str:
+    """`counter`, `register` or `meter`."""
+    return type(array).__name__.removeprefix("P4").removeprefix("Direct").lower()
+
+
+async def _read(ctx: Context, array: Array, index: int | None = None) -> Data:
+    """A cell, or all that have a value other than 0."""
+    rows = sorted((_row(ctx, one) for one in await _cells(ctx, array, index)), key=lambda row: row["index"])
+    shown = [row for row in rows if index is not None or any(list(row.values())[1:])]
+    unit = {"unit": meter_unit(array)} if isinstance(array, P4Meter) else {}
+    return {_kind(array): array.alias, **unit, "cells": shown}
+
+
+def _change(ctx: Context, before: Any, after: Any) -> EntityChange:
+    return EntityChange(*(one and entity_of(one, ctx.schema) for one in (before, after)))
+
+
+async def _write(ctx: Context, array: Array, index: int, **value: Any) -> Written:
+    """Set a cell; one that the switch does not return has no value before."""
+    cell = _cell(array, index)
+    before, after = next(iter(await ctx.client.read_entities([cell])), cell), replace(cell, **value)
+    return {_kind(array): array.alias, **_row(ctx, after)}, [_change(ctx, before, after)]
+
+
+async def _reset(ctx: Context, array: Array) -> Written:
+    """Set all cells to 0."""
+    zero = 0 if isinstance(array, P4Register) else P4CounterData()
+    changes: list[EntityChange] = []
+    for one in await _cells(ctx, array):
+        cell = replace(one, table_entry=identity(one.table_entry)) if hasattr(one, "table_entry") else one
+        if one.data not in (None, zero):
+            changes.append(_change(ctx, cell, replace(cell, data=zero)))
+    return {_kind(array): array.alias, "written": len(changes)}, changes
+
+
+counter_read = register_read = meter_get_rates = _read
+counter_reset = register_reset = _reset
+
+
+async def counter_write(ctx: Context, counter: P4Counter, index: int, packets: int, size: int) -> Written:
+    """Set a cell."""
+    return await _write(ctx, counter, index, data=P4CounterData(byte_count=size, packet_count=packets))
+
+
+async def register_write(ctx: Context, register: P4Register, index: int, value: int) -> Written:
+    """Set a cell."""
+    return await _write(ctx, register, index, data=value)
+
+
+async def meter_set_rates(
+    ctx: Context, meter: P4Meter, index: int, committed: tuple[int, int], peak: tuple[int, int]
+) -> Written:
+    """Set a cell; P4Runtime counts units a second, simple_switch_CLI units a microsecond."""
+    if peak[0] < committed[0]:
+        raise bad_input(f"the peak rate, {peak[0]} {meter_unit(meter)}/s, is below the committed rate, {committed[0]}")
+    config = P4MeterConfig(**dict(zip(_RATES, (*committed, *peak), strict=True)))
+    return await _write(ctx, meter, index, config=config)
+
+
+async def mirroring_add(ctx: Context, session: int, port: int) -> Written:
+    """INSERT of a session with one port."""
+    entry = P4CloneSessionEntry(session_id=session, replicas=(port,))
+    return {"session": session, "port": port}, [_change(ctx, None, entry)]
+
+
+async def mirroring_delete(ctx: Context, session: int) -> Written:
+    """DELETE of a session."""
+    pattern = P4CloneSessionEntry(session_id=session)
+    before = next(iter(await ctx.client.read_entities([pattern])), pattern)
+    return {"session": session, "deleted": True}, [_change(ctx, before, None)]
+
+
+async def mirroring_get(ctx: Context, session: int) -> Data:
+    """The ports of a session; None where there is no such session."""
+    found: Any = await ctx.client.read_entities([P4CloneSessionEntry(session_id=session)])
+    return {"session": session, "ports": found[0].replicas_str() if found else None}
