@@ -112,15 +112,16 @@ def test_ena_runs_without_a_loop_and_knows_its_far_sides(tmp_path: Path) -> None
     script = tmp_path / "commands"
     fairlane = f"sh FAIRLANE_STATE_DIR={tmp_path} {Path(sys.executable).with_name('fairlane')}"
     state = f"--state {tmp_path / INSTANCE}"
-    script.write_text(f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 5 10.0.2.2\n{fairlane} ena show --json {state}\n")
+    script.write_text(f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 5 10.0.2.2\n{fairlane} status --json {state}\n")
     topology = str(HERE / "topologies" / "satellite.json")
     command = launcher("--topology", topology, "--program", "ena", "--script", str(script))
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr
     assert "2 packets transmitted, 2 received, 0% packet loss" in said, said
-    rows = json.loads(said[said.index("[\n") : said.rindex("]") + 1])
-    assert [(row["switch"], row["port"], row["ena_corrupted"]) for row in rows] == [("s1", 2, 0), ("s2", 1, 0)]
+    document = json.loads(said[said.index("{\n") : said.rindex("}") + 1])
+    rows = [(row["switch"], row["port"], row["ena_corrupted"]) for row in document["ports"] if row["managed"]]
+    assert rows == [("s1", 2, 0), ("s2", 1, 0)]
 
 
 @needs_root

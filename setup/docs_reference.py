@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import fairlane
 import typer
+from docs_markdown import cell, code, default, fields, kind_of, table
 from fairlane_controller.cli.main import make_app
 from fairlane_controller.config.schema import json_schema
 from fairlane_controller.metrics.exporter import metrics_of
@@ -52,7 +51,7 @@ def _command(command: Any, context: Any, path: list[str]) -> Iterator[str]:
     ]
     rows = [row for row in rows if not row[0].endswith("--help")]
     if rows:
-        yield from _table(("argument or option", "meaning"), ((_code(name), _cell(meaning)) for name, meaning in rows))
+        yield from table(("argument or option", "meaning"), ((code(name), cell(meaning)) for name, meaning in rows))
     if hasattr(command, "list_commands"):
         below = [(name, command.resolve_command(context, [name])[1]) for name in command.list_commands(context)]
         for name, one in below:
@@ -77,60 +76,33 @@ def settings() -> Iterator[str]:
         yield f"## {name}\n\n{program.title}\n"
         yield from _properties(program.Settings.model_json_schema())
         if program.reasons:
-            yield from _table(
+            yield from table(
                 ("drop reason", "meaning"),
-                ((_code(reason.name), _cell(reason.meaning)) for reason in program.reasons.values()),
+                ((code(reason.name), cell(reason.meaning)) for reason in program.reasons.values()),
             )
         if program.columns:
-            columns = ((_code(one.name), one.unit, _cell(one.doc)) for one in program.columns)
-            yield from _table(("column", "unit", "meaning"), columns)
+            columns = ((code(one.name), one.unit, cell(one.doc)) for one in program.columns)
+            yield from table(("column", "unit", "meaning"), columns)
         for kind in program.kinds:
-            columns = ((_code(one.name), one.unit, _cell(one.doc)) for one in kind.columns)
-            yield from _table((f"column of a {kind.name}", "unit", "meaning"), columns)
+            columns = ((code(one.name), one.unit, cell(one.doc)) for one in kind.columns)
+            yield from table((f"column of a {kind.name}", "unit", "meaning"), columns)
     schema = json_schema()
     yield "## The configuration file\n"
     yield from _properties(schema)
     for name, definition in schema["$defs"].items():
         if "properties" in definition:
-            yield f"### {name}\n\n{_cell(definition.get('description', ''))}\n"
+            yield f"### {name}\n\n{cell(definition.get('description', ''))}\n"
             yield from _properties(definition)
 
 
 def _properties(schema: dict[str, Any]) -> Iterator[str]:
     required = set(schema.get("required", ()))
     rows = [
-        (_code(name), _kind(one), "required" if name in required else _default(one), _cell(one.get("description", "")))
+        (code(name), kind_of(one), "required" if name in required else default(one), cell(one.get("description", "")))
         for name, one in schema.get("properties", {}).items()
     ]
     if rows:
-        yield from _table(("key", "is", "default", "meaning"), rows)
-
-
-def _kind(schema: dict[str, Any]) -> str:
-    if "$ref" in schema:
-        return schema["$ref"].rsplit("/", 1)[1]
-    if "enum" in schema:
-        return ", ".join(_code(one) for one in schema["enum"])
-    if "anyOf" in schema:
-        kinds = [_kind(one) for one in schema["anyOf"] if one.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds))
-    if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items', {}))}"
-    examples = schema.get("examples")
-    if examples:
-        return f"such as {', '.join(_code(one) for one in examples)}"
-    bounds = [f"{word} {schema[key]}" for word, key in (("from", "minimum"), ("to", "maximum")) if key in schema]
-    kind = str(schema.get("type", "any"))
-    return " ".join([{"string": "text"}.get(kind, kind), *bounds])
-
-
-def _default(schema: dict[str, Any]) -> str:
-    default = schema.get("default")
-    return (
-        ""
-        if default is None or default in ([], {})
-        else _code(str(default).lower() if isinstance(default, bool) else default)
-    )
+        yield from table(("key", "is", "default", "meaning"), rows)
 
 
 def links() -> Iterator[str]:
@@ -138,10 +110,10 @@ def links() -> Iterator[str]:
     yield "# Settings of a link\n\nThe settings of one direction, made from the code ([what they do](../links.md)). Topology files write `delay` and `jitter` with their units.\n"
     hints = get_type_hints(LinkOptions)
     rows = (
-        (name, ", ".join(_code(one) for one in get_args(hint)) if get_origin(hint) is Literal else kind, meaning)
-        for (name, kind, meaning), hint in zip(_fields(LinkOptions), hints.values(), strict=True)
+        (name, ", ".join(code(one) for one in get_args(hint)) if get_origin(hint) is Literal else kind, meaning)
+        for (name, kind, meaning), hint in zip(fields(LinkOptions), hints.values(), strict=True)
     )
-    yield from _table(("setting", "type", "meaning and range"), rows)
+    yield from table(("setting", "type", "meaning and range"), rows)
 
 
 def metrics() -> Iterator[str]:
@@ -149,10 +121,10 @@ def metrics() -> Iterator[str]:
     yield "# Metrics\n\nEvery metric for Prometheus, made from the code ([how to use them](../operate.md#metrics-and-alarms)). All have the label `topology` too: the name of the run state, `-` for switches without one.\n"
     found: dict[str, Any] = {**metrics_of(load_program(name) for name in program_names())}
     rows = (
-        (_code(name), metric.type, ", ".join(metric._labelnames[1:]) or "-", _cell(metric.documentation))
+        (code(name), metric.type, ", ".join(metric._labelnames[1:]) or "-", cell(metric.documentation))
         for name, metric in found.items()
     )
-    yield from _table(("metric", "type", "labels", "meaning"), rows)
+    yield from table(("metric", "type", "labels", "meaning"), rows)
 
 
 def api() -> Iterator[str]:
@@ -179,9 +151,9 @@ def _documented(name: str, thing: Any) -> Iterator[str]:
     text = re.sub(r"^(Args|Returns|Raises|Yields):$", r"\n**\1**\n", text, flags=re.MULTILINE)
     yield re.sub(r"^ {4}(\S+?):", r"- `\1`:", text, flags=re.MULTILINE) + "\n"
     if inspect.isclass(thing):
-        rows = list(_fields(thing))
+        rows = list(fields(thing))
         if rows:
-            yield from _table(("field", "type", "meaning"), rows)
+            yield from table(("field", "type", "meaning"), rows)
 
 
 class _Written(str):
@@ -203,20 +175,6 @@ def _signature(function: Any) -> str:
     )
 
 
-def _fields(thing: type) -> Iterator[tuple[str, str, str]]:
-    """Annotated attributes of a class with the strings below them."""
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(thing))).body
-    assert isinstance(tree, ast.ClassDef)
-    for field, below in zip(tree.body, [*tree.body[1:], ast.Pass()], strict=True):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and not field.target.id.startswith("_")
-        ):
-            said = below.value.value if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) else ""
-            yield _code(field.target.id), _code(ast.unparse(field.annotation)), _cell(str(said))
-
-
 def yang() -> str:
     """The YANG module of what OpenConfig has no leaf for."""
     module = ROOT / "switch" / "yang" / "fairlane-port.yang"
@@ -225,19 +183,3 @@ def yang() -> str:
         "[Leaves of gNMI](gnmi.md) lists the paths, [the operator's guide](../operate.md#ports-and-queues) shows the commands.\n\n"
         f"```text\n{module.read_text(encoding='utf-8')}```\n"
     )
-
-
-def _table(heads: tuple[str, ...], rows: Any) -> Iterator[str]:
-    yield "| " + " | ".join(heads) + " |"
-    yield "|" + "---|" * len(heads)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-    yield ""
-
-
-def _code(text: object) -> str:
-    return f"`{text}`".replace("|", "\\|")
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs_reference import _cell, _code, _default, _fields, _kind, _table  # pyright: ignore[reportPrivateUsage]
+from docs_markdown import cell, code, default, fields, kind_of, table
 from fairlane_hosts.simulator import SIMULATOR_VARIANTS
 from fairlane_hosts.variants import VARIANTS
 from fairlane_lab import scenario
@@ -37,15 +37,15 @@ def programs() -> Iterator[str]:
     for path in sorted((ROOT / "p4src" / "compiled").glob("*.p4info.txtpb")):
         info = text_format.Parse(path.read_text(encoding="utf-8"), p4i.P4Info())
         yield f"## {path.name.partition('.')[0]}\n"
-        yield from _table(("table", "key", "actions", "entries"), (_p4_table(one, info) for one in info.tables))
-        counters = [(_code(one.preamble.alias), str(one.size)) for one in info.counters]
-        yield from _table(("counter", "cells"), counters)
-        registers = [(_code(one.preamble.alias), str(one.size)) for one in info.registers]
+        yield from table(("table", "key", "actions", "entries"), (_p4_table(one, info) for one in info.tables))
+        counters = [(code(one.preamble.alias), str(one.size)) for one in info.counters]
+        yield from table(("counter", "cells"), counters)
+        registers = [(code(one.preamble.alias), str(one.size)) for one in info.registers]
         if registers:
-            yield from _table(("register", "cells"), registers)
-        digests = [(_code(name), _code(_members(one))) for name, one in info.type_info.structs.items()]
+            yield from table(("register", "cells"), registers)
+        digests = [(code(name), code(_members(one))) for name, one in info.type_info.structs.items()]
         if info.digests:
-            yield from _table(("digest", "fields"), digests)
+            yield from table(("digest", "fields"), digests)
 
 
 def _p4_table(table: p4i.Table, info: p4i.P4Info) -> tuple[str, ...]:
@@ -56,11 +56,11 @@ def _p4_table(table: p4i.Table, info: p4i.P4Info) -> tuple[str, ...]:
     ]
     called = [actions[one.id] for one in table.action_refs]
     texts = [
-        _code(f"{one.preamble.alias}({', '.join(f'{param.name}: {param.bitwidth}' for param in one.params)})")
+        code(f"{one.preamble.alias}({', '.join(f'{param.name}: {param.bitwidth}' for param in one.params)})")
         for one in called
         if one.preamble.alias != "NoAction"
     ]
-    return _code(table.preamble.alias), ", ".join(keys), ", ".join(texts), str(table.size)
+    return code(table.preamble.alias), ", ".join(keys), ", ".join(texts), str(table.size)
 
 
 def _members(struct: object) -> str:
@@ -78,7 +78,7 @@ def experiments() -> Iterator[str]:
         plots.Bars, plots.Lines, plots.Series, plots.Cdf, plots.Heat,
     )  # fmt: skip
     for model in models:
-        yield f"## {model.__name__}\n\n{_cell(inspect.getdoc(model) or '')}\n"
+        yield f"## {model.__name__}\n\n{cell(inspect.getdoc(model) or '')}\n"
         yield from _keys(model)
     for title, names in (
         ("Parameters", PARAMETERS),
@@ -87,7 +87,7 @@ def experiments() -> Iterator[str]:
         ("Metrics of an object of a program", OBJECT_METRICS),
     ):
         yield f"## {title}\n"
-        yield from _table(("name", "meaning", "shown in"), (_named(name, about) for name, about in names.items()))
+        yield from table(("name", "meaning", "shown in"), (_named(name, about) for name, about in names.items()))
 
 
 def _keys(model: type) -> Iterator[str]:
@@ -97,30 +97,30 @@ def _keys(model: type) -> Iterator[str]:
     same = getattr(scenario, model.__name__.removesuffix("Spec"), model)  # what a flow of a file becomes has the texts
     for one in (same, *reversed(model.__mro__)):
         if one is same or (issubclass(one, BaseModel) and one is not BaseModel):
-            meanings |= {name: meaning for name, _, meaning in _fields(one) if meaning}
+            meanings |= {name: meaning for name, _, meaning in fields(one) if meaning}
     required = set(found.get("required", ()))
     rows = (
-        (_code(name), _cell(_kind(one)), "required" if name in required else "" if isinstance(one.get("default"), dict) else _default(one), meanings.get(_code(name), ""))
+        (code(name), cell(kind_of(one)), "required" if name in required else "" if isinstance(one.get("default"), dict) else default(one), meanings.get(code(name), ""))
         for name, one in found.get("properties", {}).items()
     )  # fmt: skip
-    yield from _table(("key", "is", "default", "meaning"), rows)
+    yield from table(("key", "is", "default", "meaning"), rows)
 
 
 def _named(name: str, about: Name) -> tuple[str, str, str]:
-    return _code(name), _cell(about.label), about.unit
+    return code(name), cell(about.label), about.unit
 
 
 def senders() -> Iterator[str]:
     """What each TCP sender is and is not."""
     yield "# TCP senders\n\nMade from `hosts/fairlane_hosts/variants.py`; `fairlane hosts list` prints the same. [hosts](../rooms/hosts.md) says how they are built.\n"
     rows = (
-        (_code(one.name), _code(one.congestion_control), _cell(one.paper), _cell(one.is_not), ".".join(map(str, one.kernel)), ", ".join((*one.programs, *one.receiver_programs)))
+        (code(one.name), code(one.congestion_control), cell(one.paper), cell(one.is_not), ".".join(map(str, one.kernel)), ", ".join((*one.programs, *one.receiver_programs)))
         for one in VARIANTS.values()
     )  # fmt: skip
-    yield from _table(
+    yield from table(
         ("sender", "name in the kernel", "defined in", "is not", "needs Linux", "host programs (its host's, its receivers')"), rows
     )  # fmt: skip
-    yield f"In the simulator only: {', '.join(_code(name) for name in SIMULATOR_VARIANTS)}.\n"
+    yield f"In the simulator only: {', '.join(code(name) for name in SIMULATOR_VARIANTS)}.\n"
 
 
 def gnmi() -> Iterator[str]:
@@ -128,5 +128,5 @@ def gnmi() -> Iterator[str]:
     listed = ROOT / "switch" / "crates" / "gnmi" / "leaves.tsv"
     yield "# Leaves of gNMI\n\nMade from the rows of `switch/crates/gnmi/src/leaf.rs`. `{}` is `config` or `state`. [The switch](../switch.md#gnmi) says what Get, Set and Subscribe do.\n"
     found = (line.split("\t") for line in listed.read_text(encoding="utf-8").splitlines())
-    rows = ((_code(path), *more) for path, *more in found)
-    yield from _table(("path", "parts", "set", "on change"), rows)
+    rows = ((code(path), *more) for path, *more in found)
+    yield from table(("path", "parts", "set", "on change"), rows)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, out_of_range, short, unknown_name
-from fairlane_controller.program.contract import Config, Place, Plan, PortPlan, Program, Remembered, Wanted
+from fairlane_controller.program.contract import Config, Place, Plan, Program, Remembered, Wanted
 from fairlane_controller.program.control import (
     Session,
     SwitchControl,
@@ -16,34 +16,31 @@ from fairlane_controller.program.control import (
     enable_digest,
     every,
     on_digest,
-    on_idle,
 )
 from fairlane_controller.program.learned import LearnedTable
 from fairlane_controller.program.numbering import Numbering
 from fairlane_controller.program.port_program import AqmProgram, Param, PortProgram
 from fairlane_controller.program.quantities import (
-    CellLimit,
     Cells,
     Dscp,
     Duration,
-    PacketLimit,
     Packets,
     Rate,
     Size,
-    SizeLimit,
     duration_text,
     parse_dscp,
 )
-from fairlane_controller.program.ranks import REASON_PORT_FULL, RankProgram, RankSettings
+from fairlane_controller.program.ranks import RankProgram, RankSettings
+from fairlane_controller.program.reading import BatchReading as Reading
 from fairlane_controller.program.registry import check_program, load_program, runs_program
 from fairlane_controller.program.requests import Plain, Request, SwitchRequest
-from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
+from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.program.settings import Flag, Section, Settings
-from fairlane_controller.program.setup import apply_plan, change_set, read_rows, set_up_program
+from fairlane_controller.program.setup import apply_plan, set_up_program
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_run_state
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import Entries
-from fairlane_controller.switch.shared import PortNumber, SwitchName, longest_frame_bytes
+from fairlane_controller.switch.shared import longest_frame_bytes
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 if TYPE_CHECKING:
@@ -52,9 +49,7 @@ if TYPE_CHECKING:
     from fairlane.network import Network, connect
 
 __all__ = [
-    "REASON_PORT_FULL",
     "AqmProgram",
-    "CellLimit",
     "Cells",
     "Column",
     "Config",
@@ -71,14 +66,11 @@ __all__ = [
     "P4TableAction",
     "P4TableEntry",
     "P4TableMatch",
-    "PacketLimit",
     "Packets",
     "Param",
     "Place",
     "Plain",
     "Plan",
-    "PortNumber",
-    "PortPlan",
     "PortProgram",
     "PortState",
     "Program",
@@ -95,16 +87,13 @@ __all__ = [
     "Session",
     "Settings",
     "Size",
-    "SizeLimit",
     "SwitchClient",
     "SwitchControl",
-    "SwitchName",
     "SwitchRequest",
     "SwitchState",
     "TopologyControl",
     "Wanted",
     "apply_plan",
-    "change_set",
     "check_program",
     "connect",
     "duration_text",
@@ -114,10 +103,8 @@ __all__ = [
     "load_program",
     "longest_frame_bytes",
     "on_digest",
-    "on_idle",
     "out_of_range",
     "parse_dscp",
-    "read_rows",
     "read_run_state",
     "run_experiment",
     "runs_program",

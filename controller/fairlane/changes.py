@@ -6,14 +6,13 @@ from fairlane_controller.program.documents import Documents
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.files import read_text
-from fairlane_controller.state.store import STATE_FILE, Store
+from fairlane_controller.state.store import STATE_FILE
 
 __all__ = [
     "STATE_FILE",
     "Documents",
     "EventLog",
     "Sites",
-    "Store",
     "ask",
     "loop_runs",
     "read_text",

@@ -17,7 +17,7 @@ from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.config.apply import Applied, apply, with_last_applied
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.config.show import port_in_force
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import need_switches, take_two
 from fairlane_controller.state.run_state import RunState
@@ -76,79 +76,75 @@ class Network:
         """
         import pandas as pd
 
-        return pd.DataFrame(rows_of(self.snapshot(interval_s), rows))
+        document = self.snapshot(interval_s).to_json()
+        kinds: dict[str, Any] = {name: value for name, value in document.items() if isinstance(value, list)}
+        return pd.DataFrame(find_by_name("kind of rows", rows, kinds))
 
     def set(self, port: str, **settings: Any) -> Applied:
-        """Set a port, `s1:3`: the program's settings and those of every port (`rate="2Mbit"`), as `[[ports]]` of fairlane.toml; what is not named stays.
+        """Set a port, as `[[ports]]` of fairlane.toml does; what is not named stays. One change of `fairlane undo`.
 
-        Checked as a whole, applied as a whole, one change of `fairlane undo`.
+        Args:
+            port: `s1:3`.
+            settings: The program's settings and those of every port (`rate="2Mbit"`).
+
+        Returns:
+            What was written, by switch.
 
         Raises:
-            FairlaneError: A setting that there is not, a value that is not allowed, a switch that refuses.
-
+            FairlaneError: A setting that there is not, a value that is not allowed, a switch that refuses; nothing is changed.
         """
         switch, colon, number = port.rpartition(":")
         if not colon or not number.isdigit():
             raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
-        row = _wait(port_in_force(self.targets.need_run(), switch, int(number)))
-        loaded, run = self._loaded({"ports": [{**row, **settings}]})
+        run = self.targets.need_run()
+        row = _wait(port_in_force(run, switch, int(number)))
+        loaded = _loaded({"ports": [{**row, **settings}]}, run)
         return _wait(apply(loaded, run, "fairlane.Network.set", with_last_applied(loaded, run)))
 
     def apply(self, configuration: Mapping[str, Any]) -> Applied:
-        """Apply a configuration (docs/configuration.md) given as the dictionary that its TOML would be.
+        """Apply a configuration (docs/configuration.md).
+
+        Args:
+            configuration: The dictionary that its TOML would be.
+
+        Returns:
+            What was written, by switch.
 
         Raises:
             FairlaneError: A mistake in it; what a switch refused, with everything as it was; switches without a topology.
-
         """
-        loaded, run = self._loaded(configuration)
-        return _wait(apply(loaded, run, "fairlane.Network.apply"))
-
-    def _loaded(self, configuration: Mapping[str, Any]) -> tuple[Loaded, RunState]:
-        run, source = self.targets.need_run(), Source("configuration")
-        return Loaded(parse({"program": run.program, **configuration}, source), source), run
+        run = self.targets.need_run()
+        return _wait(apply(_loaded(configuration, run), run, "fairlane.Network.apply"))
 
     def command(self, *words: str) -> Any:
-        """Any command of `fairlane` that has `--json`, in a process of its own: `command("threshold", "set", "s1:3", "5")`.
+        """Run any command of `fairlane` that has `--json`, in a process of its own.
+
+        Args:
+            words: `"threshold", "set", "s1:3", "5"`.
 
         Returns:
             Its JSON document.
 
         Raises:
             FairlaneError: What the command would print.
-
         """
         folder = self.targets.folder
         where = [f"--switch={one.name}={one.grpc}@{one.device_id}" for one in self.targets.endpoints]
-        options = [f"--state={folder}"] if folder is not None else where
-        done = subprocess.run(
-            [sys.executable, "-c", _COMMAND, *words, *options, "--json"],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        line = [sys.executable, "-c", _COMMAND, *words, *([f"--state={folder}"] if folder else where), "--json"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         try:
-            return json.loads(done.stdout)
+            document = json.loads(done.stdout or done.stderr)
         except ValueError:
-            raise _error_of(done.stderr) from None
+            problem = done.stderr.strip() or "the command printed nothing"
+            raise FairlaneError(ErrorCode.INTERNAL, problem) from None
+        if not done.stdout:
+            raise FairlaneError.from_json(document["error"])
+        return document
 
 
-def rows_of(snapshot: Snapshot, rows: str) -> list[dict[str, Any]]:
-    """Rows of a snapshot as plain data. Raises FairlaneError (UNKNOWN_NAME) with the kinds that it has."""
-    document = snapshot.to_json()
-    kinds = [name for name, value in document.items() if isinstance(value, list)]
-    if rows not in kinds:
-        raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"there are no rows {rows!r}; there are: {', '.join(kinds)}")
-    return document[rows]
-
-
-def _error_of(text: str) -> FairlaneError:
-    """The error that a command with --json has printed."""
-    try:
-        return FairlaneError.from_json(json.loads(text)["error"])
-    except (ValueError, KeyError, TypeError):
-        return FairlaneError(ErrorCode.INTERNAL, text.strip() or "the command printed nothing")
+def _loaded(configuration: Mapping[str, Any], run: RunState) -> Loaded:
+    source = Source("configuration")
+    return Loaded(parse({"program": run.program, **configuration}, source), source)
 
 
 def _wait(work: Coroutine[Any, Any, _T]) -> _T:

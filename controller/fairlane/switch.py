@@ -6,7 +6,6 @@ from fairlane_controller.switch.changeset import ChangeSet, apply, put_entries
 from fairlane_controller.switch.client import DIGEST_LIST_S, SwitchClient
 from fairlane_controller.switch.difference import difference, entries_by_key, sort_entries
 from fairlane_controller.switch.entities import EntityChange, Entries, entity_key, same_entity
-from fairlane_controller.switch.setup import route_entries
 from fairlane_controller.switch.shared import (
     AAL5_TRAILER_BYTES,
     ACTION_FORWARD,
@@ -53,7 +52,6 @@ __all__ = [
     "open_ports",
     "plain_entry",
     "put_entries",
-    "route_entries",
     "same_entity",
     "sort_entries",
 ]

@@ -133,14 +133,14 @@ def test_what_is_given_without_content_stays(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, far_sides"),
+        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, loop"),
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: 'drop-tail': must be 'drop_tail', 'qthresh' or 'lanes'"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),
         ("[[policies]]\nswitch='s1'\nport=3\n mode='auto'\nthreshold=4", "line 5, column 1: policies[0].threshold: with mode auto the loop decides it"),
         ("[[policies]]\nswitch='s1'\nport=3\nmode='manual'", "line 1, column 1: policies[0].threshold: mode manual needs one"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop_tail'\nk=2.0", "line 5, column 1: policies[0].k: drop_tail has none"),
-        ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: '5cells' must be a number of packets; examples: 100, 100packets"),
+        ("[[policies]]\nswitch='s1'\nport=3\nthreshold='5cells'", "line 4, column 1: policies[0].threshold: number '5cells' must be in packets, not 'cells'; examples: 50, 50packets"),
         ("[[policies]]\nswitch='s1'\nport=3\nthreshold=2\nweight=0.01", "policies[0].weight: 0.01 with a threshold of 2 packets would admit nothing: must be at least 0.5"),
         ("[[policies]]\nswitch='s1'\nport=3\nmin_packets=9\nmax_packets=4", "line 4, column 1: policies[0].min_packets: 9 is above max_packets 4"),
         ("[loop]\nevaluate_period = 250", "line 2, column 1: loop.evaluate_period: time 250 must be a text with a unit; examples: 200us, 5ms, 1.5s"),

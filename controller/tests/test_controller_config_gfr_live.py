@@ -202,17 +202,18 @@ def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
 def test_far_sides(ena_switch: LiveSwitch) -> None:
     switch = ena_switch
     file = switch.folder / "ena.toml"
-    file.write_text('far_sides = [{ switch = "s1", port = 2 }, { switch = "s1", port = 4 }]\n', encoding="utf-8")
+    ports = [{"switch": "s1", "port": port, "far_side": True} for port in (2, 4)]
+    rows = ", ".join(f'{{ switch = "s1", port = {row["port"]}, far_side = true }}' for row in ports)
+    file.write_text(f"ports = [{rows}]\n", encoding="utf-8")
     assert len(switch.json("config", "diff", str(file), code=10)["differences"]) == 4
     switch.fairlane("config", "apply", str(file))
-    assert [row["port"] for row in switch.json("ena", "show")] == [2, 4]
-    switch.fairlane("ena", "unmark", "4")
-    assert switch.json("config", "diff", code=10)["differences"][0]["status"] == "missing"
-    switch.fairlane("undo")
-    assert switch.json("config", "diff")["same"] is True
-    assert [one["table"] for one in switch.json("ena", "mark", "5", "--dry-run")["updates"]] == [
-        "far_side_in",
-        "far_side_out",
+    shown = switch.json("config", "show")["config"]["ports"]
+    assert [row for row in shown if "far_side" in row] == ports
+    switch.fairlane("config", "set", "s1:4", "far_side=false")
+    differences = switch.json("config", "diff", str(file), code=10)["differences"]
+    assert [(one["what"], one["status"]) for one in differences] == [
+        ("far_side_in", "missing"),
+        ("far_side_out", "missing"),
     ]
-    shown = switch.json("config", "show")["config"]
-    assert shown["far_sides"] == [{"switch": "s1", "port": 2}, {"switch": "s1", "port": 4}]
+    switch.fairlane("undo")
+    assert switch.json("config", "diff", str(file))["same"] is True

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches that run ena.p4, without frames: `init`, `fairlane ena`, and what other commands say there."""
+"""Switches that run ena.p4, without frames: far sides by the topology and by hand, and what other commands report there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fairlane_controller.state.run_state import read_topology, write_topology
@@ -35,8 +36,9 @@ def switch(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveSwitc
         made.kill()
 
 
-def ports(switch: LiveSwitch) -> list[int]:
-    return [row["port"] for row in switch.json("ena", "show")]
+def far_sides(switch: LiveSwitch) -> dict[int, dict[str, Any]]:
+    """The rows of the far sides in `status`, by port."""
+    return {row["port"]: row for row in switch.json("status")["ports"] if row["managed"]}
 
 
 def test_init_writes_routes_and_far_sides_once(switch: LiveSwitch) -> None:
@@ -44,33 +46,25 @@ def test_init_writes_routes_and_far_sides_once(switch: LiveSwitch) -> None:
     assert switch.json("config", "init") == [done]
     assert switch.json("config", "init") == [{**done, "written": 0}]
     assert "far-side ports" in switch.fairlane("config", "init")
-    (row,) = switch.json("ena", "show")
-    assert row == {
-        "switch": "s1",
-        "port": 1,
-        "ena_corrupted": 0,
-        "ena_strays": 0,
-        "ena_notified": 0,
-        "ena_no_room": 0,
-        "ena_no_place": 0,
-        "dropped": 0,
-    }
+    (row,) = far_sides(switch).values()
+    names = ("ena_corrupted", "ena_strays", "ena_notified", "ena_no_room", "ena_no_place", "dropped")
+    assert {name: row[name] for name in names} == dict.fromkeys(names, 0)
     write_state(switch, 2, 3)
     assert switch.json("config", "init") == [{**done, "managed_ports": [2, 3], "written": 6}]
-    assert ports(switch) == [2, 3]
+    assert [*far_sides(switch)] == [2, 3]
 
 
 def test_ports_are_marked_and_unmarked(switch: LiveSwitch) -> None:
     switch.fairlane("config", "init")
-    assert "s1: port 3 is a far side; 2 entries written" in switch.fairlane("ena", "mark", "3")
-    assert "0 entries written" in switch.fairlane("ena", "mark", "3")
-    assert ports(switch) == [1, 3]
-    assert "s1: port 1 is no far side; 2 entries written" in switch.fairlane("ena", "unmark", "1")
-    assert ports(switch) == [3]
-    assert [port["port"] for port in switch.json("status")["ports"] if port["managed"]] == [3]
+    switch.fairlane("config", "set", "s1:3", "far_side=true")
+    assert [*far_sides(switch)] == [1, 3]
+    switch.fairlane("config", "set", "s1:3", "far_side=true")
+    switch.fairlane("config", "set", "s1:1", "far_side=false")
+    assert [*far_sides(switch)] == [3]
     assert "corrupted, named" in switch.fairlane("status"), "the program's own columns"
-    assert "switch s1 has no port 4; valid: 1, 2, 3" in " ".join(switch.fairlane("ena", "mark", "4", code=2).split())
-    assert ports(switch) == [3]
+    said = " ".join(switch.fairlane("config", "set", "s1:4", "far_side=true", code=3).split())
+    assert "switch s1 has no port 4; valid: 1, 2, 3" in said
+    assert [*far_sides(switch)] == [3]
 
 
 @pytest.mark.parametrize("switch", ["embedded"], indirect=True)
@@ -83,30 +77,16 @@ def test_a_mark_whose_command_is_killed_before_it_is_recorded_is_taken_back(
     switch.fairlane("config", "init")
     with monkeypatch.context() as patch:
         patch.setattr("fairlane_controller.state.intent.Intent.keep", kill)
-        switch.fairlane("ena", "mark", "3", code=9)
-    assert ports(switch) == [1, 3]
+        switch.fairlane("config", "set", "s1:3", "far_side=true", code=9)
+    assert [*far_sides(switch)] == [1, 3]
     assert "cannot be undone: the program was loaded" in " ".join(switch.fairlane("undo", code=2).split())
-    assert ports(switch) == [1]
+    assert [*far_sides(switch)] == [1]
     assert len(switch.json("undo", "--list")) == 1
 
 
 def test_other_programs_commands_say_what_runs(switch: LiveSwitch) -> None:
     switch.fairlane("config", "init")
     said = " ".join(switch.fairlane("threshold", "show", code=5).split())
-    assert "the program on the switch is ena, not qthresh: see `fairlane ena`" in said
+    assert "the program on the switch is ena, not qthresh" in said
     assert "the program ena needs no control loop" in " ".join(switch.fairlane("run", code=2).split())
     assert "the program ena has no schemes" in switch.fairlane("config", "init", "--scheme", "drop_tail", code=2)
-
-
-def test_ena_on_a_switch_that_runs_another_program(tmp_path: Path) -> None:
-    if binary("embedded") is None:
-        pytest.skip("fairlane-switch is not built")
-    made = LiveSwitch("embedded", tmp_path)
-    made.write_state()
-    made.start()
-    try:
-        made.fairlane("config", "init")
-        said = " ".join(made.fairlane("ena", "show", code=5).split())
-        assert "the program on the switch is qthresh, not ena" in said
-    finally:
-        made.kill()

@@ -253,7 +253,7 @@ async def test_a_backup_waits_and_takes_over(switch: LiveSwitch) -> None:
 async def test_another_program_is_named_and_readers_write_nothing(switch: LiveSwitch) -> None:
     names = [program.TABLE_PORT_LIMIT, *program.TABLE_FLOW.values(), *TABLE_ROUTE.values()]
     wrong = wrong_program("qthresh", names)
-    assert "has no table 'policy': it is not qthresh" in wrong.message
+    assert "the program on the switch is another one, not qthresh" in wrong.message
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}", 1)) as client:
         assert runs_program("qthresh", client.table_names())
         with pytest.raises(FairlaneError, match="opened for reading only"):

@@ -58,9 +58,9 @@ def start(tmp_path: Path) -> Iterator[Any]:
     made.kill()
 
 
-def limit_of(switch: LiveSwitch) -> int:
-    """The limit of port 3."""
-    (port,) = (port for port in switch.json("status")["ports"] if port["managed"])
+def limit_of(switch: LiveSwitch, number: int = 3) -> int:
+    """The limit of a port."""
+    (port,) = (port for port in switch.json("status")["ports"] if port["port"] == number)
     return int(port["limit_packets"])
 
 
@@ -90,7 +90,7 @@ def test_the_loop_writes_what_the_law_decides(start: Any, tmp_path: Path) -> Non
     ("code", "why"),
     [
         ("raise KeyError('rate')", "KeyError: 'rate'"),
-        ("return limit", "it returned int and not its Settings"),
+        ("return limit", "AttributeError: 'int' object has no attribute 'model_dump'"),
         ("limit = -1", "limit"),
     ],
 )
@@ -103,6 +103,16 @@ def test_a_law_that_fails_is_told_once_and_the_port_keeps_what_it_has(start: Any
         assert limit_of(switch) == 1
         assert len(switch.events("error")) == 1
         assert switch.loop_status()["connected"]
+
+
+def test_a_law_that_fails_at_one_of_two_ports_is_one_event(start: Any) -> None:
+    switch: LiveSwitch = start("it fails at port 1", "if port.port == 1: raise KeyError('rate')")
+    switch.fairlane("config", "set", "s1:1", "limit=2")
+    with switch.loop():
+        wait_until("the other port's limit", lambda: switch.events("decided")[-1:] and limit_of(switch, 3) == 6)
+        assert [event["port"] for event in switch.events("error")] == [1]
+        assert limit_of(switch, 1) == 2
+        assert "KeyError: 'rate'" in switch.loop_status()["failed"]
 
 
 def test_the_limit_of_the_example_follows_the_line() -> None:

@@ -97,7 +97,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
     yield install
     sys.modules.pop("strange_module", None)
-    load_program.__globals__["_load_by_name"].cache_clear()
+    load_program.__globals__["_load"].cache_clear()
     forget()
 
 

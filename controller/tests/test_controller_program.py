@@ -106,7 +106,7 @@ def test_what_is_no_program_says_so(tmp_path: Path) -> None:
         load_program(f"{tmp_path}/")
     (tmp_path / "program.py").write_text("import nothing_of_that_name\n")
     with pytest.raises(
-        FairlaneError, match=r"program\.py: ModuleNotFoundError: No module named 'nothing_of_that_name'"
+        FairlaneError, match=r"program\.py cannot be used: ModuleNotFoundError: No module named 'nothing_of_that_name'"
     ):
         load_program(f"{tmp_path}/")
     (tmp_path / "program.py").write_text("X = 1\n")
@@ -134,12 +134,13 @@ def test_programs_are_told_from_each_other_by_their_tables() -> None:
         assert program.pipeline().json.is_file(), "compiled"
         assert find_program(["ipv4_lpm", *program.tables, *program.dynamic_tables]) is program
     assert find_program(["ipv4_lpm"]) is None
-    assert command_groups()["ena"] == (
-        "fairlane_controller.programs.ena.cli:app",
-        "ENA: the switch names corrupted segments for receivers that cannot.",
+    assert load_program("ena").title == "ENA: the switch names corrupted segments for receivers that cannot."
+    assert command_groups()["gfr"] == (
+        "fairlane_controller.programs.gfr.cli:app",
+        "GFR: minimum rates for VCs, by discard and weighted shares of the buffer.",
     )
     assert wrong_program("gfr", load_program("ena").tables).message == (
-        "the program on the switch is ena, not gfr: see `fairlane ena`"
+        "the program on the switch is ena, not gfr: start the topology with the program gfr, and load it with `fairlane config init`"
     )
     assert meaning(load_program("ena"), "corrupted") == "TCP checksum wrong, and nobody to tell"
 
@@ -173,7 +174,8 @@ class OneReading:
 
 
 async def test_columns_of_counters_are_filled_by_the_core(folder: Path) -> None:
-    rows = await complete_rows(load_program(f"{folder}/"), OneReading(), None)
+    reading: Any = OneReading()
+    rows = await complete_rows(load_program(f"{folder}/"), reading, None)
     assert [(row.port, dict(row.values)) for row in rows] == [(1, {"refused": 0}), (2, {"refused": 3})]
 
 

@@ -48,6 +48,13 @@ def test_settings_become_entries_and_come_back(name: str, ranks: str) -> None:
     assert back[3].model_dump() == chosen
 
 
+def test_a_source_that_somebody_else_wrote_is_read() -> None:
+    (entry,) = entries_of("sp_pifo")
+    action = P4TableAction("set_sp_pifo", **{**arguments_of(entry), "rank_from": 99})
+    entry.action = action
+    assert program_of("sp_pifo").ports_of("s1", {entity_key(entry): entry})[3].model_dump()["ranks"] == SOURCES[-1]
+
+
 def test_the_arguments_are_the_papers() -> None:
     assert arguments_of(entries_of("sp_pifo")[0]) == {"rank_from": 0, "queues": 8, "queue_packets": 10}
     (aifo,) = entries_of("aifo")
@@ -80,7 +87,7 @@ def test_what_a_sender_says_is_not_drawn() -> None:
     [
         ("priority_queues = 9", {}, "ports[0].priority_queues: the port has 8 queues; must be 1 to 8"),
         ("queue_limit = 41", {}, "ports[0].queue_limit: a queue of the port holds 40 packets; must be 1 to 40"),
-        ("queue_limit = 5", {"scheduler": "drr"}, "ports[0]: the port's scheduler is drr; SP-PIFO needs strict"),
+        ("queue_limit = 5", {"scheduler": "drr"}, "ports[0]: the port's scheduler is drr; sp_pifo needs strict"),
     ],
 )
 def test_what_the_port_s_queues_cannot_do(given: str, port: dict[str, Any], problem: str) -> None:

@@ -7,7 +7,7 @@
 | `settings`   | bases of its pydantic models: `Settings` of a port, `Section` of the file                   |
 | `quantities` | types of their fields: durations, rates, sizes, packets, cells, DSCPs                       |
 | `rows`       | what it shows: `Column`, `Kind`, `Reason`, `Row`                                            |
-| `control`    | `SwitchControl`: what it does at run time on a switch, with `on_digest`, `on_idle`, `every` |
+| `control`    | `SwitchControl`: what it does at run time on a switch, with `on_digest`, `every`            |
 | `learned`    | `LearnedTable`: entries that a digest asks for, and that go when nothing matches them         |
 | `numbering`  | `Numbering`: slots and ids that are given once                                              |
 | `registry`   | finding programs by name, entry point or folder                                             |

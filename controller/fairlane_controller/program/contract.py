@@ -2,11 +2,11 @@
 """The contract of a queueing scheme: everything that the core, the lab and the launchers know of a P4 program.
 
 A program is a folder with `program.py` (one subclass of `Program`), the compiled P4 program, and, where it has commands of its
-own, `cli.py` (`app`, a `typer.Typer`: the group `fairlane NAME`). The smallest one gives `name`, `title`, `p4`, `Settings`,
+own, `cli.py`. The smallest one gives `name`, `title`, `p4`, `Settings`,
 `tables` and `entries`.
 
 The life of a configuration: a `Config` (from a file, a topology, a command) is checked (`check`), becomes a `Plan` for all
-switches (`plan`), which says what one switch is to have (`Plan.wanted`); the core compares, writes and takes back. `read_config`
+switches (`plan`), which has what one switch is to have (`Plan.wanted`); the core compares, writes and takes back. `read_config`
 is the inverse: what is in force, as a `Config`.
 """
 
@@ -28,7 +28,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.program import settings
 from fairlane_controller.program.control import TopologyControl
-from fairlane_controller.program.rows import Column, Kind, Reading, Reason, Row
+from fairlane_controller.program.reading import BatchReading
+from fairlane_controller.program.rows import Column, Kind, Reason, Row
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from fairlane_controller.state.store import STATE_FILE, Store
 from fairlane_controller.switch.client import PipelineFiles
@@ -36,6 +37,21 @@ from fairlane_controller.switch.entities import Entries, entity_key
 
 Place = tuple[str, int]
 """(switch, port)."""
+
+
+def port_state(run: RunState | None, place: Place) -> PortState:
+    """What a topology knows of a port.
+
+    Args:
+        run: The topology; None: there is none.
+        place: The switch and the port.
+
+    Returns:
+        The port; with its number alone where the topology does not have it.
+    """
+    switches = run.switches if run is not None else ()
+    found = (switch.port(place[1]) for switch in switches if switch.name == place[0])
+    return next(found, None) or PortState(port=place[1])
 
 
 @dataclass(frozen=True)
@@ -49,16 +65,16 @@ class Config:
     exact: bool = False
     "Whether ports that are not named are to have nothing of the program."
     at: Mapping[Place, str] = field(default_factory=dict[Place, str])
-    "Where a port stands in its source, for errors: `ports[2]`."
+    "The place of a port in its source, for errors: `ports[2]`."
     states: Mapping[Place, PortState] = field(default_factory=dict[Place, PortState])
     "What is known of a port's queue: by its source, else by the topology."
     notes: tuple[str, ...] = ()
-    "What the switches have that no configuration can say, in words."
+    "What the switches have that no configuration can have, in words."
     given: Mapping[Place, frozenset[str]] = field(default_factory=dict[Place, frozenset[str]])
     "Keys that the source gives a port, those of the core too."
 
     def plain(self) -> dict[str, Any]:
-        """What it says, as plain data: `ports`, and the sections by their names."""
+        """The configuration as plain data: `ports`, and the sections by their names."""
         ports = [{"switch": at[0], "port": at[1], **one.plain()} for at, one in (self.ports or {}).items()]
         return {"ports": ports, **(self.sections.plain() if self.sections is not None else {})}
 
@@ -75,18 +91,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Remembered:
-    """Something of one switch that is remembered beside its entries, and is to be another."""
+    """A document that belongs to one switch beside its entries, and is to have another value."""
 
     document: str
     "Its name in the state file."
     place: str
     "In words: `port=3 class=0`."
     value: dict[str, Any]
-    "What is to be remembered."
+    "The new value."
     wanted: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    "What of it differs, for people;"
+    "The keys that differ, for people, with their new values;"
     current: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    "and what that is now."
+    "and with their current values."
 
 
 class Plan(ABC):
@@ -94,7 +110,12 @@ class Plan(ABC):
 
     @abstractmethod
     def wanted(self, switch: str, current: Entries) -> Wanted:
-        """The expected state of a switch whose current entries in the program's tables are `current`. Pure."""
+        """The expected state of a switch. Pure.
+
+        Args:
+            switch: Its name.
+            current: Its entries in the program's tables.
+        """
 
     @property
     def concerned(self) -> Collection[str] | None:
@@ -102,24 +123,26 @@ class Plan(ABC):
         return None
 
     def remembered(self, switch: str) -> Sequence[Remembered]:
-        """What is to be remembered of a switch, as far as it differs from what is."""
-        del switch
+        """The documents of a switch that differ from what is in the state file."""
         return ()
 
     @property
     def documents(self) -> Mapping[str, Any]:
-        """What is to be remembered of the whole topology, by the documents' names in the state file."""
+        """New values of documents of the whole topology, by their names in the state file."""
         return {}
 
     @property
     def documents_back(self) -> Mapping[str, Any]:
-        """What an undo puts back where that is not what was remembered before."""
+        """The values that an undo puts into the state file where they are not those before the change."""
         return {}
 
 
 @dataclass(frozen=True)
 class PortPlan(Plan):
-    """The plan of a program whose ports are independent: `Program.entries` of each port that is named; others keep theirs."""
+    """The plan of a program whose ports are independent: `Program.entries` of each port that is named; others stay as they are.
+
+    Of a program with a `document` it has the whole configuration: what `config` leaves out is as in the document.
+    """
 
     program: Program
     config: Config
@@ -127,45 +150,32 @@ class PortPlan(Plan):
     keeps: tuple[str, ...] = ()
     "Keys of settings that stay as a port has them: a running loop decides them."
 
-    def wanted(self, switch: str, current: Entries) -> Wanted:
-        """The entries of the switch's ports."""
-        held = self.program.ports_of(switch, current)
-        known = {} if self.config.exact else dict(held)
-        for place, chosen in (self.config.ports or {}).items():
-            if place[0] == switch:
-                kept = {key: getattr(held[place[1]], key) for key in self.keeps if place[1] in held}
-                known[place[1]] = chosen.model_copy(update=kept)
-        states = {one.name: one for one in self.run.switches} if self.run is not None else {}
-        state = states.get(switch)
-        entries: list[P4TableEntry] = []
-        for number, chosen in sorted(known.items()):
-            port = state.port(number) if state is not None else None
-            entries += self.program.entries(port or PortState(port=number), chosen)
-        return Wanted(entries)
-
-
-@dataclass(frozen=True)
-class RememberedPlan(Plan):
-    """The plan of a program whose configuration is a document: what it leaves out stays as it is remembered."""
-
-    program: Program
-    config: Config
-    run: RunState | None = None
-
     @property
     def documents(self) -> Mapping[str, Any]:
-        """The whole configuration."""
+        """The whole configuration, where it differs from the document."""
+        if not self.program.document:
+            return {}
         old = self.program.remembered(self.run).plain()
         new = {**old, **self.config.plain(), **({"ports": old["ports"]} if self.config.ports is None else {})}
         return {self.program.document: new} if new != old else {}
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
-        """The entries of the switch's ports, and of all objects there."""
-        whole = self.program.config_of(
-            self.documents.get(self.program.document) or self.program.remembered(self.run).plain()
-        )
-        ports = PortPlan(self.program, replace(whole, exact=True), self.run).wanted(switch, current)
-        return Wanted([*ports.entries, *self.program.object_entries(whole.sections, switch)])
+        """The entries of the switch's ports, and of its objects."""
+        program, config = self.program, self.config
+        if program.document:
+            stored = self.documents.get(program.document)
+            config = program.config_of(stored) if stored else program.remembered(self.run)
+            config = replace(config, exact=True)
+        before = program.ports_of(switch, current)
+        ports = {} if config.exact else dict(before)
+        for (name, port), chosen in (config.ports or {}).items():
+            if name == switch:
+                kept = {key: getattr(before[port], key) for key in self.keeps if port in before}
+                ports[port] = chosen.model_copy(update=kept)
+        entries = [
+            entry for port, one in sorted(ports.items()) for entry in program.entries(port_state(self.run, (switch, port)), one)
+        ]  # fmt: skip
+        return Wanted([*entries, *(program.object_entries(config.sections, switch) if program.document else ())])
 
 
 class Program:
@@ -174,9 +184,10 @@ class Program:
     name: ClassVar[str]
     "Lower case; of commands, files and `program = …`."
     title: ClassVar[str]
-    "One sentence for lists."
-    p4: ClassVar[str]
-    "The compiled program without its endings, relative to the file of the class: `mine` for mine.json and mine.p4info.txtpb."
+    "One sentence for lists; default: the first line of the class's docstring."
+    p4: ClassVar[str] = ""
+    """The compiled program without its endings, relative to the file of the class: `mine` for mine.json and mine.p4info.txtpb. Empty, in
+    programs that come with fairlane: that of its name in `p4src/compiled`."""
     Settings: ClassVar[type[settings.Settings]] = settings.Settings
     "What one managed port can be set to."
     Sections: ClassVar[type[settings.Section]] = settings.Section
@@ -184,7 +195,7 @@ class Program:
     LoopSettings: ClassVar[type[settings.Section]] = settings.Section
     "Further keys of `[loop]`."
     document: ClassVar[str] = ""
-    "The document of state.db that has its whole configuration: what is in force is remembered, and no switch is asked; empty: the switches have it."
+    "The document of state.db that has its whole configuration, so no switch is asked for it; empty: the switches have it."
     tables: ClassVar[tuple[str, ...]] = ()
     "Tables that the program owns, in the order in which entries are inserted: an entry that is not wanted is deleted."
     dynamic_tables: ClassVar[tuple[str, ...]] = ()
@@ -216,17 +227,30 @@ class Program:
     decide_every_s: ClassVar[float] = 1.0
     "Seconds between two decisions."
     first_commands: ClassVar[tuple[str, ...]] = ()
-    "Commands that a launcher names to people who begin: `mine show`."
+    "Commands that a launcher suggests to people who begin: `mine show`."
 
     # ---- what it is --------------------------------------------------------------------------------------------------
 
+    def __init_subclass__(cls) -> None:
+        """Take the title from the docstring where there is no other one."""
+        if "title" not in vars(cls):
+            cls.title = (cls.__doc__ or "").partition("\n")[0]
+
     def pipeline(self) -> PipelineFiles:
-        """The compiled program."""
-        base = Path(inspect.getfile(type(self))).parent / self.p4
+        """The files of the compiled program."""
+        p4 = self.p4 or f"../../../../p4src/compiled/{self.name}"
+        base = Path(inspect.getfile(type(self))).parent / p4
         return PipelineFiles(base.with_name(f"{base.name}.json"), base.with_name(f"{base.name}.p4info.txtpb"))
 
     def missing_table(self, names: Iterable[str]) -> str | None:
-        """The first of its tables that a switch with tables `names` lacks; None: the switch runs this program."""
+        """The first of its tables that a switch does not have.
+
+        Args:
+            names: The switch's tables.
+
+        Returns:
+            The table; None: the switch runs this program.
+        """
         there = set(names)
         return next((table for table in (*self.tables, *self.dynamic_tables) if table not in there), None)
 
@@ -239,23 +263,26 @@ class Program:
         return DecidingTopology if self.decided else None
 
     def decide(self, port: PortState, settings: Any, seen: Mapping[str, Any], loop: Any) -> Any:
-        """What a managed port is to have from now on: the law of a program of one's own. Pure.
+        """The settings that a managed port is to have from now on: the law of a program of one's own. Pure.
 
         Args:
-            port: the port, as the topology says it.
-            settings: what it has, as `ports_of` says it.
-            seen: its row now: the values of `columns`, `sent_packets`, `sent_bytes`, and of each total how fast it grew since the reading
-                before (`sent_packets_per_s`); what is not known is left out or None.
+            port: What the topology knows of the port.
+            settings: The port's `Settings`, as `ports_of` reads them.
+            seen: The port's current row: the values of `columns`, `sent_packets`, `sent_bytes`, and the rate of each total in 1/s
+                since the reading before (`sent_packets_per_s`); what is not known is left out or None.
             loop: `LoopSettings`, as `[loop]` of the configuration gives them.
 
         Returns:
-            `Settings`; only the keys that `decided` names may differ from `settings`, and nothing is written where none does.
+            `Settings`, of which only the keys that `decided` names count; nothing is written where none of them differs.
         """
-        del port, seen, loop
         return settings
 
     def load(self, target: str) -> Any:
-        """`module:name`, the module relative to the program's own."""
+        """Import something of the program's package.
+
+        Args:
+            target: `module:name`, the module relative to the program's own.
+        """
         module, _, name = target.partition(":")
         package = type(self).__module__.rpartition(".")[0]
         return getattr(importlib.import_module(f".{module}", package), name)
@@ -263,86 +290,133 @@ class Program:
     # ---- wanted state ------------------------------------------------------------------------------------------------
 
     def entries(self, port: PortState, settings: Any) -> Iterable[P4TableEntry]:
-        """The entries of one port with these settings. Pure."""
-        del port, settings
+        """The entries of one port. Pure.
+
+        Args:
+            port: What the topology knows of the port.
+            settings: What the port is set to (`Settings`).
+        """
         return ()
 
     def object_entries(self, sections: Any, switch: str) -> Iterable[P4TableEntry]:
-        """The entries of the objects of a program that has a `document`, at one switch. Pure."""
-        del sections, switch
+        """The entries of the objects of a program that has a `document`, at one switch. Pure.
+
+        Args:
+            sections: The configuration's `Sections`.
+            switch: The name of the switch.
+        """
         return ()
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
-        """What a port with these settings is to have when its queue gets room for other packets or bytes.
+        """The settings of a port whose queue gets another capacity.
 
         Args:
-            settings: what the port has, as `ports_of` says it.
-            packets: packets that may wait from now on; None: as before.
-            size: bytes that may wait from now on, 0 without a limit; None: as before.
+            settings: What the port has, as `ports_of` reads it.
+            packets: Packets that may wait from now on; None: as before.
+            size: Bytes that may wait from now on, 0 without a limit; None: as before.
 
         Returns:
-            The same where the program does not depend on it; `entries` of both say what is written.
+            The same where the program does not depend on it; `entries` of both are compared.
         """
-        del packets, size
         return settings
 
     def entries_for_queues(self, port: PortState, current: Entries) -> Iterable[P4TableEntry]:
-        """What is to be of a port's entries where its number of queues or its scheduler becomes that of `port`; those that stay may be left out.
+        """New entries of a port whose number of queues or whose scheduler changes; those that stay may be left out.
 
         Args:
-            port: as it will be.
-            current: the entries that the switch has in the program's `tables`.
+            port: The port after the change.
+            current: The switch's entries in the program's `tables`.
         """
-        del port, current
         return ()
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
-        """Problems that one value alone cannot show, each `key: what is wrong, and what is allowed`."""
-        del config, run
+        """Problems that one value alone cannot show.
+
+        Args:
+            config: The configuration; its values are in range.
+            run: The topology; None: not known.
+
+        Returns:
+            Each problem as `key: what is wrong, and what is allowed`.
+        """
         return ()
 
     def plan(self, config: Config, run: RunState | None) -> Plan:
-        """A checked configuration for all switches. Raises FairlaneError when the topology cannot have it."""
-        return RememberedPlan(self, config, run) if self.document else PortPlan(self, config, run)
+        """A checked configuration for all switches.
+
+        Args:
+            config: The configuration.
+            run: The topology; None: not known.
+
+        Raises:
+            FairlaneError: The topology cannot have it.
+        """
+        return PortPlan(self, config, run)
 
     def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> Plan:
-        """As `plan`, with what a running loop has decided meanwhile; `status` is what it knows, by switch (`SwitchControl.status`)."""
-        del status
+        """As `plan`, with what a running loop has decided meanwhile.
+
+        Args:
+            config: The configuration.
+            run: The topology.
+            status: The loop's status, by switch (`SwitchControl.status`).
+        """
         plan = self.plan(config, run)
         return replace(plan, keeps=self.decided) if isinstance(plan, PortPlan) else plan
 
     def initial_config(self, run: RunState) -> Config:
-        """What a topology is set up with: what is remembered, else what its ports say (keys of `Settings` in the run state)."""
+        """The configuration that a topology is set up with: its document, else the settings of its ports in the run state.
+
+        Raises:
+            FairlaneError: BAD_FILE, a port has a value that `Settings` does not allow.
+        """
         if self.document:
             return self.remembered(run)
-        ports = {(one.name, port.port): self.settings_of(port) for one in run.switches for port in one.ports}
-        return Config({place: chosen for place, chosen in ports.items() if chosen is not None}, exact=True)
+        names, found = self.Settings.model_fields.keys(), dict[Place, Any]()
+        for switch, port in ((one, port) for one in run.switches for port in one.ports):
+            given = {key: value for key, value in (port.model_extra or {}).items() if key in names}
+            try:
+                if given:
+                    found[switch.name, port.port] = self.Settings.model_validate(given)
+            except ValidationError as ex:
+                raise bad_config(f"port {port.port}", describe(ex, self.Settings)) from None
+        return Config(found, exact=True)
 
     def initial_plan(self, run: RunState, scheme: str | None = None) -> Plan:
-        """The plan of `initial_config`; `scheme`: of all managed ports, for programs that have schemes, BAD_INPUT for others."""
+        """The plan of `initial_config`.
+
+        Args:
+            run: The topology.
+            scheme: The scheme of all managed ports, for programs that have schemes.
+
+        Raises:
+            FairlaneError: BAD_INPUT, the program has no schemes; as `initial_config` and `plan`.
+        """
         if scheme is not None:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"--scheme: the program {self.name} has no schemes")
         return self.plan(self.initial_config(run), run)
 
-    def settings_of(self, port: PortState) -> settings.Settings | None:
-        """The settings that a port of a topology has; None when it has none. Raises BAD_FILE."""
-        given = {key: value for key, value in (port.model_extra or {}).items() if key in self.Settings.model_fields}
-        try:
-            return self.Settings.model_validate(given) if given else None
-        except ValidationError as ex:
-            problem = ex.errors()[0]
-            key = ".".join(map(str, problem["loc"]))
-            raise FairlaneError(ErrorCode.BAD_FILE, f"port {port.port}: {key}: {problem['msg']}") from None
-
     # ---- what is in force --------------------------------------------------------------------------------------------
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
-        """The inverse of `entries`: the settings of each port that a switch with these entries has set."""
-        del switch, current
+        """The inverse of `entries`.
+
+        Args:
+            switch: The name of a switch.
+            current: Its entries in the program's tables.
+
+        Returns:
+            The `Settings` of each port that has something of the program.
+        """
         return {}
 
     def read_config(self, current: Mapping[str, Entries], run: RunState) -> Config:
-        """The configuration in force, by the entries of each switch and what is remembered."""
+        """The configuration in force.
+
+        Args:
+            current: The entries of each switch.
+            run: The topology, whose state file may have documents.
+        """
         if self.document:
             return self.remembered(run)
         return Config(
@@ -350,12 +424,16 @@ class Program:
         )
 
     def remembered(self, run: RunState | None) -> Config:
-        """The configuration of its `document`."""
+        """The configuration of its `document`, in the state file of a topology."""
         store = Store(run.folder if run is not None else None)
         return self.config_of(store.get(self.document) or {})
 
     def config_of(self, plain: Mapping[str, Any]) -> Config:
-        """The inverse of `Config.plain`. Raises BAD_FILE."""
+        """The inverse of `Config.plain`.
+
+        Raises:
+            FairlaneError: BAD_FILE.
+        """
         sections = {name: value for name, value in plain.items() if name != "ports"}
         ports: list[dict[str, Any]] = [dict(row) for row in plain.get("ports", ())]
         try:
@@ -367,19 +445,28 @@ class Program:
     # ---- what it shows -----------------------------------------------------------------------------------------------
 
     def object_names(self, kind: str, folder: Path) -> Iterable[str]:
-        """Names of its objects of a kind (`Kind.name`) that are remembered in a run-state folder: a shell completes them, no switch is asked."""
-        del kind, folder
+        """Names of its objects, which a shell completes; no switch is asked.
+
+        Args:
+            kind: `Kind.name`.
+            folder: The run-state folder whose documents have them.
+        """
         return ()
 
-    async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
-        """The values of ports and objects of a switch: by default of each port the settings that `columns` name (`Column.setting`). Those with a `counter`, a
-        `register` or a `reason` are filled by the core."""
-        del switch
+    async def rows(self, reading: BatchReading, switch: SwitchState | None) -> Sequence[Row]:
+        """The values of ports and objects of a switch: by default of each port the settings that `columns` name (`Column.setting`).
+
+        Args:
+            reading: The reading of the switch.
+            switch: The switch in the run state, where it is known.
+
+        Returns:
+            The rows; columns with a `counter`, a `register` or a `reason` are filled by the core.
+        """
         tables = await asyncio.gather(*map(reading.table, self.tables))
-        current = {entity_key(entry): entry for table in tables for entry in table}
+        ports = self.ports_of(reading.switch, {entity_key(entry): entry for table in tables for entry in table})
         shown = {column.name: column.setting for column in self.columns if column.setting}
-        ports = self.ports_of(reading.switch, current)
         return [
-            Row(port, {name: getattr(one, field) for name, field in shown.items()})
+            Row(port, {name: getattr(one, setting) for name, setting in shown.items()})
             for port, one in sorted(ports.items())
         ]

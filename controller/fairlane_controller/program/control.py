@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from finsy import P4TableEntry
 
-from fairlane_controller.errors import unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.program.requests import Request
 from fairlane_controller.state.run_state import RunState, SwitchState
 from fairlane_controller.switch.client import DIGEST_LIST_MAX, DIGEST_LIST_S, Endpoint, SwitchClient
@@ -38,40 +38,51 @@ class Session(Protocol):
     state: SwitchState | None
     "The switch in the run state."
     writes: asyncio.Lock
-    "Held by whoever writes to the switch."
+    "A lock that whoever writes to the switch acquires first."
     dry_run: bool
     "Whether what is written is dropped: measure and decide, as if it were in force."
 
-    @property
-    def log(self) -> Any:
-        """The event log: `log.write(event, **fields)`."""
-        ...
-
     def event(self, event: str, **fields: Any) -> None:
-        """One line of the event log, of this switch; `why=` is its sentence."""
+        """Write one line of the event log, of this switch.
+
+        Args:
+            event: The name of the event.
+            fields: Its values; `why` is its sentence.
+        """
         ...
 
     async def attempt(
         self, client: SwitchClient, what: str, act: Callable[[SwitchClient], Awaitable[Any]], *, keep: bool = True
     ) -> bool:
-        """Write something; False when it is refused, which is noted, and with `keep` tried again later."""
-        ...
+        """Write something.
 
-    def connected(self) -> SwitchClient:
-        """The client; raises what is wrong when there is none."""
+        Args:
+            client: The connection to the switch.
+            what: What is written, in words.
+            act: Writes it.
+            keep: Whether to retry later what is refused.
+
+        Returns:
+            False when the switch refused it, which is logged.
+        """
         ...
 
 
 class SwitchControl:
-    """The run time of a program on one switch; made once, and kept over lost connections. Its clock is the event loop's."""
+    """The run time of a program on one switch; made once, and used again after a lost connection. Its clock is the event loop's."""
 
     def __init__(self, session: Session, topology: Any) -> None:
+        """Begin without a connection.
+
+        Args:
+            session: The session of the switch.
+            topology: The program's `TopologyControl`.
+        """
         self.session = session
         self.topology = topology
-        "The program's `TopologyControl`."
 
     def entries_after_restart(self) -> Iterable[P4TableEntry]:
-        """What a switch that has restarted gets besides its routes: by default what the program wants of the topology's ports."""
+        """The entries that a switch gets after a restart, besides its routes: by default what the program wants of the topology's ports."""
         run = self.topology.run
         if run is None:
             return ()
@@ -80,24 +91,24 @@ class SwitchControl:
         return sort_entries(wanted.entries, program.tables)
 
     async def observe(self, client: SwitchClient) -> None:
-        """As the backup: remember what the switch would need after a restart. Reads only."""
+        """As the backup: read what the switch would need after a restart. Writes nothing."""
 
     async def take_over(self, client: SwitchClient) -> None:
-        """Go on from what the switch has: called with each new connection, before `jobs`."""
+        """Continue from the switch's state: called with each new connection, before `jobs`."""
 
     def jobs(self, client: SwitchClient) -> Sequence[Coroutine[Any, Any, Any]]:
-        """What runs while the switch is connected: by default the methods with `on_digest`, `on_idle` and `every`."""
+        """What runs while the switch is connected: by default the methods with `on_digest` and `every`."""
         hooks = [(method, getattr(method, _HOOK)) for _, method in inspect.getmembers(self) if hasattr(method, _HOOK)]
         return [job(method, client) for method, job in hooks]
 
     async def changed(self, client: SwitchClient) -> None:
-        """Somebody else wrote entries or settings: read them again and go on from them."""
+        """Another client has written entries or settings: read them again and continue from them."""
 
     def use_options(self) -> None:
-        """The options of `topology` have changed: work with them from now on."""
+        """Use the new options of `topology` from now on."""
 
     def status(self) -> dict[str, Any]:
-        """What it knows, as plain data, beside what the core says of the switch."""
+        """What it reports of itself as plain data, beside what the core reports of the switch."""
         return {}
 
     def measurements(self) -> list[dict[str, Any]]:
@@ -112,32 +123,63 @@ class TopologyControl:
     requests: ClassVar[Mapping[str, type[Request]]] = {}
     """Requests of the control socket of its own, which `handle` answers, by op; each is checked by its model before."""
     needs_all_switches: ClassVar[bool] = False
-    "Whether a loop must keep every switch of the topology."
+    "Whether a loop must serve every switch of the topology."
     dry_run_observes: ClassVar[bool] = False
-    "Whether a dry run looks on as a backup does, instead of being the primary."
+    "Whether a dry run only reads, as a backup does, instead of being the primary."
+    loop: Any = None
+    "`Program.LoopSettings` in force; None: their defaults."
 
     def __init__(self, run: RunState | None = None, *, probes: bool = True) -> None:
-        """`run` None: single switches, and nothing is remembered. Raises BAD_FILE when what is remembered cannot be in force."""
+        """Begin without connections.
+
+        Args:
+            run: The topology; None: single switches, and nothing is stored.
+            probes: Whether to send probes.
+
+        Raises:
+            FairlaneError: BAD_FILE, what is stored cannot be in force.
+        """
         self.run = run
         self.probes = probes
 
     def use_loop(self, loop: Any) -> None:
-        """Take `[loop]` of a configuration (`Program.LoopSettings` are among its keys) into use."""
+        """Use new options.
+
+        Args:
+            loop: `[loop]` of a configuration (`Program.LoopSettings` are among its keys).
+        """
+        self.loop = loop
 
     def refresh(self, controls: Mapping[str, Any]) -> None:
-        """What is remembered may have changed: this process has become the primary, or somebody has made a change. `controls` are those of the switches."""
+        """Read the documents again: this process has become the primary, or somebody has made a change.
+
+        Args:
+            controls: The controls of the switches, by their names.
+        """
 
     @property
     def program(self) -> Program:
-        """The program of the topology."""
+        """The program of the topology.
+
+        Raises:
+            FairlaneError: NO_TOPOLOGY, the loop has single switches.
+        """
         from fairlane_controller.program.registry import load_program  # which imports this module
 
-        assert self.run is not None
+        if self.run is None:
+            raise FairlaneError(ErrorCode.NO_TOPOLOGY, "this loop needs a topology: name its run state by --state")
         return load_program(self.run.program)
 
     async def handle(self, agents: Mapping[str, Any], request: dict[str, Any]) -> Any:
-        """Answer one of `requests`. `agents` are the sessions by switch (`loop/agent.py`)."""
-        del agents
+        """Answer one of `requests`.
+
+        Args:
+            agents: The sessions by switch (`loop/agent.py`).
+            request: The request.
+
+        Returns:
+            The answer, as JSON has it.
+        """
         raise unknown_name("op", str(request["op"]), self.requests)
 
 
@@ -149,11 +191,15 @@ def _hook(job: Callable[[Any, SwitchClient], Coroutine[Any, Any, Any]]) -> Calla
     return mark
 
 
-def on_digest(name: str, *, max_list: int = DIGEST_LIST_MAX, max_delay_s: float = DIGEST_LIST_S) -> Callable[[_F], _F]:
-    """Call `method(client, values)` for each list of a digest's values; the digest is enabled first."""
+def on_digest(name: str) -> Callable[[_F], _F]:
+    """Call `method(client, values)` for each list of a digest's values; the digest is enabled first.
+
+    Args:
+        name: The digest.
+    """
 
     async def listen(method: Any, client: SwitchClient) -> None:
-        await enable_digest(method.__self__.session, client, name, max_list=max_list, max_delay_s=max_delay_s)
+        await enable_digest(method.__self__.session, client, name)
         async for values in client.digests(name):
             await method(client, values)
 
@@ -161,26 +207,18 @@ def on_digest(name: str, *, max_list: int = DIGEST_LIST_MAX, max_delay_s: float 
 
 
 def every(period_s: float | Callable[[Any], float]) -> Callable[[_F], _F]:
-    """Call `method(client)` again and again; the period in seconds may be a function of the control."""
+    """Call `method(client)` periodically.
+
+    Args:
+        period_s: The period in seconds, or a function of the control that returns it.
+    """
 
     async def repeat(method: Any, client: SwitchClient) -> None:
         while True:
-            await asyncio.sleep(period_s if isinstance(period_s, (int, float)) else period_s(method.__self__))
+            await asyncio.sleep(period_s(method.__self__) if callable(period_s) else period_s)
             await method(client)
 
     return _hook(repeat)
-
-
-def on_idle(table: str) -> Callable[[_F], _F]:
-    """Call `method(client, entries)` for entries of a table that nothing matched for their idle time."""
-
-    async def listen(method: Any, client: SwitchClient) -> None:
-        async for notification in client.switch.read_idle_timeouts(queue_size=10_000):
-            entries = [entry for entry in notification if entry.table_id == table]
-            if entries:
-                await method(client, entries)
-
-    return _hook(listen)
 
 
 async def enable_digest(
@@ -191,7 +229,15 @@ async def enable_digest(
     max_list: int = DIGEST_LIST_MAX,
     max_delay_s: float = DIGEST_LIST_S,
 ) -> None:
-    """Have a digest sent in lists of at most `max_list`, at most `max_delay_s` old; a refusal is retried later."""
+    """Have the switch send a digest; a refusal is retried later.
+
+    Args:
+        session: The session of the switch.
+        client: The connection to it.
+        name: The digest.
+        max_list: Values of a list, at most.
+        max_delay_s: Age of a list, at most, in seconds.
+    """
 
     def enable(client: SwitchClient) -> Awaitable[None]:
         return client.enable_digest(name, max_list=max_list, max_timeout_s=max_delay_s)

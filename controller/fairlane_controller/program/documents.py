@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of a program's objects: documents of the state file, each with a model."""
+"""What is stored of a program's objects: documents of the state file, each with a model."""
 
 from __future__ import annotations
 
@@ -24,27 +24,22 @@ class Documents(Generic[M]):
         """Read them.
 
         Args:
-            folder: the run-state folder; None keeps the documents in memory only.
-            prefix: what their names begin with.
-            model: what each of them is; one that is not there has the model's defaults.
-            title: what they are called in errors.
+            folder: The run-state folder; None: the documents are in memory only.
+            prefix: The beginning of their names.
+            model: The model of each; one that is not there has the model's defaults.
+            title: What they are called in errors.
 
         Raises:
             FairlaneError: BAD_FILE, where they cannot be understood.
-
         """
         self.store = Store(folder)
         self._prefix, self._model, self._title = prefix, model, title
-        self._stamp = self.store.stamp(prefix)
-        self._found = self._read()
+        self._found = {key: self._parsed(one) for key, one in self.store.all(prefix).items()}
 
     def get(self, key: str = "") -> M:
-        """The document of a key; what cannot be understood since is as it was."""
+        """The document of a key; the last one that could be understood."""
         with suppress(FairlaneError):
-            stamp = self.store.stamp(self._prefix)
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._found = self._read()
+            self._found[key] = self._parsed(self.store.get(self._prefix + key))
         return self._found.get(key) or self._model()
 
     def plain(self, documents: Mapping[str, M]) -> dict[str, Any]:
@@ -52,11 +47,18 @@ class Documents(Generic[M]):
         return {self._prefix + key: one.model_dump(mode="json") for key, one in documents.items()}
 
     def write(self, documents: Mapping[str, M]) -> None:
-        """Replace documents. Raises BAD_FILE, with the old ones in force, where they cannot be written."""
+        """Replace documents.
+
+        Args:
+            documents: The new ones, by key.
+
+        Raises:
+            FairlaneError: BAD_FILE, with the old ones in force, where they cannot be written.
+        """
         self.store.put(self.plain(documents))
 
-    def _read(self) -> dict[str, M]:
+    def _parsed(self, document: Any) -> M:
         try:
-            return {key: self._model.model_validate(one) for key, one in self.store.all(self._prefix).items()}
+            return self._model() if document is None else self._model.model_validate(document)
         except ValidationError as ex:
             raise bad_config(f"{self.store.path}: {self._title}", describe(ex, self._model)) from None

@@ -21,10 +21,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict, deque
 from collections.abc import Coroutine, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
@@ -39,30 +37,29 @@ from fairlane_controller.switch.faults import Refusal
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-MAX_WAITING = 8192
-"Announced flows that may wait for their entries."
 BATCH_ENTRIES = 500
-"Entries of one request."
+"Entries that one request deletes."
 FULL_PAUSE_S = 1.0
 "Pause before the next new entry after the switch reported a full table."
 MISSED_PERIOD_S = 10.0
-"Missed flows are reported at once, and then together once in this time while they go on."
+"Missed flows are reported at once, and then once in this time while they go on; `counts` has all."
 SINGLE_EVENTS, SINGLE_PERIOD_S = 100, 1.0
-"Flows of a period that get an event each; what is beyond gets one event together."
+"Flows of a period that get an event each; beyond, all flows of a request get one event together."
 MAX_PAUSES = 4096
 "Flows whose pause is remembered; the oldest is forgotten first."
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+REFUSED_PAUSE_S = 10.0
+"Pause before the next attempt for a flow whose entry was refused."
 
 
 @dataclass(eq=False)
 class LearnedTable(Generic[Key, Value]):
     """The entries of one switch that come by a digest and go by idle notifications: each has the key of a flow, a slot, and a value of the program's own.
 
-    As it is, an entry says the slot and nothing else. Override `learn`, `entry` and `parse` together for keys of other types, for values, and for
+    As it is, an entry has the slot and nothing else. Override `learn`, `entry` and `parse` together for keys of other types, for values, and for
     several tables.
 
-    Memory and event log are bounded in a flood: what finds no room is counted. An entry that the switch refuses is tried again when its flow is
-    announced once more and a pause that grows is over. Events: `flow`, `flow_gone`; of many at once `flows`, `flows_gone`; `flow_refused`,
+    Memory and event log are bounded in a flood: what finds no room is counted. An entry that the switch refuses is retried when its flow is
+    announced once more after a pause. Events: `flow`, `flow_gone`; of many in a period `flows`, `flows_gone`; `flow_refused`,
     `flows_missed`.
     """
 
@@ -75,49 +72,50 @@ class LearnedTable(Generic[Key, Value]):
     tables: Sequence[str]
     "Those of the entries."
     slots: int
-    "How many there are, from 0 on."
+    "The number of slots, from 0 on."
     key: Any = None
     "The type of a key: a `NamedTuple` of numbers, whose names are those of the digest and of the match."
     action: str = ""
-    "Of an entry,"
+    "The action of an entry,"
     slot: str = "slot"
     "and its parameter for the slot."
     idle_timeout_s: float = 30.0
-    "An entry goes when nothing matched it for so long; one that is there keeps its time."
+    "An entry goes when nothing has matched it for so long."
     sweep_period_s: float = 30.0
     "Entries whose idle notification was lost are found in this time."
     counter: str = ""
     "An indexed counter of the slots, which begins anew with each flow."
     resting: int = 0
-    "Slots that rest before they are given again (`Numbering`)."
+    "Released slots that are not assigned again yet (`Numbering`)."
 
     def __post_init__(self) -> None:
         self.numbers = Numbering[Key](range(self.slots), resting=self.resting)
-        "Which flow has which slot (`given`)."
+        "The slot assignment of each flow (`given`)."
         self.values: dict[Key, Value] = {}
         "The value of each flow that has an entry."
         self.counts = dict.fromkeys(("entries", "known", "missed", "refused", "lost"), 0)
-        """What became of announced flows. `entries` got an entry, `known` had one, or came twice in a list. `missed`:
-        every slot was taken. `refused`: by the switch, now or before. `lost` found no room; not acknowledged, so the switch announces them again."""
-        self._waiting: deque[Mapping[str, Any]] = deque()
-        self._some_waiting = asyncio.Event()
+        """Outcomes of announced flows. `entries` got an entry, `known` had one, or came twice in a list. `missed`: every slot was in use.
+        `refused`: by the switch, now or before. `lost` found no room; not acknowledged, so the switch announces them again."""
         self._full_until_s = 0.0
-        self._pauses: OrderedDict[Key, tuple[float, float]] = OrderedDict()
-        "End and length of the pause of flows whose update was refused."
-        self._missed: dict[str, tuple[int, float]] = {}
-        "By reason: flows that were missed since the last report, and when that was."
-        self._came, self._gone = (FlowEvents(self.session, end) for end in ("", "_gone"))
+        self._pauses: dict[Key, float] = {}
+        "End of the pause of flows whose update was refused."
+        self._missed_until_s: dict[str, float] = {}
+        "By reason: the time of the next report of missed flows."
+        self._period_ends_s, self._events_left = -math.inf, 0
 
     # ---- what a program may override -----------------------------------------------------------------------------------
 
     def learn(self, values: Mapping[str, Any]) -> tuple[Key, Value]:
-        """Key and value of the flow that one element of a digest list announces."""
+        """Key and value of an announced flow.
+
+        Args:
+            values: One element of a digest list, by the names of its fields.
+        """
         value: Any = None
         return self.key(*(int(values[name]) for name in self.key._fields)), value
 
     def entry(self, key: Any, slot: int, value: Value) -> P4TableEntry:
         """The entry of a flow, without its idle time-out. Pure."""
-        del value
         action = P4TableAction(self.action, **{self.slot: slot})
         return P4TableEntry(self.tables[0], match=P4TableMatch(key._asdict()), action=action)
 
@@ -133,16 +131,18 @@ class LearnedTable(Generic[Key, Value]):
         return len(self.values)
 
     async def take_over(self, client: SwitchClient) -> int:
-        """Go on from the entries that the switch has, and have it send the digest. Those that share a slot, or aged out meanwhile, are deleted.
+        """Continue from the switch's entries, and have it send the digest. Entries that share a slot, or aged out meanwhile, are deleted.
+
+        Args:
+            client: The new connection.
 
         Returns:
-            How many flows there are.
+            The number of flows.
         """
         entries = await self._read(client)
         found = [self.parse(entry) for entry in entries]
         without = set(self.numbers.adopt((key, slot) for key, slot, _ in found))
         self.values = {key: value for key, _, value in found if key not in without}
-        self._waiting.clear()
         self._pauses.clear()
         self._full_until_s = 0.0
         doubled = [entry for entry, (key, _, _) in zip(entries, found, strict=True) if key in without]
@@ -153,29 +153,37 @@ class LearnedTable(Generic[Key, Value]):
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, None]]:
         """What runs while the switch is connected: among `SwitchControl.jobs`."""
-        jobs = self._listen_new, self._insert_forever, self._listen_idle, self._sweep_forever
+        jobs = self._listen_new, self._listen_idle, self._sweep_forever
         return [job(client) for job in jobs]
 
     async def change(self, client: SwitchClient, values: Mapping[Key, Value]) -> int:
-        """Give flows that have an entry other values, in one request of those that differ. The caller holds `session.writes`.
+        """Give flows that have an entry other values, in one request of those that differ. The caller has acquired `session.writes`.
+
+        Args:
+            client: The connection to the switch.
+            values: The new values; flows without an entry, and those whose update was refused a moment ago, are left out.
 
         Returns:
-            How many were written. A refusal is reported, and its flow pauses.
+            The number of entries that were written. A refusal is reported, and its flow pauses.
         """
         current = self.values
         changed = {k: v for k, v in values.items() if k in current and v != current[k] and not self._is_paused(k)}
-        changes = [EntityChange(self._entry(k, current[k]), self._entry(k, v)) for k, v in changed.items()]
-        refused = await self._write(client, changes)
-        for index, (key, value) in enumerate(changed.items()):
-            if index in refused:
-                self._report_refused(key, refused[index])
-            else:
-                current[key] = value
-                self._pauses.pop(key, None)
-        return len(changed) - len(refused)
+        changes = {k: EntityChange(self._entry(k, current[k]), self._entry(k, v)) for k, v in changed.items()}
+        done = await self._write(client, changes)
+        for key in done:
+            current[key] = changed[key]
+            self._pauses.pop(key, None)
+        return len(done)
 
     async def read_counts(self, client: SwitchClient) -> dict[Key, tuple[P4CounterData, P4CounterData]]:
-        """By flow what the entry's direct counter has, and what `counter` has for its slot; one request."""
+        """Read the counters of all flows with one request.
+
+        Args:
+            client: The connection to the switch.
+
+        Returns:
+            By flow the entry's direct counter, and the cell of `counter` of its slot.
+        """
         none = P4CounterData()
         asked: list[Any] = [P4TableEntry(table, counter_data=none) for table in self.tables]
         if self.counter:
@@ -186,68 +194,47 @@ class LearnedTable(Generic[Key, Value]):
         return {key: (entry.counter_data or none, cells.get(slot) or none) for (key, slot, _), entry in entries}
 
     def status(self) -> dict[str, int]:
-        """`counts`, and how many wait; `told`: all that were announced."""
-        waiting = len(self._waiting)
-        return {"told": sum(self.counts.values()) + waiting, **self.counts, "waiting": waiting}
+        """`counts`, and the number of all flows that were announced (`told`)."""
+        return {"told": sum(self.counts.values()), **self.counts}
 
     # ---- flows come ----------------------------------------------------------------------------------------------------
 
     async def _listen_new(self, client: SwitchClient) -> None:
-        """Take what is announced; a flood waits in bounded memory, and the rest is counted."""
+        """Take what is announced; in a flood the connection's queue is bounded, and what it has lost is counted."""
         lost = 0
-        try:
-            async for values in client.digests(self.digest):
-                before, lost = lost, client.digests_lost(self.digest)
-                room = MAX_WAITING - len(self._waiting)
-                self._waiting.extend(values[:room])
-                self._some_waiting.set()
-                more = lost - before + len(values[room:])
-                self.counts["lost"] += more
-                self._report_missed(more, "they came faster than their entries could be written")
-        finally:
-            self._came.flush()
-            self._gone.flush()
-
-    async def _insert_forever(self, client: SwitchClient) -> None:
-        while True:
-            await self._some_waiting.wait()
-            self._some_waiting.clear()
-            while self._waiting:
-                values = [*islice(self._waiting, BATCH_ENTRIES)]
-                learned = dict(map(self.learn, values))
-                await self.insert(client, learned)
-                self.counts["known"] += len(values) - len(learned)
-                for _ in values:
-                    self._waiting.popleft()
+        async for values in client.digests(self.digest):
+            before, lost = lost, client.digests_lost(self.digest)
+            self.counts["lost"] += lost - before
+            self._report_missed(lost - before, "they came faster than their entries could be written")
+            learned = dict(map(self.learn, values))
+            self.counts["known"] += len(values) - len(learned)
+            await self.insert(client, learned)
 
     async def insert(self, client: SwitchClient, learned: Mapping[Key, Value]) -> None:
-        """Entries for those of these flows that have none, in one request."""
+        """Insert entries for new flows, in one request.
+
+        Args:
+            client: The connection to the switch.
+            learned: Flows with their values; those that have an entry are counted and left alone.
+        """
         async with self.session.writes:
             new = [key for key in learned if key not in self.values]
-            ready = [key for key in new if not self._is_paused(key)]
             slots: dict[Key, int] = {}
-            for key in ready if _now_s() >= self._full_until_s else ():
-                slot = self.numbers.give(key)
+            for key in new if _now_s() >= self._full_until_s else ():
+                slot = None if self._is_paused(key) else self.numbers.give(key)
                 if slot is not None:
                     slots[key], self.values[key] = slot, learned[key]
-            counter, changes = self.counter, [EntityChange(None, self._entry(key, learned[key])) for key in slots]
+            counter, changes = self.counter, {key: EntityChange(None, self._entry(key, learned[key])) for key in slots}
             resets = [~P4CounterEntry(counter, index=slot, data=P4CounterData()) for slot in slots.values() if counter]
-            refused = await self._write(client, changes, resets)
-            missed = len(ready) - len(slots)
-            for index, key in enumerate([*slots]):
-                if index in refused:
-                    del slots[key]
-                    self._forget(key)
-                    if refused[index].code is GRPCStatusCode.RESOURCE_EXHAUSTED:
-                        self._full_until_s = _now_s() + FULL_PAUSE_S
-                        missed += 1
-                    else:
-                        self._report_refused(key, refused[index])
+            done = {key: slots[key] for key in await self._write(client, changes, resets)}
+            for key in [key for key in slots if key not in done]:
+                self._forget(key)
+            missed = sum(key not in done and not self._is_paused(key) for key in new)
             self.counts["known"] += len(learned) - len(new)
-            self.counts["entries"] += len(slots)
+            self.counts["entries"] += len(done)
             self.counts["missed"] += missed
-            self.counts["refused"] += len(new) - len(slots) - missed
-            self._came.report(slots)
+            self.counts["refused"] += len(new) - len(done) - missed
+            self._report("", done)
             self._report_missed(missed, "every slot for a flow is taken")
 
     # ---- and go --------------------------------------------------------------------------------------------------------
@@ -263,27 +250,26 @@ class LearnedTable(Generic[Key, Value]):
             await self._sweep(client, await self._read(client))
 
     async def _sweep(self, client: SwitchClient, entries: Sequence[P4TableEntry]) -> None:
-        ours = round(self.idle_timeout_s * 1e9)
-        await self._delete(
-            client, [one for one in entries if (one.time_since_last_hit or 0) > 1.5 * (one.idle_timeout_ns or ours)]
-        )
+        ours = self._idle_timeout_ns
+        old = [one for one in entries if (one.time_since_last_hit or 0) > 1.5 * (one.idle_timeout_ns or ours)]
+        await self._delete(client, old)
 
     async def _delete(self, client: SwitchClient, entries: Sequence[P4TableEntry], *, any_slot: bool = False) -> None:
-        """Delete entries whose flows have the slot that they name: a flow with another one has come back meanwhile."""
+        """Delete entries whose flows have the slot of the entry: a flow with another one has come back meanwhile."""
         given = self.numbers.given
         for start in range(0, len(entries), BATCH_ENTRIES):
             async with self.session.writes:
                 found = [(entry, *self.parse(entry)) for entry in entries[start : start + BATCH_ENTRIES]]
-                ours = {k: entry for entry, k, slot, _ in found if any_slot or slot in (-1, given.get(k))}
-                refused = await self._write(client, [EntityChange(entry, None) for entry in ours.values()])
-                for index, key in enumerate([*ours]):
-                    if index not in refused or refused[index].code is GRPCStatusCode.NOT_FOUND:
-                        self._forget(key)
-                    else:
-                        self._report_refused(key, refused[index])
-                        del ours[key]
+                ours = {
+                    key: EntityChange(entry, None)
+                    for entry, key, slot, _ in found
+                    if any_slot or slot in (-1, given.get(key))
+                }
+                done = await self._write(client, ours, may_be_gone=True)
+                for key in done:
+                    self._forget(key)
                 self._full_until_s = 0.0
-                self._gone.report(dict.fromkeys(ours))
+                self._report("_gone", dict.fromkeys(done))
 
     def _forget(self, key: Key) -> None:
         self.numbers.release(key)
@@ -291,75 +277,75 @@ class LearnedTable(Generic[Key, Value]):
 
     # ---- requests and reports ------------------------------------------------------------------------------------------
 
+    @property
+    def _idle_timeout_ns(self) -> int:
+        return int(self.idle_timeout_s * 1e9)
+
     def _entry(self, key: Key, value: Value) -> P4TableEntry:
-        entry = self.entry(key, self.numbers.given[key], value)
-        entry.idle_timeout_ns = int(self.idle_timeout_s * 1e9)
-        return entry
+        return replace(self.entry(key, self.numbers.given[key], value), idle_timeout_ns=self._idle_timeout_ns)
 
     async def _read(self, client: SwitchClient) -> list[P4TableEntry]:
         return [entry for table in self.tables for entry in await client.read_table(table, idle=True)]
 
     async def _write(
-        self, client: SwitchClient, changes: Sequence[EntityChange], resets: Sequence[Any] = ()
-    ) -> dict[int, Refusal]:
-        """Each change that the switch takes; the others by index."""
-        refused = await Writing().write(client, changes, resets, keep_going=True)
-        return {index - len(resets): refusal for index, refusal in refused.items() if index >= len(resets)}
+        self,
+        client: SwitchClient,
+        changes: Mapping[Key, EntityChange],
+        resets: Sequence[Any] = (),
+        *,
+        may_be_gone: bool = False,
+    ) -> list[Key]:
+        """Write each change that the switch takes; the others are reported.
+
+        Args:
+            client: The connection to the switch.
+            changes: A change of the entry of each flow.
+            resets: Updates that are written before.
+            may_be_gone: Whether an entry that is not there is as good as deleted.
+
+        Returns:
+            The flows whose change is made.
+        """
+        refused = await Writing().write(client, [*changes.values()], resets, keep_going=True)
+        done: list[Key] = []
+        for index, key in enumerate(changes, start=len(resets)):
+            refusal = refused.get(index)
+            if refusal is None or (may_be_gone and refusal.code is GRPCStatusCode.NOT_FOUND):
+                done.append(key)
+            elif refusal.code is GRPCStatusCode.RESOURCE_EXHAUSTED:
+                self._full_until_s = _now_s() + FULL_PAUSE_S
+            else:
+                self._report_refused(key, refusal)
+        return done
 
     def _is_paused(self, key: Key) -> bool:
-        return key in self._pauses and _now_s() < self._pauses[key][0]
+        return _now_s() < self._pauses.get(key, 0.0)
 
     def _report_refused(self, key: Key, refusal: Refusal) -> None:
-        _, before_s = self._pauses.pop(key, (0.0, FIRST_PAUSE_S / 2))
-        pause_s = min(2 * before_s, LONGEST_PAUSE_S)
-        self._pauses[key] = (_now_s() + pause_s, pause_s)
+        self._pauses.pop(key, None)
+        self._pauses[key] = _now_s() + REFUSED_PAUSE_S
         if len(self._pauses) > MAX_PAUSES:
-            self._pauses.popitem(last=False)
-        why = f"the switch refused the entry of {key}, which is tried again after {pause_s:g} s at the earliest: {refusal}"
-        self.session.event("flow_refused", flow=str(key), code=refusal.code.name, again_s=pause_s, why=why)
+            del self._pauses[next(iter(self._pauses))]
+        why = f"the switch refused the entry of {key}, which is retried after {REFUSED_PAUSE_S:g} s: {refusal}"
+        self.session.event("flow_refused", flow=str(key), code=refusal.code.name, why=why)
+
+    def _report(self, end: str, flows: Mapping[Key, int | None]) -> None:
+        """Report flows that came (`flow`, with their slots) or went (`flow_gone`): an event each; in a flood one event a request."""
+        now_s = _now_s()
+        if now_s >= self._period_ends_s:
+            self._period_ends_s, self._events_left = now_s + SINGLE_PERIOD_S, SINGLE_EVENTS
+        if len(flows) > self._events_left:
+            self.session.event(f"flows{end}", flows=len(flows), first=str(next(iter(flows))))
+            return
+        self._events_left -= len(flows)
+        for key, slot in flows.items():
+            self.session.event(f"flow{end}", flow=str(key), **({} if slot is None else {"slot": slot}))
 
     def _report_missed(self, flows: int, reason: str) -> None:
-        """So many more flows stayed without an entry: reported at once, then together in one event a period while it goes on."""
-        missed, reported_s = self._missed.get(reason, (0, -math.inf))
-        missed += flows
-        if flows and _now_s() - reported_s >= MISSED_PERIOD_S:
-            self.session.event("flows_missed", flows=missed, why=f"{missed} new flows {self.missed_text}: {reason}")
-            missed, reported_s = 0, _now_s()
-        self._missed[reason] = missed, reported_s
-
-
-class FlowEvents:
-    """Reports flows that came (`flow`) or went (`flow_gone`): an event each; in a flood one event per period for all of them."""
-
-    def __init__(self, session: Session, end: str) -> None:
-        self._session = session
-        self._end = end
-        self._period_began_s = -SINGLE_PERIOD_S
-        self._room = 0
-        self._together = 0
-        self._first = ""
-
-    def report(self, flows: Mapping[Any, int | None]) -> None:
-        """These flows, with their slots where they have one."""
-        now_s, loop = _now_s(), asyncio.get_running_loop()
-        if now_s - self._period_began_s >= SINGLE_PERIOD_S:
-            self._period_began_s, self._room = now_s, SINGLE_EVENTS
-        if len(flows) <= self._room and not self._together:
-            self._room -= len(flows)
-            for key, slot in flows.items():
-                more = {} if slot is None else {"slot": slot}
-                self._session.event(f"flow{self._end}", flow=str(key), **more)
-            return
-        if flows and not self._together:
-            self._first = str(next(iter(flows)))
-            loop.call_later(self._period_began_s + SINGLE_PERIOD_S - now_s, self.flush)
-        self._together += len(flows)
-
-    def flush(self) -> None:
-        """Report now what is collected for the end of the period."""
-        if self._together:
-            self._session.event(f"flows{self._end}", flows=self._together, first=self._first)
-            self._together = 0
+        """Report that flows have no entry: at once, and then once in a period while it goes on."""
+        if flows and _now_s() >= self._missed_until_s.get(reason, 0.0):
+            self._missed_until_s[reason] = _now_s() + MISSED_PERIOD_S
+            self.session.event("flows_missed", flows=flows, why=f"{flows} new flows {self.missed_text}: {reason}")
 
 
 def _now_s() -> float:

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
-from fairlane_controller.program.contract import Config, Program
+from fairlane_controller.program.contract import Config, Program, port_state
 from fairlane_controller.program.rows import Column
-from fairlane_controller.program.settings import Settings
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.entities import Entries
 
@@ -26,91 +24,91 @@ class Param:
     "The parameter is the setting times this, rounded: 1e6 for a time in us."
     digits: int = 6
     "Decimals of the setting that is read back."
-    words: tuple[str, ...] = ()
-    "Of a setting that is a word: the parameter is its place here."
+    values: tuple[Any, ...] = ()
+    "All values of a setting that is a word, or one of a few numbers: the parameter is the index."
 
     def to_switch(self, value: Any) -> int:
         """The parameter of a setting."""
-        return self.words.index(value) if self.words else round(value * self.scale)
+        return self.values.index(value) if self.values else round(value * self.scale)
 
     def from_switch(self, number: int, kind: Any) -> Any:
-        """The setting, of type `kind`, that a parameter stands for."""
-        if self.words:
-            return self.words[number]
-        if kind is bool:
-            return bool(number)
-        return round(number / self.scale, self.digits if kind is float else None)
+        """The inverse of `to_switch`.
+
+        Args:
+            number: The parameter; others may have written any.
+            kind: The type of the setting.
+        """
+        if self.values:
+            return self.values[min(number, len(self.values) - 1)]
+        return bool(number) if kind is bool else round(number / self.scale, self.digits if kind is float else None)
 
 
 class PortProgram(Program):
     """The table is the first of `tables`, its key `egress_port`. A field of `Settings` that a `Param` annotates is a parameter of the
     action; a program overrides `arguments` and `settings_from` for what has to be computed."""
 
-    port_action: ClassVar[str]
-    "The action of the table."
+    port_action: ClassVar[str] = ""
+    "The action of the table; empty: `set_` and the program's name."
     ports_max: ClassVar[int] = 0
     "The highest port that the P4 program has state for; 0: all ports that a switch can have."
     scheduler: ClassVar[str] = ""
     "The scheduler that its ports must have, where a port has another one than this; empty: any."
 
-    @cached_property
-    def _params(self) -> Mapping[str, tuple[Param, Any]]:
-        """The parameter of each setting that has one, and the setting's type."""
-        fields = self.Settings.model_fields.items()
-        return {
-            name: (one, field.annotation) for name, field in fields for one in field.metadata if isinstance(one, Param)
-        }
+    def _params(self) -> Iterator[tuple[str, Param, Any]]:
+        """The settings that have a parameter, with the parameter and the setting's type."""
+        for name, field in self.Settings.model_fields.items():
+            yield from ((name, one, field.annotation) for one in field.metadata if isinstance(one, Param))
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """The action's parameters for a port with these settings: those that `Param` names. Pure."""
-        del port
-        values = ((param, getattr(settings, name)) for name, (param, _) in self._params.items())
+        """The action's parameters for a port: those that `Param` names. Pure.
+
+        Args:
+            port: What the topology knows of the port.
+            settings: What the port is set to.
+        """
+        values = ((param, getattr(settings, name)) for name, param, _ in self._params())
         return {param.name: param.to_switch(value) for param, value in values if value is not None}
 
-    def settings_from(self, arguments: Mapping[str, int]) -> Settings:
+    def settings_from(self, arguments: Mapping[str, int]) -> Any:
         """The inverse of `arguments`."""
-        found = {name: param.from_switch(arguments[param.name], kind) for name, (param, kind) in self._params.items()}
+        found = {name: param.from_switch(arguments[param.name], kind) for name, param, kind in self._params()}
         return self.Settings.model_construct(**found)
 
     def check(self, config: Config, run: RunState | None) -> Iterable[str]:
-        """What `ports_max`, `scheduler` and `check_port` say of each port."""
+        """Problems of each port: by `ports_max`, `scheduler` and `check_port`."""
         for place, settings in (config.ports or {}).items():
             at = config.at.get(place, "{}:{}".format(*place))
-            switch = next((one for one in run.switches if one.name == place[0]), None) if run is not None else None
-            port = config.states.get(place) or (switch.port(place[1]) if switch is not None else None)
-            port = port or PortState(port=place[1])
+            port = config.states.get(place) or port_state(run, place)
             if self.ports_max and place[1] > self.ports_max:
                 yield f"{at}.port: {place[1]}: {self.name} manages ports 1 to {self.ports_max}"
             if self.scheduler and port.scheduler not in ("", self.scheduler) and (run is None or run.target != "bmv2"):
-                paper = self.title.partition(" (")[0]
-                yield f"{at}: the port's scheduler is {port.scheduler}; {paper} needs {self.scheduler}"
+                yield f"{at}: the port's scheduler is {port.scheduler}; {self.name} needs {self.scheduler}"
             yield from (f"{at}.{problem}" for problem in self.check_port(port, settings))
 
     def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
-        """Problems of one port, each `setting: what is wrong, and what is allowed`. Pure.
+        """Problems of one port. Pure.
 
         Args:
-            port: what is known of it; a port that no topology has is known by its number alone.
-            settings: what it is to have.
+            port: What is known of it; a port that no topology has is known by its number alone.
+            settings: What it is to have.
+
+        Returns:
+            Each problem as `setting: what is wrong, and what is allowed`.
         """
-        del port, settings
         return ()
 
     def initial_config(self, run: RunState) -> Config:
-        """What the topology's ports say; a bottleneck that says nothing has the defaults."""
-        places = {
-            (switch.name, port.port): self.Settings() for switch in run.switches for port in run.managed_ports(switch)
-        }
-        return Config({**places, **(super().initial_config(run).ports or {})}, exact=True)
+        """The settings of the topology's ports; a bottleneck without settings has the defaults."""
+        managed = {(one.name, port.port): self.Settings() for one in run.switches for port in run.managed_ports(one)}
+        return Config({**managed, **(super().initial_config(run).ports or {})}, exact=True)
 
     def entries(self, port: PortState, settings: Any) -> Iterator[P4TableEntry]:
         """One entry."""
-        action = P4TableAction(self.port_action, **self.arguments(port, settings))
+        action = P4TableAction(self.port_action or f"set_{self.name}", **self.arguments(port, settings))
         yield P4TableEntry(self.tables[0], match=P4TableMatch(egress_port=port.port), action=action)
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
         """The settings of each port that has an entry."""
-        del switch
         return {
             int(entry["egress_port"]): self.settings_from(entry.action.args)
             for entry in current.values()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a switch again and again with few requests: what the last reading asked for is read at once, and so is what is asked for at
-once; registers only where the target reads them."""
+"""Repeated readings of a switch with few requests: what the last reading asked for is read at once, and so is what is asked for at
+the same time; registers only where the target reads them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _Key = tuple[type[P4Entity], str, int]
 
 
 class BatchReading:
-    """`program.rows.Reading` through one client; `begin` opens the next reading."""
+    """Readings of one switch, as `Program.rows` gets them. What was asked for in the reading before is read by `begin`: ask for the
+    same cells each time, and a reading is one request. What is asked for at the same time (`asyncio.gather`) is one request too."""
 
     def __init__(
         self,
@@ -30,18 +31,30 @@ class BatchReading:
         folder: Path | None = None,
         per_s: Callable[[Hashable, float | None], float | None] = lambda _key, _total: None,
     ) -> None:
+        """Read nothing yet.
+
+        Args:
+            client: The connection to the switch.
+            folder: The run-state folder; None: there is none.
+            per_s: How fast a total grows, by its key and its value (`RateBook.per_s`).
+        """
         self._client = client
         self.folder = folder
+        "The run-state folder, for documents of the program; None: there is none."
         self.loop: Mapping[str, Any] | None = None
+        "What the control loop's status reports of this switch; None without a loop."
         self.memory: dict[str, Any] = {}
+        "What the program stores until the next reading of this connection."
         self.per_s = per_s
-        self.reads_registers = True
-        "Until the target says otherwise (BMv2)."
+        "`per_s(key, total)`: how fast a total grows since the reading before; None in the first reading, and after a reset."
         self.progress = 0
         "Grows with each piece of an answer: a long table is no silent switch."
+        self._reads_registers = True
+        "Until the target refuses it (BMv2)."
         self._asked: dict[_Key, P4Entity] = {}
         self._read: dict[_Key, Any] = {}
-        self._kept: dict[str, tuple[float, list[P4TableEntry]]] = {}
+        self._old: dict[str, tuple[float, list[P4TableEntry]]] = {}
+        "Tables that may be some time old, each with the time when it was read."
         self._next: dict[_Key, P4Entity] = {}
         "What the next request asks for."
         self._requesting: asyncio.Task[None] | None = None
@@ -53,90 +66,111 @@ class BatchReading:
         return self._client.endpoint.name
 
     async def begin(self) -> None:
-        """A new reading: everything that the one before asked for, with one request (each 4,096 cells one more). Raises FairlaneError."""
-        again, self._asked, self._read = self._asked, {}, {}
-        await self._request(again)
+        """Begin a new reading: read all that the one before asked for, with one request (one more for each 4,096 cells).
+
+        Raises:
+            FairlaneError: The switch does not answer.
+        """
+        asked, self._asked, self._read = self._asked, {}, {}
+        await self._request(asked)
 
     async def table(
         self, name: str, *, counters: bool = False, idle: bool = False, max_age_s: float = 0.0
     ) -> list[P4TableEntry]:
-        """The entries of a table."""
-        read_s, kept = self._kept.get(name, (-1e9, []))
-        if time.monotonic() - read_s < max_age_s:
-            return kept
-        data, key = P4CounterData() if counters else None, (P4TableEntry, name, -1)
-        pattern = P4TableEntry(name, counter_data=data, time_since_last_hit=0 if idle else None)
-        await self._need({key: pattern}, again=not max_age_s)
-        if max_age_s:
-            self._kept[name] = time.monotonic(), self._read[key]
-        return self._read[key]
+        """Read a table.
 
-    async def counters(self, name: str, indices: Iterable[int]) -> dict[int, P4CounterData]:
-        """Cells of an indexed counter."""
+        Args:
+            name: The table.
+            counters: Whether to read its direct counters.
+            idle: Whether to read the time since each entry's last hit.
+            max_age_s: Entries that were read in the last `max_age_s` seconds are enough.
+
+        Returns:
+            The entries.
+        """
+        read_s, entries = self._old.get(name, (0.0, None))
+        if entries is None or time.monotonic() - read_s >= max_age_s:
+            data, key = P4CounterData() if counters else None, (P4TableEntry, name, -1)
+            pattern = P4TableEntry(name, counter_data=data, time_since_last_hit=0 if idle else None)
+            await self._need({key: pattern}, repeats=not max_age_s)
+            entries = self._read[key]
+            if max_age_s:
+                self._old[name] = time.monotonic(), entries
+        return entries
+
+    async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
+        """Read cells of an indexed counter.
+
+        Args:
+            name: The counter.
+            indices: Its cells.
+
+        Returns:
+            The cells by their indices.
+        """
         return await self._cells(P4CounterEntry, name, indices)
 
-    async def registers(self, name: str, indices: Iterable[int]) -> dict[int, int] | None:
-        """Cells of a register; None where the target does not read registers."""
-        cells = await self._cells(P4RegisterEntry, name, indices) if self.reads_registers else {}
-        return cells if self.reads_registers else None
+    async def registers(self, name: str, indices: Iterable[int]) -> Mapping[int, int] | None:
+        """Read cells of a register.
+
+        Args:
+            name: The register.
+            indices: Its cells.
+
+        Returns:
+            The cells by their indices; None where the target reads no registers (BMv2).
+        """
+        cells = await self._cells(P4RegisterEntry, name, indices) if self._reads_registers else {}
+        return cells if self._reads_registers else None
 
     async def _cells(self, kind: Any, name: str, indices: Iterable[int]) -> dict[int, Any]:
-        keys: dict[int, _Key] = {index: (kind, name, index) for index in indices}
-        await self._need(
-            {
-                key: kind(name, index=index)
-                for index, key in keys.items()
-                if not (key in self._asked and key in self._read)
-            }
-        )
-        return {index: self._read[key] for index, key in keys.items() if key in self._read}
+        wanted: dict[_Key, P4Entity] = {(kind, name, index): kind(name, index=index) for index in indices}
+        await self._need(wanted)
+        return {key[2]: self._read[key] for key in wanted if key in self._read}
 
-    async def _need(self, wanted: Mapping[_Key, P4Entity], *, again: bool = True) -> None:
-        if again:
+    async def _need(self, wanted: Mapping[_Key, P4Entity], *, repeats: bool = True) -> None:
+        if repeats:
             self._asked.update(wanted)
         new = {key: entity for key, entity in wanted.items() if key not in self._read}
-        if not new:
-            return
-        self._next.update(new)
-        if self._requesting is None or self._requesting.done():
-            self._requesting = asyncio.get_running_loop().create_task(self._request_next())
-        await self._requesting
+        if new:
+            self._next.update(new)
+            if self._requesting is None or self._requesting.done():
+                self._requesting = asyncio.get_running_loop().create_task(self._request_next())
+            await self._requesting
 
     async def _request_next(self) -> None:
-        """One request for all who ask in the same turn of the event loop."""
+        """Make one request for all who ask in the same turn of the event loop."""
         await asyncio.sleep(0)
         wanted, self._next, self._requesting = self._next, {}, None
         await self._request(wanted)
 
     async def _request(self, wanted: Mapping[_Key, P4Entity]) -> None:
-        if not self.reads_registers:
+        if not self._reads_registers:
             wanted = {key: entity for key, entity in wanted.items() if key[0] is not P4RegisterEntry}
-        read: dict[_Key, Any] = {
-            key: [] if key[2] < 0 else P4CounterData() if key[0] is P4CounterEntry else 0 for key in wanted
-        }
+        empty: dict[Any, Any] = {P4TableEntry: list[P4TableEntry], P4CounterEntry: P4CounterData, P4RegisterEntry: int}
+        read: dict[_Key, Any] = {key: empty[key[0]]() for key in wanted}
         entities = list(wanted.values())
         try:
             for start in range(0, len(entities), CELLS_A_READ):
                 for entity in await self._client.read_all(entities[start : start + CELLS_A_READ], self._on_progress):
                     _take(entity, read)
         except P4ClientError as ex:
-            has_registers = any(key[0] is P4RegisterEntry for key in wanted)
-            if ex.code != GRPCStatusCode.UNIMPLEMENTED or not has_registers:
+            if ex.code != GRPCStatusCode.UNIMPLEMENTED or all(key[0] is not P4RegisterEntry for key in wanted):
                 raise translate(ex, str(self._client.endpoint)) from None
-            self.reads_registers = False
+            self._reads_registers = False
             await self._request(wanted)
-            return
-        self._read |= read
+        else:
+            self._read |= read
 
     def _on_progress(self) -> None:
         self.progress += 1
 
 
 def _take(entity: Any, read: dict[_Key, Any]) -> None:
-    """Put what was answered where it belongs."""
+    """Put an answer where it belongs."""
     if isinstance(entity, P4TableEntry):
-        read.setdefault((P4TableEntry, entity.table_id, -1), []).append(entity)
+        read[P4TableEntry, entity.table_id, -1].append(entity)
     elif isinstance(entity, P4CounterEntry):
-        read[(P4CounterEntry, str(entity.counter_id), int(entity.index or 0))] = entity.data or P4CounterData()
+        read[P4CounterEntry, str(entity.counter_id), entity.index or 0] = entity.data or P4CounterData()
     elif isinstance(entity, P4RegisterEntry):
-        read[(P4RegisterEntry, str(entity.register_id), int(entity.index or 0))] = int(entity.data or 0)  # type: ignore[arg-type]
+        read[P4RegisterEntry, str(entity.register_id), entity.index or 0] = int(entity.data or 0)  # type: ignore[arg-type]

@@ -20,6 +20,15 @@ def reasons_of(program: Program | None) -> dict[int, Reason]:
 
 
 def meaning(program: Program | None, reason: str, by: str = "program") -> str:
-    """One short sentence: of the program that the switch runs, unless `by` says `queue` or `link`, whose reasons are the target's own."""
-    own = {one.name: one.meaning for one in reasons_of(program).values()} | (dict(program.meanings) if program else {})
+    """What a drop reason means.
+
+    Args:
+        program: The program of the switch.
+        reason: The name of the reason.
+        by: What dropped the packet: `program`, or `queue` or `link`, whose reasons are the target's own.
+
+    Returns:
+        One short sentence.
+    """
+    own = {one.name: one.meaning for one in reasons_of(program).values()} | dict(program.meanings if program else {})
     return own.get(reason) or _ELSEWHERE.get(by, "a reason of the program's own")

@@ -7,23 +7,18 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import ErrorCode, FairlaneError, short, unknown_name
 from fairlane_controller.logs import warn
 from fairlane_controller.program import settings
 from fairlane_controller.program.contract import Program
-from fairlane_controller.program.names import (
-    BUILT_IN,
-    built_in_names,
-    command_groups,
-    installed_programs,
-    program_names,
-)
+from fairlane_controller.program.names import BUILT_IN, built_in_names, installed_programs, program_names
 
 PROGRAM_FILE = "program.py"
 _MODELS = {"Settings": settings.Settings, "Sections": settings.Section, "LoopSettings": settings.Section}
@@ -35,16 +30,88 @@ def is_folder(name: str) -> bool:
 
 
 def folder_of(name: str) -> Path:
-    """The folder that names a program; BAD_FILE for a name that no folder can have."""
+    """The folder of a program.
+
+    Args:
+        name: A path, as a person wrote it.
+
+    Raises:
+        FairlaneError: BAD_FILE, no folder can have that name.
+    """
     try:
         return Path(name).expanduser().resolve()
     except (OSError, ValueError, RuntimeError) as ex:  # `~` of nobody
         raise FairlaneError(ErrorCode.BAD_FILE, f"{short(name)!r} is no program's folder: {ex}") from None
 
 
+def check_folder(folder: Path) -> Path:
+    """The file of a program's folder, which is not run.
+
+    Raises:
+        FairlaneError: BAD_FILE, there is none.
+    """
+    path = folder / PROGRAM_FILE
+    if not is_file(path):
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
+    return path
+
+
 def load_program(name: str) -> Program:
-    """The program of a name or in a folder (`path/`, `./path`); UNKNOWN_NAME, or BAD_FILE that says what is wrong with its folder."""
-    return _from_folder(folder_of(name)) if is_folder(name) else _load_by_name(name)
+    """The program of a name or in a folder; imported once.
+
+    Args:
+        name: `qthresh`, `path/` or `./path`.
+
+    Raises:
+        FairlaneError: UNKNOWN_NAME with the nearest name, or BAD_FILE with what is wrong with the program.
+    """
+    return _load(str(folder_of(name)) if is_folder(name) else name)
+
+
+@cache
+def _load(name: str) -> Program:
+    where = f"program {name!r}"
+    if is_folder(name):
+        where = str(check_folder(Path(name)))
+    elif name in installed_programs():
+        where += f" of {installed_programs()[name].value}"
+    elif name not in built_in_names():
+        raise unknown_name("program", name, program_names())
+    try:
+        found = _import(name)
+        members = vars(found).values() if isinstance(found, ModuleType) else [found]
+        programs = [one for one in members if _is_program(one, found)]
+        if len(programs) != 1:
+            raise TypeError(f"must define one subclass of fairlane.Program, not {len(programs)}")
+        for model, base in _MODELS.items():
+            if not issubclass(getattr(programs[0], model), base):
+                raise TypeError(f"its {model} is no fairlane.{base.__name__}")
+        program = programs[0]()
+        if not isinstance(program.name, str):
+            raise TypeError("its name is no text")
+        return program
+    except (Exception, SystemExit) as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{where} cannot be used: {type(ex).__name__}: {ex}") from ex
+
+
+def _import(name: str) -> Any:
+    """The module of a program, or what its entry point names."""
+    if name in built_in_names():
+        return importlib.import_module(f"{BUILT_IN}.{name}.program")
+    if name in installed_programs():
+        return installed_programs()[name].load()
+    suffix = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+    package = (
+        f"fairlane_program_{Path(name).name}_{suffix}"  # the same in every process: its objects go from one to another
+    )
+    sys.modules[package] = ModuleType(package)
+    sys.modules[package].__path__ = [name]
+    return importlib.import_module(f"{package}.program")
+
+
+def _is_program(one: Any, found: Any) -> bool:
+    """Whether it is a subclass of `Program` that an entry point names, or that a module defines."""
+    return isinstance(one, type) and issubclass(one, Program) and found in (one, sys.modules.get(one.__module__))
 
 
 @cache
@@ -59,106 +126,52 @@ def _usable(name: str) -> Program | None:
 
 @cache
 def loaded_programs() -> tuple[Program, ...]:
-    """The programs that have names, but for those that cannot be loaded."""
-    return tuple(one for name in program_names() if (one := _usable(name)) is not None)
+    """The programs that have names, without those that cannot be loaded."""
+    return tuple(filter(None, map(_usable, program_names())))
 
 
 def folder_program(name: str) -> tuple[Program, ...]:
-    """The program of a folder, which no list of names has; none for a program with a name. Raises BAD_FILE."""
+    """The program of a folder, which no list of names has; none for a program with a name.
+
+    Raises:
+        FairlaneError: BAD_FILE.
+    """
     return (load_program(name),) if is_folder(name) else ()
 
 
-@cache
-def _load_by_name(name: str) -> Program:
-    if name in built_in_names():
-        return _program_in(importlib.import_module(f"{BUILT_IN}.{name}.program"), name)
-    point = installed_programs().get(name)
-    if point is None:
-        raise unknown_name("program", name, program_names())
-    where = f"program {name!r} of {point.value}"
-    try:
-        found = point.load()
-    except (Exception, SystemExit) as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{where} cannot be loaded: {type(ex).__name__}: {ex}") from ex
-    if not (isinstance(found, type) and issubclass(found, Program)):
-        raise FairlaneError(ErrorCode.BAD_FILE, f"program {name!r}: {point.value} is no subclass of fairlane.Program")
-    return _made(found, where)
-
-
-def check_folder(folder: Path) -> Path:
-    """The file of a program's folder, which is not run; BAD_FILE when there is none."""
-    path = folder / PROGRAM_FILE
-    if not is_file(path):
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{folder} is no program's folder: it has no {PROGRAM_FILE}")
-    return path
-
-
-@cache
-def _from_folder(folder: Path) -> Program:
-    path = check_folder(folder)
-    place = hashlib.blake2b(str(folder).encode(), digest_size=8).hexdigest()
-    package = f"fairlane_program_{folder.name}_{place}"  # the same in every process: its objects go from one to another
-    sys.modules[package] = ModuleType(package)
-    sys.modules[package].__path__ = [str(folder)]
-    try:
-        module = importlib.import_module(f"{package}.program")
-    except (Exception, SystemExit) as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{path}: {type(ex).__name__}: {ex}") from ex
-    return _program_in(module, str(path))
-
-
-def _program_in(module: ModuleType, where: str) -> Program:
-    """An instance of the one subclass of `Program` that a module defines."""
-    found = [
-        one
-        for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Program) and one.__module__ == module.__name__
-    ]
-    if len(found) != 1:
-        raise FairlaneError(
-            ErrorCode.BAD_FILE, f"{where}: must define one subclass of fairlane.Program, not {len(found)}"
-        )
-    return _made(found[0], where)
-
-
-def _made(found: type[Program], where: str) -> Program:
-    """An instance; BAD_FILE when it does not keep to the contract in what all commands read of all programs."""
-    try:
-        for name, base in _MODELS.items():
-            if not issubclass(getattr(found, name), base):
-                raise TypeError(f"its {name} is no fairlane.{base.__name__}")
-        if not isinstance(getattr(found, "name", None), str):
-            raise TypeError("it has no name")
-        return found()
-    except Exception as ex:
-        raise FairlaneError(ErrorCode.BAD_FILE, f"{where} cannot be used: {type(ex).__name__}: {ex}") from ex
-
-
 def find_program(tables: Iterable[str], named: str = "") -> Program | None:
-    """The program that a switch with these tables runs, by the tables of its contract; None: none of ours.
+    """The program that a switch runs, by the tables of its contract.
 
-    `named` is what its topology names, which may be a folder. It is looked at first, and no other one is loaded when it is that.
+    Args:
+        tables: The switch's tables.
+        named: The program that its topology names, which may be a folder. It is tried first, and no other one is loaded when it fits.
+
+    Returns:
+        The program; None: none of ours.
     """
-    names = set(tables)
-    programs = filter(None, map(_usable, _names_from(named)))
+    names, all_names = set(tables), program_names()
+    first = [named] if is_folder(named) or named in all_names else []
+    programs = filter(None, map(_usable, [*first, *all_names]))
     return next((one for one in programs if (one.tables or one.dynamic_tables) and not one.missing_table(names)), None)
 
 
-def _names_from(named: str) -> Iterator[str]:
-    """The names of all programs, `named` first where it is a program's."""
-    if is_folder(named) or named in built_in_names() or named in installed_programs():
-        yield named
-    yield from program_names()
-
-
 def check_owned(program: Program | None, written: Iterable[str | None], where: str) -> None:
-    """LOOP_RUNNING, with the command that changes it, when one of the `written` tables is one that a running loop of the program keeps."""
-    kept: Mapping[str, str] = program.loop_tables if program is not None else {}
+    """Check that a client may write tables beside a running loop.
+
+    Args:
+        program: The program of the switch.
+        written: The tables.
+        where: The switch, for the error.
+
+    Raises:
+        FairlaneError: LOOP_RUNNING, with the command to use, for a table that a running loop of the program reconciles.
+    """
+    owned: Mapping[str, str] = program.loop_tables if program is not None else {}
     for table in written:
-        if table is not None and table in kept:
+        if table is not None and table in owned:
             raise FairlaneError(
                 ErrorCode.LOOP_RUNNING,
-                f"the running control loop keeps the table {table} of {where}: {kept[table]}, or stop the loop first",
+                f"the running control loop keeps the table {table} of {where}: {owned[table]}, or stop the loop first",
             )
 
 
@@ -168,24 +181,28 @@ def runs_program(name: str, tables: Iterable[str]) -> bool:
 
 
 def check_program(wanted: Program | str, tables: Iterable[str]) -> None:
-    """WRONG_PROGRAM, with what runs instead, unless a switch with these tables runs the program."""
+    """Check that a switch runs a program.
+
+    Args:
+        wanted: The program, or its name.
+        tables: The switch's tables.
+
+    Raises:
+        FairlaneError: WRONG_PROGRAM, with the program that it runs.
+    """
     program, names = load_program(wanted) if isinstance(wanted, str) else wanted, set(tables)
     if program.missing_table(names) is not None:
         raise wrong_program(program.name, names)
 
 
 def wrong_program(name: str, tables: Iterable[str]) -> FairlaneError:
-    """WRONG_PROGRAM for a switch with these tables, which does not run the program of that name."""
-    names = set(tables)
-    missing, other = load_program(name).missing_table(names), find_program(names)
-    if other is not None:
-        folder = f".{other.name}.cli"
-        command = next((name for name, (target, _) in command_groups().items() if folder in target), None)
-        hint = f": see `fairlane {command}`" if command is not None else ""
-        text = f"the program on the switch is {other.name}, not {name}{hint}"
-    else:
-        text = (
-            f"the program on the switch has no table {missing!r}: it is not {name}; "
-            f"start the topology with the program {name} and load it with `fairlane config init`"
-        )
-    return FairlaneError(ErrorCode.WRONG_PROGRAM, text)
+    """The error WRONG_PROGRAM.
+
+    Args:
+        name: The program that a switch should run.
+        tables: The switch's tables.
+    """
+    found = find_program(tables)
+    text = f"the program on the switch is {found.name if found else 'another one'}, not {name}"
+    hint = f"start the topology with the program {name}, and load it with `fairlane config init`"
+    return FairlaneError(ErrorCode.WRONG_PROGRAM, f"{text}: {hint}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests of the control socket as a table: what each has and of which type; anything else is refused before it is looked at.
+"""The requests of the control socket as models: what each has and of which type; anything else is refused before it is used.
 
-What a program or a switch says (the range of a weight, whether there is such a port or field) is said later, as without a loop.
+What depends on a program or a switch (the range of a weight, whether there is such a port or field) is checked later, as without a loop.
 """
 
 from __future__ import annotations
@@ -15,25 +15,19 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.problems import describe_one, problem_path
 
 MAX_UPDATES = 10_000
-"""Of table entries in one request."""
-
-_U63 = (1 << 63) - 1
-
-
-class Part(BaseModel):
-    """What requests are made of: exact types, no other keys."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
+"""Table entries of one request."""
 Name = Annotated[str, Field(min_length=1, max_length=255)]
-Number = Annotated[int, Field(ge=0, lt=1 << 2048)]
-Value = Annotated[str, Field(max_length=1024)] | Number
+Value = Annotated[str, Field(max_length=1024)] | Annotated[int, Field(ge=0, lt=1 << 2048)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 Plain = dict[str, Any]
 
 
-class Request(Part):
-    """A request of the control socket."""
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Request(_Strict):
+    """A request of the control socket: exact types, and no other keys."""
 
     op: str
 
@@ -44,14 +38,14 @@ class SwitchRequest(Request):
     switch: Name
 
 
-class _Meter(Part):
-    cir: Annotated[int, Field(ge=0, le=_U63)]
-    cburst: Annotated[int, Field(ge=0, le=_U63)]
-    pir: Annotated[int, Field(ge=0, le=_U63)]
-    pburst: Annotated[int, Field(ge=0, le=_U63)]
+class _Meter(_Strict):
+    cir: Count
+    cburst: Count
+    pir: Count
+    pburst: Count
 
 
-class _Update(Part):
+class _Update(_Strict):
     """Of a table entry, or by `entity` and `text` of anything else, as `switch/updates.py` has them."""
 
     update: Literal["insert", "modify", "delete"]
@@ -64,7 +58,7 @@ class _Update(Part):
     args: dict[str, Value] = Field(default_factory=dict)
     indirect: Plain = Field(default_factory=dict)
     meter: _Meter | None = None
-    idle_timeout_ns: Annotated[int, Field(ge=0, le=_U63)] = 0
+    idle_timeout_ns: Count = 0
     metadata: Annotated[str, Field(pattern="^([0-9a-f]{2})*$", max_length=2048)] = ""
     default: bool = False
 
@@ -75,7 +69,7 @@ class _Update(Part):
         return self
 
 
-class TableWrite(SwitchRequest):
+class _TableWrite(SwitchRequest):
     """`table_write`: entities, all or none, or `each` that the switch takes."""
 
     updates: Annotated[list[_Update], Field(max_length=MAX_UPDATES)]
@@ -83,7 +77,7 @@ class TableWrite(SwitchRequest):
     put: bool = False
     "With `each`: an entity that is there is modified, one that is not there is inserted, whatever the update says."
     command: Annotated[str, Field(max_length=4096)] = ""
-    "Who asks, for the event log."
+    "The command that asks, for the event log."
 
 
 class _LoopPut(Request):
@@ -91,36 +85,34 @@ class _LoopPut(Request):
 
 
 REQUESTS: dict[str, type[Request]] = {
-    "status": Request,
-    "measure": Request,
-    "table_write": TableWrite,
-    "poke": Request,
-    "loop_options": Request,
+    **dict.fromkeys(("status", "measure", "poke", "loop_options", "config_reload"), Request),
+    "table_write": _TableWrite,
     "loop_put": _LoopPut,
-    "config_reload": Request,
 }
 """By op: those of every loop; programs have their own (`TopologyControl.requests`)."""
 
 
 def checked(request: Any, models: Mapping[str, type[Request]] = REQUESTS) -> Plain:
-    """The request itself; BAD_INPUT that names the op, the key, what was given and what is allowed. An op without a model is left alone."""
-    if not isinstance(request, dict):
-        raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op"')
-    data = cast("Plain", request)
-    op = data.get("op")
+    """Check a request.
+
+    Args:
+        request: What a client sent, as JSON has it.
+        models: The models by op; a request whose op has none is not checked any further.
+
+    Returns:
+        The request itself.
+
+    Raises:
+        FairlaneError: BAD_INPUT that names the op, the key, the value and what is allowed.
+    """
+    op = cast("Plain", request).get("op") if isinstance(request, dict) else None
     if not isinstance(op, str):
-        raise FairlaneError(ErrorCode.BAD_INPUT, f'a request must have an "op", a string; got {str(data)[:80]}')
-    model = models.get(op)
-    if model is None:
-        return data
+        raise FairlaneError(ErrorCode.BAD_INPUT, 'a request must be a JSON object with an "op", a string')
     try:
-        model.model_validate(data)
+        if op in models:
+            models[op].model_validate(request)
     except ValidationError as ex:
         first = cast("dict[str, Any]", ex.errors()[0])
-        steps = problem_path(first)
-        problem = describe_one({**first, "loc": steps}, model)
-        more = ex.error_count() - 1
-        raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{op}: {problem[:400]}" + (f" (and {more} more)" if more else "")
-        ) from None
-    return data
+        problem = describe_one({**first, "loc": problem_path(first)}, models[op])
+        raise FairlaneError(ErrorCode.BAD_INPUT, f"{op}: {problem[:400]}") from None
+    return cast("Plain", request)

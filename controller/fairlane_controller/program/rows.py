@@ -6,12 +6,9 @@ Everything that shows a topology (`status`, `watch`, the page, metrics, `export`
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
-
-from finsy import P4CounterData, P4TableEntry
+from typing import Any
 
 QUEUE, CAPACITY, GOODPUT, CONTROL, DROPS = "queue", "capacity", "goodput", "control", "drops"
 """Values of `Column.plot`: what waits, what may wait, what gets through, what the program controls by, what is lost."""
@@ -71,7 +68,14 @@ class Column:
         return int if self.unit in ("packets", "bytes", "cells") else float if self.unit else str
 
     def metric_name(self, kind: str) -> str | None:
-        """The name of its metric as a value of a `kind` (`port`, `flow`); None: it has none."""
+        """The name of its metric.
+
+        Args:
+            kind: What has the value: `port`, or the name of a kind (`flow`).
+
+        Returns:
+            The name; None: it has no metric.
+        """
         if self.metric or self.metric is None or self.wide or self.python_type is str:
             return self.metric or None
         name = "queue_" + self.name.removeprefix("waiting_") if self.name.startswith("waiting_") else self.name
@@ -112,7 +116,7 @@ class Kind:
 
     @property
     def short(self) -> str:
-        """What stands before the name of one of them, and the label of its metrics."""
+        """The word before the name of one of them, and the label of its metrics."""
         return self.label or self.name
 
     def plotted(self, plot: str) -> Column | None:
@@ -133,7 +137,12 @@ class Kind:
 
 
 def plotted(columns: Iterable[Column], plot: str) -> Column | None:
-    """The first of the columns that is drawn in a chart."""
+    """The first column that is drawn in a chart.
+
+    Args:
+        columns: The columns.
+        plot: The chart (`Column.plot`).
+    """
     return next((column for column in columns if column.plot == plot), None)
 
 
@@ -152,8 +161,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class Row:
-    """The values of a port (`kind` empty) or of one object of it. A port's may be named as those of all ports (`waiting_packets`,
-    `waiting_bytes`, `capacity_packets`, `sent_packets`, `sent_bytes`, `dropped_packets`): the program knows them better."""
+    """The values of a port (`kind` empty) or of one object of it. Values of a port with the names of the core's (`waiting_packets`,
+    `waiting_bytes`, `capacity_packets`, `sent_packets`, `sent_bytes`, `dropped_packets`) replace the core's."""
 
     port: int | None
     "None: of an object whose port is not known."
@@ -162,47 +171,3 @@ class Row:
     kind: str = ""
     key: str = ""
     "Which object: unique among those of its kind and port."
-
-
-class Reading(Protocol):
-    """One reading of one switch, as `Program.rows` gets it. What was asked for in the reading before is read at once, before `rows`
-    is called: ask for the same cells each time, and a reading is one request. In the first reading what is asked for at the same time
-    (`asyncio.gather`) is one request."""
-
-    @property
-    def switch(self) -> str:
-        """Name of the switch."""
-        ...
-
-    @property
-    def folder(self) -> Path | None:
-        """The run-state folder, for what the program remembers there; None: there is none."""
-        ...
-
-    @property
-    def loop(self) -> Mapping[str, Any] | None:
-        """What the control loop's status says of this switch; None without a loop."""
-        ...
-
-    @property
-    def memory(self) -> dict[str, Any]:
-        """What the program wants to remember until the next reading of this connection."""
-        ...
-
-    async def table(
-        self, name: str, *, counters: bool = False, idle: bool = False, max_age_s: float = 0.0
-    ) -> list[P4TableEntry]:
-        """The entries of a table, with direct counters or the time since the last hit where asked; `max_age_s` old ones will do."""
-        ...
-
-    async def counters(self, name: str, indices: Iterable[int]) -> Mapping[int, P4CounterData]:
-        """Cells of an indexed counter."""
-        ...
-
-    async def registers(self, name: str, indices: Iterable[int]) -> Mapping[int, int] | None:
-        """Cells of a register; None where the target does not read registers (BMv2)."""
-        ...
-
-    def per_s(self, key: Hashable, total: float | None, /) -> float | None:
-        """How fast a total grows, by the reading before; None at the first, and after a reset."""
-        ...

@@ -16,7 +16,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it, without what was not given."""
+        """The values as JSON has them, by the keys of the file, without those that were not given."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
@@ -32,7 +32,7 @@ class Flag:
     """
 
     names: str
-    "As typer has them, with blanks between: `--weight -w`; of a yes or no `--up/--down`."
+    "Its names as typer has them, with blanks between: `--weight -w`; of a yes or no `--up/--down`."
     metavar: str = ""
     parse: Callable[[str, str], Any] | None = None
     "The field's value, or of a tuple one of its values, of the text and the option's name; None: the model reads the text."

@@ -19,12 +19,11 @@ from finsy import GRPCStatusCode, P4TableEntry
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.intent import announce, making
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import difference, entries_by_key, missing, read_current, read_entries
+from fairlane_controller.switch.difference import missing, read_current
 from fairlane_controller.switch.entities import (
     CELLS,
     Entity,
     EntityChange,
-    Entries,
     entity_key,
     kind_of,
     same_entity,
@@ -231,33 +230,6 @@ async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
         code = ErrorCode.REFUSED if problem.code is ErrorCode.BAD_INPUT else problem.code
         left = [f"what {where} had before could not be written back ({reason})" for where, reason in why.items()]
         raise FairlaneError(code, "; ".join([problem.message, *left]), half_made=True) from None
-
-
-@dataclass(frozen=True)
-class Applied:
-    """How many entries of a switch changed, and what its tables have now."""
-
-    written: int
-    after: Entries
-
-
-async def apply_entries(
-    client: SwitchClient,
-    tables: Sequence[str],
-    entries: Iterable[P4TableEntry],
-    resets: Sequence[Any] = (),
-    current: Entries | None = None,
-    first: Sequence[EntityChange] = (),
-) -> Applied:
-    """Make `tables` (in the order of insertion) of a switch have exactly `entries`, all or nothing; `resets` are written before.
-
-    `current`: what the tables have, where it was read already; `first`: changes of other tables that are made with them.
-    """
-    name, wanted = client.endpoint.name, entries_by_key(client, entries)
-    changes = difference(await read_entries(client, tables) if current is None else current, wanted, tables)
-    changes = [*first, *changes]
-    await apply(ChangeSet({name: changes}, {name: resets}), {name: client})
-    return Applied(len(changes), wanted)
 
 
 async def put_entries(client: SwitchClient, entries: Iterable[P4TableEntry]) -> int:

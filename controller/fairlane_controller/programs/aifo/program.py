@@ -17,13 +17,10 @@ DEFAULT_CAPACITY = 80
 
 
 class Aifo(RankProgram):
-    """AIFO, Algorithm 1."""
+    """AIFO (SIGCOMM 2021): one FIFO queue that refuses by rank what a PIFO would drop later."""
 
     name = "aifo"
-    title = "AIFO (SIGCOMM 2021): one FIFO queue that refuses by rank what a PIFO would drop later."
-    p4 = "../../../../p4src/compiled/aifo"
     tables = ("aifo_port", "rank_draw")
-    port_action = "set_aifo"
     reasons = {
         **RankProgram.reasons,
         REASON_RANK: Reason("rank", "the rank was too large for what waited", in_queue=True),
@@ -42,15 +39,14 @@ class Aifo(RankProgram):
         burst: Annotated[float, Param("k", K_SCALE, digits=4), Field(ge=0, lt=1)] = 0.1
         "The paper's k: the part of the capacity that any rank may fill."
         window: Annotated[int, Param("window"), Field(ge=1, le=32)] = 20
-        "The paper's |W|: so many recent ranks say how urgent a rank is."
+        "The paper's |W|: recent ranks with which a rank is compared."
         sample: Annotated[int, Param("sample"), Field(ge=1, le=65_535)] = 1
-        "Every so manyth packet's rank comes into the window."
+        "The rank of one of so many packets comes into the window."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """C is the queue's where it is not given."""
+        """As `PortProgram`; C is the queue's capacity where it is not given."""
         return {"capacity_packets": port.queue_packets or DEFAULT_CAPACITY, **super().arguments(port, settings)}
 
     def settings_for_queue(self, settings: Any, packets: int | None, size: int | None) -> Any:
-        """C follows the queue's capacity."""
-        del size
+        """Let C follow the queue's capacity."""
         return settings if packets is None else settings.model_copy(update={"queue_capacity": packets})

@@ -6,7 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fairlane import AqmProgram, Column, Duration, ErrorCode, FairlaneError, Param, PortState, Reason, Settings
+from fairlane import (
+    AqmProgram,
+    Column,
+    Duration,
+    ErrorCode,
+    FairlaneError,
+    Param,
+    PortState,
+    Reason,
+    Settings,
+    out_of_range,
+)
 from pydantic import Field
 
 ONE = 1 << 24
@@ -16,13 +27,10 @@ PERIOD_BYTES_MAX = (1 << 31) - 1
 
 
 class Cebinae(AqmProgram):
-    """Cebinae: tax, filter and turns (the paper's sections 3 and 4)."""
+    """Cebinae (SIGCOMM 2022): the largest flows of a saturated port are taxed, so that the others can grow."""
 
     name = "cebinae"
-    title = "Cebinae (SIGCOMM 2022): the largest flows of a saturated port are taxed, so that the others can grow."
-    p4 = "../../../../p4src/compiled/cebinae"
     tables = ("cebinae_port",)
-    port_action = "set_cebinae"
     units = {"rounds": "rounds", "tax_share": "2^-24", "flow_share": "2^-24", "queues": "queues"}
     reasons = {
         AqmProgram.DROPPED: Reason("cebinae", "beyond its flows' allowance of this round and the next", in_queue=True)
@@ -41,9 +49,9 @@ class Cebinae(AqmProgram):
         """One port. It needs a rate; its scheduler is `calendar`, its queues are two."""
 
         round: Annotated[Duration, Param("round_us", 1e6), Field(ge=0.001, le=10)] = 0.1
-        "Turn of a queue (dT): no shorter than the flows' round trips, and than it takes to send what the port holds."
+        "Turn of a queue (dT): no shorter than the flows' round trips, and than the time in which the port sends a full queue."
         period_rounds: Annotated[int, Param("rounds"), Field(ge=1, le=1_000)] = 1
-        "Every so many rounds the flows are judged anew (P)."
+        "Rounds between two evaluations of the flows (P)."
         tax: Annotated[float, Field(gt=0, lt=1)] = 0.01
         "By this share the bottlenecked flows get less than they had (tau)."
         saturation_margin: Annotated[float, Field(ge=0, lt=1)] = 0.01
@@ -57,15 +65,16 @@ class Cebinae(AqmProgram):
         Raises:
             FairlaneError: BAD_INPUT, the port has no rate, or sends too much in a period for the program's counters.
         """
-        if not port.rate_bps:
-            raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port.port}: cebinae needs a rate, and the port has none")
         capacity = port.rate_bps * settings.round / 8
         period_bytes = capacity * settings.period_rounds
+        if not port.rate_bps:
+            raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port.port}: cebinae needs a rate, and the port has none")
         if not 1 <= period_bytes <= PERIOD_BYTES_MAX:
-            raise FairlaneError(
-                ErrorCode.BAD_INPUT,
-                f"port {port.port}: round and period_rounds: {period_bytes:.0f} bytes fit into a period "
-                f"at {port.rate_bps:.0f} bit/s; allowed are 1 to {PERIOD_BYTES_MAX}",
+            raise out_of_range(
+                f"port {port.port}: bytes of a period (rate, round, period_rounds)",
+                round(period_bytes),
+                1,
+                PERIOD_BYTES_MAX,
             )
         return {
             **super().arguments(port, settings),
@@ -78,13 +87,13 @@ class Cebinae(AqmProgram):
             "queues": min(port.queues or 2, 2),
         }
 
-    def settings_from(self, arguments: Mapping[str, int]) -> Settings:
-        """Back."""
-        found = super().settings_from(arguments)
-        rounds, capacity = arguments["rounds"], arguments["capacity_bytes"]
+    def settings_from(self, arguments: Mapping[str, int]) -> Any:
+        """The inverse of `arguments`."""
+        rounds = arguments["rounds"]
         shares = {
             "tax": arguments["tax_share"] * rounds / ONE,
-            "saturation_margin": arguments["saturated_bytes"] / (capacity * rounds),
+            "saturation_margin": arguments["saturated_bytes"] / (arguments["capacity_bytes"] * rounds),
             "flow_margin": arguments["flow_share"] / ONE,
         }
-        return found.model_copy(update={name: round(1 - share, 4) for name, share in shares.items()})
+        margins = {name: round(1 - share, 4) for name, share in shares.items()}
+        return super().settings_from(arguments).model_copy(update=margins)

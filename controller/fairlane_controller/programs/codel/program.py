@@ -11,13 +11,10 @@ from pydantic import Field
 
 
 class Codel(AqmProgram):
-    """CoDel, RFC 8289."""
+    """CoDel (RFC 8289): drops or marks what has waited longer than a target for an interval."""
 
     name = "codel"
-    title = "CoDel (RFC 8289): drops or marks what has waited longer than a target for an interval."
-    p4 = "../../../../p4src/compiled/codel"
     tables = ("codel_port",)
-    port_action = "set_codel"
     reasons = {
         AqmProgram.DROPPED: Reason("codel", "packets waited longer than the target for an interval", in_queue=True)
     }
@@ -26,12 +23,12 @@ class Codel(AqmProgram):
         """One port."""
 
         target: Annotated[Duration, Param("target_us", 1e6), Field(ge=1e-6, le=10)] = 0.005
-        "Queueing delay that is acceptable for good (RFC 8289 TARGET)."
+        "Persistent queueing delay that is acceptable (RFC 8289 TARGET)."
         interval: Annotated[Duration, Param("interval_us", 1e6), Field(ge=1e-6, le=100)] = 0.1
-        "So long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
+        "How long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
         ecn: Annotated[bool, Param("ecn")] = True
         "Whether packets that can be marked (ECT) are marked instead of dropped."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """The longest frame is the link's."""
+        """As `PortProgram`; the longest frame is the link's."""
         return {**super().arguments(port, settings), "max_packet_bytes": longest_frame_bytes(port.mtu)}

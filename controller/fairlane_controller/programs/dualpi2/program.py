@@ -10,20 +10,15 @@ from fairlane import AqmProgram, Column, Duration, Param, PortState, Reason, Set
 from pydantic import Field
 
 REASON_OVERLOAD = 13
-QUEUES = 8
-"""Of a port that does not say."""
 ONE = 2.0**40
 """Of the P4 program's probabilities."""
 
 
 class DualPi2(AqmProgram):
-    """DualPI2, RFC 9332."""
+    """DualPI2 (RFC 9332): a queue of its own for L4S, its marks coupled to the drops of the Classic queue."""
 
     name = "dualpi2"
-    title = "DualPI2 (RFC 9332): a queue of its own for L4S, its marks coupled to the drops of the Classic queue."
-    p4 = "../../../../p4src/compiled/dualpi2"
     tables = ("dualpi2_port",)
-    port_action = "set_dualpi2"
     reasons = {
         AqmProgram.DROPPED: Reason("dualpi2", "from the Classic queue, to hold the delay at the target", in_queue=True),
         REASON_OVERLOAD: Reason("dualpi2_overload", "from the L4S queue, when marks were not enough", in_queue=True),
@@ -53,9 +48,9 @@ class DualPi2(AqmProgram):
         rtt_max: Annotated[Duration, Field(ge=0.001, le=1)] = 0.1
         "Longest round trip of the flows (RTT_max), in steps of 10 us: the PI controller's gains and Tupdate follow from it."
         l4s_min_th: Annotated[Duration, Param("min_th_us", 1e6), Field(ge=0, le=1)] = 0.0008
-        "From this delay on packets in the L4S queue are marked (minTh) …"
+        "Delay from which on packets in the L4S queue are marked (minTh)."
         l4s_range: Annotated[Duration, Field(ge=1e-6, le=1)] = 0.0004
-        "… more and more, and all of them when it is so much longer (range)."
+        "Additional delay over which the share of marked packets grows to all (range)."
         coupling: Annotated[int, Param("k"), Field(ge=1, le=16)] = 2
         "Coupling factor k: L4S is marked with k times the square root of the Classic drop probability."
         l4s_weight: Annotated[int, Param("l4s_weight"), Field(ge=1, le=255)] = 15
@@ -71,12 +66,11 @@ class DualPi2(AqmProgram):
             "beta": round(0.3 / settings.rtt_max * 1e-6 * ONE),
             "max_th_us": round((settings.l4s_min_th + settings.l4s_range) * 1e6),
             "ramp": round(ONE / (settings.l4s_range * 1e6)),
-            "l4s_queue": int((port.queues or QUEUES) > 1),
+            "l4s_queue": int(port.queues != 1),
         }
 
-    def settings_from(self, arguments: Mapping[str, int]) -> Settings:
-        """Back."""
-        found = super().settings_from(arguments)
+    def settings_from(self, arguments: Mapping[str, int]) -> Any:
+        """The inverse of `arguments`."""
         rtt_max = round(0.3 * 1e-6 * ONE / arguments["beta"], 5)
         l4s_range = (arguments["max_th_us"] - arguments["min_th_us"]) / 1e6
-        return found.model_copy(update={"rtt_max": rtt_max, "l4s_range": l4s_range})
+        return super().settings_from(arguments).model_copy(update={"rtt_max": rtt_max, "l4s_range": l4s_range})

@@ -16,13 +16,10 @@ QUEUES = 8
 
 
 class FqCodel(AqmProgram):
-    """FQ-CoDel, RFC 8290."""
+    """FQ-CoDel (RFC 8290): a queue for each flow, new ones first, and CoDel in each."""
 
     name = "fq_codel"
-    title = "FQ-CoDel (RFC 8290): a queue for each flow, new ones first, and CoDel in each."
-    p4 = "../../../../p4src/compiled/fq_codel"
     tables = ("fq_codel_port",)
-    port_action = "set_fq_codel"
     ports_max = 63
     scheduler = "fq"
     reasons = {
@@ -33,9 +30,9 @@ class FqCodel(AqmProgram):
         """One port. Its scheduler is `fq`; its number of queues is the port's (`queues` of a topology, 1024 in the RFC)."""
 
         target: Annotated[Duration, Param("target_us", 1e6), Field(ge=1e-6, le=10)] = 0.005
-        "Queueing delay that is acceptable for good (RFC 8289 TARGET)."
+        "Persistent queueing delay that is acceptable (RFC 8289 TARGET)."
         interval: Annotated[Duration, Param("interval_us", 1e6), Field(ge=1e-6, le=100)] = 0.1
-        "So long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
+        "How long it may be exceeded: about the longest RTT of the flows (RFC 8289 INTERVAL)."
         ecn: Annotated[bool, Param("ecn")] = True
         "Whether packets that can be marked (ECT) are marked instead of dropped."
         salt: Annotated[int, Param("hash_salt"), Field(ge=0, le=0xFFFF_FFFF)] = 0
@@ -44,7 +41,9 @@ class FqCodel(AqmProgram):
         "Bytes that a queue may send in a round; from 256 on, as in Linux."
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
-        """The longest frame is the link's, the queues are the port's."""
-        queues = min(port.queues or QUEUES, QUEUES_MAX)
-        of_port = {"max_packet_bytes": longest_frame_bytes(port.mtu), "queues_count": queues}
-        return {**super().arguments(port, settings), **of_port}
+        """As `PortProgram`; the longest frame is the link's, the queues are the port's."""
+        return {
+            **super().arguments(port, settings),
+            "max_packet_bytes": longest_frame_bytes(port.mtu),
+            "queues_count": min(port.queues or QUEUES, QUEUES_MAX),
+        }

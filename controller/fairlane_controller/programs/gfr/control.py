@@ -180,7 +180,7 @@ class GfrControl(SwitchControl):
         if self.session.dry_run:
             return 0
         if all_tables:
-            return (await apply_plan(client, load_program(names.PROGRAM), self.plan)).written
+            return await apply_plan(client, load_program(names.PROGRAM), self.plan)
         return await put_entries(client, self.plan.port_entries(self.session.endpoint.name))
 
     def status(self) -> dict[str, Any]:

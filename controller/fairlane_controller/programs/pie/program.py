@@ -10,13 +10,10 @@ from pydantic import Field
 
 
 class Pie(AqmProgram):
-    """PIE, RFC 8033."""
+    """PIE (RFC 8033): drops or marks with a probability that holds the queueing delay at a target."""
 
     name = "pie"
-    title = "PIE (RFC 8033): drops or marks with a probability that holds the queueing delay at a target."
-    p4 = "../../../../p4src/compiled/pie"
     tables = ("pie_port",)
-    port_action = "set_pie"
     reasons = {AqmProgram.DROPPED: Reason("pie", "chosen by chance, to hold the delay at the target", in_queue=True)}
     columns = (
         AqmProgram.delay,
@@ -32,6 +29,6 @@ class Pie(AqmProgram):
         update: Annotated[Duration, Param("update_us", 1e6), Field(ge=1e-6, le=10)] = 0.015
         "From one update of the probability to the next (T_UPDATE)."
         max_burst: Annotated[Duration, Param("burst_us", 1e6), Field(ge=0, le=10)] = 0.15
-        "So long a burst after a quiet time meets no drop (MAX_BURST)."
+        "Length of a burst after a quiet time in which no packet is dropped (MAX_BURST)."
         ecn: Annotated[bool, Param("ecn")] = True
         "Whether packets that can be marked (ECT) are marked instead of dropped."

@@ -20,13 +20,10 @@ TYPICAL_BYTES = 1000
 
 
 class Red(AqmProgram):
-    """RED, Floyd and Jacobson 1993, with ECN."""
+    """RED (RFC 2309, RFC 3168): drops or marks with a probability that grows with the average queue."""
 
     name = "red"
-    title = "RED (RFC 2309, RFC 3168): drops or marks with a probability that grows with the average queue."
-    p4 = "../../../../p4src/compiled/red"
     tables = ("red_port",)
-    port_action = "set_red"
     reasons = {AqmProgram.DROPPED: Reason("red", "chosen by chance, or the average queue was too long", in_queue=True)}
     columns = (
         Column("red_average_packets", "average", "packets", "average queue that RED computes (avg)", register="average", scale=1 / PACKETS, value_type=float),
@@ -50,36 +47,38 @@ class Red(AqmProgram):
         "Whether packets that can be marked (ECT) are marked instead of dropped."
 
     def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
-        """Thresholds are in their order."""
-        del port
+        """Check the order of the thresholds."""
         if settings.max_th <= settings.min_th:
             yield f"max_th: {settings.max_th}: must be above min_th, {settings.min_th}"
 
     def arguments(self, port: PortState, settings: Any) -> Mapping[str, int]:
         """The paper's constants C1 .. C4 as slopes. Above `max_th`: gentle or at once."""
-        low, high, top = settings.min_th, settings.max_th, settings.max_p
-        gentle = round((1 - top) / high * SLOPE) if settings.gentle else SLOPE_MAX
+        low, high, top, gentle = settings.min_th, settings.max_th, settings.max_p, settings.gentle
         return {
             **super().arguments(port, settings),
-            "max_p": round(top * PROBABILITY) if settings.gentle else PROBABILITY,
+            "max_p": round(top * PROBABILITY) if gentle else PROBABILITY,
             "slope": min(round(top / (high - low) * SLOPE), SLOPE_MAX),
-            "gentle_slope": gentle,
+            "gentle_slope": round((1 - top) / high * SLOPE) if gentle else SLOPE_MAX,
             "decay": decay_of(port.rate_bps, settings.weight),
         }
 
-    def settings_from(self, arguments: Mapping[str, int]) -> Settings:
-        """Back."""
+    def settings_from(self, arguments: Mapping[str, int]) -> Any:
+        """The inverse of `arguments`."""
         found = super().settings_from(arguments)
-        low, high = arguments["min_th"] // PACKETS, arguments["max_th"] // PACKETS
-        computed = {
-            "max_p": round(arguments["slope"] * (high - low) / SLOPE, 5),
-            "gentle": arguments["gentle_slope"] != SLOPE_MAX,
-        }
-        return found.model_copy(update=computed)
+        max_p = round(arguments["slope"] * (found.max_th - found.min_th) / SLOPE, 5)
+        return found.model_copy(update={"max_p": max_p, "gentle": arguments["gentle_slope"] != SLOPE_MAX})
 
 
 def decay_of(rate_bps: float, weight: int) -> int:
-    """How fast log2 of the average falls while the queue is empty: 2^32 parts a us of log2(e) w_q / s. 0 without a known rate."""
+    """The decay of the average while the queue is empty (Floyd and Jacobson 1993, section 11).
+
+    Args:
+        rate_bps: Rate of the port in bit/s; 0: not known.
+        weight: The average's weight w_q is 2^-weight.
+
+    Returns:
+        What log2 of the average falls by in a us, in 2^-32: log2(e) w_q / s; 0 without a known rate.
+    """
     if not rate_bps:
         return 0
     service_us = 8e6 * TYPICAL_BYTES / rate_bps

@@ -11,13 +11,10 @@ from pydantic import Field
 
 
 class SpPifo(RankProgram):
-    """SP-PIFO, Algorithm 1."""
+    """SP-PIFO (NSDI 2020): packets leave nearly by rank, from a few strict-priority queues."""
 
     name = "sp_pifo"
-    title = "SP-PIFO (NSDI 2020): packets leave nearly by rank, from a few strict-priority queues."
-    p4 = "../../../../p4src/compiled/sp_pifo"
     tables = ("sp_pifo_port", "rank_draw")
-    port_action = "set_sp_pifo"
     scheduler = "strict"
 
     class Settings(RankSettings):
@@ -29,7 +26,7 @@ class SpPifo(RankProgram):
         "Packets that may wait in one of them; at most what the queue holds."
 
     def check_port(self, port: PortState, settings: Any) -> Iterable[str]:
-        """The port has so many queues with so much room."""
+        """Check the number of the port's queues and their room."""
         if port.queues and settings.priority_queues > port.queues:
             yield f"priority_queues: the port has {port.queues} queues; must be 1 to {port.queues}"
         if port.queue_packets and settings.queue_limit > port.queue_packets:
