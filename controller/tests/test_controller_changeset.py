@@ -50,8 +50,7 @@ async def test_a_refusal_in_the_middle_of_a_batch_brings_all_switches_back() -> 
     one, two = MemorySwitch("s1"), MemorySwitch("s2")
     two.refuse = lambda update: (
         RESOURCE_EXHAUSTED
-        if update.type == p4r.Update.INSERT
-        and update.entity.table_entry.table_id == two.p4info.tables["vc_edge"].id
+        if update.type == p4r.Update.INSERT and update.entity.table_entry.table_id == two.p4info.tables["vc_edge"].id
         else 0
     )
     with pytest.raises(FairlaneError, match=r"switch s2 at memory refused 5 updates: .*and 2 more$") as told:

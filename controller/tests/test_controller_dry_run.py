@@ -59,7 +59,7 @@ def test_options_that_write_are_refused(switch: LiveSwitch) -> None:
     assert "--dry-run goes with none of" in switch.fairlane("run", "--dry-run", "--backup", code=2)
 
 
-async def test_a_client_for_dry_runs_writes_by_none_of_its_methods(switch: LiveSwitch) -> None:
+async def test_a_client_that_plans_gets_the_changes_and_writes_none(switch: LiveSwitch) -> None:
     policy = Policy(3, 7, Scheme.QTHRESH, 9)
     async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")) as client:
         client.planned = []

@@ -37,7 +37,7 @@ from pydantic import Field, ValidationError
 from .model import DEFAULT_K, QTHRESH_MAX_PACKETS, QthreshPlan, response_time_s
 from .names import SCHEMES, Scheme
 from .policies import InForce, Policy, policy_in_force, read_managed, why_no_lanes
-from .settings import PolicyConfig, PolicyKey, PolicyState, Weight
+from .settings import PolicyConfig, PolicyKey, PolicyState, Tunables, Weight
 from .store import LoopStore
 from .wanted import beyond_limit, changed_settings, plain_policy, policy_of, settings_of
 
@@ -45,18 +45,6 @@ app = App(
     help="Thresholds and schemes of (egress port, class): show, set by hand, leave to the loop, plan on paper.",
 )
 _PORT_FIRST = "The port is first: s1:3, or 3 with --switch; default the managed one, or all."
-
-
-class _Weight(Section):
-    weight: Annotated[float, Flag("--weight -w")] = 1.0
-    "Weight of the class (1/256 to 255); default as it is."
-
-
-class _Auto(_Weight):
-    k: Annotated[float, Flag("--k")] = DEFAULT_K
-    "Constant of eq. (9), 1.95 at first; default as it is."
-    self_tuning: Annotated[bool, Flag("--self-tuning/--model")] = True
-    "Correct eq. (9) by the flows' goodputs, or eq. (9) alone; default as it is."
 
 
 class _Link(Section):
@@ -125,7 +113,7 @@ def print_policies(rows: list[Plain] | None, as_json: bool) -> None:
 
 
 @app.command("set")
-@options_of(_Weight)
+@options_of(Tunables)
 def set_(
     words: Annotated[
         list[str] | None,
@@ -143,7 +131,7 @@ def set_(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Pin the threshold by hand: the loop leaves it alone until `threshold auto`. Without PACKETS: the weight only.
+    """Pin the threshold by hand: the loop does not change it until `threshold auto`. Without PACKETS: other settings only. What is not given stays.
 
     PORT may be left out where one port is managed.
 
@@ -159,7 +147,7 @@ def set_(
 
 
 @app.command("auto")
-@options_of(_Auto)
+@options_of(Tunables)
 def auto(
     changes: Plain,
     port: OnlyPortArgument = None,
@@ -169,7 +157,7 @@ def auto(
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let the control loop compute the threshold from its measurements; all managed ports unless one is named.
+    """Let the control loop compute the threshold from its measurements; all managed ports unless one is named. What is not given stays.
 
     Examples: `fairlane threshold auto`, `fairlane threshold auto s1:3 --k 1.95 --weight 1`
     """

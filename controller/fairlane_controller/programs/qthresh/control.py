@@ -374,7 +374,7 @@ class QthreshControl(SwitchControl):
         if written := await flows.change(client, changed):
             for one in classes:
                 one.tuned_s = _now_s()
-            self._event("tuned", classes[0], **port.law.report(written))
+            self._event("tuned", classes[0], **port.law.report(written, classes[0].planned or 0.0))
 
     def _line(self, port: _Port, classes: Sequence[_Class], counts: Counts) -> Port | None:
         """What the law has to know of a port; None while something is not measured."""

@@ -387,11 +387,12 @@ class Law(Generic[Flow]):
                 self.last[flow] = Decision(why, one.rate_bps, 0.0)
         return self.last
 
-    def report(self, written: int) -> dict[str, Any]:
+    def report(self, written: int, planned_packets: float) -> dict[str, Any]:
         """The fields of the event `tuned`; its sentence says who is farthest from its share, and how full the line is.
 
         Args:
             written: how many flows' entries were written.
+            planned_packets: (9) of the first class that is tuned.
         """
         tapped = " and ".join(str(flow) for flow, one in self.last.items() if one.tap)
         text = f"loss of one packet: {tapped}" if tapped else f"{written} of {len(self.last)} flows' thresholds moved"
@@ -402,7 +403,8 @@ class Law(Generic[Flow]):
         used = min(self.utilisation or 0.0, 1.0)
         flows = {str(flow): one.to_json() for flow, one in self.last.items()}
         text = f"{text}; the line is {100 * used:.0f} % used"
-        return {"why": text, "written": written, "utilisation": round(used, 4), "is_long": self.is_long, "flows": flows}
+        state = {"planned_packets": round(planned_packets, 2), "utilisation": round(used, 4), "is_long": self.is_long}
+        return {"why": text, "written": written, **state, "flows": flows}
 
     def _meet(self, now_s: float, model: Mapping[Flow, float], in_force: Mapping[Flow, int], *, first: bool) -> None:
         """Flows that are new here, and those that are gone."""

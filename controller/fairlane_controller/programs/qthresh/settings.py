@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated
 
-from fairlane import Dscp, Duration, Packets, Section, Settings, Size, short
+from fairlane import Dscp, Duration, Flag, Packets, Section, Settings, Size, short
 from fairlane.switch import PortNumber, SwitchName
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -119,11 +119,12 @@ class ClassConfig(Section):
 class Tunables(Section):
     """What the loop decides a threshold by."""
 
-    weight: Weight = 1.0
-    k: float = Field(default=DEFAULT_K, ge=0.1, le=100)
+    weight: Annotated[Weight, Flag("--weight -w")] = 1.0
+    "Weight of the class (1/256 to 255)."
+    k: Annotated[float, Field(ge=0.1, le=100), Flag("--k")] = DEFAULT_K
     "Constant of eq. (9)."
-    self_tuning: bool = True
-    "Mode auto: correct (9) by the flows' goodputs."
+    self_tuning: Annotated[bool, Flag("--self-tuning/--model")] = True
+    "Mode auto: correct eq. (9) by the flows' goodputs, or eq. (9) alone."
     min_packets: Threshold | None = None
     "Mode auto: bounds of the threshold."
     max_packets: Threshold | None = None
