@@ -39,6 +39,7 @@ def test_clean_stops_the_process_that_is_written_down(sleeper: subprocess.Popen[
 
 def test_a_pid_that_was_used_again_is_left_alone(sleeper: subprocess.Popen[bytes]) -> None:
     real = fl_state.OwnedProcess.from_pid(sleeper.pid, "someone else's")
+    assert real.starttime is not None
     fl_state.write("7", {"pids": [{**real.as_json(), "starttime": real.starttime - 1}], "interfaces": []})
     assert not fl_state.running("7")
     assert fl_state.clean("7") == []
