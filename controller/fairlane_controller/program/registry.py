@@ -60,7 +60,7 @@ def load_program(name: str) -> Program:
     """The program of a name or in a folder; imported once.
 
     Args:
-        name: `qthresh`, `path/` or `./path`.
+        name: `NAME`, `path/` or `./path`.
 
     Raises:
         FairlaneError: UNKNOWN_NAME with the nearest name, or BAD_FILE with what is wrong with the program.
