@@ -27,7 +27,7 @@ from fairlane_controller.logs import printed
 from fairlane_controller.loop.dry_run import run_dry
 from fairlane_controller.loop.run import LoopTarget, run_loops
 from fairlane_controller.metrics.exporter import beside
-from fairlane_controller.program.registry import folder_program, load_program
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
 from fairlane_controller.web.hub import UNNAMED
@@ -59,12 +59,13 @@ def run_command(
         found = resolve(name, switch)
         named = found.run.program if found.run is not None else DEFAULT_PROGRAM
         given = {} if flow_idle is None else {"flow_idle": str(flow_idle)}
+        program = load_program(named)
         target = LoopTarget(
-            load_program(named),
+            program,
             found.run,
             found.endpoints,
             event_log=events,
-            loop_config=loop_model(*folder_program(named)).model_validate(given),
+            loop_config=loop_model(program).model_validate(given),
             probes=probes,
         )
         targets.append(target if config is None else configured(target, config))

@@ -13,7 +13,7 @@ from fairlane_controller.config.apply import read_applied
 from fairlane_controller.config.compare import read_ports
 from fairlane_controller.config.model import FairlaneConfig, Place, config_model
 from fairlane_controller.history.sites import Sites
-from fairlane_controller.program.registry import check_program, folder_program, load_program
+from fairlane_controller.program.registry import check_program, load_program
 from fairlane_controller.state.ask import ask, loop_runs
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.difference import read_entries
@@ -44,7 +44,7 @@ async def read_current_config(run: RunState) -> tuple[FairlaneConfig, list[str]]
     loop = await _loop_options(run)
     sections: Plain = part.sections.plain() if part.sections is not None else {}
     data: Plain = {"program": run.program, "topology": {"name": run.folder.name}, **({"loop": loop} if loop else {})}
-    model = config_model(*folder_program(run.program))
+    model = config_model(program)
     return model.model_validate({**data, **sections, "ports": rows}), list(part.notes)
 
 

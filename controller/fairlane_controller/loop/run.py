@@ -14,7 +14,7 @@ from typing import Any
 
 from finsy import GRPCStatusCode
 
-from fairlane_controller.config.model import LoopConfig
+from fairlane_controller.config.model import LoopConfig, loop_model
 from fairlane_controller.config.reload import OPS as CONFIG_OPS
 from fairlane_controller.config.reload import ConfigService
 from fairlane_controller.errors import ErrorCode, FairlaneError, find_by_name, unknown_name
@@ -129,7 +129,7 @@ class TopologyLoop:
             target.run,
             self._log,
             self._use_loop,
-            target.loop_config,
+            target.loop_config or loop_model(target.program)(),
             target.config,
             lambda: self._server and self._server.ask,
         )

@@ -130,15 +130,6 @@ def loaded_programs() -> tuple[Program, ...]:
     return tuple(filter(None, map(_usable, program_names())))
 
 
-def folder_program(name: str) -> tuple[Program, ...]:
-    """The program of a folder, which no list of names has; none for a program with a name.
-
-    Raises:
-        FairlaneError: BAD_FILE.
-    """
-    return (load_program(name),) if is_folder(name) else ()
-
-
 def find_program(tables: Iterable[str], named: str = "") -> Program | None:
     """The program that a switch runs, by the tables of its contract.
 
