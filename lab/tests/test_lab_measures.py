@@ -44,13 +44,10 @@ def test_flows_own_thresholds_change_with_the_class_s() -> None:
     assert thresholds(events, ("s1", 3), 6) == [(0.0, 6.0), (1.0, 4.0), (2.0, 4.5), (4.0, 22.5)]
 
 
-def test_a_flow_without_a_threshold_of_its_own_has_its_class_s() -> None:
-    place = {"switch": "s1", "port": 3}
+def test_a_flow_without_a_threshold_of_its_own_has_what_9_says() -> None:
     flows = {"a": {"qthresh_packets": 2}, "b": {"qthresh_packets": None}}
-    assert thresholds([{"t_s": 1.0, "event": "tuned", "flows": flows, **place}], ("s1", 3), 6) == [
-        (0.0, 6.0),
-        (1.0, 4.0),
-    ]
+    event = {"t_s": 1.0, "event": "tuned", "switch": "s1", "port": 3, "flows": flows, "planned_packets": 4.5}
+    assert thresholds([event], ("s1", 3), 6) == [(0.0, 6.0), (1.0, 3.25)]
 
 
 def test_what_a_transient_adds_is_cut_and_no_more() -> None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import ask
@@ -161,7 +161,7 @@ class PortWatch:
     async def _read_at_once(self, client: SwitchClient, entities: Sequence[Any]) -> tuple[float | None, list[Any]]:
         """Cells of counters or registers in one request, and its instant."""
         began_s = time.monotonic()
-        found: list[Any] = [one async for one in cast("AsyncIterator[Any]", client.switch.read(entities))]
+        found: list[Any] = await client.read_all(entities)
         return self._instant(began_s), found
 
     async def _find_flows(self, client: SwitchClient, name: str) -> None:

@@ -16,15 +16,15 @@ def thresholds(
     weight in the switch, so it changes with the class's.
     """
     steps = [(0.0, float(first_packets))]
-    of_class, tuned = float(first_packets), False
+    tuned = False
     for event in events:
         if (event.get("switch"), event.get("port")) != port:
             continue
         if event["event"] == "tuned" and event["flows"]:
-            flows = [flow["qthresh_packets"] or of_class for flow in event["flows"].values()]
+            flows = [flow["qthresh_packets"] or event["planned_packets"] for flow in event["flows"].values()]
             steps.append((event["t_s"], sum(flows) / len(flows)))
             tuned = True
         elif event["event"] == "threshold":
-            of_class, before = float(event["qthresh_packets"]), event.get("previous_packets")
-            steps.append((event["t_s"], steps[-1][1] * of_class / before if tuned and before else of_class))
+            packets, before = float(event["qthresh_packets"]), event.get("previous_packets")
+            steps.append((event["t_s"], steps[-1][1] * packets / before if tuned and before else packets))
     return steps
