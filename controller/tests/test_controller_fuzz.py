@@ -43,7 +43,7 @@ def test_an_unknown_key_is_named_whatever_it_is_called(key: str) -> None:
 
 MALFORMED: list[tuple[Any, str]] = [
     (None, 'a request must be a JSON object with an "op"'),
-    ({"op": None}, 'a request must have an "op", a string'),
+    ({"op": None}, 'a request must be a JSON object with an "op", a string'),
     ({"op": "flow_weights"}, "flow_weights: rules: must be given"),
     ({"op": "flow_weights", "rules": "3"}, "flow_weights: rules: '3': must be a valid list"),
     ({"op": "flow_weights", "rules": [], "rule": 1}, "rule: unknown key; did you mean 'rules'"),

@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import read_topology, write_topology
+from fairlane_controller.switch.client import Endpoint, SwitchClient
 from live_page import call, needs_browser, tile, until
 from live_switch import LiveSwitch
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-FLOW = ["0x0a000101", "0x0a000302", "6", "40000", "5001", "0"]
+FLOW = FlowKey(4, 0x0A000101, 0x0A000302, 6, 40000, 5001)
 
 pytestmark = [needs_browser, pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)]
 
@@ -51,7 +55,13 @@ def test_the_page_lives(page: Page, switch: LiveSwitch) -> None:
 
 def test_names_stand_for_addresses(page: Page, switch: LiveSwitch) -> None:
     """Of the topology's file and of its hosts, as soon as the run state has them."""
-    call(switch, "p4", "table_add", "flow_v4", "set_flow", *FLOW, "=>", "7")
+
+    async def learn() -> None:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
+            await client.write([+FLOW.entry(7, Flow((3, 0)))])
+
+    with ThreadPoolExecutor() as pool:  # playwright's loop runs in this thread
+        pool.submit(asyncio.run, learn()).result(timeout=30)
     page.wait_for_selector(".tile")
     until(page, "document.querySelector('#flows').innerText.includes('10.0.1.1:40000')")
     hosts = [{"name": "h1", "pid": 1, "ip": "10.0.1.1"}, {"name": "h3", "pid": 1, "ip": "10.0.3.2"}]
