@@ -26,6 +26,8 @@ MAX_RECEIVED_BYTES = 2 * MAX_MESSAGE_BYTES
 """Of requests that have come in part, of all clients together; beyond, the client that sends for longest gives way."""
 MAX_CLIENTS = 64
 """With more, the client that sends for longest gives way."""
+MAX_READ_BYTES = 1 << 16
+"""Of a request of who may only read; as Python's objects a text takes thirty times its size."""
 CLIENT_TIMEOUT_S = 60.0
 """For sending a request, and for taking its answer."""
 _CHUNK_BYTES = 1 << 16
@@ -49,6 +51,8 @@ class ControlServer:
         "Bytes that have come of a request, of the clients that are sending one, the first one first."
         self._requests: set[asyncio.Task[Any]] = set()
         "Requests that are being carried out."
+        self._parsing = asyncio.Lock()
+        "Held while a request is parsed: one at a time."
 
     async def __aenter__(self) -> ControlServer:
         with contextlib.suppress(FileNotFoundError):
@@ -70,6 +74,7 @@ class ControlServer:
             self._server.close()
         await _end(self._requests)  # what was begun is taken back
         await _end(self._clients)
+        await _end(self._requests)  # also what came meanwhile
         self._path.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,7 +87,8 @@ class ControlServer:
             self._end_oldest()
         self._clients.add(client)
         try:
-            text = await asyncio.wait_for(self._receive(reader, client), self._client_timeout_s)
+            most = MAX_MESSAGE_BYTES if may_change else MAX_READ_BYTES
+            text = await asyncio.wait_for(self._receive(reader, client, most), self._client_timeout_s)
             if is_full:
                 text = _refusal(FairlaneError(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already"))
             else:
@@ -99,11 +105,13 @@ class ControlServer:
             self._received.pop(client, None)
             writer.close()
 
-    async def _receive(self, reader: asyncio.StreamReader, client: asyncio.Task[Any]) -> bytes:
-        """The text of a request; more of a text that is too long is not read."""
+    async def _receive(self, reader: asyncio.StreamReader, client: asyncio.Task[Any], most: int) -> bytes:
+        """The text of a request; of one of more than `most` bytes the rest is read, so that the client takes the answer, and not kept."""
         received = bytearray()
         self._received[client] = 0
-        while len(received) <= MAX_MESSAGE_BYTES and (piece := await reader.read(_CHUNK_BYTES)):
+        while piece := await reader.read(_CHUNK_BYTES):
+            if len(received) > most:
+                continue
             received += piece
             self._received[client] = len(received)
             while sum(self._received.values()) > MAX_RECEIVED_BYTES:
@@ -122,17 +130,19 @@ class ControlServer:
         return await contextvars.Context().run(asyncio.create_task, self._answer(text, may_change=True))
 
     async def _answer(self, text: bytes, may_change: bool) -> bytes:
+        if not may_change and len(text) > MAX_READ_BYTES:
+            return _may_only_read(f"a request of more than {MAX_READ_BYTES} bytes")
         if len(text) > MAX_MESSAGE_BYTES:
             return _refusal(too_long())
         try:
-            request = checked(await asyncio.to_thread(lambda: parse_json(text.decode("utf-8"))))
+            async with self._parsing:
+                request = checked(await asyncio.to_thread(lambda: parse_json(text.decode("utf-8"))))
         except (DocumentError, UnicodeDecodeError) as ex:
             return _refusal(FairlaneError(ErrorCode.BAD_INPUT, f"a request must be a JSON object in UTF-8: {ex}"))
         except FairlaneError as ex:
             return _refusal(ex)
         if not may_change and request["op"] not in READ_OPS:
-            why = f"{request['op']}: members of the group may read only: run this as root"
-            return _refusal(FairlaneError(ErrorCode.NOT_PRIMARY, why))
+            return _may_only_read(request["op"])
         task = asyncio.create_task(self._carry_out(request))  # to its end, whether or not its client waits
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
@@ -152,6 +162,12 @@ class ControlServer:
 
 def _refusal(problem: FairlaneError) -> bytes:
     return json.dumps({"ok": False, "error": problem.to_json()}).encode()
+
+
+def _may_only_read(what: str) -> bytes:
+    return _refusal(
+        FairlaneError(ErrorCode.NOT_PRIMARY, f"{what}: members of the group may read only: run this as root")
+    )
 
 
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
