@@ -281,6 +281,21 @@ async def test_who_does_not_take_his_answer_is_let_go(tmp_path: Path) -> None:
         writer.close()
 
 
+async def test_who_do_not_take_their_answers_lock_nobody_out(tmp_path: Path) -> None:
+    async def long(request: dict[str, Any]) -> str:
+        return "" if request["op"] == "short" else "x" * (1 << 20)
+
+    async with ControlServer(tmp_path / SOCKET_FILE, long):
+        asking = await connect(tmp_path, MAX_CLIENTS)
+        for _, writer in asking:
+            writer.write(b'{"op": "long"}')
+            writer.write_eof()
+        await asyncio.sleep(0.3)  # our readers take 128 KiB, and then no more
+        assert await ask(tmp_path, {"op": "short"}, 5) == ""
+        for _, writer in asking:
+            writer.close()
+
+
 async def test_what_was_begun_and_does_not_come_blocks_nobody(tmp_path: Path) -> None:
     async with ControlServer(tmp_path / SOCKET_FILE, handler):
         silent = await connect(tmp_path, 3)

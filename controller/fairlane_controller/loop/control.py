@@ -25,7 +25,7 @@ from fairlane_controller.state.events import write_event
 MAX_RECEIVED_BYTES = 2 * MAX_MESSAGE_BYTES
 """Of requests that have come in part, of all clients together; beyond, the client that sends for longest gives way."""
 MAX_CLIENTS = 64
-"""With more, the client that sends for longest gives way."""
+"""With more, the client that sends, or takes its answer, for longest gives way."""
 MAX_READ_BYTES = 1 << 16
 """Of a request of who may only read; as Python's objects a text takes thirty times its size."""
 CLIENT_TIMEOUT_S = 60.0
@@ -46,9 +46,9 @@ class ControlServer:
         self._handler = handler
         self._client_timeout_s = client_timeout_s
         self._server: asyncio.Server | None = None
-        self._clients: set[asyncio.Task[Any]] = set()
+        self._clients: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._received: dict[asyncio.Task[Any], int] = {}
-        "Bytes that have come of a request, of the clients that are sending one, the first one first."
+        "Bytes that have come of a request, of the clients that send one or take their answer, the first one first."
         self._requests: set[asyncio.Task[Any]] = set()
         "Requests that are being carried out."
         self._parsing = asyncio.Lock()
@@ -85,7 +85,7 @@ class ControlServer:
         if is_full and self._received:
             is_full = False
             self._end_oldest()
-        self._clients.add(client)
+        self._clients[client] = writer
         try:
             most = MAX_MESSAGE_BYTES if may_change else MAX_READ_BYTES
             text = await asyncio.wait_for(self._receive(reader, client, most), self._client_timeout_s)
@@ -93,6 +93,7 @@ class ControlServer:
                 text = _refusal(FairlaneError(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already"))
             else:
                 text = await self._answer(text, may_change)
+            self._received[client] = 0
             writer.write(text)
             writer.close()
             await asyncio.wait_for(writer.wait_closed(), self._client_timeout_s)
@@ -101,7 +102,7 @@ class ControlServer:
         except ConnectionError:
             pass  # the client went away
         finally:
-            self._clients.discard(client)
+            del self._clients[client]
             self._received.pop(client, None)
             writer.close()
 
@@ -115,14 +116,15 @@ class ControlServer:
             received += piece
             self._received[client] = len(received)
             while sum(self._received.values()) > MAX_RECEIVED_BYTES:
-                self._end_oldest()
+                self._end_oldest(1)
         self._received.pop(client, None)
         return bytes(received)
 
-    def _end_oldest(self) -> None:
-        """Close the connection of the client that sends for longest."""
-        client = next(iter(self._received))
+    def _end_oldest(self, least: int = 0) -> None:
+        """Close the connection of the client that sends, or takes its answer, for longest; of those of whom `least` bytes have come."""
+        client = next(one for one, size in self._received.items() if size >= least)
         del self._received[client]
+        self._clients[client].transport.abort()
         client.cancel()
 
     async def ask(self, text: bytes) -> bytes:
