@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -164,6 +165,36 @@ async def test_a_request_that_is_too_long_is_refused_by_both_sides(
         assert caught.value.code is ErrorCode.OUT_OF_RANGE
 
 
+async def test_who_may_only_read_sends_short_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any member of the group could otherwise take the loop's memory: a text becomes thirty times its size."""
+
+    def somebody(_: asyncio.StreamWriter) -> int:
+        return 65_534
+
+    monkeypatch.setattr("fairlane_controller.loop.control._user_of", somebody)
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        answer = json.loads(await exchange(tmp_path, b'{"op": "status", "x": [' + b"[], " * (1 << 20) + b"1]}"))
+    message = "a request of more than 65536 bytes: members of the group may read only: run this as root"
+    assert answer["error"] == {"code": "not_primary", "message": message}
+
+
+async def test_requests_are_parsed_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsing, most = 0, 0
+
+    def parse(text: str) -> Any:
+        nonlocal parsing, most
+        parsing += 1
+        most = max(most, parsing)
+        time.sleep(0.02)
+        parsing -= 1
+        return json.loads(text)
+
+    monkeypatch.setattr("fairlane_controller.loop.control.parse_json", parse)
+    async with ControlServer(tmp_path / SOCKET_FILE, handler):
+        await asyncio.gather(*(ask(tmp_path, {"op": "echo"}) for _ in range(4)))
+    assert most == 1
+
+
 async def test_requests_and_answers_may_be_long(tmp_path: Path) -> None:
     vcs = [{"name": f"vc{number}", "match": ["x" * 400]} for number in range(4096)]
     async with ControlServer(tmp_path / SOCKET_FILE, handler):
@@ -250,6 +281,21 @@ async def test_who_does_not_take_his_answer_is_let_go(tmp_path: Path) -> None:
         writer.close()
 
 
+async def test_who_do_not_take_their_answers_lock_nobody_out(tmp_path: Path) -> None:
+    async def long(request: dict[str, Any]) -> str:
+        return "" if request["op"] == "short" else "x" * (1 << 20)
+
+    async with ControlServer(tmp_path / SOCKET_FILE, long):
+        asking = await connect(tmp_path, MAX_CLIENTS)
+        for _, writer in asking:
+            writer.write(b'{"op": "long"}')
+            writer.write_eof()
+        await asyncio.sleep(0.3)  # our readers take 128 KiB, and then no more
+        assert await ask(tmp_path, {"op": "short"}, 5) == ""
+        for _, writer in asking:
+            writer.close()
+
+
 async def test_what_was_begun_and_does_not_come_blocks_nobody(tmp_path: Path) -> None:
     async with ControlServer(tmp_path / SOCKET_FILE, handler):
         silent = await connect(tmp_path, 3)
@@ -292,6 +338,31 @@ async def test_a_request_is_carried_out_to_its_end_also_when_its_client_has_gone
         await begun.wait()
         go.set()
         await asyncio.wait_for(done.wait(), 10)
+
+
+async def test_no_request_goes_on_when_the_server_has_ended(tmp_path: Path) -> None:
+    begun: dict[str, asyncio.Event] = {"first": asyncio.Event(), "late": asyncio.Event()}
+    ended: list[str] = []
+
+    async def slow(request: dict[str, Any]) -> Any:
+        begun[request["op"]].set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if request["op"] == "first":
+                late.write(b'{"op": "late"}')
+                late.write_eof()
+                await asyncio.wait_for(begun["late"].wait(), 5)
+            ended.append(request["op"])
+
+    async with ControlServer(tmp_path / SOCKET_FILE, slow):
+        (_, first), (_, late) = await connect(tmp_path, 2)
+        first.write(b'{"op": "first"}')
+        first.write_eof()
+        await asyncio.wait_for(begun["first"].wait(), 5)
+    assert ended == ["first", "late"]
+    for writer in (first, late):
+        writer.close()
 
 
 @pytest.mark.parametrize(("op", "name"), [("fault", "RuntimeError"), ("other", "KeyError")])

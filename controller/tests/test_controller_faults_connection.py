@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop import agent as agents
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.qthresh.names import Scheme
@@ -233,6 +234,13 @@ async def test_a_backup_sees_a_program_that_came_after_it_had_connected(bare_swi
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         log.close()
+
+
+@pytest.mark.parametrize("address", ["a..b:1", f"{'a' * 64}:1", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536"])
+async def test_what_is_no_address_is_a_switch_that_does_not_answer(address: str) -> None:
+    with pytest.raises(FairlaneError, match=f"switch s1 at {address} does not answer: ") as caught:
+        await SwitchClient(Endpoint("s1", address), timeout_s=0.1).__aenter__()
+    assert caught.value.code is ErrorCode.SWITCH_UNREACHABLE
 
 
 async def test_a_served_connection_that_ends_in_a_cancelled_call_is_told(

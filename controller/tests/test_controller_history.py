@@ -179,9 +179,10 @@ def test_the_file_is_bounded_and_ids_go_on(tmp_path: Path, monkeypatch: pytest.M
     assert [one.command for one in read_history(tmp_path)] == ["large"]
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{}", "[]", "7", '{"time": "", "command": "", "of": [1]}', '{"of": {}}'])
+def test_a_damaged_file_is_named(tmp_path: Path, text: str) -> None:
     record(tmp_path, "set", [number("a", 1)])
-    put_text(tmp_path, "journal", "{}")
+    put_text(tmp_path, "journal", text)
     with pytest.raises(FairlaneError, match=r"state\.db: journal: change 1: no change of a journal"):
         read_history(tmp_path)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import stat
 import subprocess
 from collections.abc import Generator, Iterator
@@ -260,11 +262,25 @@ def test_keys_are_private_and_nothing_is_overwritten(tmp_path: Path) -> None:
     assert {one.role for one in made} == {"ca", "server", "controller", "observer"}
     before = {path: path.read_bytes() for one in made for path in (one.certificate, one.key)}
     assert all(stat.S_IMODE(one.key.stat().st_mode) == 0o600 for one in made)
-    with pytest.raises(FairlaneError, match="exist already"):
+    with pytest.raises(FairlaneError, match="exist already: name another folder, or replace them with --overwrite"):
         make_certificates(tmp_path / "c")
     assert all(path.read_bytes() == content for path, content in before.items())
     make_certificates(tmp_path / "c", force=True)
     assert all(path.read_bytes() != content for path, content in before.items())
+
+
+def test_a_full_disk_takes_no_file_that_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make_certificates(tmp_path)
+    before = {path: path.read_bytes() for one in made for path in (one.certificate, one.key)}
+
+    def full(number: int, *_: object) -> None:
+        os.close(number)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("fairlane_controller.switch.certificates.os.fdopen", full)
+    with pytest.raises(FairlaneError, match=r"cannot write into .*: No space left on device"):
+        make_certificates(tmp_path, force=True)
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_bad_days_and_hosts_make_nothing(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def read_history(folder: Path) -> list[Record]:
     """
     with Store(folder) as store:
         rows = store.journal()
-    undone: set[Any] = {cast("Plain", row).get("of") for _, row in rows if isinstance(row, dict)}
+    undone: list[Any] = [cast("Plain", row).get("of") for _, row in rows if isinstance(row, dict)]
     records: list[Record] = []
     for number, row in rows:
         try:

@@ -25,7 +25,9 @@ from fairlane_controller.state.events import write_event
 MAX_RECEIVED_BYTES = 2 * MAX_MESSAGE_BYTES
 """Of requests that have come in part, of all clients together; beyond, the client that sends for longest gives way."""
 MAX_CLIENTS = 64
-"""With more, the client that sends for longest gives way."""
+"""With more, the client that sends, or takes its answer, for longest gives way."""
+MAX_READ_BYTES = 1 << 16
+"""Of a request of who may only read; as Python's objects a text takes thirty times its size."""
 CLIENT_TIMEOUT_S = 60.0
 """For sending a request, and for taking its answer."""
 _CHUNK_BYTES = 1 << 16
@@ -44,11 +46,13 @@ class ControlServer:
         self._handler = handler
         self._client_timeout_s = client_timeout_s
         self._server: asyncio.Server | None = None
-        self._clients: set[asyncio.Task[Any]] = set()
+        self._clients: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._received: dict[asyncio.Task[Any], int] = {}
-        "Bytes that have come of a request, of the clients that are sending one, the first one first."
+        "Bytes that have come of a request, of the clients that send one or take their answer, the first one first."
         self._requests: set[asyncio.Task[Any]] = set()
         "Requests that are being carried out."
+        self._parsing = asyncio.Lock()
+        "Held while a request is parsed: one at a time."
 
     async def __aenter__(self) -> ControlServer:
         with contextlib.suppress(FileNotFoundError):
@@ -70,6 +74,7 @@ class ControlServer:
             self._server.close()
         await _end(self._requests)  # what was begun is taken back
         await _end(self._clients)
+        await _end(self._requests)  # also what came meanwhile
         self._path.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,13 +85,15 @@ class ControlServer:
         if is_full and self._received:
             is_full = False
             self._end_oldest()
-        self._clients.add(client)
+        self._clients[client] = writer
         try:
-            text = await asyncio.wait_for(self._receive(reader, client), self._client_timeout_s)
+            most = MAX_MESSAGE_BYTES if may_change else MAX_READ_BYTES
+            text = await asyncio.wait_for(self._receive(reader, client, most), self._client_timeout_s)
             if is_full:
                 text = _refusal(FairlaneError(ErrorCode.REFUSED, f"the control loop has {MAX_CLIENTS} clients already"))
             else:
                 text = await self._answer(text, may_change)
+            self._received[client] = 0
             writer.write(text)
             writer.close()
             await asyncio.wait_for(writer.wait_closed(), self._client_timeout_s)
@@ -95,26 +102,29 @@ class ControlServer:
         except ConnectionError:
             pass  # the client went away
         finally:
-            self._clients.discard(client)
+            del self._clients[client]
             self._received.pop(client, None)
             writer.close()
 
-    async def _receive(self, reader: asyncio.StreamReader, client: asyncio.Task[Any]) -> bytes:
-        """The text of a request; more of a text that is too long is not read."""
+    async def _receive(self, reader: asyncio.StreamReader, client: asyncio.Task[Any], most: int) -> bytes:
+        """The text of a request; of one of more than `most` bytes the rest is read, so that the client takes the answer, and not kept."""
         received = bytearray()
         self._received[client] = 0
-        while len(received) <= MAX_MESSAGE_BYTES and (piece := await reader.read(_CHUNK_BYTES)):
+        while piece := await reader.read(_CHUNK_BYTES):
+            if len(received) > most:
+                continue
             received += piece
             self._received[client] = len(received)
             while sum(self._received.values()) > MAX_RECEIVED_BYTES:
-                self._end_oldest()
+                self._end_oldest(1)
         self._received.pop(client, None)
         return bytes(received)
 
-    def _end_oldest(self) -> None:
-        """Close the connection of the client that sends for longest."""
-        client = next(iter(self._received))
+    def _end_oldest(self, least: int = 0) -> None:
+        """Close the connection of the client that sends, or takes its answer, for longest; of those of whom `least` bytes have come."""
+        client = next(one for one, size in self._received.items() if size >= least)
         del self._received[client]
+        self._clients[client].transport.abort()
         client.cancel()
 
     async def ask(self, text: bytes) -> bytes:
@@ -122,17 +132,19 @@ class ControlServer:
         return await contextvars.Context().run(asyncio.create_task, self._answer(text, may_change=True))
 
     async def _answer(self, text: bytes, may_change: bool) -> bytes:
+        if not may_change and len(text) > MAX_READ_BYTES:
+            return _may_only_read(f"a request of more than {MAX_READ_BYTES} bytes")
         if len(text) > MAX_MESSAGE_BYTES:
             return _refusal(too_long())
         try:
-            request = checked(await asyncio.to_thread(lambda: parse_json(text.decode("utf-8"))))
+            async with self._parsing:
+                request = checked(await asyncio.to_thread(lambda: parse_json(text.decode("utf-8"))))
         except (DocumentError, UnicodeDecodeError) as ex:
             return _refusal(FairlaneError(ErrorCode.BAD_INPUT, f"a request must be a JSON object in UTF-8: {ex}"))
         except FairlaneError as ex:
             return _refusal(ex)
         if not may_change and request["op"] not in READ_OPS:
-            why = f"{request['op']}: members of the group may read only: run this as root"
-            return _refusal(FairlaneError(ErrorCode.NOT_PRIMARY, why))
+            return _may_only_read(request["op"])
         task = asyncio.create_task(self._carry_out(request))  # to its end, whether or not its client waits
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
@@ -152,6 +164,12 @@ class ControlServer:
 
 def _refusal(problem: FairlaneError) -> bytes:
     return json.dumps({"ok": False, "error": problem.to_json()}).encode()
+
+
+def _may_only_read(what: str) -> bytes:
+    return _refusal(
+        FairlaneError(ErrorCode.NOT_PRIMARY, f"{what}: members of the group may read only: run this as root")
+    )
 
 
 async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:

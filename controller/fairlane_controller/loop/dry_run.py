@@ -9,8 +9,7 @@ reader may read, observes as its backup does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
@@ -21,8 +20,7 @@ from fairlane_controller.state.events import EventLog
 
 async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -> None:
     """Dry runs of all targets until SIGTERM or SIGINT; `on_ready` when each switch was read for the first time."""
-    jobs: list[Coroutine[Any, Any, Any]] = []
-    ready: list[asyncio.Event] = []
+    agents: list[SwitchAgent] = []
     logs: list[EventLog] = []
     for target in targets:
         topology = topology_of(target)
@@ -35,10 +33,10 @@ async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -
             agent = SwitchAgent(endpoint, topology, log, state=state, dry_run=True)
             if topology.dry_run_observes:
                 agent.stand_by()
-            jobs.append(agent.run())
-            ready.append(agent.ready)
+            agents.append(agent)
+    ready = report_ready([agent.ready for agent in agents], on_ready)
     try:
-        await run_until_signal(asyncio.gather(report_ready(ready, on_ready), *jobs))
+        await run_until_signal(asyncio.gather(ready, *(agent.run() for agent in agents)))
     finally:
         for log in logs:
             log.close()

@@ -45,6 +45,13 @@ class _Meter(_Strict):
     pburst: Count
 
 
+class _Indirect(_Strict):
+    """A member or a group of an action profile."""
+
+    member_id: Annotated[int, Field(ge=0, lt=1 << 32)] | None = None
+    group_id: Annotated[int, Field(ge=0, lt=1 << 32)] | None = None
+
+
 class _Update(_Strict):
     """Of a table entry, or by `entity` and `text` of anything else, as `switch/updates.py` has them."""
 
@@ -56,7 +63,7 @@ class _Update(_Strict):
     priority: Annotated[int, Field(ge=0, lt=1 << 31)] = 0
     action: Name | None = None
     args: dict[str, Value] = Field(default_factory=dict)
-    indirect: Plain = Field(default_factory=dict)
+    indirect: _Indirect | None = None
     meter: _Meter | None = None
     idle_timeout_ns: Count = 0
     metadata: Annotated[str, Field(pattern="^([0-9a-f]{2})*$", max_length=2048)] = ""

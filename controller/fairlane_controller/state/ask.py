@@ -28,7 +28,7 @@ MAX_MESSAGE_BYTES = 64 << 20
 GROUP_VARIABLE = "FAIRLANE_GROUP"
 """Environment variable with the name of the group whose members may read."""
 DEFAULT_GROUP = "fairlane"
-READ_OPS = ("status", "measure", "loop_options", "explain")
+READ_OPS = ("status", "measure", "loop_options")
 """Requests that change nothing."""
 
 Asker = Callable[[bytes], Awaitable[bytes]]

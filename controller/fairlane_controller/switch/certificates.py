@@ -73,7 +73,8 @@ def make_certificates(
     there = [str(path) for one in made for path in (one.certificate, one.key) if path.exists()]
     if there and not force:
         raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{', '.join(there)} exist already: name another folder, or replace them with --force"
+            ErrorCode.BAD_INPUT,
+            f"{', '.join(there)} exist already: name another folder, or replace them with --overwrite",
         )
     ca = _make("fairlane test CA", "", since, until, None)
     pairs = {
@@ -138,6 +139,8 @@ def _write(made: CertificateFiles, pair: _Pair) -> None:
     pem = serialization.Encoding.PEM
     key = pair[1].private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     for path, content, mode in ((made.key, key, 0o600), (made.certificate, pair[0].public_bytes(pem), 0o644)):
-        path.unlink(missing_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        new = path.with_name(path.name + ".new")  # a full disk takes no key that was there
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
+        new.replace(path)

@@ -121,7 +121,7 @@ class Endpoint:
             raise self._unreachable(f"does not answer within {limit_s:.2g} s") from None
         except ssl.SSLError as ex:
             raise self._tls_failed(_explain(ex, host, self.tls)) from None
-        except OSError as ex:
+        except (OSError, ValueError, OverflowError) as ex:  # the latter two: no address
             if self.tls is None or not isinstance(ex, ConnectionResetError):
                 raise self._unreachable(f"does not answer: {_words(ex)}") from None
             first = b""
