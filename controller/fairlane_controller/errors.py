@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class ErrorCode(str, Enum):
-    """Stable machine codes, each with the exit code of a process; the texts beside them may change. docs/controller.md has the table."""
+    """Stable machine codes, each with the exit code of a process; the texts beside them may change. docs/cli.md has the table."""
 
     exit_code: int
 

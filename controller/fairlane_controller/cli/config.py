@@ -36,7 +36,7 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 DIFFERENT_EXIT_CODE = 10
-"""Something is not as the file says; docs/controller.md has the table."""
+"""Something is not as the file says; docs/cli.md has the table."""
 _MARKS = {MISSING: "+", DIFFERENT: "~", EXTRA: "-"}
 
 config_app = App(
