@@ -3,7 +3,15 @@
 
 from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.problems import bad_config, describe
-from fairlane_controller.units import counted, format_rate, format_size, format_time, parse_count, plain_value
+from fairlane_controller.units import (
+    counted,
+    format_rate,
+    format_size,
+    format_time,
+    parse_count,
+    parse_rate,
+    plain_value,
+)
 
 __all__ = [
     "DocumentError",
@@ -14,6 +22,7 @@ __all__ = [
     "format_size",
     "format_time",
     "parse_count",
+    "parse_rate",
     "parse_toml",
     "plain_value",
 ]

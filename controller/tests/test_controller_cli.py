@@ -82,7 +82,9 @@ def test_at_most_20_words_are_at_the_top_those_of_programs_and_our_other_package
     ("arguments", "code", "message"),
     [
         (("threshold", "plan", "--rate", "2Zbit"), 2, "rate '2Zbit' is not a number with a unit; examples: 512kbit"),
-        (("threshold", "plan", "--rate", "0"), 2, "rate: 0 is out of range: must be greater than 0"),
+        (("threshold", "plan", "--rate", "2"), 2, "--rate '2' is not a number with a unit; examples: 512kbit"),
+        (("threshold", "plan", "--rate", "0"), 2, "rate: 0.0 is out of range: must be greater than or equal to 1"),
+        (("threshold", "plan", "--rate", "2Mbit", "--k", "inf"), 2, "k: inf: must be a finite number"),
         (("threshold", "plan", "--rate", "2Mbit", "--queue-packets", "1"), 2, "queue_packets: 1 is out of range: must be greater than or equal to 2"),
         (("threshold", "plan", "--rate", "2Mbit", "--weight", "-1"), 2, "weight: -1.0 is out of range"),
         (("status", "--switch", "s1:50051"), 3, "unknown switch 's1:50051'; did you mean 's1'?"),

@@ -17,7 +17,8 @@ from fairlane_controller.programs.qthresh.settings import QthreshLoop
 from fairlane_controller.programs.qthresh.topology import QthreshTopology
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.client import Endpoint, SwitchClient
-from finsy import P4TableEntry
+from fairlane_controller.switch.faults import Refusal
+from finsy import GRPCStatusCode, P4TableEntry
 from learned_tools import flows_of, key
 
 
@@ -86,6 +87,34 @@ async def test_an_adopted_flow_has_its_port_and_class_again(tmp_path: Path) -> N
     assert flows.values == {
         key(1): Flow((3, 1)), key(2): Flow((511, 7), 0.5, 512), key(3): Flow(weight=3.0), key(4): Flow()
     }  # fmt: skip
+
+
+class FullSwitch(HeldEntries):
+    """A switch that has no room."""
+
+    has_room = False
+
+    async def write_each_with_reasons(self, updates: Sequence[Any]) -> dict[int, object]:
+        """Takes all or none."""
+        return (
+            {}
+            if self.has_room
+            else dict.fromkeys(range(len(updates)), Refusal(GRPCStatusCode.RESOURCE_EXHAUSTED, "no room"))
+        )
+
+
+async def test_a_change_that_finds_no_room_is_reported_and_pauses(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events.jsonl")
+    flows, switch = flows_of(log, idle_timeout_s=10.0), FullSwitch([key(1).entry(0)])
+    client = cast("SwitchClient", switch)
+    await flows.take_over(client)
+    for _ in range(2):
+        assert await flows.change(client, {key(1): Flow(tuned=300)}) == 0
+    assert (tmp_path / "events.jsonl").read_text().count("flow_refused") == 1
+    # It does not keep new flows waiting.
+    switch.has_room = True
+    await flows.insert(client, {key(2): Flow()})
+    assert key(2) in flows.values
 
 
 class SlowSwitch(HeldEntries):

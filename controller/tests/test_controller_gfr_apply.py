@@ -297,7 +297,7 @@ def test_all_slots_of_a_switch() -> None:
     vcs = tuple(vc.model_copy(update={"name": f"v{number}", "mcr": 0.0}) for number in range(program.VC_SLOTS + 1))
     full = config.model_copy(update={"vcs": vcs[:-1]})
     assert len(allocate(full, Allocation(), 0.0)[0].assignments) == program.VC_SLOTS
-    with pytest.raises(FairlaneError, match=r"no number left for VC \('s1', 6, 'v4096'\): 4096 are in use"):
+    with pytest.raises(FairlaneError, match="VC v4096: all 4096 slots of switch s1 are in use"):
         allocate(config.model_copy(update={"vcs": vcs}), Allocation(), 0.0)
 
 

@@ -115,6 +115,12 @@ def test_values_that_cannot_be_together(path: str, value: Any, message: str) -> 
     assert message in refused(configs.changed(path, value))
 
 
+def test_a_port_may_occur_once() -> None:
+    data = configs.changed("ports.0.capacity", "20Mbit")
+    data["ports"].append({**data["ports"][0], "capacity": "10Mbit"})
+    assert "ports: s1:6 occurs 2 times; a port may occur once" in refused(data)
+
+
 def test_a_period_is_of_the_alpha_form_and_of_no_more_cells_than_are_counted() -> None:
     data = configs.changed("ports.0.rate_form", "alpha")
     data["ports"][0]["rate_period"] = "1s"

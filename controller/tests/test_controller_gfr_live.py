@@ -18,6 +18,7 @@ from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.state.store import Store
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.difference import read_entries
+from finsy import P4TableEntry, P4TableMatch
 from live_switch import COMPILED, TARGETS, LiveSwitch, binary, wait_until
 from state_tools import documents
 
@@ -108,6 +109,20 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     assert "ports are measured by the running loop" in said
     assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
     assert "s1,ingress_port=2,src=10.0.2.0/24,vlan=7,dscp=AF21" in switch.fairlane("gfr", "vc", "list")
+
+
+def test_two_vcs_with_one_slot_are_shown(switch: LiveSwitch) -> None:
+    switch.fairlane("gfr", "apply", file_of(switch))
+
+    async def share_slot() -> None:
+        async with SwitchClient(Endpoint("s1", f"127.0.0.1:{switch.grpc_port}"), write=True) as client:
+            (first, *_) = await client.read_table(gfr_program.TABLE_VC_SHARE)
+            match = P4TableMatch(egress_port=6, vc=99)
+            await client.write([+P4TableEntry(first.table_id, match=match, action=first.action)])
+
+    asyncio.run(share_slot())
+    (port,) = switch.json("gfr", "show")
+    assert {vc["vc"] for vc in port["vcs"]} == {"vc1", "vc2", "id 99"}
 
 
 def test_vcs_are_added_changed_and_removed(switch: LiveSwitch) -> None:

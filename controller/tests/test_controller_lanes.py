@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import InForce, Lanes, Policy, lanes_of, limit_entry, why_no_lanes
 from fairlane_controller.programs.qthresh.program import Qthresh
 from fairlane_controller.programs.qthresh.settings import PolicyState, QthreshPort
-from fairlane_controller.programs.qthresh.wanted import SetupPlan
+from fairlane_controller.programs.qthresh.wanted import SetupPlan, read_config
 from fairlane_controller.state.run_state import PortState, RunState, SwitchState
 from learned_tools import flows_of, key
 
@@ -46,6 +47,14 @@ def test_what_is_written_is_read(lanes: Lanes) -> None:
     assert Policy.from_entry(policy.entry) == policy
     assert policy.is_limited
     assert policy.is_shared is not bool(lanes.own)
+
+
+@pytest.mark.parametrize(("packets", "weight"), [(1, 0.5), (5, 65_500 / 256)])
+def test_a_policy_that_no_file_can_have_is_none_of_ours(packets: int, weight: float, tmp_path: Path) -> None:
+    """Others may have written it; `config show` and all that reads what is in force goes on without it."""
+    entry = Policy(3, 0, Scheme.QTHRESH, packets, weight).entry
+    run = RunState(name="x", target="embedded", program="qthresh", switches=(), folder=tmp_path)
+    assert read_config({"s1": {"entry": entry}}, run).plain()["policies"] == []
 
 
 def plan(port: PortState, asked: dict[str, Any], before: Policy | None = None) -> Policy:

@@ -498,3 +498,15 @@ def test_many_flows_are_looked_at_less_often_and_shares_still_meet() -> None:
         decided = law.step(3.0 * step, counts, port, model_of(counts), step_s=3.0) or {}
     rates = [plant.sent[flow] - before[flow] for flow in plant.sent]
     assert min(rates) / max(rates) > 0.8  # without the law 0.67
+
+
+@pytest.mark.parametrize("port", [SHORT, LONG])
+def test_two_flows_of_which_nothing_is_admitted_beside_a_young_one(port: Port) -> None:
+    law, sent = Law[str](), 0.0
+    for second in range(30):
+        sent += port.line_bps / 16_000
+        look(law, second, {"a": counted(sent), "b": counted(sent)}, port)
+    starved = counted(sent, dropped=50)
+    decided = look(law, 30, {"a": starved, "b": starved, "c": counted(100)}, port)
+    assert decided["a"].error == decided["b"].error == 0.0
+    assert decided["c"].why is Why.YOUNG

@@ -15,6 +15,7 @@ from live_switch import LiveSwitch, binary, wait_until
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 LAW = '''
     decide_every_s = 0.05
+    {more}
 
     def decide(self, port, settings, seen, loop):
         """One packet more each time, up to six; {fault}"""
@@ -25,12 +26,12 @@ LAW = '''
 """In place of the example's law."""
 
 
-def folder_with(tmp_path: Path, fault: str, code: str) -> Path:
+def folder_with(tmp_path: Path, fault: str, code: str, more: str) -> Path:
     """The example with a law of the test's."""
     folder = tmp_path / "mine"
     folder.mkdir()
     text = (EXAMPLES / "shortwait" / "program.py").read_text(encoding="utf-8")
-    text = text[: text.index("    def decide(")] + LAW.format(fault=fault, code=code).strip("\n")
+    text = text[: text.index("    def decide(")] + LAW.format(fault=fault, code=code, more=more).strip("\n")
     text = text.replace("../droptail/droptail", str(EXAMPLES / "droptail" / "droptail"))
     (folder / "program.py").write_text(text, encoding="utf-8")
     return folder
@@ -43,13 +44,13 @@ def start(tmp_path: Path) -> Iterator[Any]:
         pytest.skip("the embedded switch is not on this machine (build it, or set FAIRLANE_BIN_DIR / PATH)")
     made = LiveSwitch("embedded", tmp_path)
 
-    def begin(fault: str = "", code: str = "") -> LiveSwitch:
+    def begin(fault: str = "", code: str = "", more: str = "") -> LiveSwitch:
         made.write_state()
         state, compiled = read_topology(tmp_path), EXAMPLES / "droptail" / "droptail"
         (one,) = state["switches"]
         one |= {"json": f"{compiled}.json", "p4info": f"{compiled}.p4info.txtpb"}
         one["ports"] = [{"port": 1}, {"port": 3, "limit": 1, "bottleneck": True}]
-        write_topology(tmp_path, {**state, "program": str(folder_with(tmp_path, fault, code))})
+        write_topology(tmp_path, {**state, "program": str(folder_with(tmp_path, fault, code, more))})
         made.start()
         made.fairlane("config", "init")
         return made
@@ -113,6 +114,17 @@ def test_a_law_that_fails_at_one_of_two_ports_is_one_event(start: Any) -> None:
         assert [event["port"] for event in switch.events("error")] == [1]
         assert limit_of(switch, 1) == 2
         assert "KeyError: 'rate'" in switch.loop_status()["failed"]
+
+
+def test_a_decision_about_a_port_changes_no_other_one(start: Any, tmp_path: Path) -> None:
+    # Its configuration is a document, which has nothing of what the law decided.
+    switch: LiveSwitch = start("at port 3 alone", "if port.port == 1: limit = settings.limit", 'document = "mine"')
+    file = tmp_path / "mine.toml"
+    file.write_text("".join(f'[[ports]]\nswitch = "s1"\nport = {port}\nlimit = 2\n' for port in (1, 3)))
+    switch.fairlane("config", "apply", str(file))
+    with switch.loop():
+        wait_until("the limit that the law wants", lambda: limit_of(switch, 3) == 6)
+        assert limit_of(switch, 1) == 2
 
 
 def test_the_limit_of_the_example_follows_the_line() -> None:

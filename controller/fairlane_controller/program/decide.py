@@ -14,9 +14,10 @@ from fairlane_controller.program.contract import Config, PortPlan, Program, port
 from fairlane_controller.program.control import SwitchControl, TopologyControl, every
 from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.reading import BatchReading
-from fairlane_controller.program.setup import apply_plan, complete_rows
+from fairlane_controller.program.setup import complete_rows
+from fairlane_controller.switch.changeset import ChangeSet, apply
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.difference import read_entries, sort_entries
+from fairlane_controller.switch.difference import difference, entries_by_key, read_entries, sort_entries
 from fairlane_controller.switch.shared import COUNTER_PASSED
 
 
@@ -102,10 +103,14 @@ class DecidingControl(SwitchControl):
         return wanted
 
     async def _write(self, client: SwitchClient, port: int, current: Any, wanted: Any) -> None:
-        program, plan = self._program, self._plan({port: wanted})
+        program, name = self._program, client.endpoint.name
+        state = port_state(self.topology.run, (name, port))
+        # Of this port alone: what others have is neither read nor written.
+        before, after = (entries_by_key(client, program.entries(state, one)) for one in (current, wanted))
+        changes = ChangeSet({name: difference(before, after, program.tables)})
 
         async def write(client: SwitchClient) -> None:
-            await apply_plan(client, program, plan)
+            await apply(changes, {name: client})
 
         if await self.session.attempt(client, f"the settings of port {port}", write, keep=False):
             self._settings[port] = wanted

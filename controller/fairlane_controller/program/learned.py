@@ -308,11 +308,11 @@ class LearnedTable(Generic[Key, Value]):
         """
         refused = await Writing().write(client, [*changes.values()], resets, keep_going=True)
         done: list[Key] = []
-        for index, key in enumerate(changes, start=len(resets)):
+        for index, (key, change) in enumerate(changes.items(), start=len(resets)):
             refusal = refused.get(index)
             if refusal is None or (may_be_gone and refusal.code is GRPCStatusCode.NOT_FOUND):
                 done.append(key)
-            elif refusal.code is GRPCStatusCode.RESOURCE_EXHAUSTED:
+            elif refusal.code is GRPCStatusCode.RESOURCE_EXHAUSTED and change.before is None:  # the table is full
                 self._full_until_s = _now_s() + FULL_PAUSE_S
             else:
                 self._report_refused(key, refusal)

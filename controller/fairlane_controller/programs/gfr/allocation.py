@@ -92,7 +92,8 @@ def allocate(
     for (switch, port), vcs in crossing.items():
         for vc in vcs:
             key = (switch, port, vc.name)
-            slot, queue = _give(slots[switch], key), _give(queues[switch, port], key)
+            slot = _give(slots[switch], key, vc.name, f"{VC_SLOTS} slots of switch {switch}")
+            queue = _give(queues[switch, port], key, vc.name, f"{VC_SLOTS + 1} queues of {switch}:{port}")
             assignments.append(SlotAssignment(switch=switch, port=port, vc=vc.name, slot=slot, queue=queue))
             if key not in before_by_key and slot < before.used.get(switch, 0):
                 reused.append(assignments[-1])
@@ -104,14 +105,14 @@ def allocate(
     ]
     # A deleted VC's id is not another's in the same change: its entries are deleted and not modified into the other's.
     ids = Numbering(range(1, VC_IDS), before.vc_ids.items())
-    vc_ids = {vc.name: _give(ids, vc.name) for vc in config.vcs}
+    vc_ids = {vc.name: _give(ids, vc.name, vc.name, f"{VC_IDS - 1} ids") for vc in config.vcs}
     return Allocation(vc_ids=vc_ids, assignments=tuple(assignments), freed=tuple(freed), used=used), tuple(reused)
 
 
-def _give(numbers: Numbering[Any], key: str | Key) -> int:
+def _give(numbers: Numbering[Any], key: str | Key, vc: str, all_numbers: str) -> int:
     number = numbers.give(key)
     if number is None:
-        problem = f"there is no number left for VC {key}: {len(numbers.given)} are in use"
+        problem = f"VC {vc}: all {all_numbers} are in use; those of deleted VCs are free again after a second or two"
         raise FairlaneError(ErrorCode.OUT_OF_RANGE, problem)
     return number
 

@@ -6,6 +6,7 @@ What one value alone can show is refused here; what needs others, or the topolog
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -226,6 +227,13 @@ class GfrConfig(Section):
     ports: tuple[PortConfig, ...] = ()
     vcs: tuple[VcConfig, ...] = ()
     clp_dscp: Dscps = MARKED_DSCPS
+
+    @model_validator(mode="after")
+    def _each_port_once(self) -> GfrConfig:
+        counts = Counter(map(str, self.ports))
+        if twice := [f"{port} occurs {count} times" for port, count in counts.items() if count > 1]:
+            raise ValueError(f"ports: {twice[0]}; a port may occur once")
+        return self
 
     @property
     def switches(self) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 from fairlane import Column, Kind, P4TableAction, Reading, Row
@@ -65,8 +66,8 @@ async def read_rows(reading: Reading) -> list[Row]:
         reading.table(names.TABLE_PORT_SCHEME), reading.table(names.TABLE_VC_SHARE, counters=True)
     )
     schemes = {int(entry["egress_port"]): entry for entry in of_ports}
-    vcs = dict(sorted((int(names.args_of(entry)["slot"]), entry) for entry in shares))
-    slots = [*vcs, *(names.NO_VC_SLOT + port for port in schemes)]
+    vcs = sorted(((int(names.args_of(entry)["slot"]), entry) for entry in shares), key=itemgetter(0))
+    slots = [*(slot for slot, _ in vcs), *(names.NO_VC_SLOT + port for port in schemes)]
     counted, cells, rates, passed, admitted = await asyncio.gather(
         reading.counters(
             names.COUNTER_VERDICTS, [names.verdict_index(*cell) for cell in product(slots, (0, 1), names.Verdict)]
@@ -83,7 +84,7 @@ async def read_rows(reading: Reading) -> list[Row]:
     mcr = {vc.name: float(vc.mcr) for vc in state.config.vcs}
     active = {one["port"]: one["active"] for one in (reading.loop or {}).get("ports", ())}
     rows: list[Row] = []
-    for slot, entry in vcs.items():
+    for slot, entry in vcs:
         port, vc = int(entry["egress_port"]), by_id.get(entry["vc"], f"id {entry['vc']}")
         verdicts, arrived = _verdicts(slot, counted), entry.counter_data or P4CounterData()
         accepted = [counted[names.verdict_index(slot, clp, v)] for v in names.Verdict if v.accepted for clp in (0, 1)]

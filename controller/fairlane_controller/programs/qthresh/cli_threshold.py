@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -31,7 +32,7 @@ from fairlane.cli import (
     take_two,
 )
 from fairlane.switch import ChangeSet, EntityChange, same_entity
-from fairlane.text import counted, describe, format_rate, format_size, format_time, parse_count
+from fairlane.text import counted, describe, format_rate, format_size, format_time, parse_count, parse_rate
 from pydantic import Field, ValidationError
 
 from .model import DEFAULT_K, QTHRESH_MAX_PACKETS, QthreshPlan, response_time_s
@@ -48,7 +49,7 @@ _PORT_FIRST = "The port is first: s1:3, or 3 with --switch; default the managed 
 
 
 class _Link(Section):
-    rate: Annotated[Rate, Field(gt=0), Flag("--rate", "RATE")]
+    rate: Annotated[Rate, Field(ge=1), Flag("--rate", "RATE", partial(parse_rate, needs_unit=True))]
     "Bottleneck bandwidth BW, e.g. 2Mbit."
     delay: Annotated[Duration, Flag("--delay", "TIME")] = 0.0
     "One-way delay of the bottleneck link, e.g. 2ms."
@@ -62,7 +63,7 @@ class _Link(Section):
     "Measured T_res; replaces --delay and --t-ack."
     weight: Annotated[Weight, Flag("--weight -w")] = 1.0
     "Weight of the flow or class."
-    k: Annotated[float, Field(gt=0), Flag("--k")] = DEFAULT_K
+    k: Annotated[float, Field(gt=0, allow_inf_nan=False), Flag("--k")] = DEFAULT_K
     "Constant of proportionality of eq. (9)."
     queue_packets: Annotated[Packets, Field(ge=2, le=QTHRESH_MAX_PACKETS), Flag("--queue-packets", "PACKETS")] = (
         QTHRESH_MAX_PACKETS

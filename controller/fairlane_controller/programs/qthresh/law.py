@@ -367,7 +367,7 @@ class Law(Generic[Flow]):
         if is_shared:
             fair_bps = sum(one.rate_bps for one in wanting) / len(wanting)
             for one in wanting:
-                one.error = one.rate_bps / fair_bps - 1.0
+                one.error = one.rate_bps / fair_bps - 1.0 if fair_bps > 0 else 0.0  # others had the whole line
             if self.is_long:
                 taps = self._tap(now_s, elapsed_s, wanting, used, rtt_s, port)
             controlled = [one for one in wanting if one.is_deaf or not self.is_long]

@@ -12,7 +12,7 @@ from fairlane.switch import UNLIMITED, SwitchClient, match_of
 from finsy import P4TableAction, P4TableEntry, P4TableMatch
 
 from . import names
-from .names import WEIGHT_ONE, Scheme, encode_weight
+from .names import WEIGHT_MAX, WEIGHT_ONE, Scheme, encode_weight
 from .settings import ClassConfig, QthreshPort
 
 START_QTHRESH_PACKETS = 6
@@ -105,7 +105,7 @@ class Policy:
 
     @classmethod
     def from_entry(cls, entry: P4TableEntry) -> Policy | None:
-        """The inverse of `entry`; None for a threshold and weight that admit nothing, which others may have written."""
+        """The inverse of `entry`; None for a threshold and weight that admit nothing, or a larger weight than a file may have: others may write them."""
         key = int(entry["egress_port"]), int(entry["traffic_class"])
         name, args = action_of(entry)
         if not name.startswith("set_"):
@@ -114,7 +114,7 @@ class Policy:
         packets, weight = args["qthresh"], args["weight"]
         lanes = Lanes(args.get("lanes", 0), args.get("lanes_by_hash", 0))
         policy = cls(*key, scheme, packets, weight / WEIGHT_ONE, lanes, args.get("spacing_us", 0))
-        return policy if packets * weight >= WEIGHT_ONE else None
+        return policy if packets * weight >= WEIGHT_ONE and policy.weight <= WEIGHT_MAX else None
 
     def with_scheme(self, scheme: Scheme) -> Policy:
         """With another scheme, without lanes (`fitted`); from drop-tail on with the threshold that a class begins with."""
