@@ -68,7 +68,10 @@ def test_ports_are_chosen_all_or_one(
     assert [gfr_set(*words) for words in ((), ("6",), ("s1:6",))] == [0, 0, 0]
     assert [config.ports[0].lbo_cells for config in made] == [900] * 3
     assert gfr_set("s1:5") == 3
-    assert "unknown port 's1:5'; did you mean 's1:6'" in " ".join(capsys.readouterr().err.split())
+    assert gfr_set("5") == 3
+    told = " ".join(capsys.readouterr().err.split())
+    assert "unknown port 's1:5'; did you mean 's1:6'?" in told
+    assert "unknown port '5'; " in told
 
 
 @pytest.mark.parametrize(

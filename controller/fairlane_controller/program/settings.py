@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict
 class Section(BaseModel):
     """A frozen table of `fairlane.toml`; unknown keys are refused, a docstring under a field is its description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, use_attribute_docstrings=True, defer_build=True
+    )
 
     def plain(self) -> dict[str, Any]:
         """The values as JSON has them, by the keys of the file, without those that were not given."""

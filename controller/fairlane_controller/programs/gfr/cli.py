@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from fairlane import unknown_name
+from fairlane import ErrorCode, FairlaneError, unknown_name
 from fairlane.cli import (
     App,
     DryRunOption,
@@ -77,6 +77,8 @@ vc_app = VCS.app(
     Example: `fairlane gfr vc delete gold`
     """,
 )
+NO_PORT = "no port is managed: give ports and VCs with `fairlane gfr apply FILE`"
+
 app = App(help="GFR: minimum rates by VC on managed egress ports.")
 app.add_typer(vc_app, name="vc")
 
@@ -120,7 +122,9 @@ def set_(
         chosen = [row for row in data["ports"] if place[0] in (None, row["switch"]) and place[1] in (None, row["port"])]
         if not chosen:
             managed = [f"{row['switch']}:{row['port']}" for row in data["ports"]]
-            raise unknown_name("port", ":".join(str(part or "*") for part in place), managed)
+            if not managed:
+                raise FairlaneError(ErrorCode.UNKNOWN_NAME, NO_PORT)
+            raise unknown_name("port", ":".join(str(part) for part in place if part is not None), managed)
         for row in chosen:
             row.update(changes)
 
@@ -142,7 +146,7 @@ def show(state: StateOption = None, as_json: JsonOption = False) -> None:
         print_json(ports)
         return
     if not ports:
-        console.print("no port is managed: give ports and VCs with `fairlane gfr apply FILE`", markup=False)
+        console.print(NO_PORT, markup=False)
     for row in ports:
         about = ", ".join(f"{one.title} {_text(row[one.name])}" for one in COLUMNS)
         columns = [one for one in VC.columns if any(vc[one.name] is not None for vc in row["vcs"])]
