@@ -260,7 +260,7 @@ def test_keys_are_private_and_nothing_is_overwritten(tmp_path: Path) -> None:
     assert {one.role for one in made} == {"ca", "server", "controller", "observer"}
     before = {path: path.read_bytes() for one in made for path in (one.certificate, one.key)}
     assert all(stat.S_IMODE(one.key.stat().st_mode) == 0o600 for one in made)
-    with pytest.raises(FairlaneError, match="exist already"):
+    with pytest.raises(FairlaneError, match="exist already: name another folder, or replace them with --overwrite"):
         make_certificates(tmp_path / "c")
     assert all(path.read_bytes() == content for path, content in before.items())
     make_certificates(tmp_path / "c", force=True)
