@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import bmv2
-from fairlane_controller.gnmi.embedded import set_of
+from fairlane_controller.gnmi.embedded import GnmiPorts, set_of
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
 from fairlane_controller.history.steps import PortStep
@@ -108,6 +108,15 @@ def test_the_run_state_has_the_new_values_until_the_launcher_writes_another_one(
     assert read_topology(tmp_path) == data
     write_topology(tmp_path, data)
     assert read_run_state(tmp_path).switches[0].ports[1].queue_packets == 50
+
+
+async def test_a_switch_of_others_has_no_account_of_its_packets(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def get(*_: object) -> list[object]:
+        return []
+
+    monkeypatch.setattr("finsy.GNMIClient.get", get)
+    with pytest.raises(FairlaneError, match="has no account of its packets"):
+        await GnmiPorts(ENDPOINT).accounts()
 
 
 # ---- BMv2 ------------------------------------------------------------------------------------------------------------
