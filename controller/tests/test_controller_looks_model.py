@@ -138,7 +138,7 @@ def test_since_when(text: str, expected: str) -> None:
     assert parse_since(text, now).isoformat() == expected
 
 
-@pytest.mark.parametrize("text", ["yesterday", "25:00", "2026-13-01", "5"])
+@pytest.mark.parametrize("text", ["yesterday", "25:00", "2026-13-01", "5", "99999999999h"])
 def test_since_never(text: str) -> None:
     with pytest.raises(FairlaneError) as caught:
         parse_since(text)
