@@ -73,7 +73,8 @@ def make_certificates(
     there = [str(path) for one in made for path in (one.certificate, one.key) if path.exists()]
     if there and not force:
         raise FairlaneError(
-            ErrorCode.BAD_INPUT, f"{', '.join(there)} exist already: name another folder, or replace them with --overwrite"
+            ErrorCode.BAD_INPUT,
+            f"{', '.join(there)} exist already: name another folder, or replace them with --overwrite",
         )
     ca = _make("fairlane test CA", "", since, until, None)
     pairs = {
