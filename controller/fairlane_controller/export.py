@@ -138,6 +138,7 @@ class Export(contextlib.ExitStack):
             self.rows[path] = 0
         with _reported(file):
             for path, (kind, names) in zip(self.rows, columns.items(), strict=True):
+                self.enter_context(_reported(path))  # the end of a file writes too
                 write = self.enter_context(FORMATS[file.suffix](path, names))
                 self._files.append((path, kind, names, write))
 

@@ -122,6 +122,7 @@ def test_a_file_is_edited_checked_compared_and_applied(switch: LiveSwitch, monke
     said = edit("sed -i s/40/fourty/", code=3)
     assert "line 7, column 1" in said
     kept = Path(said.rsplit(" ", 1)[-1])
+    assert edit("sed -i s/40/fourty/", code=3) != said, "a kept text has a name of its own"
     assert "limit_packets = fourty" in kept.read_text(encoding="utf-8")
     assert "dry run: 1 update, nothing is written" in edit("sed -i s/9packets/8packets/", "--dry-run")
     assert (held(switch), file.read_text(encoding="utf-8")) == (before, TWO_CLASSES)
@@ -135,6 +136,9 @@ def test_a_file_is_edited_checked_compared_and_applied(switch: LiveSwitch, monke
     assert "the switches have what it says" in switch.fairlane("config", "diff", str(file))
     switch.fairlane("undo")
     assert held(switch) == before
+    nowhere = edit("true", "/proc/version", code=3)
+    assert "/proc/version cannot be copied: No such file or directory" in nowhere
+    assert "your text is in" not in nowhere
 
 
 def test_what_is_in_force_is_a_file_that_changes_nothing(switch: LiveSwitch) -> None:

@@ -126,3 +126,8 @@ def fill(switch: LiveSwitch) -> None:
             )
 
     asyncio.run(work())
+
+
+def test_a_port_is_set_where_the_program_cannot_be_loaded(port_switch: LiveSwitch) -> None:
+    write_topology(port_switch.folder, {**read_topology(port_switch.folder), "program": "/is/not/there"})
+    assert "s1:3 is set: rate 1 Mbit/s" in port_switch.fairlane("ports", "set", "s1:3", "--rate", "1Mbit")

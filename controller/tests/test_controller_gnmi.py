@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import bmv2
-from fairlane_controller.gnmi.embedded import set_of
+from fairlane_controller.gnmi.embedded import GnmiPorts, set_of
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
 from fairlane_controller.history.steps import PortStep
@@ -109,6 +110,15 @@ def test_the_run_state_has_the_new_values_until_the_launcher_writes_another_one(
     assert read_run_state(tmp_path).switches[0].ports[1].queue_packets == 50
 
 
+async def test_a_switch_of_others_has_no_account_of_its_packets(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def get(*_: object) -> list[object]:
+        return []
+
+    monkeypatch.setattr("finsy.GNMIClient.get", get)
+    with pytest.raises(FairlaneError, match="has no account of its packets"):
+        await GnmiPorts(ENDPOINT).accounts()
+
+
 # ---- BMv2 ------------------------------------------------------------------------------------------------------------
 
 
@@ -184,6 +194,24 @@ def test_bmv2_tells_its_ports_and_the_run_state_the_rest(command_line: Path) -> 
     assert (one.port, one.interface, one.oper_up, one.rate_bps) == (1, "s1-eth1", True, 0)
     assert (three.oper_up, three.rate_bps, three.queue_packets, three.waiting_packets) == (False, 2_000_000, 50, None)
     assert "show_ports" in command_line.read_text()
+
+
+def test_who_is_cancelled_leaves_no_command_line_of_bmv2_that_writes_later(command_line: Path) -> None:
+    script = command_line.parent / "bin" / bmv2.COMMAND
+    script.write_text(f"#!/bin/sh\necho $$ > {command_line}\nexec sleep 60\n", encoding="utf-8")
+
+    async def run() -> None:
+        async with open_ports(ENDPOINT, bmv2_state()) as ports:
+            task = asyncio.create_task(ports.set_port(3, PortChange(rate_bps=2_000_000)))
+            while not (command_line.exists() and command_line.read_text().strip()):
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(command_line.read_text()), 0)
+
+    asyncio.run(run())
 
 
 def test_what_is_missing_for_bmv2_is_told(command_line: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
@@ -170,6 +171,21 @@ async def test_a_switch_that_goes_and_comes_back(switch: LiveSwitch, monkeypatch
         await asyncio.to_thread(switch.fairlane, "config", "init", "--scheme", "drop_tail")
         whole = await until(source, "the program", lambda s: s.switches[0].program == "qthresh" and s.ports)
         assert [one["scheme"] for one in whole.objects_of_kind("policy")] == ["drop_tail"]
+
+
+async def test_one_that_falls_silent_holds_a_snapshot_up_for_one_time_limit(switch: LiveSwitch) -> None:
+    assert switch.process is not None
+    async with source_of(switch) as source:
+        assert (await source.snapshot()).switches[0].error is None
+        switch.process.send_signal(signal.SIGSTOP)
+        try:
+            began_s = time.monotonic()
+            (row,) = (await source.snapshot()).switches
+            assert time.monotonic() - began_s < 4.0
+        finally:
+            switch.process.send_signal(signal.SIGCONT)
+    assert row.error is not None
+    assert "did not answer a read within 2 s" in row.error["message"]
 
 
 async def test_one_that_never_answers_does_not_hold_the_others_up(

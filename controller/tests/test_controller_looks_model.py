@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from fairlane_controller.cli.show import drop_lines
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.export import Export
 from fairlane_controller.live.events import EventFilter, parse_since, read_events
 from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
 from fairlane_controller.live.pictures import need_switches
@@ -136,9 +138,25 @@ def test_since_when(text: str, expected: str) -> None:
     assert parse_since(text, now).isoformat() == expected
 
 
-@pytest.mark.parametrize("text", ["yesterday", "25:00", "2026-13-01", "5"])
+@pytest.mark.parametrize("text", ["yesterday", "25:00", "2026-13-01", "5", "99999999999h"])
 def test_since_never(text: str) -> None:
     with pytest.raises(FairlaneError) as caught:
         parse_since(text)
     assert "--since" in caught.value.message
     assert caught.value.exit_code == 2
+
+
+def test_a_disk_that_fills_up_ends_an_export_with_one_sentence(tmp_path: Path) -> None:
+    file, (soft, hard) = tmp_path / "run.csv", resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def write() -> None:
+        with Export(file, ["drops"], snapshot()) as export:
+            for _ in range(1000):
+                export.add(snapshot())
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(FairlaneError, match=r"cannot write .*run\.csv"):
+            write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -71,6 +71,11 @@ def test_an_experiment_runs_at_once(here: Path) -> None:
     assert first["metrics"]["fairness"] < 0.5 < second["metrics"]["fairness"]
 
 
+def test_an_experiment_may_be_named_as_a_program(here: Path) -> None:
+    assert call("new", "--experiment", "codel") == 0
+    assert (here / "codel.toml").exists()
+
+
 @pytest.mark.parametrize(
     ("kind", "file"),
     [((), "mine/experiment.toml"), (("--sender",), "mine/experiment.toml"), (("--experiment",), "mine.toml")],

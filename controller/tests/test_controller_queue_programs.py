@@ -249,8 +249,14 @@ def test_a_setting_is_changed_while_the_switch_runs_and_taken_back(switch: LiveS
         (("3", "targte=5ms"), 3, "did you mean 'target'"),
         (("3", "target=5"), 3, "must be a text with a unit"),
         (("9", "target=5ms"), 3, "has no port 9"),
+        (("3", "port=1", "target=5ms"), 2, "port: cannot be set; the port is the first argument"),
     ],
 )
 def test_what_cannot_be_set_is_refused(switch: LiveSwitch, words: tuple[str, ...], code: int, problem: str) -> None:
     switch.fairlane("config", "init")
     assert problem in switch.fairlane("config", "set", f"s1:{words[0]}", *words[1:], code=code)
+
+
+def test_an_option_of_another_program_s_loop_is_refused(switch: LiveSwitch) -> None:
+    told = switch.fairlane("run", "--flow-idle", "5s", code=2)
+    assert "--flow-idle: the program codel has no such option of its loop" in told

@@ -435,3 +435,15 @@ def test_the_lowest_priority_wins_as_in_simple_switch_cli(switch: LiveSwitch) ->
             input="table_dump l2\n", capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert {"Priority: 10", "Priority: 20"} <= set(told.stdout.splitlines()), told.stdout + told.stderr
+
+
+def test_one_entry_is_changed_without_the_whole_table(switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read_table(*_: object, **__: object) -> list[object]:
+        raise AssertionError("it may have a million entries")
+
+    monkeypatch.setattr("fairlane_controller.switch.client.SwitchClient.read_table", read_table)
+    entry = ("ipv4_lpm", "forward", "10.0.99.0/24", "=>", "08:00:00:00:09:99")
+    switch.fairlane("p4", "table_add", *entry, "1")
+    assert "has this entry already" in switch.fairlane("p4", "table_add", *entry, "1", code=5)
+    assert "was 10.0.99.0/24 => forward 08:00:00:00:09:99 1" in switch.fairlane("p4", "table_modify", *entry, "3")
+    assert "deleted 1" in switch.fairlane("p4", "table_delete", "ipv4_lpm", "10.0.99.0/24")

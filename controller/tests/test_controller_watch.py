@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import io
@@ -10,17 +11,19 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import termios
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import live_rows
 import pytest
+from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.model import Snapshot
-from fairlane_controller.live.terminal import WatchView, queues_of, render, sparkline
+from fairlane_controller.live.terminal import WatchView, keyboard, queues_of, render, sparkline, watch
 from live_switch import LiveSwitch
 from rich.console import Console
 from rich.screen import Screen
@@ -149,6 +152,40 @@ def test_live_in_a_terminal(switch: LiveSwitch) -> None:
         process.kill()
         process.wait(timeout=10)
         os.close(master)
+
+
+async def test_keys_that_come_together_are_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = pty.openpty()
+    pressed: list[str] = []
+    with os.fdopen(slave) as terminal, os.fdopen(master, "wb", buffering=0) as keys:
+        monkeypatch.setattr("sys.stdin", terminal)
+        with keyboard(pressed.append):
+            keys.write(b"p\x1b[A\x1b[Bxq")
+            while len(pressed) < 4:
+                await asyncio.sleep(0.01)
+    assert pressed == ["pause", "up", "down", "quit"]
+
+
+async def test_who_is_ended_twice_ends_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    class Source:
+        async def snapshot(self) -> Snapshot:
+            return live_rows.picture()
+
+        async def close(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.1)
+            closed.append("whole")
+
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    asyncio.get_running_loop().call_later(0.3, os.kill, os.getpid(), signal.SIGTERM)
+    try:
+        await watch(cast("Any", Source()), EventTail(None), Console(file=io.StringIO()), 0.1)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().remove_signal_handler(number)
+    assert closed == ["whole"]
 
 
 def _cpu_s(process: int) -> float:

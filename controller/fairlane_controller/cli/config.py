@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -165,9 +166,9 @@ def edit_command(
     path = file or last_applied(find_folder(state)).path
     assert path is not None
     # Beside the file, so that a program that it names by a relative path is found.
-    before, copy = read_text(path), path.absolute().with_name(f"{path.stem}-edit-{os.getpid()}{path.suffix}")
+    before, copy = read_text(path), _copy_of(path)
     try:
-        _edit(path, copy)
+        _edit(copy)
         loaded = read_file(copy, state)
         if loaded.source.text == before:
             copy.unlink()
@@ -188,11 +189,20 @@ def edit_command(
     say(f"{path} applied")
 
 
-def _edit(path: Path, copy: Path) -> None:
-    """Open a copy, which has the file's mode, in the editor. Raises BAD_INPUT."""
+def _copy_of(path: Path) -> Path:
+    """A copy with the file's mode, of a name that no kept copy has. Raises BAD_FILE."""
+    try:
+        number, name = tempfile.mkstemp(prefix=f"{path.stem}-edit-", suffix=path.suffix, dir=path.absolute().parent)
+        os.close(number)
+        return Path(shutil.copy(path, name))
+    except OSError as ex:
+        raise FairlaneError(ErrorCode.BAD_FILE, f"{path} cannot be copied: {ex.strerror}") from None
+
+
+def _edit(copy: Path) -> None:
+    """Open a copy in the editor. Raises BAD_INPUT."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        shutil.copy(path, copy)
         code = subprocess.run([*shlex.split(editor), str(copy)], check=False).returncode
     except (OSError, ValueError) as ex:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} cannot be started: {ex}") from None

@@ -42,7 +42,7 @@ def new_command(
     if not re.fullmatch(f"[a-z][a-z0-9]*({between}[a-z0-9]+)*", name) or len(name) > chars_max:
         problem = f"name {name!r}: must be words of small letters and digits with one {between} between two of them, "
         raise bad_input(f"{problem}begin with a letter, and have at most {chars_max} characters")
-    if not sender and name in program_names():
+    if not (sender or experiment) and name in program_names():
         raise bad_input(f"{name} is a program of fairlane already: choose another name")
     source, old = EXAMPLES / example, example.removesuffix(".toml")
     target = Path(f"{name}{source.suffix}")

@@ -60,6 +60,8 @@ def run_command(
         named = found.run.program if found.run is not None else DEFAULT_PROGRAM
         given = {} if flow_idle is None else {"flow_idle": str(flow_idle)}
         program = load_program(named)
+        if given and "flow_idle" not in loop_model(program).model_fields:
+            raise bad_input(f"--flow-idle: the program {program.name} has no such option of its loop")
         target = LoopTarget(
             program,
             found.run,

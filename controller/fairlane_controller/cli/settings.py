@@ -41,6 +41,8 @@ def set_command(
     if wrong := [text for text in settings if "=" not in text]:
         raise bad_input(f"{wrong[0]!r}: must be KEY=VALUE, e.g. target=10ms")
     given = {key: plain_value(value) for key, _, value in (text.partition("=") for text in settings)}
+    if place := sorted(given.keys() & {"switch", "port"}):
+        raise bad_input(f"{place[0]}: cannot be set; the port is the first argument, e.g. s1:3")
     row = {**asyncio.run(port_in_force(run, name, port.number)), **given}
     source = Source("config set")
     data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}

@@ -300,9 +300,8 @@ async def plan_port(
         sentences = await ports.set_port(port, change, dry_run=True)
     step = PortStep(switch, port, before, change, packet_bytes)
     entries: list[Step] = []
-    program = load_program(sites.run.program) if sites.run is not None and sites.folder is not None else None
-    if program is not None and concerns_entries(change):
-        client = await sites.reader(switch)
+    if sites.run is not None and sites.folder is not None and concerns_entries(change):
+        program, client = load_program(sites.run.program), await sites.reader(switch)
         if client.has_pipeline and program.missing_table(client.table_names()) is None:
             current = await read_entries(client, program.tables)
             old, new = entries_of_queue(program, client, sites.run, step, current)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-import subprocess
+from asyncio.subprocess import PIPE, STDOUT
 from dataclasses import replace
-from subprocess import PIPE, STDOUT
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, PortsClient, find_port
@@ -86,24 +85,21 @@ class ThriftPorts(PortsClient):
             raise FairlaneError(ErrorCode.BAD_FILE, f"the run state has no Thrift port of {self.endpoint} (`thrift`)")
         if command is None:
             raise FairlaneError(ErrorCode.REFUSED, f"{COMMAND} is not on the PATH: BMv2's queues cannot be reached")
-        text, call = "\n".join([*lines, ""]), [command, "--thrift-port", str(thrift)]
+        call = (command, "--thrift-port", str(thrift))
+        process = await asyncio.create_subprocess_exec(*call, stdin=PIPE, stdout=PIPE, stderr=STDOUT)
         try:
-            done = await asyncio.to_thread(
-                subprocess.run,
-                call,
-                input=text,
-                stdout=PIPE,
-                stderr=STDOUT,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired:
+            text = "\n".join([*lines, ""]).encode()
+            output, _ = await asyncio.wait_for(process.communicate(text), TIMEOUT_S)
+        except (TimeoutError, asyncio.TimeoutError):
             message = f"{COMMAND} of {self.endpoint} did not answer within {TIMEOUT_S:g} s"
             raise FairlaneError(ErrorCode.TIMED_OUT, message) from None
-        answer = done.stdout
+        finally:
+            if process.returncode is None:  # nor does it write behind the back of one that was cancelled
+                process.kill()
+                await process.wait()
+        answer = output.decode(errors="replace")
         if "Could not connect" in answer:
             raise FairlaneError(ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint}: no answer at its Thrift port {thrift}")
-        if done.returncode != 0 or "Error" in answer or "Invalid" in answer:
+        if process.returncode != 0 or "Error" in answer or "Invalid" in answer:
             raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint}: {COMMAND}: {answer.strip()[-300:]}")
         return answer

@@ -104,6 +104,8 @@ class GnmiPorts(PortsClient):
                 found[leaf] = update.value
             elif leaf == "packets" and update.value:
                 drops[reason] = update.value
+        if not found:
+            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} has no account of its packets")
         explained = sum(found[name] for name in ("transmitted", "dropped", "waiting", "on_line"))
         return {**found, "drops": drops, "missing": found["received"] + found["copied"] - explained}
 

@@ -180,10 +180,10 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
     Raises:
         FairlaneError: BAD_INPUT for anything else.
     """
-    if "-" not in text:
-        return (now or datetime.now(timezone.utc)) - timedelta(seconds=parse_time(text, "--since"))
     try:
+        if "-" not in text:
+            return (now or datetime.now(timezone.utc)) - timedelta(seconds=parse_time(text, "--since"))
         at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError as ex:
+    except (ValueError, OverflowError) as ex:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"--since {text!r}: {ex}") from None
     return at if at.tzinfo else at.replace(tzinfo=timezone.utc)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 import termios
@@ -205,15 +206,18 @@ async def watch(source: LiveSource, tail: EventTail, console: Console, interval_
     """
     view: WatchView | None = None
     events: deque[Event] = deque(maxlen=300)
-    this = asyncio.current_task()
+    this, ends = asyncio.current_task(), False
 
     def draw() -> None:
         if view is not None:
             live.update(render(view, *console.size), refresh=True)
 
     def press(key: str) -> None:
+        nonlocal ends
         if key == "quit" and this is not None:
-            this.cancel()
+            if not ends:  # once: a second time would cancel the end of the connections
+                this.cancel()
+            ends = True
         elif view is not None:
             view.press(key)
             draw()
@@ -255,8 +259,9 @@ def keyboard(press: Callable[[str], Any]) -> Generator[None]:
             data = os.read(number, 64)
         if not data:
             loop.remove_reader(number)
-        elif data in _KEYS:
-            press(_KEYS[data])
+        for key in re.findall(rb"(?s)\x1b\[.|.", data):  # several come at once where drawing is slow
+            if key in _KEYS:
+                press(_KEYS[key])
 
     try:
         tty.setcbreak(number)

@@ -235,21 +235,28 @@ class SwitchReader:
             reading.loop = details
             self._rates.begin(started_s)
             counters = {counter.alias for counter in client.switch.p4info.counters}
-            lines: Iterable[PortInfo] = ()
-            if run is None or run.target != "bmv2":
-                from fairlane_controller.gnmi.embedded import GnmiPorts  # with all of gRPC
 
-                self._ports = self._ports or GnmiPorts(self.endpoint)
-                with contextlib.suppress(FairlaneError):  # where it serves no gNMI
-                    await self._ports.open()
-                    lines = await self._ports.ports()
-            sample = await self._in_time(read_sample(self.program, reading, run, measured, counters, lines), reading)
+            async def read() -> Sample:
+                return await read_sample(self.program, reading, run, measured, counters, await self._lines(run))
+
+            sample = await self._in_time(read(), reading)
         except Exception as ex:
             # Also after a refusal a new connection is made: another program may be there now.
             self._error, self._client = self._error_of(ex), None
             self._failed.set()
             return self._row(None), ([], [], [])
         return self._row(client, 1e3 * (time.monotonic() - started_s)), sample
+
+    async def _lines(self, run: RunState | None) -> Iterable[PortInfo]:
+        """What the traffic manager reports of ports."""
+        if run is None or run.target != "bmv2":
+            from fairlane_controller.gnmi.embedded import GnmiPorts  # with all of gRPC
+
+            self._ports = self._ports or GnmiPorts(self.endpoint)
+            with contextlib.suppress(FairlaneError):  # where it serves no gNMI
+                await self._ports.open()
+                return await self._ports.ports()
+        return ()
 
     def _reading_of(self, client: SwitchClient, run: RunState | None) -> BatchReading:
         """The reading of this connection; a new one when the client knows of another program, which it may learn after it has connected."""

@@ -43,6 +43,8 @@ from fairlane_controller.verbs.grammar import (
 
 # ---- what a line is planned with ---------------------------------------------------------------------------------
 
+SINGLE_READS = 8
+"""Entries of a table that are read one by one, since it may have a million; for more it is read as a whole."""
 Data = dict[str, Any]
 Written = tuple[Data, Sequence[EntityChange]]
 """What a line writes: plain data, and the changes."""
@@ -90,21 +92,31 @@ class Context:
         self.client = client
         self.schema = client.switch.p4info
         self.handles = handles or Handles()
-        self._tables: dict[str, dict[str, P4TableEntry | None]] = {}
+        self._tables: dict[str, dict[str, P4TableEntry | None]] = defaultdict(dict)
+        self._read: set[str] = set()
+        "Tables that were read as a whole."
 
     async def _known(self, table: str) -> dict[str, P4TableEntry | None]:
         """The entries of a table as they will be, by key; it is read once."""
-        if table not in self._tables:
-            found = await self.client.read_table(table, meters=self.client.has_meter(table))
-            self._tables[table] = {entity_key(entry): entry for entry in found}
-        return self._tables[table]
+        known = self._tables[table]
+        if table not in self._read:
+            for entry in await self.client.read_table(table, meters=self.client.has_meter(table)):
+                known.setdefault(entity_key(entry), entry)
+            self._read.add(table)
+        return known
 
     async def read_entry(self, entry: P4TableEntry) -> P4TableEntry | None:
         """The entry of that key as it will be."""
-        key, known = entity_key(entry), await self._known(entry.table_id)
-        if entry.is_default_action and key not in known:
-            found: Any = await self.client.read_entities([identity(entry)])
+        key, table, default = entity_key(entry), entry.table_id, entry.is_default_action
+        known = self._tables[table]
+        if key not in known and (default or (table not in self._read and len(known) < SINGLE_READS)):
+            pattern = identity(entry)
+            if not default and self.client.has_meter(table):
+                pattern.meter_config = P4MeterConfig(cir=0, cburst=0, pir=0, pburst=0)
+            found: Any = await self.client.read_entities([pattern])
             known[key] = next((one for one in found if entity_key(one) == key), None)
+        elif key not in known:
+            await self._known(table)
         return known.get(key)
 
     async def entries(self, table: str) -> list[P4TableEntry]:
