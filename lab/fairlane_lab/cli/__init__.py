@@ -17,7 +17,7 @@ COMMANDS = [
     LazyCommand("run", f"{_HERE}.running:run", "Run experiments, each into a new run folder.", "Commands"),
     LazyCommand("sweep", f"{_HERE}.running:sweep", "Run on many cores or machines into one data set; goes on where it stopped.", "Commands"),
     LazyCommand("plot", f"{_HERE}.reporting:plot", "Make the plots of a run folder again.", "Commands"),
-    LazyCommand("report", f"{_HERE}.reporting:report", "One HTML page: paper, sim and Mininet side by side.", "Commands"),
+    LazyCommand("report", f"{_HERE}.reporting:report", "A page in Markdown for each experiment: paper and runtimes side by side.", "Commands"),
     LazyCommand("compare", f"{_HERE}.reporting:compare", "Two runs side by side.", "Commands"),
     LazyCommand("claims", f"{_HERE}.reporting:claims", "What the papers claim, and what the runs say to it.", "Commands"),
     LazyCommand("publish", f"{_HERE}.reporting:publish", "The pages of docs/results, from archived runs.", "Commands"),
