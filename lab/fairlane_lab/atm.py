@@ -16,8 +16,3 @@ def atm_line_bytes(packets: float, frame_bytes: float) -> float:
     frames that fill their cells (IP packets of 40, 1000, 7720 bytes), else up to a cell a frame too little."""
     payload = frame_bytes - packets * (ETHERNET_HEADER_BYTES - AAL5_TRAILER_BYTES)
     return payload / CELL_PAYLOAD_BYTES * CELL_LINE_BYTES
-
-
-def atm_cells(packets: float, frame_bytes: float) -> float:
-    """Cells of such frames, as `atm_line_bytes` counts them."""
-    return atm_line_bytes(packets, frame_bytes) / CELL_LINE_BYTES

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.judging import Runtime
-from fairlane_lab.known import finite_or_none
 from fairlane_lab.report.archive import is_stale, numbers_problem, open_archived, runs_file
+from fairlane_lab.results import tables
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import read_rows
 from fairlane_lab.results.summary_file import RunFolderError
@@ -55,18 +53,12 @@ class Archived:
         where = f"{scenario.point}, run {scenario.repeat}"
         if outcome.result is None:
             return [f"{where}: {outcome.failure.error if outcome.failure else 'no result'}"]
-        now = make_rows(scenario, outcome.result, "", "").runs[0]
+        now = tables.archived_row(make_rows(scenario, outcome.result, "", "").runs[0])
         then = self.rows[scenario.point, scenario.repeat]
         for name, value in then.items():
-            if name not in TOLD and value is not None and not _is_archived_as(finite_or_none(now.get(name)), value):
+            if name not in TOLD and value is not None and now.get(name) != value:
                 return [f"{where}: {name} is {now.get(name)}, archived is {value}"]
         return []
-
-
-def _is_archived_as(now: Any, value: Any) -> bool:
-    """Whether the archive has `value` for a number that is `now` (`tables.narrow`)."""
-    both_fractions = isinstance(now, float) and isinstance(value, float)
-    return now == value or (both_fractions and np.float32(now) == np.float32(value))
 
 
 def find_archived(data: Path, definition: Definition, runtime: str) -> Archived | None:

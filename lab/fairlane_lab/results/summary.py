@@ -15,7 +15,6 @@ from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
 from fairlane_lab.definition.strict import matches
-from fairlane_lab.known import finite_or_none
 from fairlane_lab.results import tables
 from fairlane_lab.results.rows import KEY, TEXTS, Row, merged_about, param_value
 from fairlane_lab.results.statistics import CONFIDENCE, Aggregate, Statistic, aggregate_all, aggregate_ratio, coverage
@@ -133,8 +132,4 @@ def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Aggregat
 def read_rows(path: Path) -> list[Row]:
     """A table's rows, what is not finite as None; none when there is no file."""
     table = tables.read(path)
-    return (
-        []
-        if table is None
-        else [{name: finite_or_none(value) for name, value in row.items()} for row in table.to_pylist()]
-    )
+    return [] if table is None else tables.rows_of(table)

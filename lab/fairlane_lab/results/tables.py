@@ -102,6 +102,16 @@ def widen(table: pa.Table) -> pa.Table:
     return table
 
 
+def as_archived(table: pa.Table) -> pa.Table:
+    """The table as an archive gives it again (`write_small`, then `read`)."""
+    return widen(narrow(table))
+
+
+def archived_row(row: Row) -> Row:
+    """A row of `runs` as an archive gives it again."""
+    return rows_of(as_archived(to_table("runs", [row])))[0]
+
+
 def find_damage(path: Path, whole: bool = False) -> str | None:
     """Why a Parquet file cannot be read, in words; None where it can be, or is not there. Its end says where all is; with `whole` all is read.
 
@@ -122,6 +132,11 @@ def find_damage(path: Path, whole: bool = False) -> str | None:
 def read(path: Path) -> pa.Table | None:
     """A Parquet file's table with float64 for all fractions, None when there is no file."""
     return widen(pq.read_table(path)) if path.exists() else None
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """A table's rows, what is not finite as None."""
+    return [{name: finite_or_none(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
 def concatenate(tables: Sequence[pa.Table]) -> pa.Table:
