@@ -10,7 +10,9 @@ from typing import Any
 
 from finsy import P4Schema
 
+from fairlane_controller.config.check import check
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
+from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
 from fairlane_controller.history.sites import Sites
@@ -132,10 +134,11 @@ async def plan_on(program: Program, part: Config, sites: Sites) -> Plan:
     return program.plan_beside_loop(part, sites.run, {one["switch"]: one for one in status})
 
 
-async def compare_on(config: FairlaneConfig, run: RunState) -> Comparison:
-    """As `compare`, with connections of its own."""
+async def compare_on(loaded: Loaded, run: RunState) -> Comparison:
+    """Check, and compare with connections of its own; BAD_FILE before anything is read."""
+    check(loaded, run)
     async with Sites(run) as sites:
-        return await compare(config, sites)
+        return await compare(loaded.config, sites)
 
 
 async def _program(found: SwitchDiff, program: Program, part: Config, plan: Plan | None, sites: Sites) -> None:
