@@ -48,7 +48,7 @@ ports_app = App(invoke_without_command=True, no_args_is_help=False)
 ports_app.command("measure")(measure_command)
 PolledPort = tuple[str, PortInfo, float | None]
 """A switch, a port of it, and the rate at which it sends (bit/s; None: not known)."""
-_LIMITS = [name for name, one in PortChange.options.items() if one.unit and name != "rate_bps"]
+_LIMITS = [name for name, one in PortChange.options.items() if one.is_limit]
 _READERS = {"bit/s": ("RATE", partial(parse_rate, needs_unit=True)), "bytes": ("SIZE", parse_size)}
 """By unit: what an option takes, and what reads it; all other units are counts."""
 

@@ -193,7 +193,7 @@ async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> Non
         if settings and info is None:
             raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"switch {found.switch} has no port {port}")
         if settings and info is not None:
-            current = {key: current_value(info, key) for key in settings}
+            current = {key: info.setting(NAMES[key]) for key in settings}
             new = {key: value for key, value in settings.items() if value != current[key]}
             if new:
                 found.ports.append(port_step_of(found.switch, port, new, info))
@@ -236,23 +236,11 @@ async def read_ports(sites: Sites, switch: str) -> dict[int, Plain]:
     return {
         number: {
             key: value
-            for key in NAMES
-            if (value := current_value(info, key)) is not None and (value or not _is_limit(key))
+            for key, name in NAMES.items()
+            if (value := info.setting(name)) is not None and (value or not PortChange.options[name].is_limit)
         }
         for number, info in infos.items()
     }
-
-
-def _is_limit(key: str) -> bool:
-    return key.endswith(("_packets", "_bytes", "_cells"))
-
-
-def current_value(info: PortInfo, key: str) -> Any:
-    """The current setting of the switch, in the form of the file; None when it is not known."""
-    if key == "enabled":
-        return info.admin_up
-    value = getattr(info, NAMES[key])
-    return 0 if value is None and _is_limit(key) and key != "queue_packets" else value
 
 
 def file_settings(port: PortConfig) -> Plain:
