@@ -23,8 +23,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.source import LiveTargets, by_name
 from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
-from fairlane_controller.state.run_state import state_root
-from fairlane_controller.state.store import STATE_FILE
+from fairlane_controller.state.run_state import run_folders
 from fairlane_controller.web.hub import Feed
 from fairlane_controller.web.server import Listen, page_app, parse_listen, served
 
@@ -50,9 +49,9 @@ def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[],
     named = by_name(resolve(name, switches) for name in states or ([None] if switches else []))
 
     def running() -> Iterator[LiveTargets]:
-        for path in state_root().glob(f"*/{STATE_FILE}"):
+        for folder in run_folders():
             with contextlib.suppress(FairlaneError):  # it has ended, or is not complete yet
-                yield resolve(str(path.parent), None)
+                yield resolve(str(folder), None)
 
     return lambda: named or by_name(running())
 
