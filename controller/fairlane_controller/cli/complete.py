@@ -101,9 +101,7 @@ def complete_row_kinds(_: Any) -> Iterable[str]:
     """Kinds of rows of an export, of any program."""
     from fairlane_controller.program.registry import loaded_programs
 
-    return dict.fromkeys(
-        ("ports", "drops", *(kind.many for program in loaded_programs() for kind in program.kinds)), ""
-    )
+    return "ports", "drops", *(kind.many for program in loaded_programs() for kind in program.kinds)
 
 
 @complete_names
