@@ -55,7 +55,9 @@ def journal_results(steps: Sequence[Plain], run: RunState) -> list[DryResult]:
     found: dict[str, DryResult] = {}
     for one in steps:
         name = str(one.get("switch", run.name))
-        result = found.setdefault(name, DryResult(name, schema=_schema(run, name)))
+        if name not in found:
+            found[name] = DryResult(name, schema=_schema(run, name))
+        result = found[name]
         match one["op"]:
             case "table_write":
                 result.updates += one["updates"]
@@ -93,9 +95,10 @@ def print_dry(results: Sequence[DryResult], as_json: bool) -> None:
         return
     notes = [f"{one.switch}: the program would be loaded, and its entries written; every entry and counter is lost" for one in results if one.loads]  # fmt: skip
     notes += [f"{one.switch}: {note}" for one in results for note in one.notes]
-    rows = [
-        (one.switch, *update_row(update, one.schema, _units(one.schema))) for one in results for update in one.updates
-    ]
+    rows: list[tuple[str, ...]] = []
+    for one in results:
+        units = _units(one.schema)  # finding the program lists the folders of all programs
+        rows += [(one.switch, *update_row(update, one.schema, units)) for update in one.updates]
     if rows or not any(one.loads for one in results):
         print_table(
             f"dry run: {counted(len(rows), 'update')}, nothing is written",

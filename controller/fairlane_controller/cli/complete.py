@@ -56,12 +56,9 @@ def complete_names(
 
 def _documents(chosen: str | None = None) -> Iterator[tuple[str, State]]:
     """Name and run state of the topologies that run, or of the one that is named."""
-    from fairlane_controller.state.run_state import find_folder, read_topology, state_root
-    from fairlane_controller.state.store import STATE_FILE
+    from fairlane_controller.state.run_state import find_folder, read_topology, run_folders
 
-    for folder in (
-        [find_folder(chosen)] if chosen else sorted(path.parent for path in state_root().glob(f"*/{STATE_FILE}"))
-    ):
+    for folder in [find_folder(chosen)] if chosen else run_folders():
         yield folder.name, read_topology(folder)
 
 
@@ -104,9 +101,7 @@ def complete_row_kinds(_: Any) -> Iterable[str]:
     """Kinds of rows of an export, of any program."""
     from fairlane_controller.program.registry import loaded_programs
 
-    return dict.fromkeys(
-        ("ports", "drops", *(kind.many for program in loaded_programs() for kind in program.kinds)), ""
-    )
+    return "ports", "drops", *(kind.many for program in loaded_programs() for kind in program.kinds)
 
 
 @complete_names

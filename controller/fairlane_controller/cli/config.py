@@ -103,9 +103,7 @@ def show_command(state: StateOption = None, as_json: JsonOption = False) -> None
 def diff_command(file: LastFileArgument = None, state: StateOption = None, as_json: JsonOption = False) -> None:
     """Compare a configuration with what the switches have: entries that are missing, different or extra. Exit code 10 when there are any."""
     loaded = read_file(file, state) if file is not None else last_applied(find_folder(state))
-    run = find_run(loaded, state)
-    check(loaded, run)
-    found = asyncio.run(compare_on(loaded.config, run))
+    found = asyncio.run(compare_on(loaded, find_run(loaded, state)))
     if as_json:
         print_json({"same": found.same, "differences": [row.to_json() for row in found.rows]})
     else:
@@ -142,10 +140,10 @@ def apply_command(
 def _apply(loaded: Loaded, state: str | None, dry_run: bool, as_json: bool) -> Applied | None:
     """Apply a configuration that was read; a dry run prints what would be written, and returns None. Raises what is wrong."""
     run = find_run(loaded, state)
-    check(loaded, run)
     if dry_run:
-        print_dry(dry_results(asyncio.run(compare_on(loaded.config, run))), as_json)
+        print_dry(dry_results(asyncio.run(compare_on(loaded, run))), as_json)
         return None
+    check(loaded, run)  # before a folder is made for it
     ensure_run_folder(run)
     return asyncio.run(apply(loaded, run, typed()))
 

@@ -22,9 +22,9 @@ from fairlane_controller.typed import remember
 COMMANDS_GROUP = "fairlane.commands"
 """Entry-point group: other packages add a sub-command as a `typer.Typer` (a group) or a function (one command)."""
 
-TUNE, AROUND = "Tune", "Around the switches"
-# By panel: name, where it is in this package (imported only when called), one sentence for the list. Order is the order of `fairlane -h`.
-_OWN = {
+AROUND = "Around the switches"
+# By panel: name, where it is (imported only when called), one sentence for the list. Order is the order of `fairlane -h`.
+_BY_PANEL = {
     "Inspect": {
         "status": (".show:status_command", "Is all well? Loop, switches, managed ports, last event."),
         "flows": (".show:flows_command", "Objects of the program, such as flows: what waits, gets through, is refused."),
@@ -35,7 +35,8 @@ _OWN = {
         "trace": (".trace:trace_command", "One packet's way: parser, tables, actions, queue, drop reason."),
         "log": (".log:log_command", "What changed when, and why: the loop's event log."),
     },
-    TUNE: {
+    "Tune": {
+        **command_groups(),
         "undo": (".undo:undo_command", "Take the last change back, or list the changes."),
     },
     "Set up and run": {
@@ -48,9 +49,9 @@ _OWN = {
 }  # fmt: skip
 COMMANDS = [
     LazyCommand(name, target, summary, panel)
-    for panel, commands in _OWN.items()
-    for name, (target, summary) in {**(command_groups() if panel == TUNE else {}), **commands}.items()
-]  # fmt: skip
+    for panel, commands in _BY_PANEL.items()
+    for name, (target, summary) in commands.items()
+]
 
 PLUGIN_SUMMARIES = {
     "hosts": "TCP variants of the hosts: list, check, show, use.",

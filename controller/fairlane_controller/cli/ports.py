@@ -36,6 +36,7 @@ from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, find_port
 from fairlane_controller.history import Sites, changing
 from fairlane_controller.history.steps import make
+from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
@@ -47,7 +48,7 @@ ports_app = App(invoke_without_command=True, no_args_is_help=False)
 ports_app.command("measure")(measure_command)
 PolledPort = tuple[str, PortInfo, float | None]
 """A switch, a port of it, and the rate at which it sends (bit/s; None: not known)."""
-_LIMITS = [name for name, one in PortChange.options.items() if one.unit and name != "rate_bps"]
+_LIMITS = [name for name, one in PortChange.options.items() if one.is_limit]
 _READERS = {"bit/s": ("RATE", partial(parse_rate, needs_unit=True)), "bytes": ("SIZE", parse_size)}
 """By unit: what an option takes, and what reads it; all other units are counts."""
 
@@ -67,7 +68,13 @@ def ports(
     """
     if ctx.invoked_subcommand is not None:
         return
-    found = asyncio.run(poll_ports(resolve(state, switch), queues, interval))
+    targets = resolve(state, switch)
+
+    async def read() -> list[PolledPort]:
+        snapshot, _ = await take_two(targets, interval)
+        return await poll_ports(targets, snapshot, queues=queues)
+
+    found = asyncio.run(read())
     if as_json:
         print_json([{"switch": name, **port.to_json(), "tx_bps": tx_bps} for name, port, tx_bps in found])
     else:
@@ -120,18 +127,17 @@ def print_ports(found: list[PolledPort], *, queues: bool) -> None:
         print_table("queues that had a packet or have a weight", ("switch", "port", *names), used)
 
 
-async def poll_ports(targets: Targets, queues: bool, interval_s: float) -> list[PolledPort]:
+async def poll_ports(targets: Targets, snapshot: Snapshot, *, queues: bool) -> list[PolledPort]:
     """The ports of all switches.
 
     Args:
         targets: The switches.
+        snapshot: What was read of them before: it has the rates, and what the program refused.
         queues: Read each queue too.
-        interval_s: Rates are over this time, in seconds; 0: at once, without rates.
 
     Returns:
         The ports, with all that was dropped at their queues, what the program refused too, as `fairlane status` has it.
     """
-    snapshot, _ = await take_two(targets, interval_s)
 
     async def read(endpoint: Endpoint) -> list[PolledPort]:
         found: list[PolledPort] = []

@@ -13,7 +13,6 @@ from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgume
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.config.apply import apply, with_last_applied
-from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import compare_on
 from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.config.show import port_in_force
@@ -47,9 +46,8 @@ def set_command(
     source = Source("config set")
     data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}
     loaded = Loaded(parse(data, source), source)
-    check(loaded, run)
     if dry_run:
-        print_dry(dry_results(asyncio.run(compare_on(loaded.config, run))), as_json)
+        print_dry(dry_results(asyncio.run(compare_on(loaded, run))), as_json)
         return
     done = asyncio.run(apply(loaded, run, typed(), with_last_applied(loaded, run)))
     if as_json:

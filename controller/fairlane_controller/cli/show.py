@@ -348,15 +348,16 @@ def describe_command(
 
     Examples: `fairlane describe s1:3`, `fairlane describe s1:3 --json`
     """
-    from fairlane_controller.cli.ports import poll_ports, print_ports  # with all that changes a port
+    from fairlane_controller.cli.ports import PolledPort, poll_ports, print_ports  # with all that changes a port
 
     targets = resolve(state, switch, port)
     name, number = targets.one("a port is").name, known_port(targets, port)
 
-    async def read() -> Any:
-        return await asyncio.gather(poll_ports(targets, True, interval), _read(targets, port, interval))
+    async def read() -> tuple[Snapshot, list[PolledPort]]:
+        snapshot = await _read(targets, port, interval)
+        return snapshot, await poll_ports(targets, snapshot, queues=True)
 
-    polled, one = asyncio.run(read())
+    one, polled = asyncio.run(read())
     found = [row for row in polled if row[1].port == number]
     if not one.ports and not found:
         raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"{name} has no port {number}")

@@ -32,13 +32,13 @@ PeriodOption = Annotated[
     Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.1, at_most=60)
 ]
 PERIOD = Seconds(0.5)
-_HERE, _ELSEWHERE = "fairlane_controller.cli", "Elsewhere than in the terminal"
+_ELSEWHERE = "Elsewhere than in the terminal"
 
 
 COMMANDS = [
-    LazyCommand("web", f"{_HERE}.web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
-    LazyCommand("metrics", f"{_HERE}.web:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
-    LazyCommand("export", f"{_HERE}.watch:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
+    LazyCommand("web", ".web:web_command", "The same as a live page in the browser.", _ELSEWHERE),
+    LazyCommand("metrics", ".web:metrics_command", "Prometheus metrics of all of it.", _ELSEWHERE),
+    LazyCommand("export", ".watch:export_command", "A time series in a file: CSV, Parquet, JSON lines.", _ELSEWHERE),
 ]  # fmt: skip
 watch_app = lazy_app(COMMANDS, invoke_without_command=True, no_args_is_help=False)
 

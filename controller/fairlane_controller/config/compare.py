@@ -10,7 +10,9 @@ from typing import Any
 
 from finsy import P4Schema
 
+from fairlane_controller.config.check import check
 from fairlane_controller.config.model import FairlaneConfig, PortConfig
+from fairlane_controller.config.read import Loaded
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, find_port
 from fairlane_controller.history.sites import Sites
@@ -132,10 +134,11 @@ async def plan_on(program: Program, part: Config, sites: Sites) -> Plan:
     return program.plan_beside_loop(part, sites.run, {one["switch"]: one for one in status})
 
 
-async def compare_on(config: FairlaneConfig, run: RunState) -> Comparison:
-    """As `compare`, with connections of its own."""
+async def compare_on(loaded: Loaded, run: RunState) -> Comparison:
+    """Check, and compare with connections of its own; BAD_FILE before anything is read."""
+    check(loaded, run)
     async with Sites(run) as sites:
-        return await compare(config, sites)
+        return await compare(loaded.config, sites)
 
 
 async def _program(found: SwitchDiff, program: Program, part: Config, plan: Plan | None, sites: Sites) -> None:
@@ -190,7 +193,7 @@ async def _ports(found: SwitchDiff, config: FairlaneConfig, sites: Sites) -> Non
         if settings and info is None:
             raise FairlaneError(ErrorCode.UNKNOWN_NAME, f"switch {found.switch} has no port {port}")
         if settings and info is not None:
-            current = {key: current_value(info, key) for key in settings}
+            current = {key: info.setting(NAMES[key]) for key in settings}
             new = {key: value for key, value in settings.items() if value != current[key]}
             if new:
                 found.ports.append(port_step_of(found.switch, port, new, info))
@@ -233,23 +236,11 @@ async def read_ports(sites: Sites, switch: str) -> dict[int, Plain]:
     return {
         number: {
             key: value
-            for key in NAMES
-            if (value := current_value(info, key)) is not None and (value or not _is_limit(key))
+            for key, name in NAMES.items()
+            if (value := info.setting(name)) is not None and (value or not PortChange.options[name].is_limit)
         }
         for number, info in infos.items()
     }
-
-
-def _is_limit(key: str) -> bool:
-    return key.endswith(("_packets", "_bytes", "_cells"))
-
-
-def current_value(info: PortInfo, key: str) -> Any:
-    """The current setting of the switch, in the form of the file; None when it is not known."""
-    if key == "enabled":
-        return info.admin_up
-    value = getattr(info, NAMES[key])
-    return 0 if value is None and _is_limit(key) and key != "queue_packets" else value
 
 
 def file_settings(port: PortConfig) -> Plain:

@@ -45,6 +45,11 @@ class Option:
         """Whether 0 is no limit: the switch then has no such leaf."""
         return bool(self.unit) and self.low == 0
 
+    @property
+    def is_limit(self) -> bool:
+        """Whether it limits what may wait."""
+        return self.unit in ("packets", "bytes", "cells")
+
 
 def _option(*place: Any, **rest: Any) -> Any:
     return field(default=None, metadata={"option": Option(*place, **rest)})
@@ -119,6 +124,13 @@ class PortInfo(PortOptions):
     queue_list: tuple[QueueInfo, ...] = ()
     "When queues were asked for."
 
+    def setting(self, name: str) -> Any:
+        """The value of an option of `PortChange`; a limit that does not exist is 0, a rate that is not known None."""
+        if name == "enabled":
+            return self.admin_up
+        value, option = getattr(self, name), PortChange.options[name]
+        return 0 if value is None and option.is_limit and option.may_be_unlimited else value
+
     def to_json(self) -> dict[str, Any]:
         """Plain data, the port first."""
         return {"port": self.port, "interface": self.interface, **asdict(self)}
@@ -174,14 +186,7 @@ class PortChange(PortOptions):
 
     def inverse(self, before: PortInfo) -> PortChange:
         """The change that restores what `before` had. Weights need its queues; queues that were added stay."""
-        old: dict[str, Any] = {}
-        for name in self.values_by_name:
-            if name in ("weights", "queues"):
-                continue
-            value = before.admin_up if name == "enabled" else getattr(before, name)
-            # A limit that did not exist is 0; a rate that was not known stays.
-            is_limit = self.options[name].may_be_unlimited and name != "rate_bps"
-            old[name] = 0 if value is None and is_limit else value
+        old = {name: before.setting(name) for name in self.values_by_name if name not in ("weights", "queues")}
         weights = {one.queue: one.weight for one in before.queue_list if one.queue in self.weights and one.weight}
         return PortChange(**old, weights=weights)
 

@@ -185,6 +185,11 @@ def state_root() -> Path:
     return Path(os.environ.get(STATE_ROOT_VARIABLE) or STATE_ROOT)
 
 
+def run_folders() -> list[Path]:
+    """The folders of all topologies that run, by name."""
+    return sorted(path.parent for path in state_root().glob(f"*/{STATE_FILE}"))
+
+
 def find_folder(name_or_path: str | None) -> Path:
     """The folder of a running topology: a path, an instance name, or the only one that runs. Raises NO_TOPOLOGY."""
     root = state_root()
@@ -198,7 +203,7 @@ def find_folder(name_or_path: str | None) -> Path:
             ErrorCode.NO_TOPOLOGY,
             f"no running topology {name_or_path!r}: there is no {STATE_FILE} in it nor under {root}",
         )
-    found = sorted(p.parent for p in root.glob(f"*/{STATE_FILE}"))
+    found = run_folders()
     if len(found) == 1:
         return found[0]
     text = f"several topologies are running ({', '.join(p.name for p in found)}): choose one with --state"

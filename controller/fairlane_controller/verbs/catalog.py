@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,5 @@ _WRITES = (
     Verb("mirroring_delete", "SESSION", "Delete a clone session.", "5"),
 )  # fmt: skip
 
-CATALOG = (
-    *_READS,
-    *(Verb(verb.name, verb.arguments, verb.summary, verb.example, writes=True) for verb in _WRITES),
-)
+CATALOG = (*_READS, *(replace(verb, writes=True) for verb in _WRITES))
 BY_NAME = {verb.name: verb for verb in CATALOG}

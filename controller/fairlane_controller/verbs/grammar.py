@@ -10,16 +10,9 @@ from typing import Any
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
 from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Meter, P4MeterUnit, P4Register, P4Table
 
-from fairlane_controller.errors import FairlaneError, out_of_range, unknown_name
+from fairlane_controller.errors import FairlaneError, bad_input, out_of_range, unknown_name
 from fairlane_controller.switch.names import resolve_name
-from fairlane_controller.switch.values import (
-    bad_input,
-    format_match,
-    format_value,
-    parse_match,
-    parse_number,
-    parse_value,
-)
+from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_number, parse_value
 from fairlane_controller.units import counted, parse_rate, parse_size
 from fairlane_controller.verbs.catalog import BY_NAME
 
