@@ -16,6 +16,7 @@ import live_rows
 import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Feed, picture_of, point_of
@@ -178,7 +179,14 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
         taken.append(asyncio.get_running_loop().time())
         return await plain(source)
 
+    shown: list[Snapshot] = []
+
+    def drawn(snapshot: Snapshot) -> dict[str, Any]:
+        shown.append(snapshot)
+        return picture_of(snapshot)
+
     monkeypatch.setattr(LiveSource, "snapshot", counted)
+    monkeypatch.setattr("fairlane_controller.web.hub.picture_of", drawn)
     async with page_of(switch, max_viewers=3) as (session, url, feed):
         streams = [await session.get(f"{url}/api/stream") for _ in range(3)]
         assert streams[0].content_type == "text/event-stream"
@@ -194,6 +202,7 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
             await read_event(streams[0].content)
         elapsed_s = asyncio.get_running_loop().time() - began
         assert len(taken) - before <= elapsed_s / 0.1 + 2, "not one sample a viewer"
+        assert len(shown) <= len(taken), "not one picture a viewer"
         for stream in streams:
             stream.close()
         end = asyncio.get_running_loop().time() + TIMEOUT_S
