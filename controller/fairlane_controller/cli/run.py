@@ -22,7 +22,7 @@ from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import bad_input
-from fairlane_controller.live.source import LiveTargets
+from fairlane_controller.live.source import by_name
 from fairlane_controller.logs import printed
 from fairlane_controller.loop.dry_run import run_dry
 from fairlane_controller.loop.run import LoopTarget, run_loops
@@ -30,7 +30,6 @@ from fairlane_controller.metrics.exporter import beside
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
 from fairlane_controller.switch.setup import endpoint_of
-from fairlane_controller.web.hub import UNNAMED
 from fairlane_controller.web.server import parse_listen
 
 
@@ -92,10 +91,10 @@ def run_command(
         if ready_file is not None:
             ready_file.write_text("ready\n", encoding="utf-8")
 
-    by_name: dict[str, LiveTargets] = {target.run.name if target.run else UNNAMED: target for target in targets}
+    topologies = by_name(targets)
     with printed(as_json=log_format == "json", level=logging.INFO):
         work = run_dry(targets, on_ready) if dry_run else run_loops(targets, on_ready, backup=backup)
-        asyncio.run(beside(work, lambda: by_name, listen, events))
+        asyncio.run(beside(work, lambda: topologies, listen, events))
 
 
 def configured(target: LoopTarget, path: Path) -> LoopTarget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,12 +20,12 @@ from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.watch import PERIOD, PeriodOption
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.live.source import LiveTargets
+from fairlane_controller.live.source import LiveTargets, by_name
 from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
 from fairlane_controller.state.run_state import state_root
 from fairlane_controller.state.store import STATE_FILE
-from fairlane_controller.web.hub import UNNAMED, Feed
+from fairlane_controller.web.hub import Feed
 from fairlane_controller.web.server import Listen, page_app, parse_listen, served
 
 ListenOption = Annotated[str, typer.Option("--listen", "-l", help="Address; port 0: any.", metavar="HOST:PORT")]
@@ -47,18 +47,14 @@ def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[],
     Raises:
         FairlaneError: a name or a switch is wrong.
     """
-    named = _by_name(resolve(name, switches) for name in states or ([None] if switches else []))
+    named = by_name(resolve(name, switches) for name in states or ([None] if switches else []))
 
     def running() -> Iterator[LiveTargets]:
         for path in state_root().glob(f"*/{STATE_FILE}"):
             with contextlib.suppress(FairlaneError):  # it has ended, or is not complete yet
                 yield resolve(str(path.parent), None)
 
-    return lambda: named or _by_name(running())
-
-
-def _by_name(targets: Iterable[LiveTargets]) -> dict[str, LiveTargets]:
-    return {target.run.name if target.run else UNNAMED: target for target in targets}
+    return lambda: named or by_name(running())
 
 
 @with_options(SECURITY)

@@ -70,6 +70,11 @@ class LiveTargets(Protocol):
         ...
 
 
+def by_name(targets: Iterable[LiveTargets]) -> dict[str, LiveTargets]:
+    """The targets by the names of their topologies; `-` for switches that belong to none."""
+    return {target.run.name if target.run else "-": target for target in targets}
+
+
 class LiveSource:
     """`async with LiveSource(targets) as source: await source.snapshot()`.
 

@@ -22,8 +22,6 @@ OBJECTS_A_PORT = 12
 OBJECTS_IN_TABLES = 200
 """Rows of the tables of all ports together, but at least OBJECTS_A_PORT each."""
 EVENTS_MAX = 500
-UNNAMED = "-"
-"""The name of switches that belong to no topology."""
 
 
 def point_of(snapshot: Snapshot) -> dict[str, Any]:
