@@ -219,7 +219,7 @@ def much(*_: float) -> str:
     return "x" * 1_000_000
 
 
-async def forever(_: int) -> AsyncGenerator[int]:
+async def forever() -> AsyncGenerator[int]:
     """Samples without a pause."""
     while True:
         yield 1
@@ -291,7 +291,7 @@ async def test_nothing_is_sampled_while_nobody_looks(monkeypatch: pytest.MonkeyP
         for _ in range(20):
             await asyncio.sleep(0.002)
         assert source.asked == 0, "nobody has come yet"
-        async for count in sampler.follow(0):
+        async for count in sampler.follow():
             if count >= 3:
                 break
         end = asyncio.get_running_loop().time() + TIMEOUT_S
@@ -302,7 +302,7 @@ async def test_nothing_is_sampled_while_nobody_looks(monkeypatch: pytest.MonkeyP
         for _ in range(20):
             await asyncio.sleep(0.002)
         assert source.asked == asked, "the last one has gone"
-        async for count in sampler.follow(0):
+        async for count in sampler.follow():
             if count > 3:
                 break
 
@@ -311,7 +311,7 @@ async def test_a_fault_of_ours_is_told_and_the_next_sample_is_taken() -> None:
     source: Any = Failing()
     async with Sampler(source, point_of, period_s=0.01) as sampler:
         seen: list[str | None] = []
-        async for _ in sampler.follow(0):
+        async for _ in sampler.follow():
             seen.append(sampler.problem.message if sampler.problem else None)
             if seen[-1] is None:
                 break

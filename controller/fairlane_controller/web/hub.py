@@ -143,7 +143,7 @@ class Feed:
         self.viewers += 1
         try:
             seen_s, seen_events = 0.0, 0
-            async for _ in self.sampler.follow(0):
+            async for _ in self.sampler.follow():
                 self._read_events()
                 yield json.dumps(self._news(seen_s, seen_events))
                 seen_s = self.sampler.history[-1][0] if self.sampler.history else 0.0
