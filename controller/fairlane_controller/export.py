@@ -47,9 +47,8 @@ def columns_of(kind: str, snapshot: Snapshot) -> Columns:
     return {"time_s": float, **{one.name: one.python_type for one in columns}}
 
 
-def rows_of(kind: str, columns: Columns, snapshot: Snapshot) -> Rows:
-    """The rows of one snapshot, with these columns."""
-    rows: Rows = snapshot.to_json()[kind]
+def rows_of(columns: Columns, rows: Rows, snapshot: Snapshot) -> Rows:
+    """Rows of a snapshot as plain data, with these columns."""
     for row in rows:
         row["time_s"] = round(snapshot.time_s, 6)
         measured: dict[str, Any] = row.get("measured") or {}
@@ -144,8 +143,9 @@ class Export(contextlib.ExitStack):
 
     def add(self, snapshot: Snapshot) -> None:
         """Add a snapshot; raises BAD_FILE."""
+        plain = snapshot.to_json()
         for path, kind, columns, write in self._files:
-            rows = rows_of(kind, columns, snapshot) if kind else [snapshot.to_json()]
+            rows = rows_of(columns, plain[kind], snapshot) if kind else [plain]
             with _reported(path):
                 write(rows)
             self.rows[path] += len(rows)

@@ -15,7 +15,6 @@ import grpc
 import grpc.aio
 from finsy.proto import p4r
 
-SERVICE = "p4.v1.P4Runtime"
 _UNARY = ("Write", "Set", "Get", "SetForwardingPipelineConfig", "GetForwardingPipelineConfig", "Capabilities")
 
 

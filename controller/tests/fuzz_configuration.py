@@ -11,13 +11,13 @@ from fairlane_controller.config.check import check
 from fairlane_controller.config.read import read_file, read_text
 from fairlane_controller.config.show import to_toml
 from fairlane_controller.documents import parse_toml
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError
 from fairlane_controller.programs.gfr.check import check_config
 from fairlane_controller.programs.gfr.config import read_config
 from fairlane_controller.programs.gfr.plan import GfrState, make_plan
 from fairlane_controller.state.run_state import RunState
-from fuzz_run_state import STATE
-from fuzz_tools import BYTES, changed, explore_file, readable, texts, toml
+from fuzz_run_state import STATE, refused
+from fuzz_tools import BYTES, changed, explore_file, texts, toml
 from hypothesis import strategies as st
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -34,12 +34,6 @@ def _plain(text: str) -> Any:
     return json.loads(json.dumps(parse_toml(text), default=str))
 
 
-def refused(ex: FairlaneError, path: Path | None = None) -> None:
-    """A refusal names the file, and is one that people can read."""
-    assert ex.code is not ErrorCode.INTERNAL, ex.message
-    readable(ex.message, str(path or ""))
-
-
 def explore_configuration(examples: int, seed: int) -> None:
     """`fairlane config`'s files; what is taken is the same after it was written and read again."""
 
@@ -47,7 +41,7 @@ def explore_configuration(examples: int, seed: int) -> None:
         try:
             loaded = read_file(path)
         except FairlaneError as ex:
-            refused(ex, path)
+            refused(ex, str(path))
             return
         assert read_text(to_toml(loaded.config), "again").plain() == loaded.config.plain()
         for run in (None, RUN):
@@ -66,7 +60,7 @@ def explore_gfr(examples: int, seed: int) -> None:
         try:
             config = read_config(path)
         except FairlaneError as ex:
-            refused(ex, path)
+            refused(ex, str(path))
             return
         for run in (None, RUN):
             try:

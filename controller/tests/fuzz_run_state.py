@@ -114,10 +114,10 @@ def read_all(folder: Path) -> None:
         json.dumps([place_of(event), sentence_of(event)]).encode()
 
 
-def refused(ex: FairlaneError) -> None:
-    """A refusal is no fault of ours."""
+def refused(ex: FairlaneError, names: str = "") -> None:
+    """A refusal is no fault of ours; people can read it, and it names the file."""
     assert ex.code is not ErrorCode.INTERNAL, ex.message
-    readable(ex.message)
+    readable(ex.message, names)
 
 
 @contextlib.contextmanager

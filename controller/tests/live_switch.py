@@ -27,6 +27,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 COMPILED = REPOSITORY / "p4src" / "compiled"
 TARGETS = ("embedded", "bmv2")
 DEADLINE_S = 20.0
+MAIN = "from fairlane_controller.cli.main import main; main()"
 RATE_BPS = 2_000_000
 QUEUE_PACKETS = 50
 
@@ -128,8 +129,7 @@ class LiveSwitch:
 
     def command(self, *arguments: str) -> list[str]:
         """`fairlane ARGUMENTS --state` of this folder."""
-        code = "from fairlane_controller.cli.main import main; main()"
-        return [sys.executable, "-c", code, *arguments, "--state", str(self.folder)]
+        return [sys.executable, "-c", MAIN, *arguments, "--state", str(self.folder)]
 
     def fairlane(self, *arguments: str, code: int = 0) -> str:
         """Run a command in this process; asserts its exit code; returns what it printed (standard error if it failed)."""

@@ -19,7 +19,7 @@ import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.ask import SOCKET_FILE, ask
 from fairlane_controller.state.run_state import write_topology
-from live_switch import COMPILED, REPOSITORY, LiveSwitch, binary, wait_until
+from live_switch import COMPILED, MAIN, REPOSITORY, LiveSwitch, binary, wait_until
 
 TOPOLOGIES = REPOSITORY / "mininet" / "topologies"
 
@@ -144,9 +144,6 @@ def launch(switch: LiveSwitch, path: str) -> None:
     command = [path, "--device-id", "1", "--grpc", f"127.0.0.1:{switch.grpc_port}", "--cpu-port", "510"]
     with (switch.folder / "switch.log").open("ab") as log:
         switch.process = subprocess.Popen(command, stdout=log, stderr=log)
-
-
-MAIN = "from fairlane_controller.cli.main import main; main()"
 
 
 class Controller:

@@ -16,6 +16,7 @@ import live_rows
 import pytest
 from fairlane_controller.cli.main import main
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.sampler import Sampler
 from fairlane_controller.live.source import LiveSource
 from fairlane_controller.web.hub import OBJECTS_A_PORT, OBJECTS_IN_TABLES, Feed, picture_of, point_of
@@ -178,7 +179,14 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
         taken.append(asyncio.get_running_loop().time())
         return await plain(source)
 
+    shown: list[Snapshot] = []
+
+    def drawn(snapshot: Snapshot) -> dict[str, Any]:
+        shown.append(snapshot)
+        return picture_of(snapshot)
+
     monkeypatch.setattr(LiveSource, "snapshot", counted)
+    monkeypatch.setattr("fairlane_controller.web.hub.picture_of", drawn)
     async with page_of(switch, max_viewers=3) as (session, url, feed):
         streams = [await session.get(f"{url}/api/stream") for _ in range(3)]
         assert streams[0].content_type == "text/event-stream"
@@ -194,6 +202,7 @@ async def test_viewers_share_one_sampler_and_the_history(switch: LiveSwitch, mon
             await read_event(streams[0].content)
         elapsed_s = asyncio.get_running_loop().time() - began
         assert len(taken) - before <= elapsed_s / 0.1 + 2, "not one sample a viewer"
+        assert len(shown) <= len(taken), "not one picture a viewer"
         for stream in streams:
             stream.close()
         end = asyncio.get_running_loop().time() + TIMEOUT_S
@@ -210,7 +219,7 @@ def much(*_: float) -> str:
     return "x" * 1_000_000
 
 
-async def forever(_: int) -> AsyncGenerator[int]:
+async def forever() -> AsyncGenerator[int]:
     """Samples without a pause."""
     while True:
         yield 1
@@ -282,7 +291,7 @@ async def test_nothing_is_sampled_while_nobody_looks(monkeypatch: pytest.MonkeyP
         for _ in range(20):
             await asyncio.sleep(0.002)
         assert source.asked == 0, "nobody has come yet"
-        async for count in sampler.follow(0):
+        async for count in sampler.follow():
             if count >= 3:
                 break
         end = asyncio.get_running_loop().time() + TIMEOUT_S
@@ -293,7 +302,7 @@ async def test_nothing_is_sampled_while_nobody_looks(monkeypatch: pytest.MonkeyP
         for _ in range(20):
             await asyncio.sleep(0.002)
         assert source.asked == asked, "the last one has gone"
-        async for count in sampler.follow(0):
+        async for count in sampler.follow():
             if count > 3:
                 break
 
@@ -302,7 +311,7 @@ async def test_a_fault_of_ours_is_told_and_the_next_sample_is_taken() -> None:
     source: Any = Failing()
     async with Sampler(source, point_of, period_s=0.01) as sampler:
         seen: list[str | None] = []
-        async for _ in sampler.follow(0):
+        async for _ in sampler.follow():
             seen.append(sampler.problem.message if sampler.problem else None)
             if seen[-1] is None:
                 break

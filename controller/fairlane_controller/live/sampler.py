@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -42,7 +41,7 @@ class Pace:
 class Sampler(Generic[Point]):
     """`async with Sampler(source, shorten) as sampler:`.
 
-    It samples while there are callers inside `watching`, and for `LINGER_S` after the last one; then it closes its connections until the next caller.
+    It samples while it has callers of `follow`, and for `LINGER_S` after the last one; then it closes its connections until the next caller.
     """
 
     def __init__(
@@ -69,17 +68,6 @@ class Sampler(Generic[Point]):
         self._watchers = 0
         self._left_s = 0.0
         self._watched = asyncio.Event()
-
-    @contextlib.contextmanager
-    def watching(self) -> Generator[None]:
-        """A viewer is present while inside."""
-        self._watchers += 1
-        self._watched.set()
-        try:
-            yield
-        finally:
-            self._watchers -= 1
-            self._left_s = time.monotonic()
 
     async def __aenter__(self) -> Sampler[Point]:
         self._task = asyncio.get_running_loop().create_task(self._forever())
@@ -121,12 +109,17 @@ class Sampler(Generic[Point]):
         async with self._changed:
             self._changed.notify_all()
 
-    async def follow(self, since: int | None = None) -> AsyncIterator[int]:
+    async def follow(self) -> AsyncIterator[int]:
         """The number of the newest sample, each time there is a newer one; a slow viewer misses some and never delays the others."""
-        seen = self.count if since is None else since
-        with self.watching():
+        seen = 0
+        self._watchers += 1
+        self._watched.set()
+        try:
             while True:
                 async with self._changed:
                     await self._changed.wait_for(lambda: self.count > seen)  # noqa: B023 (called before it changes)
                     seen = self.count
                 yield seen
+        finally:
+            self._watchers -= 1
+            self._left_s = time.monotonic()

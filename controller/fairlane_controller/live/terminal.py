@@ -228,7 +228,7 @@ async def watch(source: LiveSource, tail: EventTail, console: Console, interval_
     with Live(console=console, screen=True, auto_refresh=False) as live, keyboard(press):
         async with Sampler(source, queues_of, interval_s, TRAIL * interval_s) as sampler:
             with contextlib.suppress(asyncio.CancelledError):
-                async for _ in sampler.follow(0):
+                async for _ in sampler.follow():
                     if sampler.latest is None:
                         raise sampler.problem or RuntimeError("a sample has neither a snapshot nor a problem")
                     view = view or WatchView(sampler.latest)

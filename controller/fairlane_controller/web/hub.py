@@ -118,13 +118,19 @@ class Feed:
         self, targets: LiveTargets, period_s: float = 0.5, history_s: float = 600.0, max_viewers: int = 64
     ) -> None:
         log = targets.run.folder / EVENTS_FILE if targets.run else None
-        self.sampler = Sampler(LiveSource(targets), point_of, period_s, history_s)
+        self.sampler = Sampler(LiveSource(targets), self._shorten, period_s, history_s)
+        self._picture: dict[str, Any] | None = None
         self._tail = EventTail(log, EVENTS_MAX)
         self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
         self._event_count = 0
         self._history_s = history_s
         self._max_viewers = max_viewers
         self.viewers = 0
+
+    def _shorten(self, snapshot: Snapshot) -> dict[str, Any]:
+        """The point of a sample; its picture is made here too, once for all viewers."""
+        self._picture = picture_of(snapshot)
+        return point_of(snapshot)
 
     async def messages(self) -> AsyncGenerator[str]:
         """JSON for one viewer: all that is known, then with each sample what has been added.
@@ -137,7 +143,7 @@ class Feed:
         self.viewers += 1
         try:
             seen_s, seen_events = 0.0, 0
-            async for _ in self.sampler.follow(0):
+            async for _ in self.sampler.follow():
                 self._read_events()
                 yield json.dumps(self._news(seen_s, seen_events))
                 seen_s = self.sampler.history[-1][0] if self.sampler.history else 0.0
@@ -163,6 +169,6 @@ class Feed:
             "history_s": self._history_s,
             "points": [point for time_s, point in self.sampler.history if time_s > seen_s],
             "events": list(self._events)[len(self._events) - new_events :],
-            "picture": picture_of(latest) if latest else None,
+            "picture": self._picture,
             "problem": problem.message if problem else None,
         }
