@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any
@@ -22,8 +20,6 @@ logging.getLogger(ROOT).addHandler(logging.NullHandler())
 logging.getLogger(ROOT).propagate = False
 
 _WARNINGS = ("error", "disconnected", "refused", "flow_refused", "flows_missed", "occupancy_corrected", "config_refused", "config_waits")  # fmt: skip
-WARN_EVERY_S = 10.0
-"""Of a warning that repeats."""
 
 
 def log_event(event: str, fields: dict[str, Any], *, frequent: bool = False) -> None:
@@ -41,26 +37,6 @@ def warn(text: str) -> None:
         root.warning(text)
     else:
         print(f"fairlane: warning: {text}", file=sys.stderr)
-
-
-class RateLimitedLog:
-    """Warns in `log`; a warning that repeats comes at most every `WARN_EVERY_S`, with the number of repetitions that were left out."""
-
-    def __init__(self, log: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
-        self._log = log
-        self._clock = clock
-        self._last_s: dict[str, float] = {}
-        self._left_out: Counter[str] = Counter()
-
-    def __call__(self, kind: str, text: str) -> None:
-        """Warn of `text`, which repeats earlier warnings of the same `kind`."""
-        now_s = self._clock()
-        if now_s - self._last_s.get(kind, -WARN_EVERY_S) < WARN_EVERY_S:
-            self._left_out[kind] += 1
-            return
-        self._last_s[kind] = now_s
-        left_out = self._left_out.pop(kind, 0)
-        self._log.warning("%s%s", text, f" ({left_out} more since the last line)" if left_out else "")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from fairlane_controller.logs import ROOT, RateLimitedLog
+from fairlane_controller.logs import ROOT
 from fairlane_controller.web.hub import Feed
 from fairlane_controller.web.server import Listen, page_app, served
 
@@ -42,10 +42,6 @@ class Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.records.append(record)
-
-    @property
-    def texts(self) -> list[str]:
-        return [record.getMessage() for record in self.records]
 
 
 @pytest.fixture
@@ -162,18 +158,3 @@ async def test_a_request_that_is_no_http_is_refused_without_a_traceback(
     assert not lines.records
     output = capfd.readouterr()
     assert "Traceback" not in output.err + output.out
-
-
-def test_a_line_that_repeats_comes_now_and_then(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane_controller.logs.WARN_EVERY_S", 10.0)
-    now_s = 100.0
-    warn = RateLimitedLog(logging.getLogger(f"{ROOT}.web"), lambda: now_s)
-    for now_s in (100.0, 101.0, 109.0, 110.0, 111.0, 130.0):
-        warn("kind", f"at {now_s:g}")
-    warn("another", "too")
-    assert lines.texts == [
-        "at 100",
-        "at 110 (2 more since the last line)",
-        "at 130 (1 more since the last line)",
-        "too",
-    ]
