@@ -11,7 +11,7 @@ from finsy import MACAddress
 from finsy.p4schema import P4MatchType
 from finsy.p4values import encode_exact
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, out_of_range
+from fairlane_controller.errors import bad_input, out_of_range
 
 ANY = "*"
 """Says of a ternary, LPM, range or optional key that it does not matter."""
@@ -21,11 +21,6 @@ _ADDRESSES = {
     128: ("an IPv6 address", re.compile(""), ipaddress.IPv6Address),
 }
 """By width: which address a value may be, the names of keys and parameters that are shown as one, and its type."""
-
-
-def bad_input(text: str) -> FairlaneError:
-    """BAD_INPUT."""
-    return FairlaneError(ErrorCode.BAD_INPUT, text)
 
 
 def parse_value(text: str, bits: int, what: str) -> Any:

@@ -21,10 +21,9 @@ from finsy import (
 )
 from finsy.p4schema import P4Counter, P4DirectCounter, P4Meter, P4Register, P4Table
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange, entity_key, entity_of, identity
-from fairlane_controller.switch.values import bad_input
 from fairlane_controller.verbs.grammar import (
     ARROWS,
     entry_row,
