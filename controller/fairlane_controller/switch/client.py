@@ -37,7 +37,7 @@ from google.protobuf.empty_pb2 import Empty
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.entities import EntityChange
-from fairlane_controller.switch.faults import Refusal, refusals, refused, translate
+from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
 
 __all__ = ["Endpoint", "PipelineFiles", "SwitchClient"]
@@ -303,9 +303,7 @@ class SwitchClient:
     def need_pipeline(self) -> None:
         """NO_PIPELINE without a program."""
         if not self.has_pipeline:
-            raise FairlaneError(
-                ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane config init`"
-            )
+            raise no_pipeline(str(self.endpoint))
 
     # ---- reads -------------------------------------------------------------------------------------------------
 
