@@ -16,7 +16,7 @@ from fairlane_controller import history
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history.steps import make
 from fairlane_controller.history.undo import read_history
-from fairlane_controller.state.locks import ChangeLock
+from fairlane_controller.state import locks
 from fairlane_controller.state.run_state import RunState, write_topology
 from fairlane_controller.state.store import Store
 from live_switch import LiveSwitch
@@ -124,7 +124,7 @@ def no_commit(*_: object) -> None:
     raise FairlaneError(ErrorCode.BAD_FILE, f"cannot write state.db: {os.strerror(errno.ENOSPC)}")
 
 
-def no_marker(*_: object) -> None:
+def no_marker(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -141,9 +141,11 @@ async def put(folder: Path, value: int) -> None:
         await make([], sites, {"a": value})
 
 
-@pytest.mark.parametrize(("owner", "name", "fault"), [(Store, "record", no_commit), (ChangeLock, "_put", no_marker)])
+@pytest.mark.parametrize(
+    ("owner", "name", "fault"), [(Store, "record", no_commit), (locks, "_write_holder", no_marker)]
+)
 async def test_a_change_and_an_undo_are_refused_first(
-    run_folder: Path, monkeypatch: pytest.MonkeyPatch, owner: type, name: str, fault: Callable[..., None]
+    run_folder: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, fault: Callable[..., None]
 ) -> None:
     await put(run_folder, 1)
     files = contents(run_folder)

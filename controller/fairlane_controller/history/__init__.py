@@ -20,10 +20,8 @@ same steps, as the journal has them.
 
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.history.undo import Record, changing, read_history, record_elsewhere, undo_last
-from fairlane_controller.state.intent import Intent as Change
 
 __all__ = [
-    "Change",
     "Record",
     "Sites",
     "changing",

@@ -7,10 +7,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource, LiveTargets
 from fairlane_controller.program.registry import wrong_program
+from fairlane_controller.switch.faults import no_pipeline
 
 
 async def snapshots(
@@ -62,8 +63,7 @@ def need_switches(snapshot: Snapshot) -> Snapshot:
         if row.error is not None:
             raise FairlaneError.from_json(dict(row.error))
         if row.program is None:
-            text = f"switch {row.switch} at {row.grpc} has no program yet: load it with `fairlane config init`"
-            raise FairlaneError(ErrorCode.NO_PIPELINE, text)
+            raise no_pipeline(f"switch {row.switch} at {row.grpc}")
     return snapshot
 
 

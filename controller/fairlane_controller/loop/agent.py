@@ -20,6 +20,7 @@ from fairlane_controller.switch.difference import missing, read_entries
 from fairlane_controller.switch.entities import EntityChange, entity_key
 from fairlane_controller.switch.faults import Refusal, translate
 from fairlane_controller.switch.setup import pipeline_of, route_entries
+from fairlane_controller.switch.updates import match_of
 from fairlane_controller.units import counted
 
 PING_PERIOD_S = 2.0
@@ -289,8 +290,7 @@ class SwitchAgent:
                     await client.write([EntityChange(None, entry).update])
                 await self.control.changed(client)
 
-        match: dict[str, Any] = dict(entry.match or {})
-        name = ", ".join([f"table {entry.table_id}", *(f"{field} {value}" for field, value in match.items())])
+        name = ", ".join([f"table {entry.table_id}", *(f"{field} {value}" for field, value in match_of(entry))])
         self.note_refusal(name, str(refusal), put)
 
     # ---- what the switch has refused -----------------------------------------------------------------------------

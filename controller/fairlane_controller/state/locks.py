@@ -39,15 +39,16 @@ def take_lock(folder: Path, name: str, *, keep_text: bool = False, **holder: Any
     except OSError:
         file.close()
         return None
-    if keep_text:
-        return file
-    try:
-        file.truncate(0)
-        file.write(json.dumps({"pid": os.getpid(), **holder}) + "\n")
-        file.flush()
-    except OSError:
-        pass  # a full disk: the lock holds all the same
+    if not keep_text:
+        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+            _write_holder(file, **holder)
     return file
+
+
+def _write_holder(file: IO[str], **holder: Any) -> None:
+    file.truncate(0)
+    file.write(json.dumps({"pid": os.getpid(), **holder}) + "\n")
+    file.flush()
 
 
 def lock_holder(folder: Path, name: str) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class ChangeLock:
     def begin(self, number: int) -> None:
         """From now on the change of that number is being made. Raises BAD_FILE, with nothing changed, when that cannot be written."""
         try:
-            self._put({"pid": os.getpid(), "change": number})
+            _write_holder(self._file, change=number)
         except OSError as ex:
             text = f"cannot write {self.folder / CHANGE_LOCK_FILE}: {ex.strerror}; nothing was changed"
             raise FairlaneError(ErrorCode.BAD_FILE, text) from None
@@ -88,13 +89,8 @@ class ChangeLock:
     def end(self) -> None:
         """The change was made, or taken back."""
         with contextlib.suppress(OSError):  # a full disk: an empty file says the same
-            self._put({"pid": os.getpid()})
+            _write_holder(self._file)
         self.unfinished = None
-
-    def _put(self, holder: dict[str, Any]) -> None:
-        self._file.truncate(0)
-        self._file.write(json.dumps(holder) + "\n")
-        self._file.flush()
 
 
 @asynccontextmanager

@@ -63,10 +63,8 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.digests_received: Counter[str] = Counter()
-        "Values of each digest that the switch sent, by the digest's name."
         self.digests_lost: Counter[str] = Counter()
-        "Those of them that were dropped because a queue was full; the switch repeats a digest that is not acknowledged."
+        "Values that were dropped because a queue was full, by the digest's name; the switch repeats a digest that is not acknowledged."
 
     def _stream_digest_message(self, msg: p4r.StreamMessageResponse) -> None:
         digest = msg.digest
@@ -74,7 +72,6 @@ class BoundedSwitch(Switch):  # pyright: ignore[reportGeneralTypeIssues]  # "fin
             name = self.p4info.digests[digest.digest_id].alias
         except (KeyError, ValueError):  # before the P4Info is known, or of another program
             return
-        self.digests_received[name] += len(digest.data)
         queue = self._digest_queues.get(name)
         if queue is None or queue.full():
             self.digests_lost[name] += len(digest.data)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from google.protobuf.empty_pb2 import Empty
 from fairlane_controller.errors import ErrorCode, FairlaneError, unknown_name
 from fairlane_controller.switch.bounded import BoundedSwitch
 from fairlane_controller.switch.entities import EntityChange
-from fairlane_controller.switch.faults import Refusal, refusals, refused, translate
+from fairlane_controller.switch.faults import Refusal, no_pipeline, refusals, refused, translate
 from fairlane_controller.switch.security import OBSERVER_ROLE, Endpoint
 
 __all__ = ["Endpoint", "PipelineFiles", "SwitchClient"]
@@ -84,9 +85,15 @@ class PipelineFiles:
 
     def cookie(self) -> int:
         """What says whether a switch runs this program. Raises BAD_FILE."""
+        with self.parsing():
+            return P4Schema(self.p4info, self.json).p4cookie
+
+    @contextmanager
+    def parsing(self) -> Generator[None]:
+        """Inside, finsy parses the files: BAD_FILE when they are not there, or when it cannot."""
         self.check()
         try:
-            return P4Schema(self.p4info, self.json).p4cookie
+            yield
         except Exception as ex:  # what the parsers raise
             raise FairlaneError(ErrorCode.BAD_FILE, f"{self.p4info}: not a P4Info text file: {ex}") from None
 
@@ -200,9 +207,8 @@ class SwitchClient:
             device_id=self.endpoint.device_id,
             initial_election_id=self._election_id,
         )
-        if self._pipeline:
-            self._pipeline.cookie()  # finsy raises what the parsers raise
-        switch = BoundedSwitch(self.endpoint.name, self.endpoint.grpc, options)
+        with self._pipeline.parsing() if self._pipeline else nullcontext():
+            switch = BoundedSwitch(self.endpoint.name, self.endpoint.grpc, options)
         try:
             await asyncio.wait_for(switch.__aenter__(), timeout_s)
         except P4ClientError as ex:
@@ -297,9 +303,7 @@ class SwitchClient:
     def need_pipeline(self) -> None:
         """NO_PIPELINE without a program."""
         if not self.has_pipeline:
-            raise FairlaneError(
-                ErrorCode.NO_PIPELINE, f"{self.endpoint} has no program yet: load it with `fairlane config init`"
-            )
+            raise no_pipeline(str(self.endpoint))
 
     # ---- reads -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from finsy import P4TableEntry
 
-from fairlane_controller.switch.client import SwitchClient
+from fairlane_controller.switch.client import CELLS_A_READ, SwitchClient
 from fairlane_controller.switch.entities import (
     CELLS,
     Entities,
@@ -23,9 +23,6 @@ from fairlane_controller.switch.entities import (
     kind_of,
     same_entity,
 )
-
-PIECE = 1_024
-"""Cells that are asked for in one request."""
 
 
 def difference(current: Entries, wanted: Entries, order: Sequence[str] = ()) -> list[EntityChange]:
@@ -82,7 +79,7 @@ async def read_current(client: SwitchClient, entities: Iterable[Entity]) -> Enti
     tables = {one.table_id for one in asked if isinstance(one, P4TableEntry) and not one.is_default_action}
     cells = [identity(one) for one in asked if kind_of(one) in CELLS]
     single = [one for one in asked if not isinstance(one, P4TableEntry) or one.is_default_action]
-    patterns = [cells[start : start + PIECE] for start in range(0, len(cells), PIECE)]
+    patterns = [cells[start : start + CELLS_A_READ] for start in range(0, len(cells), CELLS_A_READ)]
     patterns += [[identity(one)] for one in single if kind_of(one) not in CELLS]
     found: Entities = dict(await read_entries(client, sorted(tables)))
     for pattern in patterns:

@@ -18,16 +18,21 @@ def translate(error: P4ClientError, where: str) -> FairlaneError:
     """What finsy's `error` means at the switch `where` (`switch s1 at 127.0.0.1:50051`)."""
     if error.details:
         return refused(refusals(error), where)
-    code, text = ErrorCode.REFUSED, f": {error.code.name}: {error.message}"
     if error.is_pipeline_missing:
-        code, text = ErrorCode.NO_PIPELINE, " has no program yet: load it with `fairlane config init`"
-    elif error.code in _UNREACHABLE:
+        return no_pipeline(where)
+    code, text = ErrorCode.REFUSED, f": {error.code.name}: {error.message}"
+    if error.code in _UNREACHABLE:
         code, text = ErrorCode.SWITCH_UNREACHABLE, f" does not answer: {error.message}"
     elif error.code == GRPCStatusCode.PERMISSION_DENIED and error.message.startswith("Read-only"):
         text = f": this client may only read: {error.message}"
     elif error.code == GRPCStatusCode.PERMISSION_DENIED:
         code, text = ErrorCode.NOT_PRIMARY, f": this client is not the primary, so it may not write: {error.message}"
     return FairlaneError(code, where + text)
+
+
+def no_pipeline(where: str) -> FairlaneError:
+    """NO_PIPELINE, of the switch `where`."""
+    return FairlaneError(ErrorCode.NO_PIPELINE, f"{where} has no program yet: load it with `fairlane config init`")
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from google.protobuf import text_format
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.entities import KINDS as ENTITY_KINDS
 from fairlane_controller.switch.entities import Entity, EntityChange, decoded, identity, kind_of, update_of, written
+from fairlane_controller.switch.shared import UNLIMITED
 from fairlane_controller.switch.values import format_match, format_value
 from fairlane_controller.units import format_rate, format_size, format_time
 
 KINDS = ("insert", "modify", "delete")
 """P4Runtime's kinds of update, as `"update"` of the plain form has them."""
-_UNLIMITED = 0xFFFF_FFFF
 _UNIT_ENDS = {"_packets": "packets", "_cells": "cells", "_bytes": "B", "_us": "us"}
 _FORMATS: dict[str, Callable[[int], str]] = {"us": lambda value: format_time(value / 1e6), "bit/s": format_rate}
 
@@ -187,7 +187,7 @@ def _argument_text(name: str, value: Any, bits: int, unit: str) -> str:
     """An argument with its unit: that of `Program.units`, else the one that its name ends in."""
     if not isinstance(value, int):
         return str(value)
-    if value == _UNLIMITED and name.startswith("max_"):
+    if value == UNLIMITED and name.startswith("max_"):
         return "unlimited"
     unit = unit or next((unit for end, unit in _UNIT_ENDS.items() if name.endswith(end)), "")
     if unit.startswith("1/"):
