@@ -249,16 +249,20 @@ class GfrControl(SwitchControl):
     def line(self, number: int) -> LineMeter | None:
         """The meter of a managed port."""
         port = self._ports.get(number)
-        if number not in self._lines and port is not None:
+        return None if port is None else self._line_of(port)
+
+    def _line_of(self, port: PortConfig) -> LineMeter:
+        number = port.port
+        if number not in self._lines:
             run = self.topology.plan.run
-            state = run.switch(self.session.endpoint.name).port(number) if run is not None else None
+            state = run.switch(port.switch).port(number) if run is not None else None
             layer = state.link_layer if state is not None else ""
             tell = partial(self._report_link, number)
             self._lines[number] = LineMeter(MeasureOptions(), port.capacity, tell, link_layer=layer)
-        return self._lines.get(number) if port is not None else None
+        return self._lines[number]
 
     def _all_lines(self) -> dict[int, LineMeter]:
-        return {number: line for number in self._ports if (line := self.line(number)) is not None}
+        return {number: self._line_of(port) for number, port in self._ports.items()}
 
     def measurements(self) -> list[dict[str, Any]]:
         """One object a managed port: BW and τ."""
