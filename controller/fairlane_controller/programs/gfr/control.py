@@ -191,8 +191,9 @@ class GfrControl(SwitchControl):
         except BaseException:
             (self._active, self._capacity_bps), self._is_stale = before, True  # it is tried again
             raise
-        for number in changed:
-            self._report_active(number, before[0].get(number, frozenset()))
+        for port in self.status()["ports"] if changed else ():
+            if port["port"] in changed:
+                self._report_active(port, before[0].get(port["port"], frozenset()))
         return written > 0
 
     def _active_vcs(self, now_s: float, shares: Mapping[tuple[int, str], P4TableEntry]) -> dict[int, frozenset[str]]:
@@ -232,9 +233,10 @@ class GfrControl(SwitchControl):
             ports.append({**about, "active": running, "w_bps": w_bps})
         return {"ports": ports}
 
-    def _report_active(self, number: int, before: frozenset[str]) -> None:
-        (status,) = (port for port in self.status()["ports"] if port["port"] == number)
-        started, stopped = sorted(self._active[number] - before), sorted(before - self._active[number])
+    def _report_active(self, status: Mapping[str, Any], before: frozenset[str]) -> None:
+        """The event of a port whose active VCs were `before` and are those of its `status`."""
+        now = self._active[status["port"]]
+        started, stopped = sorted(now - before), sorted(before - now)
         parts = [f"frames of {', '.join(started)} arrived"] if started else []
         if stopped:
             parts.append(f"nothing of {', '.join(stopped)} arrived for {self.topology.loop.active_time:g} s")
@@ -242,7 +244,7 @@ class GfrControl(SwitchControl):
         shares = ", ".join(f"{vc} {format_rate(status['w_bps'][vc])}" for vc in sorted(status["active"])) or "nobody"
         why = f"{' and '.join(parts) or 'first poll'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
         changes = {name: status[name] for name in ("n", "active")} | {"started": started, "stopped": stopped}
-        self.session.event("gfr_active", port=number, **changes, w_bps=status["w_bps"], why=why)
+        self.session.event("gfr_active", port=status["port"], **changes, w_bps=status["w_bps"], why=why)
 
     # ---- what is measured ----------------------------------------------------------------------------------------
 
