@@ -9,7 +9,7 @@ allows it (`follow_capacity`), C_GFR, LBO and HBO follow what the line really dr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -181,13 +181,14 @@ class GfrControl(SwitchControl):
         active = self._active_vcs(now_s, shares)
         rates = {number: self._line_bps(port, now_s) for number, port in self._ports.items()}
         capacity = {number: bps for number, bps in rates.items() if bps is not None}
-        changed = [number for number in active if active[number] != before[0].get(number)]
+        changed = {number for number in active if active[number] != before[0].get(number)}
+        other_lines = {number for number in active if capacity.get(number) != before[1].get(number)}
         self._active, self._capacity_bps = active, capacity
-        if not changed and capacity == before[1] and not self._is_stale:
+        if not (changed or other_lines or self._is_stale):
             return False
         is_stale, self._is_stale = self._is_stale, False
         try:
-            written = await self._reconcile(client, all_tables=is_stale)
+            written = await self._reconcile(client, None if is_stale else changed | other_lines)
         except BaseException:
             (self._active, self._capacity_bps), self._is_stale = before, True  # it is tried again
             raise
@@ -211,16 +212,18 @@ class GfrControl(SwitchControl):
         active = [key for key, (_, since_s) in self._counts.items() if since_s > after_s]
         return {number: frozenset(vc for port, vc in active if port == number) for number in self._ports}
 
-    async def _reconcile(self, client: SwitchClient, *, all_tables: bool = True) -> int:
+    async def _reconcile(self, client: SwitchClient, ports: Collection[int] | None = None) -> int:
         """Have the switch have what the plan says, and nothing else; returns how many entries changed.
 
-        With many VCs all tables take a multiple of the time of those that the loop decides about.
+        Args:
+            client: The switch.
+            ports: Only what the loop decides about of these ports; None: all. With many VCs all takes a multiple of the time.
         """
         if self.session.dry_run:
             return 0
-        if all_tables:
+        if ports is None:
             return await apply_plan(client, load_program(names.PROGRAM), self.plan)
-        return await put_entries(client, self.plan.port_entries(self.session.endpoint.name))
+        return await put_entries(client, self.plan.port_entries(self.session.endpoint.name, ports))
 
     def status(self) -> dict[str, Any]:
         """N and the shares of its ports."""
