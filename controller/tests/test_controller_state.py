@@ -126,6 +126,7 @@ def test_settings_outlive_the_process_and_are_seen_by_others(tmp_path: Path) -> 
     for each in (store, other, LoopStore(tmp_path)):
         again = each.policy("s1", 3, 0)
         assert (again.mode, again.weight, again.pinned_packets) == (Mode.MANUAL, 2.0, 7)
+        assert each.policy("s1", 3, 0) is again, "what nobody has changed is not parsed again"
 
 
 def test_settings_that_are_none_are_refused_and_stay(tmp_path: Path) -> None:

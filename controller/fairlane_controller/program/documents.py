@@ -34,13 +34,18 @@ class Documents(Generic[M]):
         """
         self.store = Store(folder)
         self._prefix, self._model, self._title = prefix, model, title
-        self._found = {key: self._parsed(one) for key, one in self.store.all(prefix).items()}
+        stamp = self.store.stamp(prefix)
+        self._found = {key: (stamp, self._parsed(one)) for key, one in self.store.all(prefix).items()}
+        "By key: the stamp of all documents when this one was read, and the document."
 
     def get(self, key: str = "") -> M:
-        """The document of a key; the last one that could be understood."""
+        """The document of a key; the last one that could be understood. It is parsed again only after a change of the documents."""
+        found = self._found.get(key)
         with suppress(FairlaneError):
-            self._found[key] = self._parsed(self.store.get(self._prefix + key))
-        return self._found.get(key) or self._model()
+            stamp = self.store.stamp(self._prefix)
+            if found is None or found[0] != stamp:
+                found = self._found[key] = stamp, self._parsed(self.store.get(self._prefix + key))
+        return self._model() if found is None else found[1]
 
     def plain(self, documents: Mapping[str, M]) -> dict[str, Any]:
         """Documents by key as the state file has them."""

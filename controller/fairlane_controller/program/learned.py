@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Coroutine, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from finsy import GRPCStatusCode, P4CounterData, P4CounterEntry, P4TableAction, P4TableEntry, P4TableMatch
@@ -282,7 +282,9 @@ class LearnedTable(Generic[Key, Value]):
         return int(self.idle_timeout_s * 1e9)
 
     def _entry(self, key: Key, value: Value) -> P4TableEntry:
-        return replace(self.entry(key, self.numbers.given[key], value), idle_timeout_ns=self._idle_timeout_ns)
+        entry = self.entry(key, self.numbers.given[key], value)
+        entry.idle_timeout_ns = self._idle_timeout_ns
+        return entry
 
     async def _read(self, client: SwitchClient) -> list[P4TableEntry]:
         return [entry for table in self.tables for entry in await client.read_table(table, idle=True)]

@@ -9,7 +9,7 @@ allows it (`follow_capacity`), C_GFR, LBO and HBO follow what the line really dr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -181,18 +181,20 @@ class GfrControl(SwitchControl):
         active = self._active_vcs(now_s, shares)
         rates = {number: self._line_bps(port, now_s) for number, port in self._ports.items()}
         capacity = {number: bps for number, bps in rates.items() if bps is not None}
-        changed = [number for number in active if active[number] != before[0].get(number)]
+        changed = {number for number in active if active[number] != before[0].get(number)}
+        other_lines = {number for number in active if capacity.get(number) != before[1].get(number)}
         self._active, self._capacity_bps = active, capacity
-        if not changed and capacity == before[1] and not self._is_stale:
+        if not (changed or other_lines or self._is_stale):
             return False
         is_stale, self._is_stale = self._is_stale, False
         try:
-            written = await self._reconcile(client, all_tables=is_stale)
+            written = await self._reconcile(client, None if is_stale else changed | other_lines)
         except BaseException:
             (self._active, self._capacity_bps), self._is_stale = before, True  # it is tried again
             raise
-        for number in changed:
-            self._report_active(number, before[0].get(number, frozenset()))
+        for port in self.status()["ports"] if changed else ():
+            if port["port"] in changed:
+                self._report_active(port, before[0].get(port["port"], frozenset()))
         return written > 0
 
     def _active_vcs(self, now_s: float, shares: Mapping[tuple[int, str], P4TableEntry]) -> dict[int, frozenset[str]]:
@@ -210,16 +212,18 @@ class GfrControl(SwitchControl):
         active = [key for key, (_, since_s) in self._counts.items() if since_s > after_s]
         return {number: frozenset(vc for port, vc in active if port == number) for number in self._ports}
 
-    async def _reconcile(self, client: SwitchClient, *, all_tables: bool = True) -> int:
+    async def _reconcile(self, client: SwitchClient, ports: Collection[int] | None = None) -> int:
         """Have the switch have what the plan says, and nothing else; returns how many entries changed.
 
-        With many VCs all tables take a multiple of the time of those that the loop decides about.
+        Args:
+            client: The switch.
+            ports: Only what the loop decides about of these ports; None: all. With many VCs all takes a multiple of the time.
         """
         if self.session.dry_run:
             return 0
-        if all_tables:
+        if ports is None:
             return await apply_plan(client, load_program(names.PROGRAM), self.plan)
-        return await put_entries(client, self.plan.port_entries(self.session.endpoint.name))
+        return await put_entries(client, self.plan.port_entries(self.session.endpoint.name, ports))
 
     def status(self) -> dict[str, Any]:
         """N and the shares of its ports."""
@@ -232,9 +236,10 @@ class GfrControl(SwitchControl):
             ports.append({**about, "active": running, "w_bps": w_bps})
         return {"ports": ports}
 
-    def _report_active(self, number: int, before: frozenset[str]) -> None:
-        (status,) = (port for port in self.status()["ports"] if port["port"] == number)
-        started, stopped = sorted(self._active[number] - before), sorted(before - self._active[number])
+    def _report_active(self, status: Mapping[str, Any], before: frozenset[str]) -> None:
+        """The event of a port whose active VCs were `before` and are those of its `status`."""
+        now = self._active[status["port"]]
+        started, stopped = sorted(now - before), sorted(before - now)
         parts = [f"frames of {', '.join(started)} arrived"] if started else []
         if stopped:
             parts.append(f"nothing of {', '.join(stopped)} arrived for {self.topology.loop.active_time:g} s")
@@ -242,23 +247,27 @@ class GfrControl(SwitchControl):
         shares = ", ".join(f"{vc} {format_rate(status['w_bps'][vc])}" for vc in sorted(status["active"])) or "nobody"
         why = f"{' and '.join(parts) or 'first poll'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
         changes = {name: status[name] for name in ("n", "active")} | {"started": started, "stopped": stopped}
-        self.session.event("gfr_active", port=number, **changes, w_bps=status["w_bps"], why=why)
+        self.session.event("gfr_active", port=status["port"], **changes, w_bps=status["w_bps"], why=why)
 
     # ---- what is measured ----------------------------------------------------------------------------------------
 
     def line(self, number: int) -> LineMeter | None:
         """The meter of a managed port."""
         port = self._ports.get(number)
-        if number not in self._lines and port is not None:
+        return None if port is None else self._line_of(port)
+
+    def _line_of(self, port: PortConfig) -> LineMeter:
+        number = port.port
+        if number not in self._lines:
             run = self.topology.plan.run
-            state = run.switch(self.session.endpoint.name).port(number) if run is not None else None
+            state = run.switch(port.switch).port(number) if run is not None else None
             layer = state.link_layer if state is not None else ""
             tell = partial(self._report_link, number)
             self._lines[number] = LineMeter(MeasureOptions(), port.capacity, tell, link_layer=layer)
-        return self._lines.get(number) if port is not None else None
+        return self._lines[number]
 
     def _all_lines(self) -> dict[int, LineMeter]:
-        return {number: line for number in self._ports if (line := self.line(number)) is not None}
+        return {number: self._line_of(port) for number, port in self._ports.items()}
 
     def measurements(self) -> list[dict[str, Any]]:
         """One object a managed port: BW and τ."""

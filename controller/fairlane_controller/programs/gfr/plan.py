@@ -76,11 +76,12 @@ class GfrPlan(Plan):
                 follows = port.follow_capacity and bps != port.capacity
                 yield scale_to_capacity(port, bps, sum(vc.mcr for vc in vcs)) if follows else port, vcs
 
-    def port_entries(self, switch: str) -> list[P4TableEntry]:
-        """The entries of a switch that change with the active VCs and the lines."""
+    def port_entries(self, switch: str, numbers: Collection[int] | None = None) -> list[P4TableEntry]:
+        """The entries of a switch that change with the active VCs and the lines; `numbers`: those of these ports only."""
         allocation, made = self.state.allocation, list[P4TableEntry]()
         for port, vcs in self.ports(switch):
-            made += port_entries(port, vcs, self.active.get(port.place), allocation)
+            if numbers is None or port.port in numbers:
+                made += port_entries(port, vcs, self.active.get(port.place), allocation)
         return made
 
     def entries(self, switch: str) -> list[P4TableEntry]:

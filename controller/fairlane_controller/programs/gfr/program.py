@@ -31,7 +31,6 @@ class Gfr(Program):
 
     name = "gfr"
     title = "GFR: minimum rates for VCs, by selective discard and weighted shares of the buffer."
-    p4 = "../../../../p4src/compiled/gfr"
     document = GFR_DOCUMENT
     tables = names.TABLES
     Settings = GfrPort

@@ -185,7 +185,7 @@ class QthreshControl(SwitchControl):
         jobs.append(self._evaluate_forever(client))  # before the flows are tuned, where both are due
         if writes:
             jobs.append(self._tune_forever(client))
-        if options.probes:
+        if self.topology.probes:
             jobs += [
                 send_probes(client, lambda: {port: one.meter for port, one in self._ports.items()}),
                 listen_probes(client, self._meter_of),

@@ -139,7 +139,8 @@ class Flows(LearnedTable[FlowKey, Flow]):
 
     async def untune(self, client: SwitchClient, flows: Iterable[FlowKey]) -> int:
         """Give these flows their own or their class's weight back; as `change`."""
-        return await self.change(client, {flow: replace(self.values[flow], tuned=None) for flow in flows})
+        tuned = [flow for flow in flows if self.values[flow].tuned is not None]
+        return await self.change(client, {flow: replace(self.values[flow], tuned=None) for flow in tuned})
 
     def next_tap(self) -> int:
         """Another number than that of the last tap."""

@@ -34,7 +34,6 @@ class Qthresh(Program):
 
     name = "qthresh"
     title = "Qthresh: a threshold for each TCP flow, computed from the link and tuned by goodput."
-    p4 = "../../../../p4src/compiled/qthresh"
     tables = (names.TABLE_PORT_LIMIT, names.TABLE_POLICY, names.TABLE_CLASS)
     Settings = QthreshPort
     Sections = QthreshSections

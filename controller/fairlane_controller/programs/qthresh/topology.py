@@ -25,8 +25,6 @@ class QthreshOptions:
     loop: QthreshLoop = field(default_factory=QthreshLoop)
     "When it decides, writes and forgets."
     measure: MeasureOptions = field(default_factory=MeasureOptions)
-    probes: bool = True
-    "Whether the links behind the managed ports are probed for τ."
     keeps_counts: bool = True
     "Whether the switch gets a hash key, and what it counts as waiting is compared with its queues (`measure/occupancy.py`)."
     flow_weight: FlowWeight | None = None
@@ -59,7 +57,7 @@ class QthreshTopology(TopologyControl):
     ) -> None:
         super().__init__(run, probes=probes)
         self.store = store or LoopStore(run.folder if run is not None else None)
-        self.options = options or QthreshOptions(probes=probes)
+        self.options = options or QthreshOptions()
         if run is not None and run.target == "bmv2":
             measure = replace(self.options.measure, sample_includes_t_d=False)
             self.options = replace(self.options, measure=measure)

@@ -158,7 +158,7 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
     )
     rows, decided = list[Row](), (reading.loop or {}).get("decided", {})
     for key, slot, flow, entry in flows:
-        port, traffic_class = flow.place or (None, None)
+        name, (port, traffic_class) = str(key), flow.place or (None, None)
         policy = None if port is None or traffic_class is None else policy_in_force(found.policies, port, traffic_class)
         weight = action_of(entry)[1].get("weight") or (encode_weight(policy.weight) if policy is not None else 0)
         arrived, dropped = entry.counter_data or P4CounterData(), drops.get(slot) or P4CounterData()
@@ -168,7 +168,7 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
             "dropped_packets": dropped.packet_count,
             "dropped_bytes": dropped.byte_count,
         }
-        per_s = {name: reading.per_s((str(key), slot, name), total) for name, total in totals.items()}
+        per_s = {total: reading.per_s((name, slot, total), value) for total, value in totals.items()}
         offered, refused, idle_ns = per_s["bytes"], per_s["dropped_bytes"], entry.time_since_last_hit
         src, dst = key.hosts
         values: dict[str, Any] = {
@@ -183,10 +183,10 @@ async def _read_flows(reading: Reading, found: InForce, entries: Iterable[P4Tabl
             "dst": dst,
             "traffic_class": traffic_class,
             "slot": slot,
-            "why": decided.get(str(key)),
+            "why": decided.get(name),
             "waiting_packets": waiting.get(slot) if waiting is not None else None,
             "qthresh_packets": _packets(policy, weight) if policy is not None else None,
             "weight": weight / names.WEIGHT_ONE if weight else None,
         }
-        rows.append(Row(port, values, "flow", str(key)))
+        rows.append(Row(port, values, "flow", name))
     return rows

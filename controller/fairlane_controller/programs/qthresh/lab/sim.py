@@ -66,8 +66,8 @@ class QthreshInSim(SimPart):
         settings = PolicyState(mode=mode, self_tuning=control.threshold == "auto")
         store = LoopStore(None)
         store.put({(*port, number): settings for port in self.world.config.managed for number in classes_of(control)})
-        options = QthreshOptions(flow_weight=self._weights(), probes=control.probes, keeps_counts=False)
-        return self.run_agents(QthreshTopology(options=options, store=store), log)
+        options = QthreshOptions(flow_weight=self._weights(), keeps_counts=False)
+        return self.run_agents(QthreshTopology(probes=control.probes, options=options, store=store), log)
 
     def _weights(self) -> Callable[[FlowKey], float | None] | None:
         """The weight that a new flow's entry gets: the scenario's, by its key or (`web`: many keys) by its sending host.
