@@ -3,16 +3,15 @@
 
 use crate::config::{Config, End, HostConfig, LinkSettings, SwitchConfig};
 use crate::error::ConfigError;
-use crate::fabric::{Actor, Fabric, Sink};
 use crate::flow::{Flow, FlowOptions};
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::machine::{self, RealHosts};
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
-use crate::switch::Switch;
 use apps::AppState;
 use device::{Device, DeviceConfig, QueueLimits};
+use fabric::{Actor, Fabric, Sink, Switch};
 use std::collections::BTreeMap;
 use tcp::Addr;
 use traffic::derived_seed;
@@ -47,7 +46,7 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
             match sink(config, end) {
                 Sink::Switch { index, port } => switches[index as usize].plug(port, wire),
                 Sink::Host(host) => hosts.hosts[host as usize].uplink = wire,
-                Sink::Machine(interface) => {
+                Sink::Interface(interface) => {
                     hosts.hosts[real[interface as usize]].uplink = wire;
                 }
             }
@@ -166,7 +165,7 @@ fn sink(config: &Config, end: &End) -> Sink {
                 .iter()
                 .position(|real| *real == host);
             interface.map_or(Sink::Host(host as u32), |interface| {
-                Sink::Machine(interface as u32)
+                Sink::Interface(interface as u32)
             })
         }
     }
