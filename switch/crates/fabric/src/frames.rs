@@ -24,6 +24,21 @@ impl Frames {
         }
     }
 
+    /// Makes buffers for so many frames, so that nothing is allocated as long as no more are under way.
+    pub fn reserve(&mut self, frames: usize) {
+        let missing = frames.saturating_sub(self.free.len());
+        for _ in 0..missing {
+            let frame = self.grow();
+            self.release(frame);
+        }
+    }
+
+    /// Buffers that hold a frame.
+    #[inline]
+    pub fn in_use(&self) -> usize {
+        self.buffers.len() - self.free.len()
+    }
+
     #[cold]
     fn grow(&mut self) -> FrameId {
         self.buffers.push(FrameBuffer::default());

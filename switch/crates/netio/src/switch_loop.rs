@@ -128,7 +128,7 @@ impl SwitchLoop {
             .map_err(system("epoll"))?;
         let mut ports = Vec::with_capacity(bindings.len());
         for (i, binding) in bindings.iter().enumerate() {
-            let io = PortIo::open(binding, options.ring)?;
+            let io = PortIo::open(binding, Some(options.ring))?;
             if let Some(ring) = &io.ring {
                 poller
                     .add(ring.as_fd(), i as u64, Interest::Read)

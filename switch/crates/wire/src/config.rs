@@ -2,6 +2,7 @@
 //! `links.json`: which links there are, between which interfaces, with which settings.
 
 use crate::traces;
+use device::config::PORT_MAX;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,10 +12,19 @@ use traffic::link::{LinkOptionError, LinkOptions, LinkSettings, Unit};
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkConfig {
     pub name: String,
-    /// Interfaces of the ends a and b.
-    pub interfaces: [String; 2],
+    /// The ends a and b.
+    pub ends: [End; 2],
     /// Settings of a_to_b and of b_to_a.
     pub options: [LinkOptions; 2],
+}
+
+/// Where a link ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Frames go through a packet socket on this interface.
+    Interface(String),
+    /// A port of a switch of the same process.
+    Port { switch: String, port: u32 },
 }
 
 /// A file that cannot be used; one sentence with the place in it.
@@ -61,10 +71,14 @@ pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
             let message = format!("\"{}\" is the name of two links", link.name);
             return Err(at.below("name", at.value).fault(message));
         }
-        for (end, interface) in ["a", "b"].iter().zip(&link.interfaces) {
-            let here = at.below(&format!("{end}/interface"), at.value);
-            if let Some(other) = used.insert(interface.clone(), here.pointer.clone()) {
-                return Err(here.fault(format!("\"{interface}\" is used already, at {other}")));
+        for (end, place) in ["a", "b"].iter().zip(&link.ends) {
+            let (key, name) = match place {
+                End::Interface(name) => ("interface", format!("\"{name}\"")),
+                End::Port { switch, port } => ("port", format!("port {port} of \"{switch}\"")),
+            };
+            let here = at.below(&format!("{end}/{key}"), at.value);
+            if let Some(other) = used.insert(name.clone(), here.pointer.clone()) {
+                return Err(here.fault(format!("{name} is used already, at {other}")));
             }
         }
         parsed.push(link);
@@ -78,10 +92,24 @@ pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
 fn parse_link(at: &At) -> Result<LinkConfig, ConfigError> {
     at.object(&["name", "a", "b", "a_to_b", "b_to_a"])?;
     let name = at.need("name")?.text()?;
-    let interface = |end| {
+    let end = |end| {
         let end = at.need(end)?;
-        end.object(&["interface"])?;
-        end.need("interface")?.text()
+        if end.get("switch").is_none() {
+            end.object(&["interface"])?;
+            return Ok(End::Interface(end.need("interface")?.text()?));
+        }
+        end.object(&["switch", "port"])?;
+        let number = end.need("port")?;
+        let port = number
+            .value
+            .as_u64()
+            .and_then(|port| u32::try_from(port).ok());
+        let port = port.filter(|port| *port <= PORT_MAX);
+        let allowed = format!("{} is no port; allowed: 0 to {PORT_MAX}", number.value);
+        Ok(End::Port {
+            switch: end.need("switch")?.text()?,
+            port: port.ok_or_else(|| number.fault(allowed))?,
+        })
     };
     let options = |direction| {
         let perfect = LinkOptions::default();
@@ -96,7 +124,7 @@ fn parse_link(at: &At) -> Result<LinkConfig, ConfigError> {
     };
     Ok(LinkConfig {
         name,
-        interfaces: [interface("a")?, interface("b")?],
+        ends: [end("a")?, end("b")?],
         options: [options("a_to_b")?, options("b_to_a")?],
     })
 }
@@ -197,7 +225,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(links.len(), 1);
-        assert_eq!(links[0].interfaces, ["w0a", "w0b"]);
+        let interface = |name: &str| End::Interface(name.to_owned());
+        assert_eq!(links[0].ends, ["w0a", "w0b"].map(interface));
         assert_eq!(links[0].options[0].delay_ns, 5_000_000);
         assert_eq!(links[0].options[0].rate_bps, 2_000_000);
         assert_eq!(links[0].options[1], LinkOptions::default());
