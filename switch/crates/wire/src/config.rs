@@ -32,29 +32,96 @@ pub enum End {
 #[error("{0}")]
 pub struct ConfigError(String);
 
-/// Reads and checks the whole file.
+/// A switch of the same process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchConfig {
+    pub name: String,
+    /// Its command line.
+    pub arguments: Vec<String>,
+}
+
+/// The switches and links of a topology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkConfig {
+    pub switches: Vec<SwitchConfig>,
+    pub links: Vec<LinkConfig>,
+}
+
+/// Reads and checks a file of links.
 ///
 /// # Errors
 /// [`ConfigError`] with the file and the JSON pointer of the first fault.
 pub fn read(path: &Path) -> Result<Vec<LinkConfig>, ConfigError> {
+    read_by(path, parse)
+}
+
+/// Reads and checks a file of switches and links.
+///
+/// # Errors
+/// [`ConfigError`] with the file and the JSON pointer of the first fault.
+pub fn read_network(path: &Path) -> Result<NetworkConfig, ConfigError> {
+    read_by(path, parse_network)
+}
+
+fn read_by<R>(
+    path: &Path,
+    parse: impl Fn(&str) -> Result<R, ConfigError>,
+) -> Result<R, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| ConfigError(format!("{}: cannot be read: {e}", path.display())))?;
     parse(&text)
         .map_err(|ConfigError(message)| ConfigError(format!("{}: {message}", path.display())))
 }
 
-/// Parses the file's text.
+/// Parses a file of links; there is one at least.
 ///
 /// # Errors
 /// [`ConfigError`] with the JSON pointer of the first fault.
 pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
-    let root: Value =
-        serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))?;
-    let root = At {
-        value: &root,
-        pointer: String::new(),
-    };
+    let root = json(text)?;
+    let root = At::root(&root);
     root.object(&["links", "traces"])?;
+    let links = parse_links(&root)?;
+    match links.is_empty() {
+        true => Err(root
+            .below("links", root.value)
+            .fault("is empty; at least one link is needed")),
+        false => Ok(links),
+    }
+}
+
+/// Parses a file of switches and links.
+///
+/// # Errors
+/// [`ConfigError`] with the JSON pointer of the first fault.
+pub fn parse_network(text: &str) -> Result<NetworkConfig, ConfigError> {
+    let root = json(text)?;
+    let root = At::root(&root);
+    root.object(&["switches", "links", "traces"])?;
+    let mut switches: Vec<SwitchConfig> = Vec::new();
+    for at in root.need("switches")?.list("switches")? {
+        at.object(&["name", "arguments"])?;
+        let (here, name) = (at.need("name")?, at.need("name")?.text()?);
+        if switches.iter().any(|other| other.name == name) {
+            return Err(here.fault(format!("\"{name}\" is the name of two switches")));
+        }
+        let arguments = at.need("arguments")?;
+        let arguments = arguments.list("texts")?.map(|one| one.text()).collect();
+        let arguments: Result<Vec<_>, _> = arguments;
+        switches.push(SwitchConfig {
+            name,
+            arguments: arguments?,
+        });
+    }
+    let links = parse_links(&root)?;
+    Ok(NetworkConfig { switches, links })
+}
+
+fn json(text: &str) -> Result<Value, ConfigError> {
+    serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))
+}
+
+fn parse_links(root: &At<'_>) -> Result<Vec<LinkConfig>, ConfigError> {
     // Those that do not act from the start too, so that a later change to one of them takes no time.
     if let Some(files) = root.get("traces") {
         for file in files.list("files")? {
@@ -83,10 +150,7 @@ pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
         }
         parsed.push(link);
     }
-    match parsed.is_empty() {
-        true => Err(links.fault("is empty; at least one link is needed")),
-        false => Ok(parsed),
-    }
+    Ok(parsed)
 }
 
 fn parse_link(at: &At) -> Result<LinkConfig, ConfigError> {
@@ -151,6 +215,13 @@ struct At<'v> {
 }
 
 impl<'v> At<'v> {
+    fn root(value: &'v Value) -> At<'v> {
+        At {
+            value,
+            pointer: String::new(),
+        }
+    }
+
     fn fault(&self, message: impl std::fmt::Display) -> ConfigError {
         match &*self.pointer {
             "" => ConfigError(message.to_string()),

@@ -64,7 +64,7 @@ fn start(options: &Options) -> Result<(Wire, Signals), String> {
         frames: options.frames as usize,
         control: &options.control,
     };
-    let (wire, _) = setup.wire(&links, &[])?;
+    let (wire, _) = setup.wire(&links, &[], |_| None)?;
     netio::thread::no_timer_slack();
     let scheduling = options.realtime.schedule()?;
     let ready = format!(

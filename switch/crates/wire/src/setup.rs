@@ -10,6 +10,7 @@ use fabric::Sink;
 use netio::poll::Poller;
 use netio::socket::{Interface, RingOptions, TxSocket};
 use netio::{PortBinding, PortIo};
+use serde_json::Value;
 use std::path::Path;
 
 /// Ethernet header and two VLAN tags.
@@ -38,12 +39,16 @@ pub struct Setup<'a> {
 impl Setup<'_> {
     /// Opens everything. The switches are not there until they are started.
     ///
+    /// # Arguments
+    /// * `intercept` - answers requests of the control socket that are not about links; None: it is about links.
+    ///
     /// # Errors
     /// One sentence that says what is wrong.
     pub fn wire(
         &self,
         links: &[LinkConfig],
         switches: &[SwitchPlan],
+        intercept: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
     ) -> Result<(Wire, NetworkHandle), String> {
         let mut found = Found {
             switches,
@@ -100,7 +105,7 @@ impl Setup<'_> {
             });
         }
         let tx = TxSocket::open().map_err(|e| format!("opening a packet socket failed: {e}"))?;
-        let control = Control::bind(self.control, CONTROL_TOKEN, &poller)
+        let control = Control::bind(self.control, CONTROL_TOKEN, &poller, intercept)
             .map_err(|e| format!("control socket {}: {e}", self.control.display()))?;
         let parts = Parts {
             network,
