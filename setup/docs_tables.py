@@ -72,7 +72,7 @@ def experiments() -> Iterator[str]:
     """The keys of an experiment file, and the names of parameters and metrics."""
     yield "# Keys of an experiment file\n\nMade from the code. [Experiments](../experiments.md) shows them at work.\n"
     models = (
-        schema.Experiment, body.TopologySpec, body.PortChanges, links.LinkChanges, body.FlowSpec, scenario.App, scenario.TcpOptions, scenario.Vc,
+        schema.Experiment, body.TopologySpec, body.PortChanges, body.Buffer, links.LinkChanges, scenario.Flow, scenario.App, scenario.TcpOptions, scenario.Vc,
         links.ChangeSpec, body.RunSpec, body.Starts, draws.Draws, points.Spread, schema.Overrides, schema.SimOverrides, schema.MininetOverrides,
         judging.Expectation, judging.Relative, judging.PaperNumbers, judging.PaperFigure, judging.Note,
         plots.Bars, plots.Lines, plots.Series, plots.Cdf, plots.Heat,
