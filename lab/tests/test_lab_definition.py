@@ -291,7 +291,7 @@ def test_a_variant_of_the_simulator_alone_is_refused_where_mininet_runs_too() ->
         ),
         (Selection(values={"threshold": (0,)}), "control.threshold: got 0; allowed: packets from 1 to 65535"),
         (Selection(values={"rate_bps": (5,)}), "rate_bps: there is no value 5. There are: 1000000, 4000000"),
-        (Selection(values={"duration_s": (0,)}), "duration_s: got 0; input should be greater than 0"),
+        (Selection(values={"duration_s": (0,)}), "run.duration_s: got 0; input should be greater than 0"),
         (Selection(values={"case": ("slow",), "rate_bps": (4_000_000,)}), "nothing is left to run"),
     ],
 )

@@ -36,8 +36,6 @@ from fairlane_lab.topology_scripts import LinkChange, fl_topology
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
 
-RUN_PARAMETERS = ("duration_s", "warmup_s")
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -87,11 +85,6 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
     return scenarios
 
 
-def repeats_of(definition: Definition, selection: Selection) -> int:
-    """How many runs a point has where the selection does not say. Raises ExperimentError for a selection that makes no sense."""
-    return _resolve(definition, select_points(definition, selection)[0], selection).body.run.repeats
-
-
 def _resolve(definition: Definition, point: Point, selection: Selection, repeat: int = 0) -> Resolution:
     point = with_drawn(definition, point, selection.seed, repeat)
     resolution, problems = resolve_point(definition, point, overrides(definition, selection))
@@ -108,31 +101,28 @@ def with_drawn(definition: Definition, point: Point, base_seed: int = 1, repeat:
 
 
 def overrides(definition: Definition, selection: Selection) -> list[Selected]:
-    """What holds on top of `[run]`, later ones first to be heeded."""
+    """What holds on top of `[run]`, later ones first to be heeded; what the selection sets stays."""
     experiment = definition.experiment
     chosen: list[Selected] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
     if selection.runtime == "kernel":
         chosen = [experiment.sim.model_copy(update={"tcp": {}}), experiment.kernel]
     if selection.quick:
         chosen.append(experiment.quick)
-    run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}
-    if any(len(values) != 1 for values in run.values()):
-        raise ExperimentError("--set", [Problem(" and ".join(run), "takes one value each")])
-    try:
-        chosen += [Overrides.model_validate({name: values[0] for name, values in run.items()})] if run else []
-    except ValidationError as error:
-        raise ExperimentError("--set", pydantic_problems(error, Overrides)) from None
-    return chosen
+    asked = selection.values
+    only = [{name: where for name, where in layer.only.items() if name not in asked} for layer in chosen]
+    return [
+        layer.model_copy(update={"only": where, **{name: None for name in asked if name in Overrides.model_fields}})
+        for layer, where in zip(chosen, only, strict=True)
+    ]
 
 
 def select_points(definition: Definition, selection: Selection) -> list[Point]:
     """The points of a selection. Raises ExperimentError when a value or name does not exist or nothing is left."""
-    experiment = definition.experiment
-    asked = {name: values for name, values in selection.values.items() if name not in RUN_PARAMETERS}
+    experiment, asked = definition.experiment, selection.values
     scalar_axes = {
         name for name, axis in experiment.sweep.items() if not (isinstance(axis, list) and isinstance(axis[0], dict))
     }
-    replaceable = experiment.params.keys() | experiment.drawn.keys() | scalar_axes
+    replaceable = {*experiment.params, *experiment.drawn, *scalar_axes, "duration_s", "warmup_s"}
     points = make_points(experiment, {name: values for name, values in asked.items() if name in replaceable})
     chosen = {name: list(values) for name, values in asked.items() if name not in replaceable}
     problems: list[Problem] = []
@@ -140,16 +130,13 @@ def select_points(definition: Definition, selection: Selection) -> list[Point]:
         there = list(dict.fromkeys(point.params[name] for point in points if name in point.params))
         if not there:
             known = {key for point in points for key in point.params} | replaceable
-            problems.append(Problem("--set", unknown("parameter", name, [*sorted(known), *RUN_PARAMETERS])))
-        problems += [
-            Problem("--set", f"{name}: {unknown('value', value, there)}")
-            for value in values
-            if there and value not in there
-        ]
+            problems.append(Problem("--set", unknown("parameter", name, sorted(known))))
+        wrong = [value for value in values if there and value not in there]
+        problems += [Problem("--set", f"{name}: {unknown('value', value, there)}") for value in wrong]
     if problems:
         raise ExperimentError(definition.origin, problems)
-    conditions = [{key: only for key, only in layer.only.items() if key not in asked} for layer in overrides(definition, selection)]  # fmt: skip
-    points = [point for point in points if all(matches(where, point.params) for where in (chosen, *conditions))]
+    conditions = [chosen, *(layer.only for layer in overrides(definition, selection))]
+    points = [point for point in points if all(matches(where, point.params) for where in conditions)]
     if not points:
         problem = Problem("", "nothing is left to run: no point matches the selection")
         raise ExperimentError(definition.origin, [problem])
