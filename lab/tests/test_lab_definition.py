@@ -316,3 +316,38 @@ def test_conditions_are_values_lists_and_ranges() -> None:
     assert matches({"a": 1, "b": ["x", "y"], "c": Between(min=2)}, {"a": 1, "b": "y", "c": 2})
     assert not matches({"c": Between(max=2)}, {"c": "auto"})
     assert not matches({"d": 1}, {})
+
+
+def test_quantities_that_the_point_decides_are_computed_from_it() -> None:
+    made = definition(
+        ('buffer_packets = "topology.ports.s1-p3.queue_packets"', 'buffer_packets = "topology.ports.s1-p3.buffer.packets"\nflows = "run.connections"'),
+        ("buffer_packets = 50", "buffer_packets = 50\nflows = 8"),
+        ('base = "dumbbell"', 'base = "dumbbell"\nports."s1-p3".buffer = { bdp = 2, other_rtt_ms = 4, packet_bytes = 1000, packets_per_flow = 4, share = 0.5 }'),
+        ("connections = 2", 'window_packets = 10\n[tcp]\nmss_bytes = 500\nreceive_windows = 3'),
+        ("[run]\n", '[run]\ndraws.fixed = "numbers of the file are looked at"\n'),
+    )  # fmt: skip
+    slow, fast = (expand(made, Selection(repeats=1, values={"case": (case,)}))[0] for case in ("slow", "fast"))
+    assert [flow.connections for flow in slow.flows] == [4, 4]
+    assert slow.tcp.receive_window_bytes == 3 * 10 * 500
+    buffers = [run.topology["switches"]["s1"]["ports"]["3"]["queue_packets"] for run in (slow, fast)]
+    assert buffers == [25, 25]  # half of 50; 2 x 1 Mbit/s x 20 ms are 5 packets, 2 x 4 Mbit/s x 8 ms are 8
+    few = Selection(repeats=1, values={"case": ("slow",), "buffer_packets": (1,), "flows": (2,)})
+    assert expand(made, few)[0].topology["switches"]["s1"]["ports"]["3"]["queue_packets"] == 4  # half of 2 x 4
+    long = Selection(repeats=1, values={"case": ("fast",), "buffer_packets": (1,), "flows": (4,)})
+    assert expand(made, long)[0].topology["switches"]["s1"]["ports"]["3"]["queue_packets"] == 8  # half of 4 x 4
+    with pytest.raises(ExperimentError, match=r"run.connections 3 is no multiple of the 2 flows"):
+        expand(made, Selection(values={"flows": (3,)}))
+
+
+def test_a_parameter_sets_several_keys_each_with_its_factor() -> None:
+    made = definition(
+        ("[sets]", '[sets]\nload = { "flows.*.app.offered_bps" = 500_000 }\nthreshold = { "control.threshold" = 2 }'),
+        ("buffer_packets = 50", "buffer_packets = 50\nload = 0.5"),
+        ('receiver = "h3"\n[[flows]]', 'receiver = "h3"\napp = { kind = "web", mean_bytes = 10_000 }\n[[flows]]'),
+        ("connections = 2", 'app = { kind = "web", mean_bytes = 20_000 }'),
+    )
+    run = expand(made)[0]
+    assert [flow.app.arrivals_per_s for flow in run.flows] == [250_000 / 80_000, 250_000 / 160_000]
+    assert (run.params["threshold"], run.control.threshold) == (8, 8)
+    with pytest.raises(ExperimentError, match=r"sets.threshold: got 'auto', which has no product with 2"):
+        expand(made, Selection(values={"threshold": ("auto",)}))

@@ -48,8 +48,12 @@ class PaperFigure(Strict):
     """The parameter that the file's x is."""
     series: str = ""
     """The parameter that the file's series is."""
+    line: str = ""
+    """Only this series of the file."""
     where: Where = Field(default_factory=dict)
     """What else the points are."""
+    source: str = ""
+    """As in `paper_numbers`."""
 
 
 class Changed(Strict):
