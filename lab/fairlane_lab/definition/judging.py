@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
@@ -20,8 +19,9 @@ from fairlane_lab.definition.strict import (
     Strict,
     Values,
     Where,
+    conditions,
     holds,
-    known_where,
+    parameter,
 )
 
 Runtime = Literal["sim", "kernel", "mininet"]
@@ -65,21 +65,13 @@ class Changed(Strict):
     why: str
 
 
-def _point_or_parameter(name: str, info: ValidationInfo) -> str:
-    if isinstance(info.context, Known) and name != "point":
-        info.context.check_parameter(name)
-    return name
-
-
 def _is_parameter(name: str) -> bool:
     """Whether it is one, and no metric."""
     return name in PARAMETERS and name not in RUN_METRICS
 
 
 def _metric_or_parameter(name: str, info: ValidationInfo) -> str:
-    if not _is_parameter(name):
-        return check_metric(name, info)
-    return _point_or_parameter(name, info)
+    return name if _is_parameter(name) else check_metric(name, info)
 
 
 class Expectation(Strict):
@@ -97,7 +89,7 @@ class Expectation(Strict):
     all runs is within at least."""
     share: Annotated[float, Field(ge=0.5, lt=1)] = 0.75
     """With `statistic` min or max: what runs that are all within have to show, that so many of all runs are (exact binomial test)."""
-    per: tuple[Annotated[str, AfterValidator(_point_or_parameter)], ...] = ("point",)
+    per: tuple[Annotated[str, parameter("point")], ...] = ("point",)
     """Parameters; `point` is all of them."""
     over: Parameter | None = None
     """Parameter over which one point is picked, by the runs of even repeats, before the bound is applied to the others."""
@@ -116,8 +108,9 @@ class Expectation(Strict):
 
     @model_validator(mode="after")
     def _bounded(self, info: ValidationInfo) -> Expectation:
-        if isinstance(info.context, Known) and not self.over and _is_parameter(self.metric):
-            raise ValueError(f"metric: {self.metric!r} is a parameter: that needs over")
+        known = info.context
+        if isinstance(known, Known) and _is_parameter(self.metric) and not (self.over and self.metric in known.values):
+            raise ValueError(f"metric: got {self.metric!r}; allowed: a metric, or with over a parameter of the points")
         if self.min is None and self.max is None:
             raise ValueError("says neither min nor max")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -138,13 +131,6 @@ class Relative(Strict):
     """Values of `sender` or of the switch's parameters."""
 
 
-def _known_of_runs(where: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    known = info.context
-    if isinstance(known, Known):
-        known = replace(known, values={**known.values, "runtime": RUNTIMES})
-    return known_where(where, known)
-
-
 class Note(Strict):
     """Where a difference from the paper, or between runtimes, comes from; without `share` a remark on the experiment."""
 
@@ -152,7 +138,7 @@ class Note(Strict):
     """The cause and its measured effect."""
     against: Literal["paper", "sim", "kernel"] = "paper"
     """What is differed from: the paper, the simulator (by real Linux), or Linux in virtual time (by Mininet)."""
-    where: Annotated[dict[str, Condition], AfterValidator(_known_of_runs)] = Field(default_factory=dict)
+    where: Annotated[dict[str, Condition], conditions(runtime=RUNTIMES)] = Field(default_factory=dict)
     """Parameters; also `runtime`."""
     metrics: tuple[OneMetric, ...] = ()
     """Only these metrics; empty: all."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
@@ -130,32 +131,32 @@ def point_problems(
     experiment: Swept, others: Mapping[str, Mapping[str, Any]], named: Callable[[str], str]
 ) -> Iterator[Problem]:
     """What is wrong with names and labels; `others`: further tables by parameter, `named`: what is wrong with a name, or nothing."""
-    names = [((section, name), name) for section, table in others.items() for name in table]
-    labels: list[Any] = []
-    for index, case in enumerate(experiment.cases):
-        label = case.get("label")
+    tables: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = [
+        ((section,), table) for section, table in others.items()
+    ]
+    tables += [(("cases", index), case) for index, case in enumerate(experiment.cases)]
+    for name, axis in experiment.sweep.items():
+        items = axis if isinstance(axis, list) else []
+        own = [((("sweep", name, index)), item) for index, item in enumerate(items) if isinstance(item, dict)]
+        tables += own or [(("sweep",), {name: axis})]
+        if len(own) not in (0, len(items)):
+            yield Problem(place(("sweep", name)), "mixes values and tables: give one or the other")
+    for path, table in tables:
+        for name in table.keys() - {"label"}:
+            if message := named(name):
+                yield Problem(place((*path, name)), message)
+    labels = [case.get("label") for case in experiment.cases]
+    every = {name for case in experiment.cases for name in case} - experiment.params.keys() - {"label"}
+    for index, (label, case) in enumerate(zip(labels, experiment.cases, strict=True)):
         if not isinstance(label, str) or not label or "/" in label:
             yield Problem(place(("cases", index, "label")), f"got {label!r}; each case has a label without /")
-        elif label in labels:
+        elif label in labels[:index]:
             yield Problem(place(("cases", index, "label")), f"{label!r} is the label of an earlier case")
-        labels.append(label)
-        names += [(("cases", index, name), name) for name in case if name != "label"]
-        others_have = {name for other in experiment.cases for name in other} - case.keys() - experiment.params.keys()
-        if missing := sorted(others_have - {"label"}):
+        if missing := sorted(every - case.keys()):
             yield Problem(place(("cases", index)), f"has no {', '.join(missing)}, which other cases have")
-    for axis_name, axis in experiment.sweep.items():
-        tables = [value for value in axis if isinstance(value, dict)] if isinstance(axis, list) else []
-        if isinstance(axis, list) and len(tables) not in (0, len(axis)):
-            yield Problem(place(("sweep", axis_name)), "mixes values and tables: give one or the other")
-        if not tables:
-            names.append((("sweep", axis_name), axis_name))
-        for index, table in enumerate(tables):
-            names += [(("sweep", axis_name, index, name), name) for name in table if name != "label"]
-    yield from (Problem(place(path), message) for path, name in names if (message := named(name)))
 
 
 def twice_problems(points: Sequence[Point]) -> Iterator[Problem]:
     """Points of the same name."""
-    names = [point.name for point in points]
-    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        yield Problem("sweep", f"gives the point {name!r} twice")
+    names = Counter(point.name for point in points)
+    yield from (Problem("sweep", f"gives the point {name!r} twice") for name, times in names.items() if times > 1)

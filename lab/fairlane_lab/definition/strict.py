@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeGuard
 
@@ -90,41 +90,41 @@ class Known:
     of_base: bool = False
     """Conditions may name values that other experiments of the same base have."""
 
-    def check_parameter(self, name: str, also: Iterable[str] = ()) -> None:
-        """Raises ValueError for a name that no point has as a parameter."""
-        if name not in self.values and name not in also:
-            raise ValueError(unknown("parameter", name, [*sorted(self.values), *also]))
+
+def parameter(*also: str) -> AfterValidator:
+    """The check of a name: points have a parameter of that name, or it is one of `also`."""
+
+    def check(name: str, info: ValidationInfo) -> str:
+        known = info.context
+        if isinstance(known, Known) and name and name not in (*known.values, *also):
+            raise ValueError(unknown("parameter", name, [*sorted(known.values), *also]))
+        return name
+
+    return AfterValidator(check)
 
 
-def known_where(where: dict[str, Condition], known: Any) -> dict[str, Condition]:
-    """The conditions. Raises ValueError for a parameter or a value that no point has."""
-    for name, condition in where.items() if isinstance(known, Known) else ():
-        known.check_parameter(name)
-        for value in condition if isinstance(condition, list) else [condition]:
-            if not known.of_base and not any(holds(value, there) for there in known.values[name]):
-                raise ValueError(f"{name}: {unknown('value', value, dict.fromkeys(known.values[name]))}")
-    return where
+def conditions(**also: Sequence[Any]) -> AfterValidator:
+    """The check of conditions: points have such parameters and values; `also` are further parameters with their values."""
+
+    def check(where: dict[str, Condition], info: ValidationInfo) -> dict[str, Condition]:
+        known = info.context
+        if not isinstance(known, Known):
+            return where
+        values = {**known.values, **also}
+        for name, condition in where.items():
+            if name not in values:
+                raise ValueError(unknown("parameter", name, sorted(values)))
+            for value in condition if isinstance(condition, list) else [condition]:
+                if not known.of_base and not any(holds(value, there) for there in values[name]):
+                    raise ValueError(f"{name}: {unknown('value', value, dict.fromkeys(values[name]))}")
+        return where
+
+    return AfterValidator(check)
 
 
-def _known(where: dict[str, Condition], info: ValidationInfo) -> dict[str, Condition]:
-    return known_where(where, info.context)
-
-
-Where = Annotated[dict[str, Condition], AfterValidator(_known)]
+Where = Annotated[dict[str, Condition], conditions()]
 """Parameter → its value, a list of values, or `{min, max}`."""
-Values = Annotated[dict[str, Scalar], AfterValidator(_known)]
+Values = Annotated[dict[str, Scalar], conditions()]
 """Parameter → its value."""
-
-
-def _parameter(name: str, info: ValidationInfo) -> str:
-    if isinstance(info.context, Known) and name:
-        info.context.check_parameter(name)
-    return name
-
-
-def _parameter_or_group(name: str, info: ValidationInfo) -> str:
-    return name if name == "group" else _parameter(name, info)
-
-
-Parameter = Annotated[str, AfterValidator(_parameter)]
-ParameterOrGroup = Annotated[str, AfterValidator(_parameter_or_group)]
+Parameter = Annotated[str, parameter()]
+ParameterOrGroup = Annotated[str, parameter("group")]
