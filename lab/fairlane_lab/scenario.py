@@ -215,11 +215,11 @@ TcpGiven = Annotated[
 """Some fields of `TcpOptions`: those that a file gives."""
 
 
-@checked_dataclass(frozen=True, config=_STRICT)
+@checked_dataclass(frozen=True, config={**_STRICT, "json_schema_extra": {"required": ["name", "sender", "receiver"]}})
 class Flow:
     """One sender (or, with `connections`, several alike from one host)."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$", max_length=38)]
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$", max_length=64)]
     """Unique in the scenario. A flow with `connections` > 1 is reported as `name-1`, `name-2`, …"""
     group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)]
     """Flows that an aggregate puts together; also the plots' colour. Left out of a file: its VC, else its name."""

@@ -18,14 +18,14 @@ from fairlane_lab.topology_scripts import fl_topology
 class Buffer(Strict):
     """How many packets a port's buffer has at a point: `share` of the largest of `packets`, `bdp` and `packets_per_flow`."""
 
-    packets: NotNegative = 0
-    bdp: NotNegative = 0
+    packets: Annotated[float, Field(ge=0, le=1e6)] = 0
+    bdp: Annotated[float, Field(ge=0, le=1e4)] = 0
     """Products of the link's rate and the round-trip time: twice the link's delay, and `other_rtt_ms`."""
-    other_rtt_ms: NotNegative = 0
+    other_rtt_ms: Annotated[float, Field(ge=0, le=60_000)] = 0
     packet_bytes: Annotated[int, Field(ge=1)] = 1500
     """That `bdp` is counted in."""
-    packets_per_flow: NotNegative = 0
-    share: Annotated[float, Field(gt=0)] = 1
+    packets_per_flow: Annotated[float, Field(ge=0, le=1e4)] = 0
+    share: Annotated[float, Field(gt=0, le=1e3)] = 1
 
     def queue_packets(self, link: fl_topology.Link, connections: int) -> int:
         """The port's `queue_packets`."""

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
 
 
+NAME_LENGTH = 32
+"""Characters of a flow's name, without the numbers of its connections."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which part of an experiment is run, where, and how often."""
@@ -198,6 +202,8 @@ def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> I
     names = [flow.name for flow in body.flows]
     for index, flow in enumerate(body.flows):
         wrong: list[tuple[str, str]] = []
+        if len(flow.name) > NAME_LENGTH:
+            wrong.append(("name", f"{flow.name!r} has {len(flow.name)} characters; allowed: up to {NAME_LENGTH}"))
         if flow.name in names[:index]:
             wrong.append(("name", f"{flow.name!r} is the name of an earlier flow"))
         hosts = (("sender", flow.sender), ("receiver", flow.receiver))

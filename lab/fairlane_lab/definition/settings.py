@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import fnmatch
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any
@@ -40,6 +41,8 @@ def fill_in(
             continue
         try:
             for key, factor in sets.get(name, {_own_key(name): 1}).items():
+                if "." not in key and key != "program":
+                    raise ValueError(f"{key} is a section; say which key of it")
                 _set(filled, key.split("."), given if factor == 1 else _product(given, factor))
         except ValueError as error:
             problems.append(Problem(place(("sets", name)), str(error)))
@@ -72,6 +75,8 @@ def _product(given: Any, factor: float) -> float | int:
     if isinstance(given, bool | str):
         raise ValueError(f"got {given!r}, which has no product with {factor:g}; allowed: a number")
     product = round(given * factor, 9)
+    if not math.isfinite(product):
+        raise ValueError(f"got {given!r}, which times {factor:g} is no number")
     return int(product) if product == int(product) else product
 
 
