@@ -35,11 +35,10 @@ from fairlane_lab.report.archive import (
 )
 from fairlane_lab.report.claims import NOT_RUN, Answer, Judged, answer_of, claim_rows, judged_bounds
 from fairlane_lab.report.differences import find_differences
+from fairlane_lab.report.figures import draw, save
 from fairlane_lab.report.pairing import NotesOf, Pair, pair_up
-from fairlane_lab.report.pictures import draw
 from fairlane_lab.report.run_folder import RunFolder
 from fairlane_lab.report.side_by_side import Table, shown_metrics, side_by_side
-from fairlane_lab.report.style import RC, mark
 from fairlane_lab.report.verdict_table import verdict_table
 from fairlane_lab.results.summary_file import RunFolderError
 
@@ -103,12 +102,12 @@ class Page:
         """Causes of differences, each with the comparisons that it explains; an empty cause: nothing explains them. What lies within the spread of the repeats is none."""
         found: dict[str, dict[str, list[str]]] = {}
         for line in find_differences(self.pair, shown_metrics(self.pair)):
-            against = "the paper" if line.against == "paper" else mark(line.against).label
+            against = "the paper" if line.against == "paper" else labels.value_label("runtime", line.against)
             points = f"{labels.name_of(line.metric).label} {len(line.differences)} of {line.compared}"
             for cause in () if line.explained_by_spread else line.notes or ("",):
-                found.setdefault(cause, {}).setdefault(f"{mark(line.measured).label} against {against}", []).append(
-                    points
-                )
+                found.setdefault(cause, {}).setdefault(
+                    f"{labels.value_label('runtime', line.measured)} against {against}", []
+                ).append(points)
         return [
             (cause, "; ".join(f"{compared}: {', '.join(points)}" for compared, points in where.items()))
             for cause, where in found.items()
@@ -161,10 +160,8 @@ class Page:
         if self.digest and picture_digest(path) != self.digest:
             path.parent.mkdir(parents=True, exist_ok=True)
             figure = draw(plot, self.runs)
-            with plt.rc_context({**RC, "svg.hashsalt": path.stem}):
-                about = {"Date": None, "Description": f"data {self.digest}"}
-                drawn = io.StringIO()
-                figure.savefig(drawn, format="svg", facecolor="white", metadata=about)
+            drawn = io.StringIO()
+            save(figure, drawn, {"Date": None, "Description": f"data {self.digest}"}, "svg")
             path.write_text(round_coordinates(drawn.getvalue()), encoding="utf-8")
             plt.close(figure)
         return f"![{plot.name}]({PLOTS}/{path.name})"
@@ -382,7 +379,7 @@ def _environment() -> Environment:
 
 def _runtime(name: str) -> str:
     """As a reader sees it."""
-    return mark(name).label
+    return labels.value_label("runtime", name)
 
 
 def _words(text: object) -> str:

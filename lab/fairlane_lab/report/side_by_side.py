@@ -10,7 +10,6 @@ from fairlane_lab.definition.names import Name
 from fairlane_lab.report import labels
 from fairlane_lab.report.pairing import Pair
 from fairlane_lab.report.run_folder import Point
-from fairlane_lab.report.style import mark
 from fairlane_lab.report.terminal import main_metrics
 
 
@@ -47,7 +46,9 @@ def side_by_side(pair: Pair) -> Table:
             cells = tuple(_cell(pair, found, metric, source, names[metric]) for metric in sources)
             if any(cells):
                 runs = str(found[source].runs) if source in found else ""
-                rows.append(TableRow(point, source if source == "paper" else mark(source).label, runs, cells))
+                rows.append(
+                    TableRow(point, source if source == "paper" else labels.value_label("runtime", source), runs, cells)
+                )
     return Table(tuple(_head(names[metric]) for metric in sources), tuple(rows))
 
 
