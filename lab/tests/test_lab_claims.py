@@ -142,16 +142,8 @@ def test_an_experiment_elsewhere_is_not_asked_what_the_papers_claim() -> None:
 
 def judged(claim: str, experiment: str, runtime: str, state: str, value: float | None = None, **more: Any) -> Judged:
     """A bound of a claim, at least 90 %."""
-    verdict = {
-        "text": claim,
-        "metric": "utilisation",
-        "min": 0.9,
-        "max": None,
-        "per": {},
-        "state": state,
-        "value": value,
-    }
-    verdict |= {"runs": 20, **more}
+    verdict: dict[str, Any] = {"text": claim, "metric": "utilisation", "min": 0.9, "max": None, "per": {}, "runs": 20}
+    verdict |= {"state": state, "value": value, **more}
     asked = ClaimBound(text=claim, metric=verdict["metric"], min=0.9, claim=claim, experiment=experiment)
     return Judged(experiment, runtime, "", verdict, asked)
 
