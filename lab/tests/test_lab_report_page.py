@@ -60,7 +60,7 @@ def test_every_picture_and_every_run_that_the_page_names_is_there(page: Path) ->
 def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path], page: Path) -> None:
     (measured,) = gather(folders)
     assert [run.runtime for run in measured.runs] == ["sim", "mininet"]
-    table = Page(measured, {}, page.parent).numbers
+    table = Page(measured.definition, measured.runs).numbers
     assert table.heads[0] == "goodput, reno (kbit/s)"
     first = next(place for place, row in enumerate(table.rows) if row.point == "2M-2ms")
     rows = table.rows[first : first + 3]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
@@ -50,7 +50,7 @@ DASHES = {"sim": "solid", "kernel": "dotted", "mininet": "dashed"}
 SHADES = {"sim": 1.0, "kernel": 0.65, "mininet": 0.35}
 """Lines and bars of the runtimes."""
 SHAPES = "os^vPXh<>"
-PAPER_SHAPES = "D*pd8"
+PAPER_SHAPES = {"D": "diamonds", "*": "stars", "p": "pentagons", "d": "thin diamonds", "8": "octagons"}
 
 PNG_DPI = 150
 Y_LETTERS = 34
@@ -111,17 +111,8 @@ def draw(plot: Plot, runs: Sequence[RunFolder], title: str = "") -> Figure:
 
 def picture(plot: Plot, runs: Sequence[RunFolder]) -> p9.ggplot:
     """A plot as data and layers. Raises NothingToDrawError where no data matches it, or more than a reader can tell apart."""
-    match plot:
-        case Bars():
-            return _bars(plot, runs)
-        case Lines():
-            return _lines(plot, runs)
-        case Series():
-            return _series(plot, runs)
-        case Cdf():
-            return _cdf(plot, runs)
-        case Heat():
-            return _heat(plot, runs)
+    kinds: dict[str, Any] = {"bars": _bars, "lines": _lines, "series": _series, "cdf": _cdf, "heat": _heat}
+    return kinds[plot.kind](plot, runs)
 
 
 def colours(values: Iterable[str]) -> dict[str, str]:
@@ -191,33 +182,28 @@ class _Panels:
 
     def __init__(self, runs: Sequence[RunFolder], plot: Plot, shown: Sequence[str | None], panel: str | None) -> None:
         """`shown`: parameters that the plot shows otherwise; `panel` has panels in any case."""
-        points = [run.select(plot.where) for run in runs]
-        self.names = [panel] if panel else []
-        while left := _mixed(points, (*shown, *self.names)):
-            # One that tells all apart (a case) says more than all that change with it.
-            whole = (name for name in left if not _mixed(points, (*shown, *self.names, name)))
-            self.names.append(next(whole, left[0]))
-        titles = ordered(self.title(point) for found in points for point in found)
-        if not titles:
+        points = [(run.runtime, point) for run in runs for point in run.select(plot.where)]
+        if not points:
             raise NothingToDrawError("no point of the run matches this plot")
-        if len(titles) > PANELS_MAX:
+        params = pd.DataFrame([{**point.params, "": runtime} for runtime, point in points]).astype(str)
+        self.names = [panel] if panel else []
+
+        def mixed(*names: str) -> list[str]:
+            """The parameters in which points of one runtime differ although all that are shown are the same."""
+            told = [name for name in {"", *shown, *self.names, *names} if name in params]
+            values = params.groupby(told).nunique().max()
+            return [str(name) for name in values.index[values > 1]]
+
+        while left := mixed():
+            # One that tells all apart (a case) says more than all that change with it.
+            self.names.append(next((name for name in left if not mixed(name)), left[0]))
+        if (count := len({self.title(point) for _, point in points})) > PANELS_MAX:
             names = ", ".join(labels.name_of(name).label for name in self.names)
-            raise NothingToDrawError(f"{len(titles)} panels of {names} are too many: choose points with `where`")
+            raise NothingToDrawError(f"{count} panels of {names} are too many: choose points with `where`")
 
     def title(self, point: Point) -> str:
         """`buffer 20`."""
         return ", ".join(labels.setting_label(name, point.params.get(name)) for name in self.names)
-
-
-def _mixed(points: Sequence[Sequence[Point]], shown: Sequence[str | None]) -> list[str]:
-    """The parameters in which points of one runtime differ although all that are shown are the same."""
-    found: dict[str, None] = {}
-    for mine in points:
-        first: dict[tuple[Any, ...], Point] = {}
-        for point in mine:
-            other = first.setdefault(tuple(point.params.get(name) for name in shown if name), point)
-            found |= {name: None for name, value in point.params.items() if other.params.get(name) != value}
-    return list(found)
 
 
 def _in_order(data: pd.DataFrame, *columns: str) -> pd.DataFrame:
@@ -254,14 +240,13 @@ def _measured(
 
 def _paper(data: pd.DataFrame, filled: p9.aes | None = None) -> tuple[list[Any], list[str]]:
     """Marks for the numbers of each paper, and what they are."""
-    sources: list[str] = ordered(data["source"].dropna())
     style: dict[str, Any] = {"color": INK, "size": 2, "show_legend": False} | ({} if filled else {"fill": "white"})
+    shapes = dict(zip(ordered(data["source"].dropna()), [*PAPER_SHAPES] * len(data), strict=False))
     marks = [
-        p9.geom_point(filled or p9.aes(), data[data["source"] == source], shape=PAPER_SHAPES[place % 5], **style)
-        for place, source in enumerate(sources)
+        p9.geom_point(filled or p9.aes(), data[data["source"] == source], shape=shape, **style)
+        for source, shape in shapes.items()
     ]
-    names = ("diamonds", "stars", "pentagons", "thin diamonds", "octagons")
-    return marks, [f"{names[place % 5]}: {source}" for place, source in enumerate(sources)]
+    return marks, [f"{PAPER_SHAPES[shape]}: {source}" for source, shape in shapes.items()]
 
 
 def _chart(data: pd.DataFrame, marks: p9.aes, *layers: Any) -> p9.ggplot:
@@ -376,6 +361,7 @@ def _lines(plot: Lines, runs: Sequence[RunFolder]) -> p9.ggplot:
             [*(_whiskers(measured) if plot.band else []), *notes],
             3.4 if len(data["panel"].cat.categories) == 1 else 2.35,
             1 if len(data["panel"].cat.categories) == len(shown) else len(shown) if 2 <= len(shown) <= 3 else 2,
+            own=True if len(shown) > 1 else None,
         ),
     )
 
@@ -431,32 +417,21 @@ def _heat(plot: Heat, runs: Sequence[RunFolder]) -> p9.ggplot:
 
 def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
     metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
-    panels = _Panels(runs, plot, (), plot.panel) if plot.panel else None
-    parts: list[pd.DataFrame] = []
-    for run in runs:
-        samples = _samples(run, plot)
-        for point in run.select(plot.where) if len(samples) else ():
-            here = samples[samples["point"] == point.name]
-            for metric in metrics:
-                lines = _over_time(here, metric, point)
-                about = {"row": panels.title(point) if panels else point.name, "metric": metric}
-                parts.append(lines.assign(**about, runtime=labels.value_label("runtime", run.runtime)))
-    data = pd.concat(parts) if parts else pd.DataFrame()
-    if data.empty:
+    title = _Panels(runs, plot, (), plot.panel).title if plot.panel else lambda point: point.name
+    parts = [line for run in runs if not run.series.empty for line in _over_time(run, plot, metrics, title)]
+    if not parts:
         raise NothingToDrawError("the run has no series for this plot")
+    data = pd.concat(parts)
     names = {each: labels.series_name(each) for each in metrics}
     names = {each: labels.rate_name(name, data["y"][data["metric"] == each].max()) for each, name in names.items()}
     data[ENDS] = data[ENDS].mul(data["metric"].map({metric: name.scale for metric, name in names.items()}), axis=0)
-    quantities = {metric: labels.axis_label(name) for metric, name in names.items()}
-    several = data["row"].nunique() > 1
-    data["panel"] = [
-        "\n".join(filter(None, [row if several else "", quantities[metric] if len(metrics) > 1 else ""]))
-        for row, metric in zip(data["row"], data["metric"], strict=True)
-    ]
-    data = _in_order(data, "panel", "label", "runtime")
+    quantities = data["metric"].map({metric: labels.axis_label(name) for metric, name in names.items()})
+    if len(metrics) > 1:
+        data["row"] = (data["row"] + "\n" + quantities) if data["row"].nunique() > 1 else quantities
+    data = _in_order(data.assign(panel=data["row"]), "panel", "label", "runtime")
     rows, columns = (len(data[name].cat.categories) for name in ("panel", "runtime"))
     stepped, several_flows = data["metric"].isin(_STEPPED), data["hi"] > data["lo"]
-    own, row_in = _need_own_scales(data), 3.2 if rows == 1 else 1.75 if rows > 3 else 2.1
+    own, row_in = len(metrics) > 1 or _need_own_scales(data), 3.2 if rows == 1 else 1.75 if rows > 3 else 2.1
     from_s, to_s, warmup_s = plot.from_s or 0.0, plot.to_s or np.inf, runs[0].warmup_s or 0.0
     changes = [at_s for each in runs[0].definition.get("changes", []) if labels.is_number(at_s := each.get("at_s"))]
     changes = [at_s for at_s in changes if from_s <= at_s <= to_s]
@@ -474,56 +449,58 @@ def _series(plot: Series, runs: Sequence[RunFolder]) -> p9.ggplot:
         p9.geom_step(data=data[stepped], size=0.5),
         p9.geom_line(data=data[~stepped], size=0.5),
         p9.expand_limits(y=0),
-        *_layout(data, "time (s)", quantities[metrics[0]] if len(metrics) == 1 else "", notes, row_in, 1, own),
+        *_layout(data, "time (s)", quantities.iloc[0] if len(metrics) == 1 else "", notes, row_in, 1, own),
         p9.facet_grid(
             "panel" if rows > 1 else None, "runtime" if columns > 1 else None, scales="free_y" if own else "fixed"
         ),
     )
 
 
-def _samples(run: RunFolder, plot: Series) -> pd.DataFrame:
-    """The samples of a plot, each with its `label` in the legend: its flow, its group or its port."""
-    table = run.series
-    if table.empty:
-        return table
-    table = table[(table["repeat"] == plot.repeat) & table["t_s"].between(plot.from_s or 0.0, plot.to_s or np.inf)]
+def _over_time(
+    run: RunFolder, plot: Series, metrics: list[str], title: Callable[[Point], str]
+) -> Iterator[pd.DataFrame]:
+    """Lines of few samples: x, y, and the lowest and highest flow of a group as lo and hi; label is a flow, a group, a port or a limit."""
+    points = {point.name: point for point in run.select(plot.where)}
+    table = run.series[run.series["point"].isin(list(points)) & (run.series["repeat"] == plot.repeat)]
+    table = table[table["t_s"].between(plot.from_s or 0.0, plot.to_s or np.inf)]
     groups = {} if run.flows.empty else dict(zip(run.flows["flow"], run.flows["group"], strict=True))
     there: list[str] = ordered(table["flow"])
     flows = [flow for flow in there if flow in groups]
     grouped = plot.by == "group" or len(flows) > MAX_LINES or len({groups[flow] for flow in flows}) == len(flows)
     texts = {flow: f"port {flow}" if flow else "the port" for flow in there}
     texts |= {flow: groups[flow] if grouped else flow for flow in flows}
-    return table.assign(label=table["flow"].map(texts), is_flow=table["flow"].isin(flows))
+    ends_s = table.groupby("point")["t_s"].max()
+    for name, point in points.items():
+        samples = table[table["point"] == name]
+        for metric in metrics:
+            mine = samples[samples["metric"] == metric].assign(label=lambda rows: rows["flow"].map(texts))
+            if mine["flow"].isin(flows).any():  # what waits at the port is drawn where flows have no count of their own
+                mine = mine[mine["flow"].isin(flows)]
+            if metric == "queue_packets" and len(mine):
+                mine = pd.concat([mine, _limit(samples, point)])
+            for label, line in mine.groupby("label", sort=False):
+                xy = _thinned(line, ends_s[name] if metric in _STEPPED else None)
+                runtime = labels.value_label("runtime", run.runtime)
+                yield xy.assign(label=label, metric=metric, row=title(point), runtime=runtime)
 
 
-def _over_time(samples: pd.DataFrame, metric: str, point: Point) -> pd.DataFrame:
-    """Lines of one metric at one point, each of few samples: x, y, and the lowest and highest flow of a group as lo and hi."""
-    mine, until_s = samples[samples["metric"] == metric], samples["t_s"].max()
-    if mine["is_flow"].any():  # what waits at the port is drawn where flows have no count of their own
-        mine = mine[mine["is_flow"]]
-    lines: list[pd.DataFrame] = []
-    for label, flows in mine.groupby("label", sort=False):
-        if flows["flow"].nunique() > 1:
-            at = flows.groupby(flows["t_s"].round(3))["value"].agg(["mean", "min", "max"])
-            at = at.iloc[:: max(1, len(at) // MAX_POINTS)]
-            ends = {"x": at.index, "y": at["mean"], "lo": at["min"], "hi": at["max"]}
-            lines.append(pd.DataFrame(ends).assign(label=label))
-        else:
-            lines.append(_line(flows, until_s if metric in _STEPPED else None).assign(label=label))
-    if metric == "queue_packets" and lines:
-        limits = samples[samples["metric"].isin(LIMIT_SERIES)]
-        fixed = point.params.get("threshold") if point.params.get("scheme") != "drop_tail" else None
-        if limits.empty and labels.is_number(fixed):
-            level = {"metric": "threshold", "flow": "", "t_s": [samples["t_s"].min()], "value": float(fixed)}
-            limits = pd.DataFrame(level)
-        for (name, _), limit in [*limits.groupby(["metric", "flow"], sort=False)][:1]:
-            label = f"{labels.series_name(str(name)).label}{IN_FORCE}"
-            lines.append(_line(limit, until_s).assign(label=label))
-    return pd.concat(lines) if lines else pd.DataFrame()
+def _limit(samples: pd.DataFrame, point: Point) -> pd.DataFrame:
+    """Samples of the limit over the queues that it limits; a fixed one holds from the first instant."""
+    limits = samples[samples["metric"].isin(LIMIT_SERIES)]
+    fixed = point.params.get("threshold") if point.params.get("scheme") != "drop_tail" else None
+    if limits.empty and labels.is_number(fixed):
+        limits = samples.head(1).assign(metric="threshold", value=float(fixed))
+    first = limits.head(1)
+    limits = limits.merge(first[["metric", "flow"]])
+    return limits.assign(label=[f"{labels.series_name(metric).label}{IN_FORCE}" for metric in limits["metric"]])
 
 
-def _line(samples: pd.DataFrame, until_s: float | None) -> pd.DataFrame:
-    """Few samples of one line; with `until_s` the last value holds to then."""
+def _thinned(samples: pd.DataFrame, until_s: float | None) -> pd.DataFrame:
+    """One line of few samples; with `until_s` the last value holds to then."""
+    if samples["flow"].nunique() > 1:
+        at = samples.groupby(samples["t_s"].round(3))["value"].agg(["mean", "min", "max"])
+        at = at.iloc[:: max(1, len(at) // MAX_POINTS)]
+        return pd.DataFrame({"x": at.index, "y": at["mean"], "lo": at["min"], "hi": at["max"]})
     times, values = thin(samples["t_s"].to_numpy(float), samples["value"].to_numpy(float))
     if until_s is not None and times[-1] < until_s:
         times, values = np.append(times, until_s), np.append(values, values[-1])

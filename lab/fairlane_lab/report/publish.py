@@ -9,7 +9,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from fairlane_lab.report.archive import archived_definitions, digest, is_stale, 
 from fairlane_lab.report.differences import find_differences
 from fairlane_lab.report.figures import draw, save
 from fairlane_lab.report.judged import STATES, Judged, Sentence, claim_rows, judge, sentences
-from fairlane_lab.report.run_folder import Measured, RunFolder, gather
+from fairlane_lab.report.run_folder import Measured, gather
 from fairlane_lab.report.tables import Numbers, main_metrics, numbers
 
 PLOTS = "plots"
@@ -42,34 +42,18 @@ ROWS_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(Measured):
     """What the template of an experiment's page gets."""
 
-    measured: Measured
-    data: Mapping[str, str]
+    data: Mapping[str, str] = field(default_factory=dict[str, str])
     """Runtime → where its runs are, as a link."""
-    root: Path
+    root: Path = Path()
     """The folder of the page; its pictures are in `PLOTS` below."""
     digest: str = ""
     """Of the data: a picture that was drawn from other data is drawn anew; empty: none is drawn."""
     stale: tuple[str, ...] = ()
     """Runtimes that were measured before the experiment's file changed."""
     is_archived: bool = False
-
-    @property
-    def name(self) -> str:
-        """The experiment's."""
-        return self.measured.name
-
-    @property
-    def definition(self) -> Definition:
-        """The experiment."""
-        return self.measured.definition
-
-    @property
-    def runs(self) -> Sequence[RunFolder]:
-        """Its runs, sim first."""
-        return self.measured.runs
 
     @property
     def is_known(self) -> bool:
@@ -84,7 +68,7 @@ class Page:
     @cached_property
     def metrics(self) -> list[str]:
         """The main metrics of the newest run, then what the paper has numbers of."""
-        newest = self.measured.newest
+        newest = self.newest
         there = {metric for run in self.runs for point in run.points for metric in point.metrics}
         paper = [metric for entry in newest.paper for metric in entry.values if metric in there]
         return list(dict.fromkeys([*main_metrics(newest), *paper]))
@@ -92,19 +76,19 @@ class Page:
     @cached_property
     def numbers(self) -> Numbers:
         """The table of paper and runtimes."""
-        return numbers(self.measured.points(), self.measured.newest, self.metrics, intervals=True)
+        return numbers(self.points(), self.newest, self.metrics, intervals=True)
 
     @cached_property
     def pictures(self) -> list[tuple[Plot, str]]:
         """Each plot with the link to its picture."""
-        plots = [plot for plot in self.measured.newest.plots if any(run.select(plot.where) for run in self.runs)]
+        plots = [plot for plot in self.newest.plots if any(run.select(plot.where) for run in self.runs)]
         return [(plot, self._picture(plot)) for plot in plots]
 
     @cached_property
     def causes(self) -> list[tuple[str, str]]:
         """Causes of differences, each with the comparisons that it explains; an empty cause: nothing explains them. What lies within the spread of the repeats is none."""
         found: dict[str, dict[str, list[str]]] = {}
-        for line in find_differences(self.measured, self.metrics):
+        for line in find_differences(self, self.metrics):
             against = "the paper" if line.against == "paper" else _runtime(line.against)
             points = f"{labels.name_of(line.metric).label} {len(line.shares)} of {line.compared}"
             for cause in () if line.in_spread else line.notes or ("",):
@@ -123,7 +107,7 @@ class Page:
     @cached_property
     def judged(self) -> list[Judged]:
         """Every bound in every runtime in which it is asked."""
-        return judge(self.measured)
+        return judge(self)
 
     @cached_property
     def sentences(self) -> list[Sentence]:
@@ -287,21 +271,22 @@ def make_report(folders: Sequence[Path], out: Path) -> list[Path]:
     for measured in gather(folders):
         data = {run.runtime: os.path.relpath(run.path / "runs.parquet", out) for run in measured.runs}
         of = digest_files([run.path / "summary.json" for run in measured.runs], 16)
-        _write(out, Page(measured, data, out, of).texts())
+        _write(out, Page(measured.definition, measured.runs, measured.older, data, out, of).texts())
         written.append(out / f"{measured.name}.md")
     return written
 
 
 def _page(definition: Definition, results: Path, draws: bool) -> Page:
     archive, name = results / DATA, definition.experiment.name
-    measured = open_measured(archive, definition)
+    runs = open_measured(archive, definition).runs
     known = name in experiment_names()  # of another the file as it is now is not known
     return Page(
-        measured,
-        data={run.runtime: f"{DATA}/{name}.{run.runtime}.runs.parquet" for run in measured.runs},
+        definition,
+        runs,
+        data={run.runtime: f"{DATA}/{name}.{run.runtime}.runs.parquet" for run in runs},
         root=results,
         digest=digest(archive, name) if draws else "",
-        stale=tuple(run.runtime for run in measured.runs if known and is_stale(archive, definition, run)),
+        stale=tuple(run.runtime for run in runs if known and is_stale(archive, definition, run)),
         is_archived=True,
     )
 
