@@ -368,8 +368,8 @@ def test_a_ratio_is_of_pairs() -> None:
 
 
 def test_holm() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([]) == []
+    assert holm((0.01, 0.04, 0.03)) == pytest.approx((0.03, 0.06, 0.06))
+    assert holm(()) == ()
 
 
 def test_a_quotient_of_two_groups_and_a_bound_from_above() -> None:
