@@ -54,11 +54,7 @@ def run_experiment(
     expand(definition, selection)
     campaign = Campaign(definition, selection, new_folder(definition.experiment.name, results))
     try:
-        if processes == 1:
-            done = run_campaign(campaign, local_executor(SIM))
-        else:
-            with process_pool(SIM, processes) as pool:
-                done = run_campaign(campaign, pool.execute)
+        done = run_campaign(campaign, local_executor(SIM) if processes == 1 else process_pool(SIM, processes))
     except RuntimeError as error:  # CampaignError, RunError
         with contextlib.suppress(OSError):  # it may have something in it
             campaign.folder.rmdir()

@@ -162,8 +162,7 @@ def test_a_worker_with_other_files_is_refused(tmp_path: Path, monkeypatch: pytes
         return "0123456789ab"
 
     monkeypatch.setattr("fairlane_lab.sweep.workers.digest_once", other)
-    with process_pool(RUN, 1) as pool:
-        done = run_campaign(campaign(folder, tmp_path / "run"), pool.execute)
+    done = run_campaign(campaign(folder, tmp_path / "run"), process_pool(RUN, 1))
     assert "other files: program " in done.stopped
     assert "here 0123456789ab" in done.stopped
 

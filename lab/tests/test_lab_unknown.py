@@ -20,7 +20,7 @@ from fairlane_lab.definition import Selection, load_text
 from fairlane_lab.known import known_mean, known_sum
 from fairlane_lab.report import compare_runs, make_plots, result_table
 from fairlane_lab.report.publish import make_report
-from fairlane_lab.results.rows import run_metrics
+from fairlane_lab.results.metrics import run_metrics
 from fairlane_lab.run_result import PortResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, run_campaign

@@ -20,7 +20,7 @@ from fairlane_lab.definition.metric import parse_metric, range_of
 from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, column_kind
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.known import finite_or_none
-from fairlane_lab.results.rows import Row
+from fairlane_lab.results.metrics import Row
 from fairlane_lab.results.statistics import (
     LEAST_RUNS,
     LEVEL,
@@ -322,7 +322,7 @@ class _Asked:
             picks = [self._pick(group, {repeat}) for repeat in repeats]
             found = [float(pick.params[asked.over]) for pick in picks if pick]
             sample = _Sample(asked, "", found, missing=len(repeats) - len(found))
-            return _Claim(asked, per, names, [sample] if found else [], [] if found else [(len(repeats),) * 2])
+            return _Claim(asked, per, names, [sample] if found else [], [] if found else [(len(repeats), len(repeats))])
         repeats = sorted({repeat for point in group for repeat in _values(asked.metric, point)}) or repeats
         chooses = asked.pick != "mean" or bool(asked.given)
         halves = [[each for each in repeats if each % 2 == half] for half in (0, 1)]
