@@ -72,8 +72,6 @@ def test_the_list_counts_what_would_be_run(name: str) -> None:
     (row,) = (each for each in json.loads(lab("list", "--json").stdout)["experiments"] if each["name"] == name)
     scenarios = expand(load(name), Selection(row["runtimes"][0]))
     assert row["points"] == len({scenario.point for scenario in scenarios})
-    assert row["runs"] == len(scenarios)
-    assert row["duration_s"] == scenarios[0].duration_s
 
 
 def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +82,7 @@ def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, mo
     monkeypatch.setattr("fairlane_lab.cli.listing.experiment_names", lambda: list(texts))
     result = lab("list")
     assert result.exit_code == 2
-    assert re.search(r"small +Small.* 6 x 2 +20 s", words(result))
+    assert re.search(r"small +Small.* 6 +sim", words(result))
     assert "untidy: has mistakes: `fairlane lab show untidy` says which" in words(result)
     assert "torn.toml: not TOML" in words(result)
 
@@ -96,7 +94,7 @@ def test_the_list_has_one_line_an_experiment(columns: int, monkeypatch: pytest.M
     assert max(map(len, lines)) <= columns
     for name in experiment_names():
         (line,) = (each for each in lines if each.startswith(f"{name} "))
-        assert re.search(r" \d+ x \d+ ", line)
+        assert re.search(r" \d+ +(sim|kernel|mininet)", line)
 
 
 def test_show_tells_points_numbers_and_expectations(small: str) -> None:
@@ -177,9 +175,9 @@ def test_failed_runs_are_listed_and_make_the_exit_code(
     monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:fails")
     result = lab("run", small, "--no-plots", "--jobs", "1", "--repeats", "2", "--results", str(tmp_path))
     assert result.exit_code == 1
-    assert "6 runs failed" in result.output
+    assert "failed runs: 6;" in words(result)
     assert result.output.count("this machine stood still") == 1
-    assert "… and 5 more for the same reason" in words(result)
+    assert " and 5 more: this machine stood still" in words(result)
     assert "not complete: 6 of 12 runs" in words(result)
 
 
@@ -201,6 +199,8 @@ def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path) ->
     assert other.exit_code == 2
     assert "seed was 1, is 2; --fresh begins again" in words(other)
     assert (tmp_path / "set" / "runs.parquet").exists()
+    assert lab(*command, "--seed", "2", "--fresh").exit_code == 0
+    assert [path.name[:7] for path in sorted(tmp_path.glob("set*"))] == ["set", "set-old"], "nothing is deleted"
 
 
 def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> None:

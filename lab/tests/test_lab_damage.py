@@ -105,7 +105,7 @@ def test_a_full_disk_is_one_sentence(
     said = " ".join(result.output.split())
     assert said.startswith("error: ")
     assert "cannot be written: No space left on device" in said
-    assert ("finished runs in it: 3" in said) == (written == 3)
+    assert "goes on with the runs that are in it" in said
     if command == "sweep":
         again = CliRunner().invoke(app, [command, str(tmp_path / "small.toml"), "--no-plots", *where])
         assert again.exit_code == 0, again.output

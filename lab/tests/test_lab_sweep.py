@@ -23,7 +23,7 @@ from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.inputs import build_hashes
 from fairlane_lab.results.tables import DETERMINISTIC
 from fairlane_lab.run_result import RunError
-from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign, set_aside
+from fairlane_lab.sweep.campaign import Campaign, CampaignError, run_campaign
 from fairlane_lab.sweep.runners import SIM, Outcome, local_executor, mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 from test_lab_definition import FILE
@@ -57,7 +57,7 @@ def test_a_summary_has_aggregates_verdicts_and_what_it_was_run_with(tmp_path: Pa
     summary = json.loads(done.path.read_text())
     assert summary == json.loads(json.dumps(done.summary))
     first = summary["points"][0]
-    assert (first["point"], first["params"]["threshold"], first["runs"], first["confidence"]) == ("slow/threshold=4", 4, 3, 0.75)  # fmt: skip
+    assert (first["point"], first["params"]["threshold"], first["runs"]) == ("slow/threshold=4", 4, 3)  # fmt: skip
     low, middle, high = (first["metrics"][name] for name in ("fairness_lo", "fairness", "fairness_hi"))
     assert low < middle < high
     assert first["ranges"]["fairness"] == [low, high]
@@ -107,7 +107,7 @@ def test_more_repeats_are_added_to_what_is_there(tmp_path: Path) -> None:
     assert (done.skipped, done.summary["runs"], done.complete) == (6, 18, True)
 
 
-def test_a_folder_of_something_else_is_refused_and_can_be_set_aside(tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     run_campaign(Campaign(definition(), THREE, folder), local_executor(RUN))
     with pytest.raises(CampaignError, match="holds results of something else: seed was 1, is 2"):
@@ -115,7 +115,7 @@ def test_a_folder_of_something_else_is_refused_and_can_be_set_aside(tmp_path: Pa
     changed = load_text(FILE.replace("warmup_s = 5", "warmup_s = 6"), "small.toml", "small")
     with pytest.raises(CampaignError, match="definition_sha256 was"):
         run_campaign(Campaign(changed, THREE, folder), local_executor(RUN))
-    assert set_aside(folder) == tmp_path / "new-old"
+    folder.rename(tmp_path / "old")
     assert run_campaign(Campaign(changed, THREE, folder), local_executor(RUN)).complete
 
 

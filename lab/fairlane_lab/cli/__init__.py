@@ -2,7 +2,7 @@
 """`fairlane lab …`: the commands of the lab, each imported when it is called.
 
 listing.py  list    showing.py  show    running.py  run, sweep        options.py  what several commands share
-reporting.py  plot, report, compare, claims, publish, bundle    tables.py, output.py  what they print
+reporting.py  plot, report, compare, claims, publish, bundle    tables.py  what they print
 stopping.py  Ctrl-C and SIGTERM
 """
 

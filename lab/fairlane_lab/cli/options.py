@@ -1,22 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands of `fairlane lab` share, and what they mean."""
+"""What the commands of `fairlane lab` share: options and their meaning; results on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from fairlane_controller.cli.complete import complete_names
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from fairlane_lab.cli.output import fail, refusals
-from fairlane_lab.definition import Definition, Selection, expand, experiment_names, load
+from fairlane_lab.definition.extend import experiment_names
 from fairlane_lab.definition.judging import Runtime
 from fairlane_lab.definition.strict import Scalar
+from fairlane_lab.problems import ExperimentError
+from fairlane_lab.results.summary_file import RunFolderError
+from fairlane_lab.run_result import RunError
 
+if TYPE_CHECKING:
+    from fairlane_lab.definition import Definition, Selection
+
+console = Console()
+errors = Console(stderr=True)
+
+
+FAILED = 1
+"""Exit code: something that was asked for has no result."""
+BAD_INPUT = 2
+
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
 RuntimeOption = Annotated[
     Runtime,
     typer.Option(
@@ -50,6 +69,43 @@ NamesArgument = Annotated[
 ]
 
 
+def fail(text: str, code: int = BAD_INPUT) -> NoReturn:
+    """Print what is wrong and leave."""
+    note(f"error: {text}", "red")
+    raise typer.Exit(code)
+
+
+def note(text: str, style: str = "dim") -> None:
+    """A line on standard error, as it is."""
+    errors.print(text, style=style, soft_wrap=True, highlight=False, markup=False)
+
+
+@contextmanager
+def refusals() -> Generator[None]:
+    """What the block was given and cannot use is one sentence, and exit code 2; what it cannot run, 1."""
+    try:
+        yield
+    except (ExperimentError, RunFolderError) as error:
+        fail(str(error))
+    except RunError as error:
+        fail(str(error), FAILED)
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(value, indent=1, allow_nan=False, default=str))
+
+
+def make_table(*heads: str, right: str = "", **settings: Any) -> Table:
+    """A table with these columns; those that `right` names are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), show_edge=False, **settings)
+    for head in heads:
+        table.add_column(head, justify="right" if head and head in right else "left", overflow="fold")
+    return table
+
+
 def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0))
@@ -60,6 +116,8 @@ def find_experiments(names: Sequence[str], selection: Selection | None = None) -
 
     Leaves with what is wrong, also of what is selected in any of them.
     """
+    from fairlane_lab.definition import expand, load
+
     known = experiment_names()
     found: dict[str, Definition] = {}
     with refusals():
@@ -91,6 +149,8 @@ def make_selection(
     target: str = "embedded",
 ) -> Selection:
     """The selection that the options mean. Leaves with what is wrong and what is allowed."""
+    from fairlane_lab.definition import Selection
+
     if runtime != "mininet" and target != "embedded":
         fail(f"--target {target}: the simulator runs the embedded switch's own code; {target} needs --runtime mininet")
     if runtime == "mininet" and os.geteuid() != 0:

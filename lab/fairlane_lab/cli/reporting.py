@@ -8,8 +8,17 @@ from typing import Annotated
 
 import typer
 
-from fairlane_lab.cli.options import ResultsOption, complete_experiment
-from fairlane_lab.cli.output import JsonOption, console, errors, fail, note, print_json, refusals
+from fairlane_lab.cli.options import (
+    JsonOption,
+    ResultsOption,
+    complete_experiment,
+    console,
+    errors,
+    fail,
+    note,
+    print_json,
+    refusals,
+)
 from fairlane_lab.definition import ExperimentError, experiment_names, load
 from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.names import RUNTIMES

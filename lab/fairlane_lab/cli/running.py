@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +14,10 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from fairlane_lab.cli.options import (
+    FAILED,
     CheckOption,
     JobsOption,
+    JsonOption,
     NameArgument,
     NamesArgument,
     PlotsOption,
@@ -26,21 +28,25 @@ from fairlane_lab.cli.options import (
     SeedOption,
     SetOption,
     TargetOption,
+    console,
     cores,
+    errors,
+    fail,
     find_experiments,
     make_selection,
+    note,
+    print_json,
+    refusals,
 )
-from fairlane_lab.cli.output import FAILED, JsonOption, console, errors, fail, note, print_json, refusals
 from fairlane_lab.cli.stopping import Stop, stoppable
 from fairlane_lab.cli.tables import MAX_SHOWN, show_failures, show_summary
 from fairlane_lab.definition import Definition, Selection
 from fairlane_lab.paths import RESULTS_DATA, results_root
 from fairlane_lab.results.folder import hand_over, new_folder
 from fairlane_lab.results.summary_file import RunFolderError
-from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sweep.campaign import Campaign, CampaignError, CampaignResult, run_campaign, set_aside
-from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, Outcome, local_executor, mininet_testbed
+from fairlane_lab.sweep.campaign import Campaign, run_campaign
+from fairlane_lab.sweep.runners import KERNEL, MININET, SIM, Executor, OnOutcome, local_executor, mininet_testbed
 from fairlane_lab.sweep.workers import dask_cluster, process_pool
 
 RUNNERS = {"sim": SIM, "kernel": KERNEL, "mininet": MININET}
@@ -69,11 +75,9 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run experiments, each into a new run folder; Ctrl-C keeps what is there (exit code 130)."""
-    if archived and runtime == "mininet":
-        fail("--archived: a run in Mininet does not come out the same twice; allowed: sim, kernel")
     selection = make_selection(runtime, seed, repeats, values, quick, target)
-    if archived and selection != Selection(runtime=runtime):
-        fail("--archived: the archive has the runs of the files as they are: no --seed, --repeats, --set or --quick")
+    if archived and (runtime == "mininet" or selection != Selection(runtime=runtime)):
+        fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --seed, --repeats, --set or --quick")  # fmt: skip
     code = 0
     with stoppable() as stop:
         for definition in find_experiments(names, selection):
@@ -121,8 +125,9 @@ def sweep(
     selection = make_selection(runtime, seed, repeats, values, quick)
     definition = find_experiments([name], selection)[0]
     where = folder or results_root() / definition.experiment.name / "sweep"
-    if fresh and (aside := set_aside(where)):
-        note(f"set aside {aside}")
+    if fresh and where.exists():
+        aside = where.with_name(f"{where.name}-old-{time.time_ns() // 1_000_000}")
+        note(f"set aside {where.rename(aside)}")
     executor = dask_cluster(RUNNERS[runtime], dask) if dask else _executor(runtime, jobs or cores())
     with stoppable() as stop:
         code = _run(Campaign(definition, selection, where), executor, stop, plots, check, as_json)
@@ -137,60 +142,42 @@ def _executor(runtime: str, jobs: int) -> Executor:
 
 
 @contextmanager
-def _bar(name: str, scenarios: Sequence[Scenario]) -> Generator[Progress]:
-    """The progress of a campaign, in seconds of the runs, on standard error."""
+def _bar(name: str, scenarios: Sequence[Scenario]) -> Generator[tuple[OnOutcome, Callable[[str], None]]]:
+    """The progress of a campaign, in seconds of the runs, on standard error: what to call when a run is over, and with what happens."""
     columns = (TextColumn("{task.description:<40}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors, transient=True) as progress:
-        progress.add_task(name, total=sum(each.duration_s for each in scenarios))
-        yield progress
+        task = progress.add_task(name, total=sum(each.duration_s for each in scenarios))
+        yield (
+            lambda outcome: progress.advance(task, outcome.scenario.duration_s),
+            lambda text: progress.update(task, description=f"{name}: {text}"),
+        )
 
 
 def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check: bool, as_json: bool) -> int:
     """Run a campaign and show what came out; returns the exit code."""
     experiment = campaign.definition.experiment
-    try:
-        with _bar(experiment.name, campaign.scenarios()) as bar, refusals():
-            (task,) = bar.task_ids
-            if campaign.selection.runtime == "mininet":
-
-                def report(text: str) -> None:
-                    bar.update(task, description=f"{experiment.name}: {text}")
-
-                executor = mininet_testbed(campaign.target, experiment.mininet.parallel, report, RUNNERS["mininet"])
-            done = run_campaign(campaign, executor, lambda each: bar.advance(task, each.scenario.duration_s))
-    except CampaignError as error:
-        fail(f"{error}; --fresh begins again")
-    except RunError as error:
-        fail(str(error), FAILED)
-    if stop.is_requested:
-        done = replace(done, interrupted=True, stopped="")
-    code = _finish(campaign, done, plots, check, as_json)
-    return stop.exit_code if done.interrupted else code
-
-
-def _finish(campaign: Campaign, done: CampaignResult, plots: bool, check: bool, as_json: bool) -> int:
-    """Show what came out; returns the exit code."""
-    there = bool(done.summary["points"])
-    try:
-        pictures = _plots(campaign.folder) if plots and there else []
-    except OSError as error:
-        fail(f"{campaign.folder}: no plots: {error.strerror or error}; `fairlane lab plot` makes them later", FAILED)
+    with refusals(), _bar(experiment.name, campaign.scenarios()) as (advance, report):
+        if campaign.selection.runtime == "mininet":
+            executor = mininet_testbed(campaign.target, experiment.mininet.parallel, report, RUNNERS["mininet"])
+        done = run_campaign(campaign, executor, advance)
+    summary, interrupted = done.summary, done.interrupted or stop.is_requested
+    lines = [f"runs that were there already: {done.skipped}"] if done.skipped else []
+    if summary["points"]:
+        with refusals():
+            pictures = _plots(campaign.folder) if plots else []
+        lines += [f"data   {done.path}", *(f"plot   {picture}" for picture in pictures)]
     hand_over(campaign.folder)
-    if as_json:
-        _print_json(done.summary, campaign.folder, done.interrupted)
-    else:
-        show_summary(done.summary, campaign.folder)
-        lines = [f"runs that were there already: {done.skipped}"] if done.skipped else []
-        lines += [f"data   {done.path}"] if there else []
-        for line in [*lines, *(f"plot   {picture}" for picture in pictures)]:
-            console.print(line, soft_wrap=True)
-    show_failures(done.summary["failures"])
+    _show(summary, campaign.folder, as_json, interrupted)
+    for line in () if as_json else lines:
+        console.print(line, soft_wrap=True)
+    show_failures(summary["failures"])
+    if interrupted:
+        kept = "what was measured until then is kept" if summary["points"] else "no run had finished, nothing is kept"
+        note(f"interrupted: {kept}", "yellow")
+        return stop.exit_code
     if done.stopped:
         note(f"error: {done.stopped}", "red")
-    if done.interrupted:
-        kept = "what was measured until then is kept" if there else "no run had finished, nothing is kept"
-        note(f"interrupted: {kept}", "yellow")
-    is_not_met = any(verdict.get("within", verdict["met"]) is not True for verdict in done.summary["verdicts"])
+    is_not_met = any(verdict.get("within", verdict["met"]) is not True for verdict in summary["verdicts"])
     return FAILED if done.failures or done.stopped or (check and is_not_met) else 0
 
 
@@ -207,30 +194,22 @@ def _check_archive(definition: Definition, runtime: str, executor: Executor, che
     if found is None:
         note(f"{name}: no archived runs in {runtime}")
         return 0
-    with _bar(name, found.sample) as bar:
-        (task,) = bar.task_ids
-
-        def advance(outcome: Outcome) -> None:
-            bar.advance(task, outcome.scenario.duration_s)
-
-        try:
-            differences = found.rerun(executor, advance)
-        except RunError as error:
-            fail(str(error))
+    with refusals(), _bar(name, found.sample) as (advance, _):
+        differences = found.rerun(executor, advance)
     same = len(found.sample) - len(differences)
     note(f"{name}: {same} of {len(found.sample)} runs that were made again are the archive's")
     for line in differences[:MAX_SHOWN]:
         note(f"  {line}", "yellow")
-    if as_json:
-        _print_json(found.summary, RESULTS_DATA, False)
-    else:
-        show_summary(found.summary, RESULTS_DATA)
+    _show(found.summary, RESULTS_DATA, as_json)
     explained = {each.text for each in definition.experiment.expect if each.why}
     surprises = any(each["state"] == "not met" and each["text"] not in explained for each in found.summary["verdicts"])
     return FAILED if differences or (check and surprises) else 0
 
 
-def _print_json(summary: Mapping[str, Any], folder: Path, interrupted: bool) -> None:
+def _show(summary: Mapping[str, Any], folder: Path, as_json: bool, interrupted: bool = False) -> None:
+    if not as_json:
+        show_summary(summary, folder)
+        return
     names = ("experiment", "complete", "runs", "points", "verdicts", "failures")
     print_json({**{name: summary.get(name, []) for name in names}, "folder": str(folder), "interrupted": interrupted})
 

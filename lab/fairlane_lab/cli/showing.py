@@ -9,9 +9,15 @@ from typing import Annotated
 
 import typer
 
-from fairlane_lab.cli.listing import duration
-from fairlane_lab.cli.options import complete_experiment, find_experiments
-from fairlane_lab.cli.output import JsonOption, console, make_table, print_json, refusals
+from fairlane_lab.cli.options import (
+    JsonOption,
+    complete_experiment,
+    console,
+    find_experiments,
+    make_table,
+    print_json,
+    refusals,
+)
 from fairlane_lab.cli.tables import show_summary
 from fairlane_lab.definition import Definition, Selection, expand, experiment_names
 from fairlane_lab.definition.extend import shown
@@ -71,7 +77,7 @@ def _print(definition: Definition, runs: dict[str, list[Scenario]], points: dict
         at_most = "at most " if first.ends_with_its_files else ""
         console.print(
             f"[bold]{runtime}[/bold]: {len(names)} points, {len(mine)} runs of {at_most}{first.duration_s:g} s"
-            f" ({first.warmup_s:g} s not counted), about {duration(_estimate_s(definition, runtime, mine))}"
+            f" ({first.warmup_s:g} s not counted), about {_duration(_estimate_s(definition, runtime, mine))}"
         )
         console.print("  " + ", ".join(names[:12]) + (f", … {names[-1]}" if len(names) > 12 else ""), style="dim")
     params = [scenario.params for mine in runs.values() for scenario in mine]
@@ -92,14 +98,20 @@ def _estimate_s(definition: Definition, runtime: str, scenarios: list[Scenario])
     return sum(map(one_s, scenarios)) / side_by_side
 
 
+def _duration(seconds: float) -> str:
+    """In the unit that suits it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else "< 1 s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
 def _print_numbers(source: str, numbers: Sequence[PaperNumbers]) -> None:
     """The paper's numbers, or those of another source: a row for each condition, in the units of the results."""
     from fairlane_lab.report import labels
 
     metrics = list(dict.fromkeys(metric for each in numbers for metric in each.values))
     names = labels.rate_names({metric: max(each.values.get(metric, 0.0) for each in numbers) for metric in metrics})
-    labelled = [(*names[metric].label.partition(", ")[::-2], names[metric].unit) for metric in metrics]
-    heads = ["\n".join(filter(None, head)) for head in labelled]
+    heads = ["\n".join([*names[metric].label.split(", "), names[metric].unit]).strip() for metric in metrics]
     title = f"Numbers of {source}" if source else "The paper's numbers"
     table = make_table("where", *heads, right=" ".join(heads), title=title)
     for each in numbers:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from fairlane_lab.cli.output import console, errors, make_table
+from fairlane_lab.cli.options import console, make_table, note
 from fairlane_lab.definition.metric import parse_metric
 from fairlane_lab.definition.names import PARAMETERS, RUNTIMES, Name
 
@@ -107,16 +106,11 @@ def claims_table(rows: Sequence[ClaimRow]) -> Table:
 
 
 def show_failures(failures: Sequence[Mapping[str, Any]]) -> None:
-    """A table of the runs that have no result, as a summary has them; runs with the same error share a row."""
-    if not failures:
-        return
-    count = f"{len(failures)} {'run' if len(failures) == 1 else 'runs'} failed"
-    table = make_table("point", "repeat", "why", title=count)
-    reasons = Counter(failure["error"] for failure in failures)
-    for reason, number in list(reasons.items())[:MAX_SHOWN]:
-        first = next(failure for failure in failures if failure["error"] == reason)
-        same = f"\n… and {number - 1} more for the same reason" if number > 1 else ""
-        table.add_row(first["point"], str(first["repeat"]), Text(reason + same))
-    errors.print(table)
-    if len(reasons) > MAX_SHOWN:
-        errors.print("… and more; all are in summary.json", style="dim")
+    """The runs that have no result, as a summary has them; runs with the same error share a line."""
+    reasons: dict[str, list[str]] = {}
+    for failure in failures:
+        reasons.setdefault(failure["error"], []).append(f"{failure['point']}, run {failure['repeat']}")
+    if failures:
+        note(f"failed runs: {len(failures)}; all are in summary.json", "red")
+    for reason, runs in list(reasons.items())[:MAX_SHOWN]:
+        note(f"  {runs[0]}{f' and {len(runs) - 1} more' if len(runs) > 1 else ''}: {reason}", "red")

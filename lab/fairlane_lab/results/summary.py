@@ -18,7 +18,7 @@ from fairlane_lab.definition.strict import matches
 from fairlane_lab.results import tables
 from fairlane_lab.results.metrics import Row
 from fairlane_lab.results.rows import KEY, TEXTS, merged_about, param_value
-from fairlane_lab.results.statistics import CONFIDENCE, Aggregate, Statistic, aggregate_all, aggregate_ratio, coverage
+from fairlane_lab.results.statistics import Aggregate, Statistic, aggregate_all, aggregate_ratio
 from fairlane_lab.results.verdicts import PointRuns, beside, judge
 
 PER_RUN_PARAMETERS = frozenset({"offset_s"})
@@ -51,7 +51,6 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
         **about,
         "runs": len(rows),
         "statistic": experiment.statistic,
-        "confidence": CONFIDENCE,
         "points": [_point(point, experiment.statistic, ratios.get(point.point, {})) for point in points],
         "verdicts": [verdict.as_json() for verdict in verdicts],
         "definition": definition.as_json(),
@@ -115,7 +114,6 @@ def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Aggregat
         "point": point.point,
         "params": dict(point.params),
         "runs": len(point.rows),
-        "confidence": round(coverage(len(point.rows)), 4) if statistic == "median" else CONFIDENCE,
         "metrics": metrics,
         "ranges": {name: [found.min, found.max] for name, found in known.items()},
     }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Iterable
 
 from fairlane_controller.errors import FairlaneError
 
@@ -58,16 +59,18 @@ async def _observe(world: SimWorld) -> Observed:
     scenario = world.config.scenario
     await world.set_up()
     loops = _Loops(world)
-    spike: list[Snapshot] = []
-    async with loops:
-        begins: list[Snapshot] = []
-        for mark_s in marks_s(scenario):
-            await _sleep_until(mark_s, scenario)
-            begins.append(await _trusted(world, loops))
-        if scenario.spike_s is not None:
-            for mark_s in (scenario.spike_s[0], scenario.spike_s[1], scenario.spike_s[1] + AFTER_SPIKE_S):
-                await _sleep_until(min(mark_s, scenario.duration_s), scenario)
-                spike.append(await _trusted(world, loops))
+
+    async def at(instants_s: Iterable[float]) -> list[Snapshot]:
+        found: list[Snapshot] = []
+        for instant_s in instants_s:
+            await _sleep_until(min(instant_s, scenario.duration_s), scenario)
+            found.append(await _trusted(world, loops))
+        return found
+
+    try:
+        begins = await at(marks_s(scenario))
+        begin_s, end_s = scenario.spike_s or (0.0, 0.0)
+        spike = await at((begin_s, end_s, end_s + AFTER_SPIKE_S) if scenario.spike_s else ())
         if scenario.ends_with_its_files:
             await _sleep_until_done(world)
         else:
@@ -76,6 +79,8 @@ async def _observe(world: SimWorld) -> Observed:
         world.part.end()
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
+    finally:
+        await loops.end()
     return Observed(world, begins, after, loops.log.events, spike)
 
 
@@ -123,14 +128,11 @@ class _Loops:
 
     def __init__(self, world: SimWorld) -> None:
         self.log = MemoryLog()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._world = world
+        self._part = world.part
+        self._tasks = [asyncio.create_task(job) for job in world.part.start(self.log)]
 
-    async def __aenter__(self) -> _Loops:
-        self._tasks = [asyncio.create_task(job) for job in self._world.part.start(self.log)]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def end(self) -> None:
+        """End them, whatever they are doing."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -139,11 +141,10 @@ class _Loops:
         """Raises RunError when a loop has failed or is not there: in virtual time nothing may come between."""
         for task in self._tasks:
             if task.done():
-                problem = None if task.cancelled() else task.exception()
-                raise RunError(f"a control loop ended: {problem!r}")
+                raise RunError(f"a control loop ended: {None if task.cancelled() else task.exception()!r}")
         for event in self.log.events:
             if event["event"] in ("error", "disconnected", "flow_refused"):
                 raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        for agent in self._world.part.agents:
+        for agent in self._part.agents:
             if agent.last_error is not None:
                 raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import tarfile
 from collections.abc import Mapping
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from fairlane_controller.errors import FairlaneError
 
 from fairlane_lab.definition import ExperimentError, Selection, load
-from fairlane_lab.inputs import COPIES
+from fairlane_lab.inputs import COPIES, Input
 from fairlane_lab.results.folder import write_whole
 from fairlane_lab.results.rows import TABLES
 from fairlane_lab.results.store import EVENTS
@@ -69,26 +69,31 @@ def make_bundle(run: Path, out: Path) -> list[str]:
 
 def _check_copies(run: Path, campaign: Mapping[str, Any]) -> None:
     """Raises RunFolderError unless the copies alone are what the runs were made from."""
-    file = run.resolve() / campaign["file"]
+    run = run.resolve()
+    file = run / campaign["file"]
+    here = Path.cwd()
+    os.chdir(file.parent)  # as the script does, for commands with a relative path
     try:
-        definition = load(str(file))
-        chosen = [Selection(campaign["runtime"], repeats=1, values=each["values"]) for each in campaign["selections"]]
-        made = [Campaign(definition, selection, run) for selection in chosen]
-        inputs = {each.name(file.parent): each for one in made for each in one.inputs(one.scenarios())}
+        definition = load(file.name)
+        if definition.sha256 != campaign["definition_sha256"]:
+            raise RunFolderError(f"{file}: is not what was run any more")
+        found: dict[str, str] = {}
+        for each in campaign["selections"]:
+            mine = Campaign(definition, Selection(campaign["runtime"], repeats=1, values=each["values"]), run)
+            inputs = [each for each in mine.inputs(mine.scenarios()) if each.kind != "sender" or _is_in(run, each)]
+            found |= mine.identity(inputs)["inputs"]
     except (ExperimentError, FairlaneError) as error:
         raise RunFolderError(f"{run}: {COPIES}/ is not all that the experiment needs: {error}") from None
-    if definition.sha256 != campaign["definition_sha256"]:
-        raise RunFolderError(f"{file}: is not what was run any more")
+    finally:
+        os.chdir(here)
     for name, digest in campaign["inputs"].items():
-        each = inputs.get(name)
-        if each is not None and each.kind == "command" and "/" in each.given:
-            each = replace(each, files=tuple(path for path in [file.parent / each.given] if path.is_file()))
-        if each is None or (each.kind == "sender" and not each.files[0].is_relative_to(run.resolve())):
-            raise RunFolderError(
-                f"{run}: {name} is not found in the copies: name it by a path relative to the file that uses it"
-            )
-        if each.digest != digest:
-            raise RunFolderError(f"{run}: {name} was {digest}, and {each.digest} is what the copies lead to")
+        if found.get(name) != digest:
+            text = f"{run}: {name} was {digest}, and is {found.get(name, 'missing')} in the copies"
+            raise RunFolderError(f"{text}: name it by a path relative to the file that uses it")
+
+
+def _is_in(run: Path, each: Input) -> bool:
+    return each.files[0].is_relative_to(run)
 
 
 def _command(campaign: Mapping[str, Any], selection: Mapping[str, Any]) -> str:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ _SHARED = ("duration_s", "warmup_s")
 """Values that all runs of a folder have alike."""
 
 
-class CampaignError(RuntimeError):
+class CampaignError(RunFolderError):
     """A folder that cannot be gone on with; the text says what differs."""
 
 
@@ -104,6 +103,16 @@ def run_campaign(
         RunError: Results cannot be written, or what is there is damaged.
 
     """
+    try:
+        return _run(campaign, executor, on_outcome)
+    except OSError as error:
+        text = f"{campaign.folder} cannot be written: {error.strerror or error}"
+        raise RunError(
+            f"{text}; `fairlane lab sweep` with this --folder goes on with the runs that are in it"
+        ) from None
+
+
+def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome], None]) -> CampaignResult:
     scenarios = campaign.scenarios()
     inputs = campaign.inputs(scenarios)
     for each in inputs:
@@ -114,8 +123,7 @@ def run_campaign(
         *(each.point for each in scenarios),
     ]
     store = Store(campaign.folder, list(dict.fromkeys(points)))
-    with _writing(campaign):
-        identity = _claim(campaign, inputs)
+    identity = _claim(campaign, inputs)
     about = {**metadata(), "campaign": identity}
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
@@ -124,13 +132,12 @@ def run_campaign(
 
     def take(outcome: Outcome) -> None:
         if stamp(inputs) != began:
-            known = set(identity["inputs"].values())
+            known = identity["inputs"].values()
             others = [each for each in inputs if each.kind != "experiment" and each.digest not in known]
             if changed := ", ".join(f"{each.kind} {each.given}" for each in others):
                 raise RunError(f"{changed} changed while the campaign ran: what ran since then is not kept")
         if outcome.result is not None:
-            with _writing(campaign):
-                store.add(make_rows(outcome.scenario, outcome.result, campaign.selection.runtime, campaign.target))
+            store.add(make_rows(outcome.scenario, outcome.result, campaign.selection.runtime, campaign.target))
         elif outcome.failure is not None:
             failures.append(outcome.failure)
         on_outcome(outcome)
@@ -143,29 +150,16 @@ def run_campaign(
         interrupted = True
     except RuntimeError as error:  # RunError too: a cluster that is gone, a network that does not start
         stopped = str(error)
+    store.flush()
     path = campaign.folder
-    with _writing(campaign, store):
-        store.flush()
-        if done := store.finished_runs():
-            store.merge()
-        summary = _summary(campaign, about, scenarios, done, failures)
-        if done:
-            path = publish(campaign.folder, summary)
-        else:
-            shutil.rmtree(campaign.folder)
+    if done := store.finished_runs():
+        store.merge()
+    summary = _summary(campaign, about, scenarios, done, failures)
+    if done:
+        path = publish(campaign.folder, summary)
+    else:
+        shutil.rmtree(campaign.folder)
     return CampaignResult(summary, path, failures, interrupted, len(scenarios) - len(missing), stopped)
-
-
-@contextmanager
-def _writing(campaign: Campaign, store: Store | None = None) -> Generator[None]:
-    """Raises RunError, in one sentence, where the block cannot write the campaign's folder; `store` says what is in it."""
-    try:
-        yield
-    except OSError as error:
-        text = f"{campaign.folder} cannot be written: {error.strerror or error}"
-        if store is not None and (there := len(store.finished_runs())):
-            text += f"; finished runs in it: {there}; the same `fairlane lab sweep` with this --folder goes on"
-        raise RunError(text) from None
 
 
 def _summary(
@@ -203,12 +197,11 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
         if any(campaign.folder.iterdir()):
             raise CampaignError(f"{campaign.folder} is not empty and has no {CAMPAIGN}: not a folder of ours")
     else:
-        try:
-            theirs = read_document(campaign.folder, CAMPAIGN)
-        except RunFolderError as error:
-            raise CampaignError(str(error)) from None
-        if different := differing(theirs, mine):
-            raise CampaignError(f"{campaign.folder} holds results of something else: {'; '.join(different)}")
+        theirs = read_document(campaign.folder, CAMPAIGN)
+        if different := _differing(theirs, mine):
+            raise CampaignError(
+                f"{campaign.folder} holds results of something else: {'; '.join(different)}; --fresh begins again"
+            )
         mine["inputs"] = theirs.get("inputs", {}) | mine["inputs"]
         before = theirs.get("selections", [])
         mine["selections"] = before + [each for each in mine["selections"] if each not in before]
@@ -222,7 +215,7 @@ def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
     return mine
 
 
-def differing(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> list[str]:
+def _differing(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> list[str]:
     """`seed was 1, is 2` for each of what a folder's runs share that is not the same; files that only one of them has do not count."""
     then, now = ({**each, **each.get("inputs", {})} for each in (theirs, mine))
     names = [name for name in now if name not in ("inputs", "selections")]
@@ -233,14 +226,3 @@ def differing(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> list[str]:
 def _short(value: Any) -> str:
     text = str(value)
     return text[:12] if len(text) == 64 else text
-
-
-def set_aside(folder: Path) -> Path | None:
-    """Move a folder out of the way (`…-old`, `…-old-2`); nothing is deleted. Returns where it is now; None when there was none."""
-    if not folder.exists():
-        return None
-    number = 1
-    while (aside := folder.with_name(f"{folder.name}-old" + (f"-{number}" if number > 1 else ""))).exists():
-        number += 1
-    shutil.move(folder, aside)
-    return aside
