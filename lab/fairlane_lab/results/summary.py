@@ -14,12 +14,11 @@ from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
-from fairlane_lab.definition.strict import matches
 from fairlane_lab.results import tables
 from fairlane_lab.results.metrics import Row
 from fairlane_lab.results.rows import KEY, TEXTS, merged_about, param_value
 from fairlane_lab.results.statistics import Aggregate, Statistic, aggregate_all, aggregate_ratio
-from fairlane_lab.results.verdicts import PointRuns, beside, judge
+from fairlane_lab.results.verdicts import PointRuns, judge, paired
 
 PER_RUN_PARAMETERS = frozenset({"offset_s"})
 """Parameters that differ between the repeats of a point."""
@@ -51,7 +50,7 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
         **about,
         "runs": len(rows),
         "statistic": experiment.statistic,
-        "points": [_point(point, experiment.statistic, ratios.get(point.point, {})) for point in points],
+        "points": [_point(point, experiment.statistic, ratios[point.point]) for point in points],
         "verdicts": [verdict.as_json() for verdict in verdicts],
         "definition": definition.as_json(),
     }
@@ -78,21 +77,14 @@ def add_relative(
 
     Returns the same of each point: ratios of the two middles, None where one is not known.
     """
-    found: dict[str, dict[str, Aggregate | None]] = {}
+    found: dict[str, dict[str, Aggregate | None]] = {point.point: {} for point in points}
     for relative in wanted:
-        references = {beside(point, relative.to): point for point in points if matches(dict(relative.to), point.params)}
-        for point in points:
-            other = references.get(beside(point, relative.to))
-            below = {} if other is None else {row["repeat"]: row.get(relative.metric) for row in other.rows}
-            pairs: list[tuple[float, float]] = []
+        for point, pairs in zip(points, paired(points, relative.metric, relative.to).values(), strict=True):
             for row in point.rows:
-                value, reference = row.get(relative.metric), below.get(row["repeat"])
-                row[relative.name] = None if value is None or not reference else float(value) / float(reference)
-                if value is not None and reference is not None:
-                    pairs.append((float(value), float(reference)))
-            above, under = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-            ratio = aggregate_ratio(above, under, statistic) if pairs else None
-            found.setdefault(point.point, {})[relative.name] = ratio
+                value, below = pairs.get(row["repeat"], (0.0, 0.0))
+                row[relative.name] = value / below if below else None
+            above, under = zip(*pairs.values(), strict=True) if pairs else ((), ())
+            found[point.point][relative.name] = aggregate_ratio(above, under, statistic) if pairs else None
     return found
 
 

@@ -96,7 +96,6 @@ class _Sample:
     """
 
     expectation: Expectation
-    point: str
     values: Sequence[float]
     below: Sequence[float] | None = None
     missing: int = 0
@@ -118,11 +117,14 @@ class _Sample:
         """Of all runs, what has to be within."""
         return 0.5 if self.expectation.statistic in MIDDLES else self.expectation.share
 
+    @property
+    def _pairs(self) -> list[tuple[float, float]]:
+        return list(zip(self.values, self.below or [1.0] * len(self.values), strict=True))
+
     @cached_property
     def each(self) -> list[float]:
         """The value of each run; infinite where none is known."""
-        below = self.below or [1.0] * len(self.values)
-        return [value / under for value, under in zip(self.values, below, strict=True) if under] or [math.inf]
+        return [value / under for value, under in self._pairs if under] or [math.inf]
 
     @cached_property
     def middle(self) -> Aggregate | None:
@@ -147,10 +149,9 @@ class _Sample:
     @cached_property
     def margins(self) -> list[list[float]]:
         """How far inside of each bound the runs are: of pairs without a division, so that a bound of 0 below does no harm."""
-        pairs = list(zip(self.values, self.below or [1.0] * len(self.values), strict=True))
         low, high = self.expectation.min, self.expectation.max
-        found = [] if low is None else [[value - low * under for value, under in pairs]]
-        return found if high is None else [*found, [high * under - value for value, under in pairs]]
+        found = [] if low is None else [[value - low * under for value, under in self._pairs]]
+        return found if high is None else [*found, [high * under - value for value, under in self._pairs]]
 
     @cached_property
     def p(self) -> Sides:
@@ -303,9 +304,11 @@ class _Asked:
             of = next((each for each in named if each.name == expectation.metric), None)
         self._metric = of.metric if of else expectation.metric
         self._to = of.to if of else expectation.relative_to
-        self._points = {
-            beside(each, self._to): each for each in points if self._to and matches(dict(self._to), each.params)
-        }
+        self._points = points
+
+    @cached_property
+    def _pairs(self) -> dict[str, dict[int, tuple[float, float]]]:
+        return paired(self._points, self._metric, self._to)
 
     def claim(self, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
         """What is claimed of all points of a group; with `over` of the one that is picked.
@@ -321,7 +324,7 @@ class _Asked:
         if asked.metric == asked.over:
             picks = [self._pick(group, {repeat}) for repeat in repeats]
             found = [float(pick.params[asked.over]) for pick in picks if pick]
-            sample = _Sample(asked, "", found, missing=len(repeats) - len(found))
+            sample = _Sample(asked, found, missing=len(repeats) - len(found))
             return _Claim(asked, per, names, [sample] if found else [], [] if found else [(len(repeats), len(repeats))])
         repeats = sorted({repeat for point in group for repeat in _values(asked.metric, point)}) or repeats
         chooses = asked.pick != "mean" or bool(asked.given)
@@ -343,16 +346,11 @@ class _Asked:
 
     def _sample(self, point: PointRuns, runs: Container[int] | None = None, judging: float = 1.0) -> _Sample | None:
         """A point's runs (some of them), where they and what they are relative to were measured; None without any."""
-        measured = _values(self._metric, point)
-        chosen = [each for each in measured if runs is None or each in runs]
-        below: list[float] | None = None
-        if self._to:
-            other = self._points.get(beside(point, self._to))
-            under = _values(self._metric, other) if other else {}
-            chosen = [each for each in chosen if each in under]
-            below = [under[each] for each in chosen]
-        values = [measured[each] for each in chosen]
-        return _Sample(self._expectation, point.point, values, below, judging=judging) if chosen else None
+        chosen = [pair for run, pair in self._pairs[point.point].items() if runs is None or run in runs]
+        if not chosen:
+            return None
+        values, below = zip(*chosen, strict=True)
+        return _Sample(self._expectation, values, below if self._to else None, judging=judging)
 
     def _middle(self, metric: str, point: PointRuns, runs: Container[int]) -> float | None:
         """A metric over some runs of a point, as the expectation takes the repeats."""
@@ -392,7 +390,7 @@ class _Asked:
         if not scaled:
             return None
         means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in zip(*scaled, strict=True))
-        return _Sample(self._expectation, "", means, under or None, judging=samples[0].judging)
+        return _Sample(self._expectation, means, under or None, judging=samples[0].judging)
 
 
 def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Sample]:
@@ -400,7 +398,20 @@ def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Samp
     return [each for each in samples if each is not None and (not valued or each.value is not None)]
 
 
-def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def paired(
+    points: Sequence[PointRuns], metric: str, to: Mapping[str, Any]
+) -> dict[str, dict[int, tuple[float, float]]]:
+    """Of each point, by repeat, a metric and what it is divided by: itself at the point with the values `to`; 1 without any."""
+    others = {_beside(each, to): each for each in points if to and matches(dict(to), each.params)}
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for point in points:
+        values, other = _values(metric, point), others.get(_beside(point, to))
+        below = dict.fromkeys(values, 1.0) if not to else _values(metric, other) if other else {}
+        found[point.point] = {repeat: (value, below[repeat]) for repeat, value in values.items() if repeat in below}
+    return found
+
+
+def _beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """What must be the same at the point that `point` is relative to: all but what is compared; with a parameter of the switch, all
     that the switch does; with `sender`, all that the sender is."""
     apart = set(relative_to)
