@@ -176,7 +176,7 @@ class _Batch:
             fl_control.program_switches(bed.network)
         for bed in beds:
             bed.shape()
-        followed = [bed.network for bed in beds if bed.part.part.has_loop]
+        followed = [bed.network for bed in beds if bed.part.has_loop]
         if followed:
             probes = any(job.scenario.control.probes for group in self._groups for job in group.jobs)
             self._loop = fl_control.start_loop(followed, probes=probes)

@@ -71,10 +71,9 @@ async def _observe(world: SimWorld, progress: Progress) -> Observed:
         else:
             await _sleep_until(scenario.duration_s, scenario, progress)
         after = await _trusted(world, loops)
-        world.part.end()
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
-    return Observed(world, begins, after, loops.log.events, spike)
+    return Observed(world, begins, spike, after, loops.log.events)
 
 
 async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
@@ -133,7 +132,7 @@ class _Loops:
         self._world = world
 
     async def __aenter__(self) -> _Loops:
-        self._tasks = [asyncio.create_task(job) for job in self._world.part.start(self.log)]
+        self._tasks = [asyncio.create_task(job) for job in await self._world.start(self.log)]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -150,6 +149,6 @@ class _Loops:
         for event in self.log.events:
             if event["event"] in ("error", "disconnected", "flow_refused"):
                 raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        for agent in self._world.part.agents:
+        for agent in self._world.agents:
             if agent.last_error is not None:
                 raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")

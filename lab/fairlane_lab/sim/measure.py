@@ -51,7 +51,7 @@ async def snapshot(world: SimWorld) -> Snapshot:
     for switch in world.managed_switches():
         numbers = [port for name, port in world.config.managed if name == switch]
         async with world.client(world.endpoint(switch)) as client:
-            for port, refused in (await program_drops(client, world.part.part, numbers)).items():
+            for port, refused in (await program_drops(client, world.part, numbers)).items():
                 drops[switch, port] = refused + sum(ports[switch, port]["drops"].values())
-            of_program[switch] = await world.part.read(client)
+            of_program[switch] = await world.part.read(client, world.config.managed, world.plans)
     return Snapshot(asyncio.get_running_loop().time(), flows, ports, drops, of_program)

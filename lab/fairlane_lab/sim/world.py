@@ -5,18 +5,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.program.contract import Plan
+from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.program.setup import apply_plan, set_up_program
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
 
 from fairlane_lab.programs import find_part
+from fairlane_lab.programs.part import LOOK_PERIOD_S
+from fairlane_lab.recording import CARRIED_STEP_S
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
-from fairlane_lab.sim.config import SimConfig
+from fairlane_lab.sim.config import UDP, SimConfig, SimFlow
 from fairlane_lab.sim.loop import VirtualTimeLoop
 from fairlane_lab.topology_scripts import PortKey, fl_topology
 
@@ -64,7 +71,17 @@ class SimWorld:
         self.loop = VirtualTimeLoop(self.simulation, self.deliver, stop_on_messages=False)
         self.client = partial(SimClient, find=self.switches.__getitem__)
         "Makes a `SwitchClient`; the factory that `SwitchAgent` takes."
-        self.part = find_part(config.scenario.program).in_sim(self)
+        self.part = find_part(config.scenario.program)
+        self.plans: Sequence[Plan] = ()
+        "What the program had the switches set up with."
+        self._control: TopologyControl | None = None
+        self.thresholds: dict[PortKey, int | None] = {}
+        self.agents: list[SwitchAgent] = []
+        "The control loops, of `start`."
+        self.measured: dict[PortKey, list[tuple[float, Mapping[str, float | None]]]] = {}
+        "For `Recording`."
+        self.datagrams: dict[str, list[tuple[float, float]]] = {}
+        "Bytes over time of each UDP flow, where the program has VCs."
 
     def close(self) -> None:
         """Cancel what still runs, and end the loop and the machine of real hosts."""
@@ -90,11 +107,78 @@ class SimWorld:
         return list(dict.fromkeys(switch for switch, _ in self.config.managed))
 
     async def set_up(self) -> None:
-        """What the program sets up. Raises RunError with what a switch, or the controller's own checks, refuse."""
+        """Set up the switches at time 0. Raises RunError with what a switch, or the controller's own checks, refuse."""
+        config, part = self.config, self.part
         try:
-            await self.part.set_up()
+            self.plans = part.plans(self.run_state, config.scenario, config.topology)
+            ports = {
+                (switch.name, port.port): port.queue_packets
+                for switch in self.run_state.switches
+                for port in switch.ports
+            }
+            self.thresholds = part.thresholds(config.scenario.control, {key: ports[key] for key in config.managed})
+            self._control = part.control_loop(self.run_state, config.scenario, self.plans)
+            for state in self.run_state.switches:
+                async with self.client(self.endpoint(state.name), write=True) as client:
+                    await set_up_program(client, part.program, self.plans[0], state)
+                    for plan in self.plans[1:]:
+                        await apply_plan(client, part.program, plan)
+                    if self._control is None and state.name in self.managed_switches():
+                        await client.write([+entry for entry in part.flow_entries(config.flows)])
         except FairlaneError as problem:
             raise RunError(problem.message) from None
+
+    async def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
+        """What runs beside the simulation, until it is cancelled: a control loop's agent for each switch with managed ports."""
+        jobs: list[Coroutine[Any, Any, None]] = []
+        if self.part.has_vcs and any(each.key.protocol == UDP for each in self.config.flows):
+            jobs.append(self._count_datagrams())
+        if (control := self._control) is None:
+            return jobs
+        for request in self.part.requests(flow_weights(self.config.flows)):
+            await control.handle({}, request)
+        self.loop.stop_on_messages = control.listens
+        states = {state.name: state for state in self.run_state.switches} if control.run is not None else {}
+        self.agents = [
+            SwitchAgent(self.endpoint(name), control, log, state=states.get(name), client_factory=self.client)
+            for name in self.managed_switches()
+        ]
+        jobs += [agent.run() for agent in self.agents]
+        return [*jobs, self._poll()] if self.part.loop_values else jobs
+
+    async def _poll(self) -> None:
+        """Read what the control loops have measured, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_PERIOD_S)
+            for agent in self.agents:
+                for row in agent.control.measurements():
+                    polls = self.measured.setdefault((agent.endpoint.name, row["port"]), [])
+                    polls.append((self.loop.time(), self.part.loop_row(row)))
+
+    async def _count_datagrams(self) -> None:
+        """Read what UDP flows have carried, for ever: the simulator samples TCP flows only."""
+        names = {each.name for each in self.config.flows if each.key.protocol == UDP}
+        while True:
+            for row in json.loads(self.simulation.flows()):
+                if row["flow"] in names:
+                    self.datagrams.setdefault(row["flow"], []).append((self.loop.time(), row["received_bytes"]))
+            await asyncio.sleep(CARRIED_STEP_S)
+
+
+def flow_weights(flows: Sequence[SimFlow]) -> list[dict[str, Any]]:
+    """Rules for the weights of flows that do not weigh 1: by address and port, of `web` (many ports) by the address. Raises RunError."""
+    of_hosts: dict[str, float] = {}
+    for each in flows:
+        host, weight = each.flow.sender, each.flow.weight
+        if not each.has_known_key and of_hosts.setdefault(host, weight) != weight:
+            raise RunError(f"flow {each.name}: web flows of one host ({host}) must have the same weight")
+    others = {host for host, weight in of_hosts.items() if weight != 1.0}
+    rules: list[dict[str, Any]] = []
+    for each in sorted(flows, key=lambda one: not one.has_known_key):
+        if each.flow.weight != 1.0 or each.flow.sender in others:
+            port = {"src_port": each.key.src_port} if each.has_known_key else {}
+            rules.append({"src": str(each.key.src), **port, "weight": each.flow.weight})
+    return rules
 
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:

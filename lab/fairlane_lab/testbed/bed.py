@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fairlane import connect
+from fairlane_controller.program.contract import Plan as ControlPlan
 from fairlane_controller.state.ask import ask
+from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
 
@@ -26,7 +29,7 @@ from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.host_settings import HostSettings
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
 from fairlane_lab.testbed.scripts import fl_net
-from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology, managed_ports
+from fairlane_lab.topology_scripts import LinkChange, PortKey, fl_changes, fl_topology, managed_ports
 from fairlane_lab.wishes import wishes
 
 LEAD_S = 0.7
@@ -35,18 +38,6 @@ LEAD_PER_PROCESS_S = 0.06
 """… and for each process to get up."""
 SINK_READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 15.0
-
-
-@dataclass(frozen=True)
-class ManagedPort:
-    """A switch port with a bottleneck's queue."""
-
-    switch: str
-    port: int
-    interface: str
-    rate_bps: int
-    queue_packets: int
-    link_layer: str = "none"
 
 
 @dataclass
@@ -60,7 +51,7 @@ class Running:
     folder: Path
     variants: dict[str, str]
     """Of the hosts."""
-    thresholds: dict[tuple[str, int], int | None]
+    thresholds: dict[PortKey, int | None]
     """In force at the beginning, packets."""
     done_ns: int | None = None
     """CLOCK_MONOTONIC instant at which all files were finished, before the run's time was over."""
@@ -70,6 +61,18 @@ class Running:
     @property
     def scenario(self) -> Scenario:
         return self.plan.scenario
+
+    @property
+    def zero_s(self) -> float:
+        """Of CLOCK_MONOTONIC."""
+        return self.zero_ns / 1e9
+
+    @property
+    def end_s(self) -> float:
+        """When what is measured ends, seconds after the zero."""
+        if self.done_ns is None:
+            return self.scenario.duration_s
+        return min(self.scenario.duration_s, max(self.done_ns / 1e9 - self.zero_s, self.scenario.warmup_s + 1e-3))
 
 
 class Bed:
@@ -82,9 +85,10 @@ class Bed:
         topology = fl_topology.check(document, str(document.get("name") or "topology"))
         self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
         self.target = target
-        self.program = program
-        self.ports = _managed_ports(self.network)
-        self.part = find_part(program).in_mininet(self)
+        self.ports = managed_ports(topology)
+        self.part = find_part(program)
+        self.plans: Sequence[ControlPlan] = ()
+        "What is in force, for the program's part."
         self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
         self._frame_bytes = frame_bytes
         self._lease: loader.Lease | None = None
@@ -95,11 +99,6 @@ class Bed:
     def state(self) -> Path:
         """The run-state folder."""
         return self.network.folder
-
-    @property
-    def total_rate_bps(self) -> int:
-        """Of the managed ports: the measure of the load on this machine."""
-        return sum(port.rate_bps for port in self.ports)
 
     def start(self) -> None:
         """Start the topology. Raises RuntimeError when something does not start."""
@@ -144,10 +143,6 @@ class Bed:
         """P4Runtime of a switch."""
         return Endpoint(switch, self.network.grpc(switch), self.network.switches[switch].options.device_id)
 
-    def ask(self, request: dict[str, Any]) -> Any:
-        """Ask the control loop (see `fairlane_controller.state.ask`). Raises FairlaneError."""
-        return asyncio.run(ask(self.state, request))
-
     def begin(self, scenario: Scenario, folder: Path, wait_s: float) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now, later by `wait_s`.
 
@@ -158,7 +153,7 @@ class Bed:
         plan = make_plan(scenario, self.addresses, folder)
         wanted = wishes(scenario)
         variants = self._settings.apply(wanted)
-        thresholds = self.part.begin(scenario, plan)
+        thresholds = self._control(scenario, plan)
         running = self._running = Running(plan, 0, {}, folder, variants, thresholds)
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)
@@ -172,6 +167,16 @@ class Bed:
             words = sender.command(scenario, running.zero_ns)
             running.processes[sender.name] = self._traffic(sender.flow.sender, words, sender.name)
         return running
+
+    def _control(self, scenario: Scenario, plan: Plan) -> dict[PortKey, int | None]:
+        """Put the scenario's control in force, as after a fresh start; returns the thresholds. Raises RunError, FairlaneError."""
+        for configuration in self.part.configurations(scenario, self.network.topology):
+            connect(self.state).apply(configuration)
+        if self.part.has_loop:
+            for request in self.part.requests(plan.weights()):
+                asyncio.run(ask(self.state, request))
+        self.plans = [self.part.program.initial_plan(read_run_state(self.state))]
+        return self.part.thresholds(scenario.control, {key: spec.queue_packets for key, spec in self.ports.items()})
 
     def look_for_end(self) -> bool:
         """Whether the run that is under way has nothing left to do: it ends with its files, and they are finished."""
@@ -231,7 +236,9 @@ class Bed:
 
     def drain_s(self) -> float:
         """How long full queues take to empty, at most."""
-        return max((port.queue_packets * 1514 * 8 / port.rate_bps for port in self.ports if port.rate_bps), default=0.0)
+        return max(
+            (one.queue_packets * 1514 * 8 / one.rate_bps for one in self.ports.values() if one.rate_bps), default=0.0
+        )
 
     def _traffic(self, host: str, arguments: list[str], name: str) -> subprocess.Popen[bytes]:
         assert self._running is not None
@@ -241,20 +248,6 @@ class Bed:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         self.network.adopt(process.pid, f"traffic {name} on {host}")
         return process
-
-
-def _managed_ports(network: fl_net.Network) -> tuple[ManagedPort, ...]:
-    return tuple(
-        ManagedPort(
-            switch,
-            number,
-            f"{network.prefix}{switch}-eth{number}",
-            spec.rate_bps or 0,
-            spec.queue_packets,
-            spec.link_layer,
-        )
-        for (switch, number), spec in managed_ports(network.topology).items()
-    )
 
 
 def _wait_for(path: Path, timeout_s: float) -> None:
