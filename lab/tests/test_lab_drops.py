@@ -56,7 +56,7 @@ def test_mininet_counts_the_drops_that_the_simulator_counts(
             async with world.client(world.endpoint(switch)) as client:
                 await watch.read_ports(client)
         seen = await snapshot(world)
-        return seen.drops, seen.of_program
+        return {key: seen.ports[key]["drops"] for key in world.config.managed}, seen.of_program
 
     try:
         drops, of_program = world.loop.run_until_complete(observe())

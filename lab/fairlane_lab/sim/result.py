@@ -171,7 +171,7 @@ def _counters(world: SimWorld, each: FlowRecord, begin: Snapshot, end: Snapshot)
 
 
 def _port(world: SimWorld, columns: Columns, key: PortKey, snapshots: Sequence[Snapshot]) -> PortRecord:
-    rows = [(seen.t_s, {**seen.ports[key], "drops": seen.drops[key]}) for seen in snapshots]
+    rows = [(seen.t_s, seen.ports[key]) for seen in snapshots]
     switch, number = key
     return PortRecord(
         key,

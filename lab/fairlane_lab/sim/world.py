@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
@@ -22,32 +22,13 @@ from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LOOK_PERIOD_S
 from fairlane_lab.recording import CARRIED_STEP_S
 from fairlane_lab.run_result import RunError
-from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
-from fairlane_lab.sim.config import UDP, SimConfig, SimFlow
+from fairlane_lab.sim.client import SimClient, SimSwitch
+from fairlane_lab.sim.config import TRAFFIC_MANAGER, UDP, SimConfig, SimFlow
 from fairlane_lab.sim.loop import VirtualTimeLoop
-from fairlane_lab.topology_scripts import PortKey, fl_topology
+from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
-TRAFFIC_MANAGER: dict[str, Any] = {"port_cells": 0, "queue_cells": 0, "queues": 0, "scheduler": "", "link_layer": ""}
-"""Keys of a port's traffic manager that a run state has too, and what stands there when the topology says nothing."""
 GRPC = "virtual-time"
 """Stands where a run state has an address: nothing connects to it."""
-
-
-class Simulation(Protocol):
-    """`fairlane_switch.native.Simulation` as far as it is used here; what it says is JSON."""
-
-    @property
-    def now_ns(self) -> int: ...
-    def run_until(self, t_ns: int, stop_on_messages: bool = False) -> int: ...
-    def flows(self) -> str: ...
-    def ports(self) -> str: ...
-    def switches(self) -> str: ...
-    def transfers(self) -> str: ...
-    def unfinished_transfers(self) -> str: ...
-    def series(self) -> dict[str, bytes]: ...
-    def p4rt(self, switch: str) -> Any: ...
-    def machine_failure(self) -> str | None: ...
-    def end_machine(self) -> None: ...
 
 
 class SimWorld:
@@ -55,9 +36,13 @@ class SimWorld:
 
     def __init__(self, config: SimConfig) -> None:
         """Raises RunError when the simulator is not built or refuses the configuration."""
-        native = _native()
         try:
-            self.simulation: Simulation = native.Simulation(json.dumps(config.document()))
+            from fairlane_switch import native  # pyright: ignore[reportMissingModuleSource]
+
+            self.simulation: Any = native.Simulation(json.dumps(config.document()))
+            "A `native.Simulation`; what it reports is JSON."
+        except ImportError as problem:
+            raise RunError(f"the simulator is not built ({problem}): run `make setup`") from None
         except ValueError as problem:
             raise RunError(f"the simulator refuses the configuration: {problem}") from None
         self.config = config
@@ -66,8 +51,7 @@ class SimWorld:
         for name in config.topology.switches:
             transport = self.simulation.p4rt(name)
             transport.set_pipeline(config.program.set_pipeline)
-            schema, error = config.program.schema, native.P4RuntimeError
-            self.switches[name] = SimSwitch(name, cast("Transport", transport), schema, error)
+            self.switches[name] = SimSwitch(name, transport, config.program.schema, native.P4RuntimeError)
         self.loop = VirtualTimeLoop(self.simulation, self.deliver, stop_on_messages=False)
         self.client = partial(SimClient, find=self.switches.__getitem__)
         "Makes a `SwitchClient`; the factory that `SwitchAgent` takes."
@@ -88,7 +72,7 @@ class SimWorld:
         left = asyncio.all_tasks(self.loop)
         for task in left:
             task.cancel()
-        self.loop.run_until_complete(_ended(left))
+        self.loop.run_until_complete(gathered(*left))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
         self.simulation.end_machine()
@@ -111,12 +95,8 @@ class SimWorld:
         config, part = self.config, self.part
         try:
             self.plans = part.plans(self.run_state, config.scenario, config.topology)
-            ports = {
-                (switch.name, port.port): port.queue_packets
-                for switch in self.run_state.switches
-                for port in switch.ports
-            }
-            self.thresholds = part.thresholds(config.scenario.control, {key: ports[key] for key in config.managed})
+            capacities = {key: spec.queue_packets for key, spec in managed_ports(config.topology).items()}
+            self.thresholds = part.thresholds(config.scenario.control, capacities)
             self._control = part.control_loop(self.run_state, config.scenario, self.plans)
             for state in self.run_state.switches:
                 async with self.client(self.endpoint(state.name), write=True) as client:
@@ -181,36 +161,23 @@ def flow_weights(flows: Sequence[SimFlow]) -> list[dict[str, Any]]:
     return rules
 
 
-async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
+async def gathered(*jobs: Any) -> None:
+    """Until all have ended, however they end."""
+    await asyncio.gather(*jobs, return_exceptions=True)
 
 
 def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], program: str) -> RunState:
     """A topology as the controller knows a running one; `managed` are its bottlenecks."""
+    mtus = {(end.node, end.port): link.mtu for link in topology.links for end in (link.a, link.b)}
+
+    def port_state(switch: str, number: int, spec: fl_topology.PortSpec) -> PortState:
+        given = {key: value for key in ("rate_bps", "queue_packets", *TRAFFIC_MANAGER) if (value := getattr(spec, key))}
+        about = {"port": number, "bottleneck": (switch, number) in managed, "mtu": mtus[switch, number]}
+        return PortState.model_validate({**about, **topology.settings(switch, number), **given})
+
     switches: list[SwitchState] = []
-    mtus = {end: link.mtu for link in topology.links for end in (link.a, link.b)}
     for name in topology.switches:
-        ports = tuple(
-            PortState(
-                port=number,
-                rate_bps=spec.rate_bps or 0,
-                queue_packets=spec.queue_packets,
-                bottleneck=(name, number) in managed,
-                mtu=mtus[fl_topology.Endpoint(name, number)],
-                **topology.settings(name, number),
-                **{key: getattr(spec, key, None) or fallback for key, fallback in TRAFFIC_MANAGER.items()},
-            )
-            for number, spec in topology.ports[name].items()
-        )
-        routes = tuple(RouteState(prefix=r.prefix, port=r.port, mac=r.mac) for r in topology.routes(name))
+        ports = tuple(port_state(name, number, spec) for number, spec in topology.ports[name].items())
+        routes = tuple(RouteState(prefix=one.prefix, port=one.port, mac=one.mac) for one in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
     return RunState(name="sim", target="sim", program=program, switches=tuple(switches))
-
-
-def _native() -> Any:
-    """The binding. Raises RunError when it is not built."""
-    try:
-        from fairlane_switch import native  # pyright: ignore[reportMissingModuleSource]
-    except ImportError as problem:
-        raise RunError(f"the simulator is not built ({problem}): run `make setup`") from None
-    return native
