@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.measures import carried_bps, mean_between, on_line_bps, rate_series, recovery_s
-from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint
+from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario
 from fairlane_lab.topology_scripts import PortKey, fl_topology
 
@@ -192,6 +192,22 @@ class Recording:
         if inside:
             return sum(inside) / len(inside)
         return samples[-1][1] if samples else None
+
+
+def make_transfer(name: str, flow: Flow, row: Mapping[str, Any], zero_s: float = 0.0, *, complete: bool) -> Transfer:
+    """A transfer as the simulator or `fairlane-traffic` reports it; of a file also what it took from its first segment on."""
+    first_ns = row.get("first_ns", row.get("first_sent_ns")) if flow.app.kind == "bytes" else None
+    return Transfer(
+        flow=name,
+        group=flow.group,
+        start_s=row["start_ns"] / 1e9 - zero_s,
+        bytes=row["bytes"],
+        completion_s=(row["end_ns"] - row["start_ns"]) / 1e9,
+        retransmits=row["retransmits"],
+        ran_s=None if first_ns is None else (row["end_ns"] - first_ns) / 1e9,
+        packets=None if first_ns is None else row.get("packets", row.get("segments")),
+        complete=complete,
+    )
 
 
 def make_result(seen: Recording, part: LabPart, **fields: Any) -> RunResult:

@@ -14,7 +14,7 @@ from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
 
 from fairlane_lab.host_counters import counters_of
-from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, make_result
+from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
 from fairlane_lab.run_result import RunError, RunResult, Transfer
 from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
 from fairlane_lab.sim.measure import Snapshot
@@ -186,25 +186,13 @@ def _port(world: SimWorld, columns: Columns, key: PortKey, snapshots: Sequence[S
 
 
 def _transfers(world: SimWorld) -> list[Transfer]:
-    flows = {each.name: each.flow for each in world.config.flows}
-    found: list[Transfer] = []
-    for rows, complete in ((world.simulation.transfers(), True), (world.simulation.unfinished_transfers(), False)):
-        for row in json.loads(rows):
-            flow = flows[row["flow"]]
-            is_file = flow.app.kind == "bytes" and "first_sent_ns" in row
-            transfer = Transfer(
-                flow=row["flow"],
-                group=flow.group,
-                start_s=row["start_ns"] / 1e9,
-                bytes=row["bytes"],
-                completion_s=(row["end_ns"] - row["start_ns"]) / 1e9,
-                retransmits=row["retransmits"],
-                ran_s=(row["end_ns"] - row["first_sent_ns"]) / 1e9 if is_file else None,
-                packets=row["segments"] if is_file else None,
-                complete=complete,
-            )
-            found.append(transfer)
-    return found
+    flows, simulation = {each.name: each.flow for each in world.config.flows}, world.simulation
+    kinds = (simulation.transfers(), True), (simulation.unfinished_transfers(), False)
+    return [
+        make_transfer(row["flow"], flows[row["flow"]], row, complete=complete)
+        for rows, complete in kinds
+        for row in json.loads(rows)
+    ]
 
 
 def _about(world: SimWorld) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import ipaddress
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,10 +126,7 @@ class Bed:
         """End the processes of a run that is under way; nothing when there is none."""
         running, self._running = self._running, None
         if running is not None:
-            for process in running.processes.values():
-                process.terminate()
-            for process in running.processes.values():
-                _reap(process)
+            _stop(running.processes.values())
 
     def change_link(self, change: LinkChange) -> tuple[tuple[str, int, int], ...]:
         """Make a change of a link now; returns the (switch, port, bit/s) that have new rates. Raises RuntimeError."""
@@ -150,22 +147,25 @@ class Bed:
         """
         assert self._settings is not None
         folder.mkdir(parents=True, exist_ok=True)
-        plan = make_plan(scenario, self.addresses, folder)
-        wanted = wishes(scenario)
+        plan, wanted = make_plan(scenario, self.addresses, folder), wishes(scenario)
         variants = self._settings.apply(wanted)
-        thresholds = self._control(scenario, plan)
-        running = self._running = Running(plan, 0, {}, folder, variants, thresholds)
+        running = self._running = Running(plan, 0, {}, folder, variants, self._control(scenario, plan))
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)
-            running.processes[sink.name] = self._traffic(sink.host, sink.command(sample_ms(scenario)), sink.name)
-        for sink in plan.sinks:
-            _wait_for(sink.ready, SINK_READY_TIMEOUT_S)
+            self._start_traffic(running, sink.name, sink.host, sink.command(sample_ms(scenario)))
+        deadline = time.monotonic() + SINK_READY_TIMEOUT_S
+        while missing := [sink.ready.name for sink in plan.sinks if not sink.ready.exists()]:
+            if time.monotonic() > deadline:
+                raise RunError(f"{missing[0]} did not appear within {SINK_READY_TIMEOUT_S:g} s")
+            time.sleep(0.01)
         self._settings.clamp(wanted, {(s.flow.sender, s.flow.receiver): s.sink.port for s in plan.senders})
-        lead_s = LEAD_S + self.round_trip_s() + LEAD_PER_PROCESS_S * plan.processes + wait_s
+        ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
+        round_trip_s = sum(way.delay_us for way in ways) / 1e6  # no connection takes longer to be there
+        lead_s = LEAD_S + round_trip_s + LEAD_PER_PROCESS_S * plan.processes + wait_s
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
         for sender in plan.senders:
             words = sender.command(scenario, running.zero_ns)
-            running.processes[sender.name] = self._traffic(sender.flow.sender, words, sender.name)
+            self._start_traffic(running, sender.name, sender.flow.sender, words)
         return running
 
     def _control(self, scenario: Scenario, plan: Plan) -> dict[PortKey, int | None]:
@@ -193,35 +193,27 @@ class Bed:
 
     def end(self) -> None:
         """Wait until the senders have ended, then end the sinks. Raises RunError when one does not, or broke."""
-        running = self._running
+        running, settings = self._running, self._settings
         assert running is not None
+        assert settings is not None
         self._running = None
-        end_ns = running.zero_ns + round(running.scenario.duration_s * 1e9)
-        deadline = time.monotonic() + max(0.0, (end_ns - time.monotonic_ns()) / 1e9) + END_TIMEOUT_S
-        problem = ""
+        deadline = time.monotonic() + END_TIMEOUT_S
+        deadline += max(0.0, running.zero_s + running.scenario.duration_s - time.monotonic())
+        problems: list[str] = []
         for sender in running.plan.senders:
-            process = running.processes[sender.name]
             try:
-                code = process.wait(timeout=max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                code = None
-            if code != 0 and not problem:
+                code = running.processes[sender.name].wait(timeout=max(0.1, deadline - time.monotonic()))
                 words = (running.folder / f"{sender.name}.log").read_text(errors="replace").strip()[-400:]
-                how = "did not end in time" if code is None else f"ended with {code}: {words}"
-                problem = f"the sender of flow {sender.name} {how}"
-        assert self._settings is not None
-        running.counters = self._settings.counters()
-        for sink in running.plan.sinks:
-            running.processes[sink.name].terminate()
-        for process in running.processes.values():
-            _reap(process)
-        if problem:
-            raise RunError(problem)
-
-    def round_trip_s(self) -> float:
-        """Of a packet that crosses every link there and back: no connection of this network takes longer to be there."""
-        ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
-        return sum(way.delay_us for way in ways) / 1e6
+                problems += [f"ended with {code}: {words}"] * bool(code)
+            except subprocess.TimeoutExpired:
+                problems.append("did not end in time")
+            if problems:
+                problems = [f"the sender of flow {sender.name} {problems[0]}"]
+                break
+        running.counters = settings.counters()
+        _stop(running.processes.values())
+        if problems:
+            raise RunError(problems[0])
 
     def processes(self) -> dict[int, str]:
         """Switches, links, and the traffic of the run under way: what they are, by pid."""
@@ -240,27 +232,21 @@ class Bed:
             (one.queue_packets * 1514 * 8 / one.rate_bps for one in self.ports.values() if one.rate_bps), default=0.0
         )
 
-    def _traffic(self, host: str, arguments: list[str], name: str) -> subprocess.Popen[bytes]:
-        assert self._running is not None
+    def _start_traffic(self, running: Running, name: str, host: str, arguments: list[str]) -> None:
         assert self._settings is not None
         command = self._settings.entering(host, [sys.executable, "-m", "fairlane_hosts.traffic", *arguments])
-        with (self._running.folder / f"{name}.log").open("wb") as output:
+        with (running.folder / f"{name}.log").open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        running.processes[name] = process
         self.network.adopt(process.pid, f"traffic {name} on {host}")
-        return process
 
 
-def _wait_for(path: Path, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not path.exists():
-        if time.monotonic() > deadline:
-            raise RunError(f"{path.name} did not appear within {timeout_s:g} s")
-        time.sleep(0.01)
-
-
-def _reap(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait(timeout=5)
+def _stop(processes: Collection[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=5)

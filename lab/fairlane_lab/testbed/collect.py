@@ -15,7 +15,7 @@ from fairlane_hosts.variants import find_variant
 from fairlane_lab.host_counters import counters_of
 from fairlane_lab.known import known_sum
 from fairlane_lab.measures import summed
-from fairlane_lab.recording import FlowRecord, PortRecord, Recording, Samples, make_result
+from fairlane_lab.recording import FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
 from fairlane_lab.run_result import AFTER_SPIKE_S, RunError, RunResult, Transfer
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, tcp_of
 from fairlane_lab.testbed.bed import Bed, Running
@@ -70,7 +70,9 @@ def collect(bed: Bed, running: Running, watched: Watched, changes: Sequence[tupl
     result = make_result(
         recording,
         bed.part,
-        transfers=[each for sender in running.plan.senders for each in _transfers(sender, written[sender.name])],
+        transfers=[
+            each for sender in running.plan.senders for each in _transfers(sender, written[sender.name], zero_s)
+        ],
         events=[event for event in events if event["t_s"] <= scenario.duration_s],
         virtual_s=scenario.duration_s,
     )
@@ -237,21 +239,11 @@ def _of_transfers(running: Running, index: int, written: Record) -> dict[str, An
     }
 
 
-def _transfers(sender: Sender, written: Record) -> Iterator[Transfer]:
-    names, is_file = sender.results(), sender.flow.app.kind == "bytes"
-    for kind in ("transfer", "unfinished") if is_file else ("transfer",):
-        for record in written[kind]:
-            yield Transfer(
-                names[int(record["flow"])],
-                sender.flow.group,
-                record["start_s"],
-                record["bytes"],
-                (record["end_ns"] - record["start_ns"]) / 1e9,
-                record["retransmits"],
-                (record["end_ns"] - record["first_ns"]) / 1e9 if is_file else None,
-                record["packets"] if is_file else None,
-                complete=kind == "transfer",
-            )
+def _transfers(sender: Sender, written: Record, zero_s: float) -> Iterator[Transfer]:
+    names, flow = sender.results(), sender.flow
+    for kind in ("transfer", "unfinished") if flow.app.kind == "bytes" else ("transfer",):
+        for row in written[kind]:
+            yield make_transfer(names[int(row["flow"])], flow, row, zero_s, complete=kind == "transfer")
 
 
 # ---- ports -----------------------------------------------------------------------------------------------------------
