@@ -106,7 +106,8 @@ class LabPart:
 
     def control(self, settings: Any) -> Control:
         """A scenario's control, of what `[control]` says."""
-        return Control(getattr(settings, "scheme", self.name), settings=settings)
+        scheme, probes = getattr(settings, "scheme", self.name), getattr(settings, "probes", False)
+        return Control(scheme, probes=probes, settings=settings)
 
     def columns(self, control: Control) -> dict[str, Any]:
         """What the switch does, as parameters of the results."""
@@ -138,8 +139,19 @@ class LabPart:
 
     def values(self, seen: Recording) -> dict[str, float]:
         """Metrics of the run: the program's columns, summed over the managed ports."""
-        ends = ({key: row for rows in end.values() for key, row in rows.items()} for end in (seen.before, seen.after))
-        return measured_values(self, *ends)
+        before, after = (
+            {key: row for rows in end.values() for key, row in rows.items()} for end in (seen.before, seen.after)
+        )
+        found: dict[str, float] = {}
+        for column in self.measured:
+            for port, values in after.items():
+                if values.get(column.name) is not None:
+                    start = before.get(port, {}).get(column.name, 0) if column.is_total else 0
+                    found[column.name] = found.get(column.name, 0.0) + float(values[column.name]) - float(start or 0)
+        for column in self.measured:
+            if column.ratio is not None and (value := share(*map(found.get, column.ratio))) is not None:
+                found[column.name] = value
+        return found | self.derived_values(before, after)
 
     def port_values(self, seen: Recording, port: PortKey) -> dict[str, Any]:
         """`PortResult.values` of a managed port."""
@@ -257,20 +269,3 @@ async def program_drops(client: SwitchClient, part: LabPart, ports: Iterable[int
     for index, cell in (await client.read_counters(COUNTER_DROPS, indices)).items() if indices else ():
         found[indices[index]] += cell.packet_count
     return found
-
-
-def measured_values(
-    part: LabPart, before: Mapping[PortKey, Mapping[str, Any]], after: Mapping[PortKey, Mapping[str, Any]]
-) -> dict[str, float]:
-    """`LabPart.measured` between two readings of the ports."""
-    found: dict[str, float] = {}
-    for column in part.measured:
-        for port, values in after.items():
-            if values.get(column.name) is not None:
-                start = before.get(port, {}).get(column.name, 0) if column.is_total else 0
-                found[column.name] = found.get(column.name, 0.0) + float(values[column.name]) - float(start or 0)
-    for column in part.measured:
-        if column.ratio is not None:
-            value = share(*map(found.get, column.ratio))
-            found |= {} if value is None else {column.name: value}
-    return found | part.derived_values(before, after)

@@ -72,10 +72,6 @@ class Part(LabPart):
     }
     has_vcs = True
 
-    def control(self, settings: Any) -> scenario.Control:
-        """The scheme and its settings, as a scenario has them."""
-        return scenario.Control(settings.scheme, probes=settings.probes, settings=settings)
-
     def columns(self, control: scenario.Control) -> dict[str, Any]:
         """Columns of results that say what the switch does."""
         settings: Control = control.settings
