@@ -57,6 +57,11 @@ class SimFlow:
     "Of its first connection; an application `web` opens others."
 
     @property
+    def is_tcp(self) -> bool:
+        """Whether it has connections."""
+        return self.key.protocol == TCP
+
+    @property
     def has_known_key(self) -> bool:
         """Whether all its packets have that key."""
         return self.flow.app.kind != "web" and self.flow.app.times == 1
@@ -125,7 +130,7 @@ class SimConfig:
         }
 
     def _flow(self, each: SimFlow, real: KernelHosts | None) -> dict[str, Any]:
-        flow, scenario, is_tcp = each.flow, self.scenario, each.key.protocol == TCP
+        flow, scenario, is_tcp = each.flow, self.scenario, each.is_tcp
         spread_s = random.Random(f"{scenario.seed}/start/{each.name}").uniform(0.0, START_SPREAD_S)
         document: dict[str, Any] = {
             "name": each.name,

@@ -16,7 +16,7 @@ from fairlane_hosts.variants import find_variant
 from fairlane_lab.host_counters import counters_of
 from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
 from fairlane_lab.run_result import RunError, RunResult, Transfer
-from fairlane_lab.sim.config import TCP, SimFlow, rate_steps
+from fairlane_lab.sim.config import SimFlow, rate_steps
 from fairlane_lab.sim.measure import Snapshot
 from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.sim.sharing import sharing
@@ -132,7 +132,7 @@ def _flow(
     """A flow's record; `slots` are those of its queue's register, (switch, slot), the last one first."""
     flow, scenario, is_real = each.flow, world.config.scenario, world.config.machine is not None
     rows = [(seen.t_s, seen.flows[each.name]) for seen in snapshots]
-    last, is_tcp = rows[-1][1], each.key.protocol == TCP
+    last, is_tcp = rows[-1][1], each.is_tcp
     wanted = find_variant(flow.variant).congestion_control if is_real else congestion_control(flow.variant)
     if is_tcp and last["cc"] != wanted:
         raise RunError(f"flow {each.name}: wanted {wanted}, the simulator used {last['cc']}")
@@ -200,11 +200,11 @@ def _about(world: SimWorld) -> dict[str, Any]:
     about: dict[str, Any] = {
         "program": config.program.name,
         "seed": config.scenario.seed,
-        "variants": {each.name: each.flow.variant if each.key.protocol == TCP else "udp" for each in config.flows},
+        "variants": {each.name: each.flow.variant if each.is_tcp else "udp" for each in config.flows},
         "addresses": {each.name: str(each.key) for each in config.flows},
     }
     if config.machine is None:
-        flows = [each.flow for each in config.flows if each.key.protocol == TCP]
+        flows = [each.flow for each in config.flows if each.is_tcp]
         return about | {"runtime": "sim", "tcp": {flow.name: tcp_object(flow, config.scenario.tcp) for flow in flows}}
     document = config.document()
     settings = {part: {each["name"]: each["linux"] for each in document[part]} for part in ("hosts", "flows")}

@@ -23,7 +23,7 @@ from fairlane_lab.programs.part import LOOK_PERIOD_S
 from fairlane_lab.recording import CARRIED_STEP_S
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch
-from fairlane_lab.sim.config import TRAFFIC_MANAGER, UDP, SimConfig, SimFlow
+from fairlane_lab.sim.config import TRAFFIC_MANAGER, SimConfig, SimFlow
 from fairlane_lab.sim.loop import VirtualTimeLoop
 from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
@@ -111,7 +111,7 @@ class SimWorld:
     async def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
         """What runs beside the simulation, until it is cancelled: a control loop's agent for each switch with managed ports."""
         jobs: list[Coroutine[Any, Any, None]] = []
-        if self.part.has_vcs and any(each.key.protocol == UDP for each in self.config.flows):
+        if self.part.has_vcs and any(not each.is_tcp for each in self.config.flows):
             jobs.append(self._count_datagrams())
         if (control := self._control) is None:
             return jobs
@@ -137,7 +137,7 @@ class SimWorld:
 
     async def _count_datagrams(self) -> None:
         """Read what UDP flows have carried, for ever: the simulator samples TCP flows only."""
-        names = {each.name for each in self.config.flows if each.key.protocol == UDP}
+        names = {each.name for each in self.config.flows if not each.is_tcp}
         while True:
             for row in json.loads(self.simulation.flows()):
                 if row["flow"] in names:

@@ -18,9 +18,10 @@ from typing import Any
 
 from fairlane import connect
 from fairlane_controller.program.contract import Plan as ControlPlan
+from fairlane_controller.program.setup import change_set
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import read_run_state
-from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_hosts import loader
 
 from fairlane_lab.programs import find_part
@@ -172,11 +173,22 @@ class Bed:
         """Put the scenario's control in force, as after a fresh start; returns the thresholds. Raises RunError, FairlaneError."""
         for configuration in self.part.configurations(scenario, self.network.topology):
             connect(self.state).apply(configuration)
+        run, program = read_run_state(self.state), self.part.program
+        if program.decided:
+            asyncio.run(self._forget_decisions(self.part.plans(run, scenario, self.network.topology)[-1]))
         if self.part.has_loop:
             for request in self.part.requests(plan.weights()):
                 asyncio.run(ask(self.state, request))
-        self.plans = [self.part.program.initial_plan(read_run_state(self.state))]
+        self.plans = [program.initial_plan(run)]
         return self.part.thresholds(scenario.control, {key: spec.queue_packets for key, spec in self.ports.items()})
+
+    async def _forget_decisions(self, plan: ControlPlan) -> None:
+        """Replace what a law has decided for the run before, which a configuration leaves as it is; the loop writes."""
+        for name in self.network.switches:
+            async with SwitchClient(self.endpoint(name), write=False) as client:
+                found = await change_set(self.part.program, plan, {name: client})
+            if updates := found.updates(name):
+                await ask(self.state, {"op": "table_write", "switch": name, "updates": updates})
 
     def look_for_end(self) -> bool:
         """Whether the run that is under way has nothing left to do: it ends with its files, and they are finished."""
