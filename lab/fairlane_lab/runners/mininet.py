@@ -163,7 +163,7 @@ class _Batch:
             fl_control.program_switches(bed.network)
         for bed in beds:
             bed.shape()
-        followed = [bed.network for bed in beds if bed.part.part.has_loop]
+        followed = [bed.network for bed in beds if bed.part.has_loop]
         if followed:
             probes = any(job.scenario.control.probes for group in self.groups for job in group.jobs)
             self.loop = fl_control.start_loop(followed, probes=probes)

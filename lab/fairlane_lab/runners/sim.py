@@ -68,6 +68,7 @@ async def _observe(world: SimWorld) -> Observed:
         return found
 
     try:
+        await loops.start()
         begins = await at(marks_s(scenario))
         begin_s, end_s = scenario.spike_s or (0.0, 0.0)
         spike = await at((begin_s, end_s, end_s + AFTER_SPIKE_S) if scenario.spike_s else ())
@@ -76,12 +77,11 @@ async def _observe(world: SimWorld) -> Observed:
         else:
             await _sleep_until(scenario.duration_s, scenario)
         after = await _trusted(world, loops)
-        world.part.end()
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
     finally:
         await loops.end()
-    return Observed(world, begins, after, loops.log.events, spike)
+    return Observed(world, begins, spike, after, loops.log.events)
 
 
 async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
@@ -128,8 +128,12 @@ class _Loops:
 
     def __init__(self, world: SimWorld) -> None:
         self.log = MemoryLog()
-        self._part = world.part
-        self._tasks = [asyncio.create_task(job) for job in world.part.start(self.log)]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._world = world
+
+    async def start(self) -> None:
+        """Start them."""
+        self._tasks = [asyncio.create_task(job) for job in await self._world.start(self.log)]
 
     async def end(self) -> None:
         """End them, whatever they are doing."""
@@ -145,6 +149,6 @@ class _Loops:
         for event in self.log.events:
             if event["event"] in ("error", "disconnected", "flow_refused"):
                 raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        for agent in self._part.agents:
+        for agent in self._world.agents:
             if agent.last_error is not None:
                 raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")

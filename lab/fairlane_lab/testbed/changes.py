@@ -10,8 +10,7 @@ from fairlane_lab.link_changes import changes_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.bed import Bed
-from fairlane_lab.testbed.port_watch import PortKey
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_lab.topology_scripts import LinkChange, PortKey
 
 
 class Changes:
