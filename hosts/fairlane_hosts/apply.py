@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from . import loader
+from . import bpf
 from .check import results as check_results
 from .errors import HostsError
 from .variants import VARIANTS, Variant
@@ -133,11 +133,11 @@ def write_sysctls(values: Mapping[str, int | str]) -> None:
 def _use_here(variant: Variant) -> HostTcp:
     before = read_host()
     # An unregistered name would make the kernel look for a module; a registered one cannot fail half way.
-    if variant.congestion_control not in loader.available():
+    if variant.congestion_control not in bpf.available():
         raise HostsError(
             "wrong-congestion-control",
             f"the kernel has no congestion control {variant.congestion_control!r} (variant {variant.name}); "
-            f"it has {', '.join(loader.available())}",
+            f"it has {', '.join(bpf.available())}",
             "hold a lease (fairlane_hosts.loader.acquire) while the variant is in use",
         )
     wanted = wanted_sysctls(variant, before.sysctls)
@@ -179,7 +179,7 @@ def use_on_socket(connection: socket.socket, congestion_control: str) -> None:
         raise HostsError(
             "wrong-congestion-control",
             f"a socket cannot use congestion control {congestion_control!r}: {error.strerror}; "
-            f"the kernel has {', '.join(loader.available())}",
+            f"the kernel has {', '.join(bpf.available())}",
         ) from error
     check_socket(connection, congestion_control)
 

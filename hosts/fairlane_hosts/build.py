@@ -104,6 +104,14 @@ def read_tags() -> dict[str, str]:
     return {str(k): str(v) for k, v in loaded.items()} if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
+def tag_of_built(file: str) -> str:
+    """Tag of an object that is built. Raises HostsError `not-built`."""
+    tag = read_tags().get(file)
+    if tag is None:
+        raise HostsError("not-built", f"{file} is not built", MEND)
+    return tag
+
+
 def sender_library(variant: Variant) -> Path:
     """A sender of the user's own as the simulator loads it, compiled where it changed. Raises HostsError `not-built`."""
     folder = variant.folder

@@ -170,8 +170,8 @@ def _programs_by_host(running: str, loaded: loader.Status) -> dict[str, list[str
     """Names of the programs on each host of a topology, by host name."""
     found = dict[str, list[str]]()
     for item in loaded.attached:
-        if item.cgroup.parent.name == running:
-            found.setdefault(item.cgroup.name, []).append(item.program)
+        if Path(item.cgroup).parent.name == running:
+            found.setdefault(Path(item.cgroup).name, []).append(item.program)
     return {host: sorted(set(names)) for host, names in found.items()}
 
 
