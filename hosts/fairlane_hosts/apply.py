@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import bpf
-from .check import results as check_results
+from .check.results import require as require
 from .errors import HostsError
 from .variants import VARIANTS, Variant
 
 _SYSCTL = Path("/proc/sys/net/ipv4")
 _DEFAULT_CC = "tcp_congestion_control"
-_CLONE_NEWNET = 0x40000000
+CLONE_NEWNET = 0x40000000
 _NAME_BYTES = 16
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def run_in_namespace(path: Path | None, action: Callable[[], T]) -> T:
         try:
             with path.open() as namespace:
                 libc = ctypes.CDLL(None, use_errno=True)
-                if libc.setns(namespace.fileno(), _CLONE_NEWNET):
+                if libc.setns(namespace.fileno(), CLONE_NEWNET):
                     error = ctypes.get_errno()
                     raise HostsError("namespace", f"cannot enter {path}: {os.strerror(error)}", "run it as root")
             results.append(action())
@@ -161,7 +161,7 @@ def use_on_host(variant: Variant, path: Path | None = None, *, even_if_failed: b
     (the self-test itself says `even_if_failed`). Raises HostsError (`check`, `wrong-congestion-control`, `sysctl`).
     """
     if not even_if_failed:
-        check_results.require(variant)
+        require(variant)
     return run_in_namespace(path, lambda: _use_here(variant))
 
 

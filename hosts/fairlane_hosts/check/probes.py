@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from ..errors import HostsError
 from ..variants import Variant
-from .agent import MSS_BYTES
-from .bed import CheckBed
+from .bed import MSS_BYTES, CheckBed
 from .gate import GateSegment
 
 Probe = Callable[[CheckBed, Variant], str]
@@ -244,8 +243,3 @@ def probes_of(variant: Variant) -> tuple[Probe, ...]:
     probes_tail = variant.sysctls["tcp_early_retrans"] > 0  # one segment more than the window, while ACKs are held
     start = (initial_window,) if "FL_INITIAL_WINDOW" in variant.defines and not probes_tail else ()
     return (runs, *start, *_TRIALS.get(variant.name, ()))
-
-
-def is_absent(variant: Variant, available: Sequence[str]) -> bool:
-    """A built-in algorithm that this kernel was built without."""
-    return bool(variant.builtin) and variant.congestion_control not in available
