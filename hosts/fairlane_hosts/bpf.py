@@ -15,7 +15,6 @@ import functools
 import os
 import re
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -213,10 +212,10 @@ def read_element(descriptor: int, index: int) -> int:
     return value.value
 
 
-def write_elements(descriptor: int, first: int, values: Sequence[ctypes.c_uint32 | ctypes.c_uint64]) -> None:
-    """Elements of an array, from index `first` on."""
-    for index, value in enumerate(values, first):
-        _call("bpf_map_update_elem", descriptor, ctypes.byref(ctypes.c_uint32(index)), ctypes.byref(value), 0)
+def write_element(descriptor: int, key: int | str, value: bytes) -> None:
+    """An element of an array, or of a map whose keys are names of congestion controls."""
+    raw = struct.pack("=I", key) if isinstance(key, int) else struct.pack("16s", key.encode())
+    _call("bpf_map_update_elem", descriptor, raw, value, 0)
 
 
 def _filter(interface: int, hook: Hook | None, program: int = 0) -> tuple[bytes, ctypes.Array[ctypes.c_char]]:

@@ -8,9 +8,9 @@ cgroup folder go, and the host's processes are where ours is. Two users of one p
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import socket
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,8 +149,9 @@ class Attachment:
             with bpf.BpfObject(build.build_dir() / program.object_name) as loaded:
                 doing = "the kernel refuses"
                 loader.load(loaded)
-                bpf.write_elements(loaded.map("host_slot"), 0, [ctypes.c_uint32(slot)])
-                bpf.write_elements(loaded.map("shared_count"), slot * COUNTERS, [ctypes.c_uint64(0)] * COUNTERS)
+                bpf.write_element(loaded.map("host_slot"), 0, struct.pack("=I", slot))
+                for index in range(COUNTERS):
+                    bpf.write_element(loaded.map("shared_count"), slot * COUNTERS + index, bytes(8))
                 for part, hook in program.parts.items():
                     doing = f"cannot attach {part} to {self.host.cgroup} and {self.host.interface}:"
                     if hook.is_interface and not bpf.kernel_has(bpf.TCX_KERNEL):

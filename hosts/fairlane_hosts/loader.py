@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,8 @@ from .programs import PROGRAMS, HostProgram
 from .variants import bpf_variants
 
 MINIMUM_KERNEL = (5, 15)
-SHARED_MAPS = ("shared_ena", "shared_count")
-"""Maps that all objects have in common: a congestion control and a host program read the same socket's storage."""
+SHARED_MAPS = ("shared_ena", "shared_count", "shared_senders")
+"""Maps that all objects have in common: what ENA has of a socket, counters, and which programs a congestion control asks for."""
 _numbers = itertools.count()
 
 
@@ -47,6 +48,8 @@ class Program:
     name: str
     path: Path
     tag: str
+    asks: int = 0
+    """The host programs that it asks for, a bit each (`Variant.programs_mask`)."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,8 @@ def programs(*, refused_too: bool = False) -> list[Program]:
         tag = build.tag_of_built(str(variant.object_name))
         result = check_results.read(variant)
         if refused_too or not (running < variant.kernel or (result is not None and not result.loads)):
-            found.append(Program(variant.congestion_control, build.build_dir() / str(variant.object_name), tag))
+            path = build.build_dir() / str(variant.object_name)
+            found.append(Program(variant.congestion_control, path, tag, variant.programs_mask))
     return found
 
 
@@ -214,6 +218,8 @@ def _register(program: Program) -> None:
                 loaded.expect_link(program.name)
             load(loaded)
             doing = "cannot register"
+            if program.asks:
+                bpf.write_element(loaded.map("shared_senders"), program.name, struct.pack("=I", program.asks))
             loaded.register(program.name, registry.pins("names") / f"{program.name}@{program.tag}", with_link)
     except FileExistsError as error:
         raise HostsError(

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .errors import HostsError
+from .programs import find_program
 
 # Every variant sets every one of these, so that going from one to another leaves nothing behind.
 # Order matters: the kernel refuses tcp_reordering > tcp_max_reordering.
@@ -111,7 +112,13 @@ class Variant:
     def definitions(self) -> Mapping[str, str | int]:
         """What `bpf/sender.bpf.c` is compiled with, but for its name."""
         ena = {"FL_ENA": 1} if "ena" in self.programs else {}
-        return {"CC_HEADER": f'"{self.header_file}"', f"CC_SENDER_{self.header}": 1, **ena, **self.defines}
+        asks = {"FL_PROGRAMS": self.programs_mask} if self.programs else {}
+        return {"CC_HEADER": f'"{self.header_file}"', f"CC_SENDER_{self.header}": 1, **ena, **asks, **self.defines}
+
+    @property
+    def programs_mask(self) -> int:
+        """The host programs that it asks for, a bit each."""
+        return sum(1 << find_program(name).bit for name in self.programs)
 
     @property
     def header_file(self) -> str:
