@@ -62,11 +62,11 @@ def running_hosts(state: str | None = None) -> dict[str, int]:
 
 
 def _needs(variant: Variant) -> str:
-    """Kernel, features and host programs, in one line."""
+    """Kernel and host programs, in one line."""
     if variant.builtin:
         return f"{variant.congestion_control} in the kernel"
     programs = f"; host program {', '.join(variant.programs)}" if variant.programs else ""
-    return f"Linux {variant.kernel[0]}.{variant.kernel[1]}; {variant.features}{programs}"
+    return f"Linux {variant.kernel[0]}.{variant.kernel[1]}{programs}"
 
 
 @app.command("list")
@@ -74,10 +74,10 @@ def list_variants(as_json: JsonOption = False) -> None:
     """The variants: where each is defined, what it needs of the kernel and of its host, and what it is not."""
     ready = loader.available()
     if as_json:
-        fields = ("name", "header", "paper", "is_not", "builtin", "programs", "receiver_programs", "kernel", "features")
+        fields = ("name", "header", "paper", "is_not", "builtin", "programs", "receiver_programs", "kernel")
         rows = [
             {
-                **{field: getattr(variant, field) for field in (*fields, "per_socket", "congestion_control")},
+                **{field: getattr(variant, field) for field in (*fields, "congestion_control")},
                 "folder": variant.folder and str(variant.folder),
                 "parameters": dict(variant.defines),
                 "sysctls": dict(variant.sysctls),
@@ -98,7 +98,6 @@ def list_variants(as_json: JsonOption = False) -> None:
             Text(variant.paper),
             Text(f"needs {_needs(variant)}", style="dim"),
             *([Text(f"sets {special}", style="dim")] if special else []),
-            *([Text(f"one socket: {variant.per_socket}", style="dim")] if variant.per_socket != "yes" else []),
             Text(f"is not {variant.is_not}"),
         ]
         name = Text(variant.name, style="bold") + Text(f"\n{variant.congestion_control}{loaded}", style="not bold")
