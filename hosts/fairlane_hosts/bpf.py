@@ -16,7 +16,6 @@ import os
 import re
 import struct
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from .errors import HostsError
@@ -124,19 +123,13 @@ def _make(function: str, *arguments: Any) -> _Pointer:
     return made
 
 
-class BpfObject:
+class BpfObject(contextlib.ExitStack[None]):
     """An object file that is open, as a context manager; what is pinned outlives it."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._object = _make("bpf_object__open_file", os.fsencode(path), None)
-
-    def __enter__(self) -> BpfObject:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        library().bpf_object__close(self._object)
+        self.callback(library().bpf_object__close, self._object)
 
     def _find(self, what: str, name: str) -> _Pointer:
         found: _Pointer = getattr(library(), f"bpf_object__find_{what}_by_name")(self._object, name.encode())

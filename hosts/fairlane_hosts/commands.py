@@ -44,7 +44,7 @@ def _reported() -> Generator[None]:
 
 
 def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=1))
+    print(json.dumps(value, indent=1, default=lambda one: str(one) if isinstance(one, Path) else dict(one)))
 
 
 def _print_line(line: str) -> None:
@@ -74,14 +74,11 @@ def list_variants(as_json: JsonOption = False) -> None:
     """The variants: where each is defined, what it needs of the kernel and of its host, and what it is not."""
     ready = loader.available()
     if as_json:
-        fields = ("name", "header", "paper", "is_not", "builtin", "programs", "receiver_programs", "kernel")
         rows = [
             {
-                **{field: getattr(variant, field) for field in (*fields, "congestion_control")},
-                "folder": variant.folder and str(variant.folder),
-                "parameters": dict(variant.defines),
-                "sysctls": dict(variant.sysctls),
-                "optional_sysctls": dict(variant.optional_sysctls),
+                **{name: value for name, value in vars(variant).items() if name not in ("defines", "simulator")},
+                "congestion_control": variant.congestion_control,
+                "parameters": variant.defines,
                 "loaded": variant.congestion_control in ready,
             }
             for variant in VARIANTS.values()

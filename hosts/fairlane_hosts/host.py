@@ -14,7 +14,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from . import apply, bpf, build, cgroups, loader, registry
 from .errors import HostsError
@@ -49,12 +48,12 @@ def host_of(name: str, netns: Path | None, interface: str = "eth0") -> Host:
     return Host(netns, registry.cgroup_folder() / name, interface)
 
 
-class Attachment:
-    """Programs that are attached to a host; a context manager."""
+class Attachment(contextlib.ExitStack[None]):
+    """Programs that are attached to a host; a context manager. Raises HostsError `lease` when they cannot be given back."""
 
     def __init__(self, lease: loader.Lease, host: Host) -> None:
+        super().__init__()
         self._lease = lease
-        self._users = set[str]()
         self._slots = dict[str, int]()
         self._counters = -1
         self.host = host
@@ -71,25 +70,11 @@ class Attachment:
             for index, name in enumerate(find_program(program).counters)
         }
 
-    def close(self) -> None:
-        """Give the programs back. Safe to call twice. Raises HostsError `lease`."""
-        self._slots.clear()
-        if self._counters >= 0:
-            os.close(self._counters)
-            self._counters = -1
-        self._lease.release(self._users)
-
-    def __enter__(self) -> Attachment:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def add(self, opened: registry.Registry, programs: Sequence[HostProgram]) -> None:
         """Attach programs, or share those that are there. Raises HostsError; `close` then takes away what was attached."""
-        self._users.add(user := self._lease.add_user())
+        user = self._lease.add_user()
+        self.callback(self._lease.release, {user})
+        self.callback(self._slots.clear)
         namespace = (self.host.netns or Path("/proc/self/ns/net")).stat().st_ino
         for program in programs:
             tag = build.tag_of_built(program.object_name)
@@ -108,6 +93,7 @@ class Attachment:
             there.users.append(user)
             self._slots[program.name] = there.slot
         self._counters = bpf.open_pin(registry.pins("maps") / "shared_count")
+        self.callback(os.close, self._counters)
 
     def _attach(
         self, opened: registry.Registry, program: HostProgram, tag: str, namespace: int

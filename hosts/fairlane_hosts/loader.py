@@ -7,13 +7,13 @@ end. What a killed process leaves goes with the next lease, or with `cleanup`.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from . import bpf, build, cgroups, registry
 from .bpf import available as available
@@ -148,10 +148,15 @@ def programs(*, refused_too: bool = False) -> list[Program]:
     return found
 
 
-class Lease:
-    """Keeps the congestion controls registered until it is closed or its process ends; a context manager."""
+class Lease(contextlib.ExitStack[None]):
+    """Keeps the congestion controls registered until it is closed or its process ends; a context manager.
+
+    Raises HostsError `lease` when it cannot be ended.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
+        self.callback(lambda: self.release(self.users))
         self.tags = dict[str, str]()
         """Build of each congestion control that it keeps, by name."""
         self.users = set[str]()
@@ -178,18 +183,6 @@ class Lease:
         if ended:
             with registry.opened() as opened:
                 opened.drop(ended)
-
-    def close(self) -> None:
-        """End it; safe to call twice. Raises HostsError `lease`."""
-        self.release(self.users)
-
-    def __enter__(self) -> Lease:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def load(program: bpf.BpfObject) -> None:

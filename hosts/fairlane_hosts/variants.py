@@ -14,6 +14,7 @@ import re
 import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -130,6 +131,11 @@ _INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowIni
 
 _LINUX_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 10})  # RFC 6928
 
+_literature = partial(Variant, defines=_INITIAL_WINDOW)
+"""A sender of a paper."""
+_modern = partial(Variant, sysctls=MODERN_SYSCTLS)
+"""One that Linux has today."""
+
 _MRTO_SIMULATOR = MappingProxyType({"rto_rule": "rfc793", "rto_beta_percent": 100})
 _MRTO_IS_NOT = (
     "the paper's on the kernel: SRTT + max(4 RTTVAR, a jiffy), rounded up to a jiffy (before 6.11 two), 3 RTT at the start. In the simulator "
@@ -149,34 +155,30 @@ _ENA_PLUS_IS_NOT = (
     "paced (cc/ena.h); a named segment goes out with the recovery"
 )
 
-_TAHOE = Variant(
+_TAHOE = _literature(
     name="tahoe",
     header="tahoe",
     paper="Jacobson 1988; ns-2 Agent/TCP; the ENA paper's TCP Tahoe",
     is_not="go-back-N after a fast retransmit: after several losses in one window the kernel fills one hole an ACK "
     "and sends nothing twice (cc/tahoe.h)",
-    defines=_INITIAL_WINDOW,
 )
-_RENO = Variant(
+_RENO = _literature(
     name="reno",
     header="reno_recovery",
     paper="Jacobson 1990; ns-2 Agent/TCP/Reno; the Qthresh paper's TCP Reno",
     is_not="exact after several losses in one window: new data waits too while the next hole must wait (cc/reno_recovery.h)",
-    defines=_INITIAL_WINDOW,
 )
-_NEWRENO = Variant(
+_NEWRENO = _literature(
     name="newreno",
     header="reno",
     paper="RFC 5681 growth, RFC 6582 recovery",
     is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down",
-    defines=_INITIAL_WINDOW,
 )
-_SACK = Variant(
+_SACK = _literature(
     name="sack",
     header="reno",
     paper="RFC 2018 and RFC 6675; the ENA paper's TCP SACK",
     is_not="RFC 6675's pipe: the kernel finds losses by RACK (RFC 8985) and brings the window down by PRR",
-    defines=_INITIAL_WINDOW,
     sysctls=SACK_SYSCTLS,
 )
 _NSS = Variant(
@@ -185,19 +187,17 @@ _NSS = Variant(
     paper="the FastTCP paper's NSS: no slow start, the advertised window alone limits",
     is_not="for networks of others: it congests any. After a timeout only the head goes out, the window at its ACK",
 )
-_NCA = Variant(
+_NCA = _literature(
     name="nca",
     header="nca",
     paper="the FastTCP paper's NCA: no congestion avoidance, cwnd += 1 an ACK above ssthresh too",
     is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
-    defines=_INITIAL_WINDOW,
 )
-_ERTO = Variant(
+_ERTO = _literature(
     name="erto",
     header="erto",
     paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
     is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
-    defines=_INITIAL_WINDOW,
     sysctls=ERTO_SYSCTLS,
     programs=("erto",),
     kernel=(6, 1),
@@ -267,20 +267,18 @@ _VARIANTS = _table(
         is_not="the paper's Vegas: divides by base, Reno's growth at 2 samples or fewer, base forgotten on TX_START",
         defines=MappingProxyType({**_INITIAL_WINDOW, "FL_ALPHA": 2, "FL_BETA": 4, "FL_GAMMA": 1}),
     ),
-    Variant(
+    _literature(
         name="frto",
         header="reno",
         paper="RFC 5682 over NewReno",
         is_not="active for a timeout that falls into a recovery (the kernel's choice)",
-        defines=_INITIAL_WINDOW,
         sysctls=FRTO_SYSCTLS,
     ),
-    Variant(
+    _literature(
         name="westwood",
         header="westwood",
         paper="Casetti et al. 2002: bandwidth from ACKs; after a loss ssthresh = BW_est RTT_base; alpha = 0.2",
         is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
-        defines=_INITIAL_WINDOW,
     ),
     _ERTO,
     _BCR,
@@ -299,21 +297,19 @@ _VARIANTS = _table(
         "SACK",
         "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
     ),
-    Variant(
+    _literature(
         name="org",
         header="reno",
         paper="the FastTCP paper's ORG: Linux 2.4's NewReno, initial window 2",
         is_not="Linux 2.4 itself: no SACK, no timestamps, RTO at least 200 ms as today",
-        defines=_INITIAL_WINDOW,
     ),
     _NSS,
     _NCA,
-    Variant(
+    _literature(
         name="fst1",
         header="reno",
         paper="the FastTCP paper's FST1: fast retransmit at the first duplicate ACK",
         is_not="a choice of one socket: the threshold is the namespace's tcp_reordering",
-        defines=_INITIAL_WINDOW,
         sysctls=FST1_SYSCTLS,
     ),
     _with_mrto(_NEWRENO, "mrto", "the FastTCP paper's MRTO: RTO = RTT (beta = 1)"),
@@ -326,65 +322,58 @@ _VARIANTS = _table(
         paper="Linux tcp_reno with tcp_sack=0",
         is_not="the papers' Reno: NewReno recovery with PRR, grows by packets instead of ACKs, initial window 10",
     ),
-    Variant(
+    _modern(
         name="cubic",
         header="cubic",
         paper="RFC 9438",
         is_not="RFC 9438 in: no HyStart++; ssthresh from cwnd, growth by packets; in recovery the kernel's PRR. SACK, RACK, "
         "timestamps and F-RTO are on (cc/cubic.h)",
         defines=_LINUX_INITIAL_WINDOW,
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="cubic-linux",
         header="cubic",
         builtin="cubic",
         paper="Linux tcp_cubic",
         is_not="RFC 9438's target: it adds the smallest RTT, not the present one; HyStart ends slow start (cc/cubic.h has the list)",
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="bic-linux",
         header="bic_linux",
         builtin="bic",
         paper="Xu, Harfoush, Rhee, INFOCOM 2004; Linux tcp_bic, where the kernel has it",
         is_not="the paper's in: beta 0.2, S_max 16, a quarter of the way to W_max for half of it (cc/bic_linux.h)",
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="dctcp",
         header="dctcp",
         paper="RFC 8257",
         is_not="RFC 8257 in: marked packets are counted, not bytes. Its receivers need it too: their host is set to it "
         "(cc/dctcp.h). SACK, RACK, timestamps and F-RTO are on",
         defines=_LINUX_INITIAL_WINDOW,
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="dctcp-linux",
         header="dctcp",
         builtin="dctcp",
         paper="RFC 8257; Linux tcp_dctcp, where the kernel has it",
         is_not="RFC 8257's alpha in bytes: it counts packets; its receivers need it too. SACK, RACK, timestamps and F-RTO are on",
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="bbr",
         header="bbr",
         paper="Cardwell et al. 2016; draft-cardwell-iccrg-bbr-congestion-control-00 (version 1)",
         is_not="driven by losses: it paces to what it measures. As Linux's it paces 1 % below, and leaves room for ACKs in clumps; "
         "without Linux's sampling for policers. SACK, RACK, timestamps and F-RTO are on (cc/bbr.h)",
         defines=_LINUX_INITIAL_WINDOW,
-        sysctls=MODERN_SYSCTLS,
         kernel=PACING_KERNEL,
     ),
-    Variant(
+    _modern(
         name="bbr-linux",
         header="bbr",
         builtin="bbr",
         paper="Cardwell et al. 2016; Linux tcp_bbr, where the kernel has it",
         is_not="driven by losses: it paces to what it measures; SACK, RACK and timestamps are on",
-        sysctls=MODERN_SYSCTLS,
     ),
 )
 

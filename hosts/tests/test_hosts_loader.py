@@ -214,7 +214,7 @@ def test_holding_a_process_that_is_not_there_is_refused(private: list[loader.Pro
 @needs_root
 def test_a_number_that_another_process_has_now_is_no_user(private: list[loader.Program]) -> None:
     loader.acquire(private)
-    registry.path().write_text(registry.path().read_text().replace(f'"{os.getpid()} ', f'"{os.getppid()} '))
+    registry.path().write_text(registry.path().read_text().replace(f'"{os.getpid()} ', '"1 '))
     assert loader.cleanup() == [private[0].name]
 
 

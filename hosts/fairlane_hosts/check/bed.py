@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from .. import apply, cgroups, loader, tcpinfo
@@ -42,7 +41,7 @@ _numbers = itertools.count()
 T = TypeVar("T")
 
 
-class Network(contextlib.ExitStack):
+class Network(contextlib.ExitStack[None]):
     """The namespaces `sender`, `receiver` and `middle`, joined by cables without offloads. Raises HostsError `check`, `namespace`."""
 
     def __init__(self, mtu: int = 1500) -> None:
@@ -112,37 +111,26 @@ def _discard(connection: socket.socket) -> None:
                 return
 
 
-class CheckBed:
-    """A context manager: the network with a gate in its middle, and one connection at a time."""
+class CheckBed(Network):
+    """The network with a gate in its middle, and one connection at a time."""
 
     def __init__(self, lease: loader.Lease) -> None:
+        super().__init__()
         self._lease = lease
         self._attached = dict[tuple[str, str], Attachment]()
         self._connection: socket.socket | None = None
-
-    def __enter__(self) -> CheckBed:
-        self._network = Network()
-        self.gate = Gate(*self._network.sides())
-        self._network.callback(self.gate.close)
-        self._network.callback(self._end_connection)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for attachment in self._attached.values():
-            with contextlib.suppress(HostsError):
-                attachment.close()
-        self._network.close()
+        self.gate = Gate(*self.sides())
+        self.callback(self.gate.close)
+        self.callback(self._end_connection)
 
     def use(self, variant: Variant) -> None:
         """Give the sender a variant and its programs, the receiver's host its own. Raises HostsError."""
         for role, programs in (("sender", variant.programs), ("receiver", variant.receiver_programs)):
             for program in programs:
                 if (role, program) not in self._attached:
-                    host = host_of(f"{self._network.name}/{role}", self._network.netns[role])
-                    self._attached[role, program] = attach(host, [program], self._lease)
-        apply.use_on_host(variant, self._network.netns["sender"], even_if_failed=True)
+                    host = host_of(f"{self.name}/{role}", self.netns[role])
+                    self._attached[role, program] = self.enter_context(attach(host, [program], self._lease))
+        apply.use_on_host(variant, self.netns["sender"], even_if_failed=True)
 
     def counters(self, role: str, program: str) -> dict[str, int]:
         """A program's counters on `sender` or `receiver`."""
@@ -165,11 +153,11 @@ class CheckBed:
         """A socket of a host: made while we are in its cgroup, so that it runs the host's programs."""
         attached = [attachment.host for (where, _), attachment in self._attached.items() if where == role]
         if not attached:
-            return self._network.inside(role, make)
+            return self.inside(role, make)
         origin = cgroups.cgroup_of(os.getpid())
         attached[0].join(os.getpid())
         try:
-            return self._network.inside(role, make)
+            return self.inside(role, make)
         finally:
             cgroups.move([os.getpid()], origin)
 
@@ -200,7 +188,7 @@ class CheckBed:
     def info(self) -> dict[str, Any]:
         """TCP_INFO of the sender's connection, and `netstat`: its namespace's TcpExt counters."""
         assert self._connection is not None
-        text = self._network.inside("sender", Path("/proc/thread-self/net/netstat").read_text)
+        text = self.inside("sender", Path("/proc/thread-self/net/netstat").read_text)
         names, values = (line.split()[1:] for line in text.splitlines() if line.startswith("TcpExt"))
         counters = dict(zip(names, map(int, values), strict=True))
         return {**asdict(tcpinfo.read(self._connection)), "netstat": counters}
