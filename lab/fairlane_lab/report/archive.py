@@ -115,7 +115,7 @@ def archived_definitions(data: Path) -> list[Definition]:
 def definition_as_run(definition: Mapping[str, Any]) -> Definition:
     """An experiment as a summary has it. Raises ExperimentError where it is not valid any more."""
     document = {key: value for key, value in definition.items() if key != "origin"}
-    return make_definition(Source(document, Path(definition["origin"]), {}))
+    return make_definition(Source(document, (Path(definition["origin"]),)))
 
 
 def archived_runtimes(data: Path, name: str) -> list[str]:
