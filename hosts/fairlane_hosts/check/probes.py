@@ -219,14 +219,14 @@ def error_notification(bed: CheckBed, variant: Variant) -> str:
 def probes_of(variant: Variant) -> tuple[Probe, ...]:
     """The trials of a variant, by what its row asks for, the simplest first."""
     sysctls, programs = variant.sysctls, variant.programs
-    probes_tail = sysctls["tcp_early_retrans"] > 0  # one segment more than the window, while ACKs are held
+    probes_tail = bool(sysctls.get("tcp_early_retrans"))  # one segment more than the window, while ACKs are held
     trials = {
         (initial_window,): "FL_INITIAL_WINDOW" in variant.defines and not probes_tail,
         (whole_window,): variant.header == "nss",
-        (frto_spurious,): sysctls["tcp_frto"] == 2 and not sysctls["tcp_timestamps"] and "erto" not in programs,
+        (frto_spurious,): sysctls.get("tcp_frto") == 2 and not sysctls.get("tcp_timestamps") and "erto" not in programs,
         (erto_spurious, erto_real): "erto" in programs,
         (low_rto,): "mrto" in programs,
-        (first_duplicate,): sysctls["tcp_reordering"] == 1,
+        (first_duplicate,): sysctls.get("tcp_reordering") == 1,
         (error_notification,): "ena" in programs,
     }
     return (runs, *(probe for probes, holds in trials.items() if holds for probe in probes))
