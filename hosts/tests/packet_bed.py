@@ -28,7 +28,7 @@ from types import TracebackType
 
 from fairlane_hosts import apply, build, loader
 from fairlane_hosts.host import Attachment, Host, attach, host_of
-from fairlane_hosts.traffic.records import read_records, read_summary
+from fairlane_hosts.traffic import read_records, read_summary
 from fairlane_hosts.variants import find_variant
 from hosts_bed import HOSTS_ROOT, finish, run, wait_until
 from packet_bed_forwarder import Forwarder, Path, open_packet_socket

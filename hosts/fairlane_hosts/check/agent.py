@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import struct
 import sys
 import threading
 from dataclasses import asdict
@@ -14,7 +15,6 @@ from typing import Any
 
 from fairlane_hosts import apply, tcpinfo
 from fairlane_hosts.errors import HostsError
-from fairlane_hosts.traffic.send import reset
 
 MSS_BYTES = 1000
 CONNECT_TIMEOUT_S = 5.0
@@ -83,7 +83,8 @@ class Agent:
     def close(self) -> dict[str, Any]:
         """With a reset: what was not sent yet is not sent."""
         if self._connection is not None:
-            reset(self._connection)
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._connection.close()
             self._connection = None
         return {}
 

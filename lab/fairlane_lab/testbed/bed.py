@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from typing import Any
 from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
+from fairlane_switch.process import find_binary
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
@@ -236,7 +236,7 @@ class Bed:
     def _traffic(self, host: str, arguments: list[str], name: str) -> subprocess.Popen[bytes]:
         assert self._running is not None
         assert self._settings is not None
-        command = self._settings.entering(host, [sys.executable, "-m", "fairlane_hosts.traffic", *arguments])
+        command = self._settings.entering(host, [str(find_binary("fairlane-traffic")), *arguments])
         with (self._running.folder / f"{name}.log").open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         self.network.adopt(process.pid, f"traffic {name} on {host}")

@@ -111,9 +111,7 @@ class Sender:
         words += ["--sample-ms", str(sample_ms(scenario)), "--out", str(self.out)]
         if self.is_udp:
             return ["udp", *words, *_settings(app)]
-        words += ["--cc", flow.variant, "--mss", str(self.tcp.mss_bytes)]
-        if self.tcp.timestamps or self.tcp.sack is not None or self.tcp.ecn:
-            words.append("--no-sysctl-check")
+        words += ["--cc", find_variant(flow.variant).congestion_control, "--mss", str(self.tcp.mss_bytes)]
         if app.kind not in COMMANDS:
             raise RunError(f"flow {flow.name}: Mininet has no application {app.kind!r}")
         words += _settings(app)
