@@ -16,6 +16,6 @@ pub mod socket;
 mod tcp_info;
 
 pub use connection::{Connection, Transfer};
-pub use flows::{Ending, Flows, World};
+pub use flows::{Datagrams, Ending, Flows, World};
 pub use reactor::{monotonic_ns, Event, Reactor, Source, Turn};
 pub use tcp_info::TcpInfo;

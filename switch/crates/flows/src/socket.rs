@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// More than any kernel's struct tcp_info.
 const TCP_INFO_BYTES_MAX: usize = 512;
@@ -108,6 +108,14 @@ pub fn family_of(address: &SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+/// Any address of this host, and any port.
+pub fn any_address_like(address: &SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     }
 }
 

@@ -10,7 +10,41 @@ const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 #[derive(Clone, Copy, Debug)]
 pub struct TcpInfo<B>(B);
 
+/// Methods: name, type, place.
+macro_rules! members {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident at $place:literal,)*) => {
+        $($(#[$doc])* pub fn $name(&self) -> $kind {
+            self.$kind($place)
+        })*
+    };
+}
+
 impl<B: AsRef<[u8]>> TcpInfo<B> {
+    members! {
+        rto_us: u32 at 8,
+        mss_bytes: u32 at 16,
+        unacked: u32 at 24,
+        lost: u32 at 32,
+        srtt_us: u32 at 68,
+        rttvar_us: u32 at 72,
+        ssthresh_packets: u32 at 76,
+        cwnd_packets: u32 at 80,
+        reordering: u32 at 88,
+        /// Retransmitted segments in all.
+        retransmits: u32 at 100,
+        /// Acknowledged bytes, the SYN among them.
+        bytes_acked: u64 at 120,
+        /// Segments that left, of any kind.
+        segments_out: u32 at 136,
+        min_rtt_us: u32 at 148,
+        /// Segments with data that have come.
+        data_segments_in: u32 at 152,
+        /// Segments with data that left, retransmissions too.
+        data_segments_out: u32 at 156,
+        /// Segments that were delivered.
+        delivered: u32 at 192,
+    }
+
     /// None: too short for Linux 5.15 or newer.
     pub fn new(bytes: B) -> Option<TcpInfo<B>> {
         (bytes.as_ref().len() >= END).then_some(TcpInfo(bytes))
@@ -22,81 +56,14 @@ impl<B: AsRef<[u8]>> TcpInfo<B> {
 
     /// `open`, `disorder`, `cwr`, `recovery` or `loss`.
     pub fn ca_state(&self) -> &'static str {
-        CA_STATES
-            .get(usize::from(self.as_bytes()[1]))
-            .unwrap_or(&"?")
-    }
-
-    pub fn rto_us(&self) -> u32 {
-        self.u32(8)
-    }
-
-    pub fn mss_bytes(&self) -> u32 {
-        self.u32(16)
-    }
-
-    pub fn unacked(&self) -> u32 {
-        self.u32(24)
-    }
-
-    pub fn lost(&self) -> u32 {
-        self.u32(32)
-    }
-
-    pub fn rttvar_us(&self) -> u32 {
-        self.u32(72)
-    }
-
-    pub fn reordering(&self) -> u32 {
-        self.u32(88)
-    }
-
-    pub fn min_rtt_us(&self) -> u32 {
-        self.u32(148)
-    }
-
-    /// Segments with data that have come.
-    pub fn data_segments_in(&self) -> u32 {
-        self.u32(152)
-    }
-
-    /// Time in which the receiver's window was the limit.
-    pub fn window_limited_us(&self) -> u64 {
-        self.u64(176)
-    }
-
-    /// Segments that were delivered.
-    pub fn delivered(&self) -> u32 {
-        self.u32(192)
+        let state = usize::from(self.as_bytes()[1]);
+        CA_STATES.get(state).unwrap_or(&"?")
     }
 
     /// Segments in flight as the sender reckons (tcp_packets_in_flight).
     pub fn in_flight(&self) -> u32 {
-        let (unacked, sacked, lost, retrans) =
-            (self.u32(24), self.u32(28), self.u32(32), self.u32(36));
-        (unacked + retrans).saturating_sub(sacked + lost)
-    }
-
-    pub fn srtt_us(&self) -> u32 {
-        self.u32(68)
-    }
-
-    pub fn ssthresh_packets(&self) -> u32 {
-        self.u32(76)
-    }
-
-    pub fn cwnd_packets(&self) -> u32 {
-        self.u32(80)
-    }
-
-    /// Retransmitted segments in all.
-    pub fn retransmits(&self) -> u32 {
-        self.u32(100)
-    }
-
-    /// Acknowledged bytes, the SYN among them.
-    pub fn bytes_acked(&self) -> u64 {
-        self.u64(120)
+        let (sacked, retrans) = (self.u32(28), self.u32(36));
+        (self.unacked() + retrans).saturating_sub(sacked + self.lost())
     }
 
     /// Bytes that have come in order.
@@ -104,16 +71,6 @@ impl<B: AsRef<[u8]>> TcpInfo<B> {
         const CLOSE_WAIT: u8 = 8;
         let fin = u64::from(self.as_bytes()[0] == CLOSE_WAIT); // the kernel counts it
         self.u64(128).saturating_sub(fin)
-    }
-
-    /// Segments that left, of any kind.
-    pub fn segments_out(&self) -> u32 {
-        self.u32(136)
-    }
-
-    /// Segments with data that left, retransmissions too.
-    pub fn data_segments_out(&self) -> u32 {
-        self.u32(156)
     }
 
     /// None: older than Linux 6.7.

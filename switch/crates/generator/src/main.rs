@@ -26,8 +26,8 @@ fn main() -> ExitCode {
         ..limit
     };
     let _ = setrlimit(Resource::Nofile, all); // a connection needs one: else there are the fewer
-    let done = match &options.end {
-        End::Sink(options) => sink::run(options).map(|()| true),
+    let done = match options.end {
+        End::Sink(options) => sink::run(&options).map(|()| true),
         source => source.plan().and_then(|plan| send::run(&plan)),
     };
     match done {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! JSON lines: one record a line, written as they come.
 
+use rustix::fd::OwnedFd;
+use rustix::net::getsockname;
 use serde_json::{json, Value};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -51,7 +53,13 @@ pub fn name_of(address: SocketAddr) -> String {
     format!("{}:{}", address.ip(), address.port())
 }
 
+/// Of our end of a socket.
+pub fn local_name(socket: &OwnedFd) -> io::Result<String> {
+    Ok(name_of(SocketAddr::try_from(getsockname(socket)?)?))
+}
+
 /// The instant of the next sample: one that is missed is left out.
-pub fn next_sample(due_ns: u64, now_ns: u64, period_ns: u64) -> u64 {
+pub fn next_sample(due_ns: u64, now_ns: u64, period_ms: u64) -> u64 {
+    let period_ns = period_ms * 1_000_000;
     due_ns + period_ns * (now_ns.saturating_sub(due_ns) / period_ns + 1)
 }

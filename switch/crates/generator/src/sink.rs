@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The receiving end: accepts, discards, and counts the bytes of every connection, or datagrams of every sender, over time.
 
-use crate::options::{to_ns, Ack, Sink};
+use crate::options::{Ack, Sink};
 use crate::records::{name_of, next_sample, Writer};
 use flows::socket::{self, ListenerOptions};
 use flows::{monotonic_ns, Event, Reactor, Source, Turn};
@@ -19,10 +19,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 struct Connection {
     socket: OwnedFd,
     peer: String,
-    accepted_ns: u64,
     bytes: u64,
-    first_ns: Option<u64>,
-    last_ns: Option<u64>,
 }
 
 /// What one sender's datagrams have come to.
@@ -85,9 +82,6 @@ fn receive(options: &Sink, writer: Writer, socket: OwnedFd, signals: &OwnedFd) -
     reactor.watch(signals, Source::Signal, EventFlags::IN)?;
     let start_ns = monotonic_ns();
     reactor.at(start_ns + options.sample_ms * 1_000_000, Event::Sample);
-    if let Some(seconds) = options.seconds {
-        reactor.at(start_ns + to_ns(seconds), Event::End);
-    }
     let mut receiver = Receiver {
         options,
         reactor,
@@ -110,7 +104,6 @@ fn receive(options: &Sink, writer: Writer, socket: OwnedFd, signals: &OwnedFd) -
     receiver.ended.extend(datagrams);
     receiver.writer.summary(json!({
         "port": port,
-        "ack": format!("{:?}", options.ack).to_lowercase(),
         "start_ns": start_ns,
         "end_ns": monotonic_ns(),
         "stopped_by_signal": is_stopped,
@@ -119,17 +112,16 @@ fn receive(options: &Sink, writer: Writer, socket: OwnedFd, signals: &OwnedFd) -
 }
 
 impl Receiver<'_> {
-    /// Until the time is over, enough connections have ended, or a signal came (true).
+    /// Until enough connections have ended, or a signal came (true).
     fn run(&mut self) -> io::Result<bool> {
         let enough = self.options.connections.unwrap_or(u64::MAX);
         while (self.ended.len() as u64) < enough {
             match self.reactor.wait()? {
                 Turn::Due(_, Event::Read(id)) => self.read_late(id)?,
-                Turn::Due(_, Event::End) => return Ok(false),
                 Turn::Due(at, _) => {
                     let now = monotonic_ns();
                     self.sample_all(now)?;
-                    let next = next_sample(at, now, self.options.sample_ms * 1_000_000);
+                    let next = next_sample(at, now, self.options.sample_ms);
                     self.reactor.at(next, Event::Sample);
                 }
                 Turn::Ready(ready) => {
@@ -165,17 +157,9 @@ impl Receiver<'_> {
             let connection = Connection {
                 socket: accepted,
                 peer: name_of(peer),
-                accepted_ns: monotonic_ns(),
                 bytes: 0,
-                first_ns: None,
-                last_ns: None,
             };
-            sample(
-                &mut self.writer,
-                connection.accepted_ns,
-                &connection.peer,
-                0,
-            )?;
+            sample(&mut self.writer, monotonic_ns(), &connection.peer, 0)?;
             self.open.insert(id, connection);
         }
         Ok(())
@@ -199,11 +183,11 @@ impl Receiver<'_> {
         if self.options.read_after_ms == 0.0 || flags.contains(EventFlags::RDHUP) {
             return self.read(id);
         }
-        let later = monotonic_ns() + to_ns(self.options.read_after_ms / 1000.0);
-        self.reactor.at(later, Event::Read(id));
+        let wait_ns = (self.options.read_after_ms * 1e6) as u64;
+        self.reactor.at(monotonic_ns() + wait_ns, Event::Read(id));
         let source = Source::Receiver(id);
-        let until_then = EventFlags::RDHUP;
-        self.reactor.rewatch(&connection.socket, source, until_then)
+        self.reactor
+            .rewatch(&connection.socket, source, EventFlags::RDHUP)
     }
 
     fn read_late(&mut self, id: u64) -> io::Result<()> {
@@ -226,10 +210,7 @@ impl Receiver<'_> {
             Err(Errno::AGAIN) => return Ok(()),
             Err(_) => return self.end(id, "reset"),
         };
-        let now = monotonic_ns();
         connection.bytes += count;
-        connection.first_ns = connection.first_ns.or(Some(now));
-        connection.last_ns = Some(now);
         let connection = &self.open[&id];
         self.set_quickack(&connection.socket)
     }
@@ -266,9 +247,6 @@ impl Receiver<'_> {
         self.ended.push(json!({
             "peer": peer,
             "bytes": connection.bytes,
-            "accepted_ns": connection.accepted_ns,
-            "first_byte_ns": connection.first_ns,
-            "last_byte_ns": connection.last_ns,
             "ended": how,
             "data_segments": info.data_segments_in(),
             "segments_sent": info.segments_out(),
