@@ -34,7 +34,9 @@ pub trait World {
     /// A socket of a flow on its way to the receiver; None: there is no free port.
     fn connect(&mut self, now: u64, flow: usize, app: &AppState) -> io::Result<Option<OwnedFd>>;
     /// The handshake of a connection is over.
-    fn connected(&mut self, connection: &Connection) -> io::Result<()>;
+    fn connected(&mut self, _connection: &Connection) -> io::Result<()> {
+        Ok(())
+    }
     /// A UDP socket that is connected to the receiver.
     fn datagram_socket(&mut self, flow: usize) -> io::Result<OwnedFd>;
     /// A transfer has ended, or is under way at the end.
@@ -42,7 +44,9 @@ pub trait World {
     /// The connection is closed after this.
     fn closed(&mut self, now: u64, connection: &Connection, ending: Ending) -> io::Result<()>;
     /// Starts the program of a flow.
-    fn run(&mut self, now: u64, flow: usize) -> io::Result<()>;
+    fn run(&mut self, _now: u64, _flow: usize) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A flow's application, and what it has done.

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 /// More than any kernel's struct tcp_info.
 const TCP_INFO_BYTES_MAX: usize = 512;
@@ -63,13 +63,19 @@ pub fn sender(family: AddressFamily, options: SenderOptions<'_>) -> io::Result<O
     Ok(socket)
 }
 
-/// A UDP socket at an address of its host.
+/// A UDP socket at an address of its host, if there is one, that sends to another, if there is one.
 ///
 /// # Errors
 /// The system's.
-pub fn udp_socket(at: SocketAddr) -> io::Result<OwnedFd> {
-    let socket = socket(family_of(&at), SocketType::DGRAM)?;
-    net::bind(&socket, &at)?;
+pub fn udp_socket(at: Option<SocketAddr>, to: Option<SocketAddr>) -> io::Result<OwnedFd> {
+    let family = at.or(to).as_ref().map_or(AddressFamily::INET, family_of);
+    let socket = socket(family, SocketType::DGRAM)?;
+    if let Some(at) = at {
+        net::bind(&socket, &at)?;
+    }
+    if let Some(to) = to {
+        net::connect(&socket, &to)?;
+    }
     Ok(socket)
 }
 
@@ -108,14 +114,6 @@ pub fn family_of(address: &SocketAddr) -> AddressFamily {
     match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
-    }
-}
-
-/// Any address of this host, and any port.
-pub fn any_address_like(address: &SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     }
 }
 

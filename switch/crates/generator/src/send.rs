@@ -12,7 +12,7 @@ use flows::{
 use rustix::event::{epoll::EventFlags, poll, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, sockopt};
+use rustix::net::sockopt;
 use serde_json::{json, Map, Value};
 use std::io;
 use std::time::Duration;
@@ -219,9 +219,7 @@ impl World for Host<'_> {
     }
 
     fn datagram_socket(&mut self, flow: usize) -> io::Result<OwnedFd> {
-        let to = &self.plan.tcp.source.to;
-        let socket = socket::udp_socket(socket::any_address_like(to))?;
-        net::connect(&socket, to)?;
+        let socket = socket::udp_socket(None, Some(self.plan.tcp.source.to))?;
         self.add_peer(flow, &socket)?;
         Ok(socket)
     }
@@ -273,10 +271,6 @@ impl World for Host<'_> {
         row["complete"] = matches!(ending, Ending::Finished).into();
         row["error"] = error.into();
         self.rows.push(row);
-        Ok(())
-    }
-
-    fn run(&mut self, _: u64, _: usize) -> io::Result<()> {
         Ok(())
     }
 }

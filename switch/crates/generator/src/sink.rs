@@ -48,7 +48,7 @@ pub fn run(options: &Sink) -> Result<(), String> {
     let writer = Writer::new(&options.out)?;
     let at = SocketAddr::new(options.bind, options.port);
     let opened = match options.udp {
-        true => socket::udp_socket(at),
+        true => socket::udp_socket(Some(at), None),
         false => socket::listen(
             at,
             ListenerOptions {

@@ -88,16 +88,11 @@ impl World for Hosts<'_> {
         Ok(Some(socket))
     }
 
-    fn connected(&mut self, _: &Connection) -> io::Result<()> {
-        Ok(())
-    }
-
     fn datagram_socket(&mut self, index: usize) -> io::Result<OwnedFd> {
         let flow = &self.plan.flows[index];
         self.namespaces[flow.from].enter()?;
         let local = SocketAddrV4::new(self.plan.hosts[flow.from].ip, flow.from_port).into();
-        let socket = socket::udp_socket(local)?;
-        net::connect(&socket, &self.receiver(flow))?;
+        let socket = socket::udp_socket(Some(local), Some(self.receiver(flow)))?;
         self.senders.insert(local, index);
         Ok(socket)
     }
@@ -185,7 +180,7 @@ impl<'a> Traffic<'a> {
         let (sinks, new, source): (_, _, fn(u64) -> Source) = match is_udp {
             true => (
                 &mut self.datagram_sinks,
-                socket::udp_socket(at)?,
+                socket::udp_socket(Some(at), None)?,
                 Source::Datagrams,
             ),
             false => {
