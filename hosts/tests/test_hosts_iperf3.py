@@ -33,7 +33,7 @@ def ours_bps(network: Bed, folder: Path) -> float:
 
 
 def iperf3_bps(network: Bed) -> float:
-    command = ["ip", "netns", "exec", network.sink, "iperf3", "--server", "--one-off", "--port", str(PORT)]
+    command = ["ip", "netns", "exec", network.sink, "iperf3", "--server", "--one-off", "--json", "--port", str(PORT)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     listening = ("ip", "netns", "exec", network.sink, "ss", "-Hltn", f"sport = {PORT}")
     wait_until(lambda: run(*listening), 10, "iperf3 to listen")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import time
 from itertools import pairwise
@@ -78,6 +79,23 @@ def test_a_transfer_has_its_handshake_in_its_time(tmp_path: Path) -> None:
     assert (summary["finished"], summary["unfinished"], summary["error"]) == (3, 0, "")
     received = {c["peer"]: c["bytes"] for c in read_summary(tmp_path / "sink")["connections"]}
     assert [received[row["local"]] for row in summary["flows"]] == [300_000] * 3
+
+
+def test_a_repeated_syn_is_no_packet_of_a_transfer(tmp_path: Path) -> None:
+    with socket.socket() as listener, socket.socket() as other:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        other.connect(listener.getsockname())  # the backlog is full: a SYN is dropped, and sent again after a second
+        words = ["--to", f"127.0.0.1:{listener.getsockname()[1]}", "--bytes", "1000", *LINUX]
+        sender = tool("transfer", *words, "--out", str(tmp_path / "out"))
+        time.sleep(0.7)
+        listener.accept()[0].close()
+        with listener.accept()[0] as connection:
+            while connection.recv(4096):
+                pass
+        finish(sender, 10)
+    (transfer,) = transfers(tmp_path / "out")
+    assert (transfer["retransmits"], transfer["packets"]) == (1, 2)  # one with the data, and the FIN
 
 
 @void_when_stalled
