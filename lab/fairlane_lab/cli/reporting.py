@@ -10,8 +10,7 @@ import typer
 
 from fairlane_lab.cli.options import complete_experiment
 from fairlane_lab.cli.output import JsonOption, console, errors, fail, print_json
-from fairlane_lab.definition import ExperimentError, experiment_names, load
-from fairlane_lab.definition.judging import Note
+from fairlane_lab.definition import ExperimentError
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_PAGES, results_root
 from fairlane_lab.results.folder import newest_folder
@@ -21,7 +20,7 @@ from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
 def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
     """Make the plots of a run folder again."""
-    from fairlane_lab.report import make_plots
+    from fairlane_lab.report.figures import make_plots
 
     try:
         pictures = make_plots(folder)
@@ -49,20 +48,10 @@ def report(
     if not chosen:
         fail(f"{root}: no run folder of an experiment; run one first: fairlane lab run NAME")
     try:
-        for page in make_report(chosen, out or root / "report", _notes_of):
+        for page in make_report(chosen, out or root / "report"):
             console.print(f"page {page}", soft_wrap=True)
     except (RunFolderError, OSError) as error:
         fail(str(error))
-
-
-def _notes_of(name: str) -> tuple[Note, ...] | None:
-    """The notes of an experiment's file as it is now; None when the tree has no such file or it is broken."""
-    if name not in experiment_names():
-        return None
-    try:
-        return load(name).experiment.notes
-    except ExperimentError:
-        return None
 
 
 def publish(
@@ -117,7 +106,7 @@ def claims(
 ) -> None:
     """What the papers claim, sentence by sentence, and what sim, kernel and Mininet say to it."""
     from fairlane_lab.cli.tables import claims_table
-    from fairlane_lab.report.claims import claim_rows, judge_archive, judge_folders
+    from fairlane_lab.report.judged import claim_rows, judge_archive, judge_folders
     from fairlane_lab.report.publish import DATA
 
     try:

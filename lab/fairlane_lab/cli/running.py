@@ -268,7 +268,7 @@ def _finish(campaign: Campaign, done: CampaignResult, bar: _Bar, plots: bool, ch
 
 
 def _plots(folder: Path) -> list[Path]:
-    from fairlane_lab.report import make_plots
+    from fairlane_lab.report.figures import make_plots
 
     return [picture for picture in make_plots(folder) if picture.suffix == ".png"]
 

@@ -17,21 +17,19 @@ from fairlane_lab.definition.names import PARAMETERS, RUNTIMES, Name
 from fairlane_lab.sweep.runners import Failure
 
 if TYPE_CHECKING:
-    from fairlane_lab.report.claims import ClaimRow
+    from fairlane_lab.report.judged import ClaimRow
 
 MAX_SHOWN_FAILURES = 10
 MAX_SHOWN_ALIKE = 3
 
 
 def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
-    """Result table, the worst runs where each drew a link of its own, verdicts, and whether it is complete."""
-    from fairlane_lab.report import result_table, worst_tables
+    """Result table, verdicts, and whether it is complete."""
+    from fairlane_lab.report import result_table
 
     if not summary["points"]:
         return
-    console.print(result_table(summary, folder, console.width))
-    for table in worst_tables(summary, folder):
-        console.print(table)
+    console.print(result_table(summary, folder))
     for line in verdict_lines(summary["verdicts"]):
         console.print(line, soft_wrap=True, highlight=False)
     if not summary["complete"]:
