@@ -101,7 +101,7 @@ def test_draws_that_make_no_sense_are_refused(draws: str, says: str) -> None:
 def test_rows_carry_what_was_drawn() -> None:
     scenario = expand(definition(), Selection(repeats=2))[1]
     nothing: dict[str, Any] = {"flows": [], "ports": [], "transfers": [], "series": [], "events": []}
-    (row,) = make_rows(scenario, RunResult(**nothing, wall_s=0.0, virtual_s=1.0, packets=0), "sim", "embedded").runs
+    (row,) = make_rows(scenario, RunResult(**nothing, wall_s=0.0, virtual_s=1.0, packets=0), "sim", "embedded")["runs"]
     assert json.loads(row["drawn"]) == scenario.drawn
     assert set(scenario.drawn) == {"start_s", "delay", "rate", "buffer"}
 

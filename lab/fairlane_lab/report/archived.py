@@ -53,7 +53,7 @@ class Archived:
         where = f"{scenario.point}, run {scenario.repeat}"
         if outcome.result is None:
             return [f"{where}: {outcome.failure.error if outcome.failure else 'no result'}"]
-        now = tables.archived_row(make_rows(scenario, outcome.result, "", "").runs[0])
+        now = tables.archived_row(make_rows(scenario, outcome.result, "", "")["runs"][0])
         then = self.rows[scenario.point, scenario.repeat]
         for name, value in then.items():
             if name not in TOLD and value is not None and now.get(name) != value:
