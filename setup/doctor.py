@@ -155,11 +155,10 @@ def mininet() -> Finding:
 
 
 def binaries() -> Finding:
-    """The two binaries."""
-    there = all(
-        (ROOT / "switch" / "target" / "release" / name).is_file() for name in ("fairlane-switch", "fairlane-wire")
-    )
-    return Finding(there, "fairlane-switch and fairlane-wire", MEND)
+    """The binaries."""
+    names = ("fairlane-switch", "fairlane-wire", "fairlane-traffic")
+    there = all((ROOT / "switch" / "target" / "release" / name).is_file() for name in names)
+    return Finding(there, ", ".join(names), MEND)
 
 
 def simulator() -> Finding:

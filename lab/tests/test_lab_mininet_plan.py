@@ -116,8 +116,7 @@ def test_a_flow_s_command_says_when_and_how() -> None:
     (sender,) = plan(flow).senders
     words = " ".join(sender.command(scenario(flow), 1_000_000_000))
     assert words.startswith("send --to 10.0.3.3:5001 --flows 3 --seconds 7.500000 --start-at 1500000000 ")
-    assert "--cc vegas --mss 960" in words
-    assert "--no-sysctl-check" not in words
+    assert "--cc fl_vegas --mss 960" in words
     assert sender.results() == ["vegas-1", "vegas-2", "vegas-3"]
 
 

@@ -44,6 +44,7 @@ CONTENTS = (
     "setup/setup.sh",
     "switch/fairlane_switch",
     "switch/target/release/fairlane-switch",
+    "switch/target/release/fairlane-traffic",
     "switch/target/release/fairlane-wire",
 )
 NOT_IN_IT = ("test_", "fuzz_", "__pycache__", ".pytest_cache")

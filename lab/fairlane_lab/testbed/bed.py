@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import subprocess
-import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_hosts import loader
+from fairlane_switch.process import find_binary
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
@@ -246,7 +246,7 @@ class Bed:
 
     def _start_traffic(self, running: Running, name: str, host: str, arguments: list[str]) -> None:
         assert self._settings is not None
-        command = self._settings.entering(host, [sys.executable, "-m", "fairlane_hosts.traffic", *arguments])
+        command = self._settings.entering(host, [str(find_binary("fairlane-traffic")), *arguments])
         with (running.folder / f"{name}.log").open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
         running.processes[name] = process

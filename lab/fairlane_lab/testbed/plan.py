@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from fairlane_hosts.variants import find_variant
+
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, names_of, tcp_of
 
@@ -95,9 +97,7 @@ class Sender:
             "out": self.out,
         }
         if not self.is_udp:
-            given |= {"cc": flow.variant, "mss": tcp.mss_bytes}
-            if tcp.timestamps or tcp.sack is not None or tcp.ecn:
-                given["no-sysctl-check"] = True
+            given |= {"cc": find_variant(flow.variant).congestion_control, "mss": tcp.mss_bytes}
         given |= {OPTIONS.get(name, name.replace("_", "-")): value for name, value in app.settings.items()}
         if "distribution" in app.settings:  # the simulator draws the same numbers from them
             given |= {"seed": scenario.seed, "names": tuple(self.results())}
