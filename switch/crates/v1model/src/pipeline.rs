@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::bits::low_mask;
-use crate::compile::code::Checksum;
+use crate::compile::flow::Id;
 use crate::compile::recent::{compiled, Compiled, ProgramId};
 use crate::effects::Effects;
 use crate::engine::Engine;
@@ -314,7 +314,7 @@ impl Pipeline {
         }
     }
 
-    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
+    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: Id) {
         debug_assert_eq!(pkt.program, self.compiled.id, "a packet of another program");
         let mut machine = self.machine(now, fx);
         machine.scratch.steps_left = STEPS_MAX;
@@ -331,60 +331,23 @@ impl Pipeline {
             Std::ParserError,
             self.compiled.program.error_codes.no_error,
         );
-        let program = &self.compiled.program;
-        let (start, timeout) = (program.parser_start, program.error_codes.parser_timeout);
         let verified = self.run_native(0, fx, |code, machine| code.parse(machine, pkt));
-        match verified {
-            Some(true) => return,
-            Some(false) => {}
-            None => self.run(pkt, 0, fx, start),
+        let program = &self.compiled.program;
+        let (start, verify) = (program.parser_start, program.verify_start);
+        let timeout = program.error_codes.parser_timeout;
+        if verified.is_none() {
+            self.run(pkt, 0, fx, start);
         }
         if std::mem::take(&mut fx.timed_out) {
             fx.parser_timed_out = true;
             self.std_set(pkt, Std::ParserError, timeout);
         }
-        self.verify(pkt, fx);
-    }
-
-    /// Verifies the program's checksums.
-    fn verify(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        let mut error = 0;
-        for index in 0..self.compiled.program.checksums.len() {
-            let checksum = &self.compiled.program.checksums[index];
-            if checksum.verify && pkt.slots[usize::from(checksum.valid)] != 0 {
-                let (slot, calculation) = (
-                    usize::from(checksum.slot),
-                    usize::from(checksum.calculation),
-                );
-                if self.checksum_applies(pkt, fx, index)
-                    && self.calculate(pkt, fx, calculation) != pkt.slots[slot]
-                {
-                    error = 1;
-                }
-            }
+        if verified != Some(true) {
+            // Of which a trace shows no step.
+            let recorder = self.recorder.take();
+            self.run(pkt, 0, fx, verify);
+            self.recorder = recorder;
         }
-        self.std_set(pkt, Std::ChecksumError, error);
-    }
-
-    /// The condition of a checksum.
-    fn checksum_applies(&mut self, pkt: &mut Packet, fx: &mut Effects, index: usize) -> bool {
-        let checksum = &self.compiled.program.checksums[index];
-        let mut when = checksum.when.iter();
-        if !when.all(|&(slot, set)| (pkt.slots[usize::from(slot)] != 0) == set) {
-            return false;
-        }
-        match checksum.condition {
-            None => true,
-            Some((start, slot)) => {
-                self.run(pkt, 0, fx, start);
-                pkt.slots[usize::from(slot)] != 0
-            }
-        }
-    }
-
-    fn calculate(&mut self, pkt: &Packet, fx: &mut Effects, calculation: usize) -> u64 {
-        let mut machine = self.machine(0, fx);
-        machine.calculate(&pkt.slots, pkt.payload(), calculation)
     }
 
     /// Ingress looks into tables that are so large that `warm` pays, and packets may be parsed before those in front of them
@@ -451,10 +414,6 @@ impl Pipeline {
 
     /// The same for who wants the deparser's `log_msg` lines and failed assertions.
     pub fn deparse_with(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        let updates = self.run_native(0, fx, |code, _| code.checksums) != Some(true);
-        if updates {
-            self.update_checksums(pkt, fx);
-        }
         let emitted = match self.run_native(0, fx, |code, machine| code.deparse(machine, pkt)) {
             Some(emitted) => emitted,
             None => {
@@ -475,24 +434,6 @@ impl Pipeline {
             .buffer
             .end
             .min(pkt.buffer.start.saturating_add(pkt.truncate_bytes as usize));
-    }
-
-    fn update_checksums(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        for index in 0..self.compiled.program.checksums.len() {
-            if !self.compiled.program.checksums[index].update
-                || !self.checksum_applies(pkt, fx, index)
-            {
-                continue;
-            }
-            let Checksum {
-                slot,
-                width,
-                calculation,
-                ..
-            } = self.compiled.program.checksums[index];
-            let value = self.calculate(pkt, fx, usize::from(calculation));
-            pkt.slots[usize::from(slot)] = value & low_mask(width);
-        }
     }
 
     /// Writes all headers in front of the payload.

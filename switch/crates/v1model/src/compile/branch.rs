@@ -67,7 +67,7 @@ impl Emitter<'_> {
             Cond::Equal(a, b) => {
                 let (a, b) = (self.boolean(a, None)?, self.boolean(b, None)?);
                 let test = if sense { Test::Eq } else { Test::Ne };
-                self.op(Op::branch(test, a, b, to));
+                self.branch_if(test, a, b, to);
             }
             Cond::If(c, a, b) => {
                 let (no, end) = (self.label(), self.label());
@@ -116,7 +116,7 @@ impl Emitter<'_> {
 
     fn test(&mut self, a: Slot, sense: bool, to: Label) {
         let test = if sense { Test::Ne } else { Test::Eq };
-        self.op(Op::branch(test, a, ZERO, to));
+        self.branch_if(test, a, ZERO, to);
     }
 
     /// The slot of a header's validity.
@@ -166,7 +166,7 @@ impl Emitter<'_> {
                 (_, false) => Test::LeU,
                 (_, true) => Test::LeS,
             };
-            self.op(Op::branch(test, a, b, to));
+            self.branch_if(test, a, b, to);
             return Ok(());
         }
         let d = self.temp(1)?;

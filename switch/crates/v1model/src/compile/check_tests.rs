@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::code::{FieldIo, Op, Program};
-use super::optimise::flow::Exit;
+use super::flow::Exit;
 use super::optimise::{optimise, Optimised};
 use crate::json::{Budget, Json};
 use crate::schema::Schema;

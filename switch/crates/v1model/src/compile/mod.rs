@@ -7,7 +7,8 @@
 //! | `names` | names and ids of the JSON to dense ids |
 //! | `expr` | expressions as typed trees with ranges |
 //! | `op`, `alu` | the table of operations; arithmetic |
-//! | `code`, `emit` | the program around the operations, and the assembler |
+//! | `flow` | basic blocks and their exits: the form of all code |
+//! | `code`, `emit` | the program around the blocks, and what fills them |
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
@@ -30,6 +31,7 @@ mod control;
 mod cycles;
 mod emit;
 mod expr;
+pub(crate) mod flow;
 pub(crate) mod io;
 pub(crate) mod layout;
 mod lower;
@@ -48,10 +50,10 @@ mod tests;
 
 use std::collections::HashMap;
 
-use code::{ErrorCodes, Program};
+use code::{ErrorCodes, Op, Program};
 use emit::Emitter;
 use expr::ExprReader;
-use layout::{Layout, Slot};
+use layout::{Layout, Slot, ZERO};
 use names::Names;
 
 use crate::json::{Json, Load, Unique};
@@ -163,7 +165,12 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
         *[&mut e.program.ingress_start, &mut e.program.egress_start][which] = start;
     }
     control::actions(&mut e, &shared)?;
-    e.program.checksums = calculation::checksums(&mut e, &reader, root)?;
+    e.program.verify_start = e.here();
+    if let Some((error, _)) = e.program.std[Std::ChecksumError as usize] {
+        e.op(Op::copy(error, ZERO));
+    }
+    calculation::checksums(&mut e, &reader, root, true)?;
+    e.end();
     deparser(&mut e, &reader, root)?;
     let (mut program, constants) = e.resolve();
     program.places = program
@@ -394,11 +401,16 @@ fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
             .deparser
             .push((header.valid, header.base, header.ty as u16));
     }
+    let before = e.operations();
+    let start = e.here();
+    calculation::checksums(e, reader, root, false)?;
     let primitives = json.list("primitives")?;
     if !primitives.is_empty() {
-        e.program.deparser_start = e.here();
         action::primitives(e, reader, &primitives)?;
-        e.end();
     }
+    if e.operations() > before || !primitives.is_empty() {
+        e.program.deparser_start = start;
+    }
+    e.end();
     Ok(())
 }

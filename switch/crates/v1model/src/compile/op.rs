@@ -2,8 +2,8 @@
 //! The table of operations: what each has, reads, writes and names, said once. From it come the enum, its operands, what
 //! the optimiser knows of an operation (`touches`), and what the check sees (`check`).
 
-use super::alu::{Alu, Test};
-use super::code::{Pc, Program};
+use super::alu::Alu;
+use super::code::Program;
 use super::layout::{Slot, ZERO};
 use crate::schema::{DigestId, FieldListId, Schema};
 
@@ -40,9 +40,6 @@ pub(crate) enum Part {
     FieldList(Option<FieldListId>),
     Message(u16),
     Wide(u16),
-    Select(u16),
-    /// A lookup.
-    Table(u16),
 }
 
 /// Without any effect but on the slots that it writes (a calculation may have state nevertheless).
@@ -107,10 +104,6 @@ operations! {{
     /// See `WideOp`.
     Wide() { index: u16 } [Wide(index)] PURE;
 
-    // Branches.
-    Jump() { to: Pc } [] 0;
-    Branch(a, b) { test: Test, to: Pc } [] 0;
-
     // Headers and elements of stacks, by `Program::elements`.
     LoadElement() { d: Slot, element: u16, offset: u16, limbs: u16 }
         [ReadsHeader(element), Field(element, offset, limbs), Writes(d, limbs)] PURE;
@@ -132,8 +125,7 @@ operations! {{
     RegisterWrite(index, a) { register: u16 } [Register(register, 1)] STATE | SHOWN;
     RegisterWriteWide(index) { register: u16, a: Slot, limbs: u16 }
         [Register(register, limbs), Reads(a, limbs)] STATE | SHOWN;
-    /// d = calculation % size + base.
-    Hash(base, size) { calculation: u16, d: Slot, w: u8 }
+    Calculate() { calculation: u16, d: Slot, w: u8 }
         [Calculation(calculation), Writes(d, 1), Width(w.into())] PURE | SHOWN;
     /// `d` stays as it is where `low` is above `high`.
     Random(low, high) { d: Slot, w: u8 } [MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
@@ -159,25 +151,17 @@ operations! {{
         [MayWrite(d, width.div_ceil(64)), ParserError] PARSES | LEAVES;
     Advance(bits) {} [ParserError] PARSES | LEAVES;
     ParserError(code) {} [ParserError] LEAVES | SHOWN;
-    Select() { select: u16 } [Select(select)] 0;
 
-    // Control flow.
-    Apply() { table: u16 } [Table(table)] 0;
     /// A trace stops here; nothing else: `Program::notes`.
     Note() { note: u32 } [] 0;
 
 } {
     /// The control ends with this action.
     Exit SHOWN;
-    /// End of an action called by `Apply`.
-    Return 0;
-    /// The same, but leave the control when `exit` was called.
-    ReturnOrExit 0;
-    /// Leave the control when `exit` was called (after an inlined action).
+    /// Leave the control when `exit` was called (at the end of an action).
     CheckExit LEAVES;
     /// Once around a loop: every way round passes one. When there were `exec::STEPS_MAX`, the code ends here.
     Step LEAVES;
-    End 0;
 }}
 
 impl Op {
@@ -190,14 +174,14 @@ impl Op {
         Op::alu(Alu::Move, d, a, ZERO, 64)
     }
 
-    pub const fn branch(test: Test, a: Slot, b: Slot, to: Pc) -> Op {
-        Op::Branch { a, b, test, to }
+    pub fn is_note(&self) -> bool {
+        matches!(self, Op::Note { .. })
     }
 
     /// The calculation whose value it takes, to be changed.
     pub fn calculation(&mut self) -> Option<&mut u16> {
         match self {
-            Op::Hash { calculation, .. } => Some(calculation),
+            Op::Calculate { calculation, .. } => Some(calculation),
             _ => None,
         }
     }
@@ -215,23 +199,9 @@ impl Op {
     /// The slot of one limb that gets the operation's result, and the bits that this is cut to; None where `alu` says more.
     pub fn result(&self) -> Option<(Slot, u8)> {
         match *self {
-            Op::RegisterRead { d, limbs: 1, w, .. } | Op::Hash { d, w, .. } => Some((d, w)),
+            Op::RegisterRead { d, limbs: 1, w, .. } | Op::Calculate { d, w, .. } => Some((d, w)),
             _ => None,
         }
-    }
-
-    /// Where the operation may jump, to be changed.
-    pub fn target(&mut self) -> Option<&mut Pc> {
-        match self {
-            Op::Jump { to } | Op::Branch { to, .. } => Some(to),
-            _ => None,
-        }
-    }
-
-    /// Where the operation may jump.
-    pub fn jump(&self) -> Option<Pc> {
-        let mut op = *self;
-        op.target().copied()
     }
 
     pub fn parses(&self) -> bool {
@@ -314,8 +284,6 @@ impl Part {
             }
             Part::Message(message) => has(&program.messages, message),
             Part::Wide(wide) => has(&program.wide, wide),
-            Part::Select(select) => has(&program.selects, select),
-            Part::Table(table) => has(&program.tables, table) && has(&schema.tables, table),
         }
     }
 }

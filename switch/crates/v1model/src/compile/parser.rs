@@ -8,6 +8,7 @@ use super::code::{Case, Op, Operand, Select, WideKind};
 use super::cycles::loop_heads;
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
+use super::flow::Exit;
 use super::layout::Slot;
 use super::lower::Place;
 use super::notes::{Note, Spot};
@@ -227,9 +228,8 @@ impl Parser<'_> {
         let mut select = Select {
             parts,
             cases: Vec::new(),
-            to: Vec::new(),
         };
-        let mut default = END;
+        let (mut targets, mut default) = (Vec::new(), END);
         for transition in &transitions {
             let to = self.next_state(transition)?;
             let ty = transition.opt("type").map_or(Ok("hexstr"), |t| t.str())?;
@@ -274,9 +274,9 @@ impl Parser<'_> {
                     ))
                 }
             }
-            select.to.push(to);
+            targets.push(to);
         }
-        select.to.push(default);
+        targets.push(default);
         if select.cases.is_empty() {
             e.jump(default);
             return Ok(());
@@ -284,7 +284,10 @@ impl Parser<'_> {
         let index =
             index16(e.program.selects.len(), "parser states").map_err(|m| state.error(m))?;
         e.program.selects.push(select);
-        e.op(Op::Select { select: index });
+        e.exit(Exit::Select {
+            select: index.into(),
+            to: targets,
+        });
         Ok(())
     }
 

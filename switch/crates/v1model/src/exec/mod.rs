@@ -11,7 +11,8 @@ mod select;
 mod tell;
 pub(crate) mod wide;
 
-use crate::compile::code::{Op, Pc, Program};
+use crate::compile::code::{Op, Program};
+use crate::compile::flow::{Exit, Id};
 use crate::effects::{Again, CloneRequest, Effects};
 use crate::entry::Nanos;
 use crate::packet::{Packet, OUT_OF_ORDER};
@@ -66,11 +67,11 @@ pub(crate) struct Machine<'m> {
 }
 
 impl Machine<'_> {
-    /// Runs from `pc` to the end of the parser, control or condition.
+    /// Runs from a block to the end of the parser, control or condition.
     ///
     /// # Panics
     /// When the packet was made by another pipeline.
-    pub fn run(&mut self, packet: &mut Packet, mut pc: Pc) {
+    pub fn run(&mut self, packet: &mut Packet, mut at: Id) {
         let mut slots = std::mem::take(&mut packet.slots);
         assert_eq!(
             slots.len(),
@@ -82,42 +83,47 @@ impl Machine<'_> {
         }
         let (mut exited, mut return_to) = (false, 0);
         let program = self.program;
-        loop {
-            let op = program.ops[pc as usize];
-            pc += 1;
-            match op {
-                Op::End => break,
-                Op::Note { note } => self.record(&slots, |recorder, scene, state| {
-                    recorder.note(scene, state, &scene.program.notes[note as usize]);
-                }),
-                Op::Jump { to } => pc = to,
-                Op::Branch { test, a, b, to } => {
-                    if test.holds(slots[usize::from(a)], slots[usize::from(b)]) {
-                        pc = to;
-                    }
-                }
-                Op::Select { select } => {
-                    let select = &program.selects[usize::from(select)];
-                    pc = select.to[self.select(&slots, select)];
-                }
-                Op::Apply { table } => {
-                    let (hit, action) = self.apply(packet, &mut slots, usize::from(table));
-                    let action = action.map(|action| action.index());
-                    let next = program.tables[usize::from(table)].next.to(hit, action);
-                    return_to = next;
-                    pc = action.map_or(next, |action| program.actions[action]);
-                }
-                Op::Return => pc = return_to,
-                Op::ReturnOrExit if !exited => pc = return_to,
-                Op::CheckExit if !exited => {}
-                Op::ReturnOrExit | Op::CheckExit => break,
-                op => {
-                    exited |= op == Op::Exit;
-                    if !self.step(packet, &mut slots, &op) {
-                        break;
+        'code: loop {
+            let block = &program.blocks[at];
+            for op in &block.ops {
+                match op {
+                    Op::Note { note } => self.record(&slots, |recorder, scene, state| {
+                        recorder.note(scene, state, &scene.program.notes[*note as usize]);
+                    }),
+                    Op::CheckExit if exited => break 'code,
+                    op => {
+                        exited |= *op == Op::Exit;
+                        if !self.step(packet, &mut slots, op) {
+                            break 'code;
+                        }
                     }
                 }
             }
+            at = match block.exit {
+                Exit::Goto(to) => to,
+                Exit::Branch {
+                    test,
+                    a,
+                    b,
+                    yes,
+                    no,
+                } => match test.holds(slots[usize::from(a)], slots[usize::from(b)]) {
+                    true => yes,
+                    false => no,
+                },
+                Exit::Select { select, ref to } => {
+                    to[self.select(&slots, &program.selects[select])]
+                }
+                Exit::Apply { table } => {
+                    let (hit, action) = self.apply(packet, &mut slots, usize::from(table));
+                    let action = action.map(|action| action.index());
+                    return_to = program.tables[usize::from(table)].next.to(hit, action);
+                    action.map_or(return_to, |action| program.actions[action])
+                }
+                Exit::Return => return_to,
+                // Only machine code has lookups without calls.
+                Exit::Stop | Exit::Lookup { .. } => break,
+            };
         }
         if let Some((recorder, _)) = &mut self.recorder {
             recorder.settle(&slots);
@@ -258,16 +264,9 @@ impl Machine<'_> {
                 let cells = &mut self.state.registers[at(register)];
                 cells.write(slots[at(index)], &slots[run(a, limbs)]);
             }
-            Op::Hash {
-                calculation,
-                d,
-                base,
-                size,
-                w,
-            } => {
-                let hash = self.calculate(slots, packet.payload(), at(calculation));
-                let (size, base) = (slots[at(size)].max(1), slots[at(base)]);
-                slots[at(d)] = (hash % size).wrapping_add(base) & mask(w);
+            Op::Calculate { calculation, d, w } => {
+                let value = self.calculate(slots, packet.payload(), at(calculation));
+                slots[at(d)] = value & mask(w);
             }
             Op::Random { d, low, high, w } => {
                 if let Some(value) = self.state.random.uniform(slots[at(low)], slots[at(high)]) {
@@ -340,17 +339,8 @@ impl Machine<'_> {
                 }
                 self.scratch.steps_left -= 1;
             }
-            // `run` sees to where the code goes on.
-            Op::Jump { .. }
-            | Op::Branch { .. }
-            | Op::Select { .. }
-            | Op::Apply { .. }
-            | Op::Return
-            | Op::ReturnOrExit
-            | Op::CheckExit
-            | Op::Exit
-            | Op::Note { .. }
-            | Op::End => {}
+            // `run` sees to these.
+            Op::CheckExit | Op::Exit | Op::Note { .. } => {}
         }
         true
     }

@@ -110,7 +110,7 @@ unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, index: u64) -> u64
             unsafe { std::slice::from_raw_parts_mut(context.slots, program.template.len()) };
         // SAFETY: `context::run` has the packet of a mutable reference, which nothing uses while this runs.
         let packet = unsafe { &mut *context.packet };
-        let op = &program.ops[index as usize];
+        let op = &program.fallback[index as usize];
         u64::from(context.machine.step(packet, slots, op))
     })
 }

@@ -369,7 +369,7 @@ impl Recorder {
                 let to = &scene.slots[usize::from(a)..usize::from(a) + usize::from(limbs)];
                 self.register_write(scene, state, usize::from(id), slot(index), to)
             }
-            Op::Hash { calculation, .. } => {
+            Op::Calculate { calculation, .. } => {
                 self.save_hash(scene, state, usize::from(calculation));
                 let calculation = &scene.program.calculations[usize::from(calculation)];
                 Use::Hash {

@@ -299,7 +299,6 @@ fn small_selects_become_branches_and_masked_ones_do_not() {
             values: vec![0, 6],
             masks: vec![u64::MAX, mask],
         }],
-        to: vec![0, 0],
     };
     // One block for where a case leads on a miss, and one behind each question.
     for (mask, blocks) in [(0xff, 6), (0x0f, 3), (0, 5)] {
@@ -361,7 +360,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
     let mut kept = SlotSet::new(7);
     kept.add(FIELDS.into());
     let program = Program {
-        ops: vec![Op::End, op, Op::End],
+        blocks: vec![block(&[], Exit::Stop), block(&[op], Exit::Stop)],
         template: match constant {
             Some(true) => vec![0, 1, 0, a, b].into(),
             _ => vec![0, 1, 0, 0, 0].into(),
@@ -390,7 +389,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
             effects,
             flow: Flow {
                 blocks,
-                roots: vec![0, 1, 0, 0],
+                roots: vec![0, 1, 0, 0, 0],
             },
             kept,
             patches: None,

@@ -6,7 +6,6 @@ use super::effects::{Effects, Touch};
 use super::flow::Flow;
 use super::slots::SlotSet;
 use crate::compile::code::{Op, Piece};
-use crate::compile::touch::one;
 
 /// `Optimised::patches`; None when a header has fields that only the slow path writes.
 pub(super) fn patches(flow: &Flow, effects: &Effects) -> Option<Vec<Vec<Piece>>> {
@@ -44,9 +43,6 @@ fn written(flow: &Flow, effects: &Effects) -> SlotSet {
             }
         }
         block.exit.touches(&effects.program, &mut add);
-    }
-    for checksum in effects.program.checksums.iter().filter(|c| c.update) {
-        add(Touch::Writes, one(checksum.slot));
     }
     written
 }
