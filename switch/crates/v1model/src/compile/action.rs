@@ -186,11 +186,7 @@ impl Compiler<'_> {
                     .calculation(&typed_value(&p[2], "calculation")?)?;
                 let size = self.slot(e, &p[3])?;
                 let value = self.emitted(e.temp(1))?;
-                e.op(Op::Calculate {
-                    calculation,
-                    d: value,
-                    w: 64,
-                });
+                e.calculate(calculation, value, 64);
                 e.op(Op::alu(Alu::ModU, value, value, size, 64));
                 self.narrow_result(e, &p[0], None, |d, w| Op::alu(Alu::Add, d, value, base, w))?;
             }

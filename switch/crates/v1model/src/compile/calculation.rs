@@ -229,7 +229,7 @@ pub(crate) fn checksums(
             true => (e.temp(1).map_err(|m| json.error(m))?, 64),
             false => (slot, width as u8),
         };
-        e.op(Op::Calculate { calculation, d, w });
+        e.calculate(calculation, d, w);
         if let (true, Some((error, _))) = (verify, e.program.std[Std::ChecksumError as usize]) {
             e.branch_if(Test::Eq, d, slot, after);
             e.op(Op::copy(error, ONE));

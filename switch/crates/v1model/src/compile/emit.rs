@@ -94,6 +94,10 @@ impl<'x> Emitter<'x> {
         self.op(Op::Step);
     }
 
+    pub fn calculate(&mut self, calculation: u16, d: Slot, w: u8) {
+        self.op(Op::Calculate { calculation, d, w });
+    }
+
     /// The register's value; where `index` is beyond the array `d` stays as it is.
     pub fn read_register(&mut self, register: u16, index: Slot, d: Slot, limbs: usize, w: u8) {
         self.op(Op::RegisterRead {
