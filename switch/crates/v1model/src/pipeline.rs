@@ -19,75 +19,41 @@ use crate::schema::{FieldListId, Schema};
 use crate::state::State;
 use crate::trace::{Recorder, Step};
 
-/// Fields of `standard_metadata` that the switch itself reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(usize)]
-pub enum Std {
-    /// `ingress_port`
-    IngressPort,
-    /// `egress_spec`
-    EgressSpec,
-    /// `egress_port`
-    EgressPort,
-    /// `instance_type`
-    InstanceType,
-    /// `packet_length`
-    PacketLength,
-    /// `enq_timestamp`, µs
-    EnqTimestamp,
-    /// `enq_qdepth`, packets
-    EnqQdepth,
-    /// `deq_timedelta`, µs
-    DeqTimedelta,
-    /// `deq_qdepth`, packets
-    DeqQdepth,
-    /// `ingress_global_timestamp`, µs
-    IngressGlobalTimestamp,
-    /// `egress_global_timestamp`, µs
-    EgressGlobalTimestamp,
-    /// `mcast_grp`
-    McastGrp,
-    /// `egress_rid`
-    EgressRid,
-    /// `checksum_error`
-    ChecksumError,
-    /// `parser_error`
-    ParserError,
-    /// `priority`
-    Priority,
-    /// `qid` (queueing_metadata of older programs)
-    Qid,
+macro_rules! standard_metadata {
+    ($($name:ident = $older:ident . $field:ident $(, $unit:literal)?;)*) => {
+        /// Fields of `standard_metadata` that the switch itself reads or writes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Std {
+            $(#[doc = concat!("`", stringify!($field), "`" $(, ", ", $unit)?)] $name,)*
+        }
+
+        impl Std {
+            /// Every field, with the header that has it in older programs, and its name.
+            pub(crate) const ALL: [(Std, &'static str, &'static str); [$(Std::$name),*].len()] =
+                [$((Std::$name, stringify!($older), stringify!($field))),*];
+        }
+    };
 }
 
-impl Std {
-    /// Every field, with the header that has it in older programs, and its name.
-    pub(crate) const ALL: [(Std, &'static str, &'static str); 17] = [
-        (Std::IngressPort, "standard_metadata", "ingress_port"),
-        (Std::EgressSpec, "standard_metadata", "egress_spec"),
-        (Std::EgressPort, "standard_metadata", "egress_port"),
-        (Std::InstanceType, "standard_metadata", "instance_type"),
-        (Std::PacketLength, "standard_metadata", "packet_length"),
-        (Std::EnqTimestamp, "queueing_metadata", "enq_timestamp"),
-        (Std::EnqQdepth, "queueing_metadata", "enq_qdepth"),
-        (Std::DeqTimedelta, "queueing_metadata", "deq_timedelta"),
-        (Std::DeqQdepth, "queueing_metadata", "deq_qdepth"),
-        (
-            Std::IngressGlobalTimestamp,
-            "intrinsic_metadata",
-            "ingress_global_timestamp",
-        ),
-        (
-            Std::EgressGlobalTimestamp,
-            "intrinsic_metadata",
-            "egress_global_timestamp",
-        ),
-        (Std::McastGrp, "intrinsic_metadata", "mcast_grp"),
-        (Std::EgressRid, "intrinsic_metadata", "egress_rid"),
-        (Std::ChecksumError, "standard_metadata", "checksum_error"),
-        (Std::ParserError, "standard_metadata", "parser_error"),
-        (Std::Priority, "intrinsic_metadata", "priority"),
-        (Std::Qid, "queueing_metadata", "qid"),
-    ];
+standard_metadata! {
+    IngressPort = standard_metadata.ingress_port;
+    EgressSpec = standard_metadata.egress_spec;
+    EgressPort = standard_metadata.egress_port;
+    InstanceType = standard_metadata.instance_type;
+    PacketLength = standard_metadata.packet_length;
+    EnqTimestamp = queueing_metadata.enq_timestamp, "µs";
+    EnqQdepth = queueing_metadata.enq_qdepth, "packets";
+    DeqTimedelta = queueing_metadata.deq_timedelta, "µs";
+    DeqQdepth = queueing_metadata.deq_qdepth, "packets";
+    IngressGlobalTimestamp = intrinsic_metadata.ingress_global_timestamp, "µs";
+    EgressGlobalTimestamp = intrinsic_metadata.egress_global_timestamp, "µs";
+    McastGrp = intrinsic_metadata.mcast_grp;
+    EgressRid = intrinsic_metadata.egress_rid;
+    ChecksumError = standard_metadata.checksum_error;
+    ParserError = standard_metadata.parser_error;
+    Priority = intrinsic_metadata.priority;
+    Qid = queueing_metadata.qid;
 }
 
 /// A field resolved by name.

@@ -85,9 +85,9 @@ impl Compiler<'_> {
                 count(2)?;
                 let (place, old) = (self.reader.place(&p[0])?, self.reader.data(&p[0])?);
                 let operation = if op == "add_to_field" {
-                    super::expr::Arith::Add
+                    Alu::Add
                 } else {
-                    super::expr::Arith::Sub
+                    Alu::Sub
                 };
                 let value =
                     Expr::Arith(operation, Box::new(old), Box::new(self.reader.data(&p[1])?));
@@ -104,8 +104,8 @@ impl Compiler<'_> {
             }
             "assign_union" => {
                 count(2)?;
-                let d = self.reader.members(&p[0], &self.reader.union(&p[0])?)?;
-                let a = self.reader.members(&p[1], &self.reader.union(&p[1])?)?;
+                let d = self.reader.union(&p[0])?;
+                let a = self.reader.union(&p[1])?;
                 self.reader.same_members(&p[1], &d, &a)?;
                 self.emitted(copy_union(e, &d, &a))?;
             }

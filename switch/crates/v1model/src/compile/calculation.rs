@@ -3,8 +3,9 @@
 
 use super::code::{Calculation, Input, Op, Test, Word, WordRun};
 use super::emit::{index16, Emitter};
-use super::expr::{ExprReader, BITS_MAX};
+use super::expr::ExprReader;
 use super::layout::{Field, Layout, Slot, ONE, ZERO};
+use super::range::BITS_MAX;
 use crate::externs::{Hash, Random};
 use crate::json::{Json, Load};
 use crate::pipeline::Std;

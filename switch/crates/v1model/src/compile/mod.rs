@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `layout` | where headers and fields lie among a packet's slots |
 //! | `names` | names and ids of the JSON to dense ids |
-//! | `expr` | expressions as typed trees with ranges |
+//! | `expr`, `range` | expressions as typed trees, and the values that each can take |
 //! | `op`, `alu` | the table of operations; arithmetic |
 //! | `flow` | basic blocks and their exits: the form of all code |
 //! | `code`, `emit` | the program around the blocks, and what fills them |
@@ -40,6 +40,7 @@ pub(crate) mod notes;
 mod op;
 pub(crate) mod optimise;
 mod parser;
+mod range;
 pub(crate) mod recent;
 mod results;
 mod table;
