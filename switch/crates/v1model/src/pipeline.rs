@@ -10,7 +10,7 @@ use crate::effects::Effects;
 use crate::engine::Engine;
 use crate::entry::Nanos;
 use crate::error::LoadError;
-use crate::exec::{frame, Machine, Scratch, STEPS_MAX};
+use crate::exec::{frame, Machine, Scratch};
 use crate::json::Budget;
 use crate::native;
 use crate::packet::{Packet, PacketAddresses, HEADROOM, OUT_OF_ORDER, TAILROOM};
@@ -146,7 +146,7 @@ impl Pipeline {
         // The program itself runs already.
         let mut pipeline = Pipeline::from_compiled(compiled(json, u64::MAX)?, u64::MAX)?;
         pipeline.engine = Engine::Interpreter;
-        let recorder = Recorder::new(&pipeline.compiled.layout);
+        let recorder = Recorder::new(&pipeline.compiled.layout, pipeline.schema.clone());
         pipeline.recorder = Some(Box::new(recorder));
         Ok(pipeline)
     }
@@ -262,30 +262,27 @@ impl Pipeline {
                 scratch,
                 fx,
                 now,
-                recorder: None,
+                observer: &mut (),
             },
         ))
     }
 
-    /// The interpreter on this pipeline.
-    fn machine<'m>(&'m mut self, now: Nanos, fx: &'m mut Effects) -> Machine<'m> {
-        let recorder = self.recorder.as_deref_mut();
-        Machine {
+    /// Has the interpreter run a part of the program; a trace sees it where it is `shown`.
+    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: Id, shown: bool) {
+        debug_assert_eq!(pkt.program, self.compiled.id, "a packet of another program");
+        let recorder = self.recorder.as_deref_mut().filter(|_| shown);
+        let mut machine = Machine {
             program: &self.compiled.program,
             state: &mut self.state,
             scratch: &mut self.scratch,
             fx,
             now,
-            recorder: recorder.map(|recorder| (recorder, self.schema.as_ref())),
+            observer: &mut (),
+        };
+        match recorder {
+            Some(recorder) => machine.observed_by(recorder).run(pkt, start),
+            None => machine.run(pkt, start),
         }
-    }
-
-    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: Id) {
-        debug_assert_eq!(pkt.program, self.compiled.id, "a packet of another program");
-        let mut machine = self.machine(now, fx);
-        machine.scratch.steps_left = STEPS_MAX;
-        machine.run(pkt, start);
-        machine.sample_digests(pkt);
     }
 
     /// Parser and verification of checksums; sets `parser_error` and `checksum_error`.
@@ -302,17 +299,14 @@ impl Pipeline {
         let (start, verify) = (program.parser_start, program.verify_start);
         let timeout = program.error_codes.parser_timeout;
         if verified.is_none() {
-            self.run(pkt, 0, fx, start);
+            self.run(pkt, 0, fx, start, true);
         }
         if std::mem::take(&mut fx.timed_out) {
             fx.parser_timed_out = true;
             self.std_set(pkt, Std::ParserError, timeout);
         }
         if verified != Some(true) {
-            // Of which a trace shows no step.
-            let recorder = self.recorder.take();
-            self.run(pkt, 0, fx, verify);
-            self.recorder = recorder;
+            self.run(pkt, 0, fx, verify, false);
         }
     }
 
@@ -355,7 +349,7 @@ impl Pipeline {
     pub fn ingress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
         let native = self.run_native(now, fx, |code, machine| code.ingress(machine, pkt));
         if native.is_none() {
-            self.run(pkt, now, fx, self.compiled.program.ingress_start);
+            self.run(pkt, now, fx, self.compiled.program.ingress_start, true);
         }
     }
 
@@ -366,7 +360,7 @@ impl Pipeline {
         self.std_set(pkt, Std::EgressSpec, self.compiled.program.drop_port + 1);
         let native = self.run_native(now, fx, |code, machine| code.egress(machine, pkt));
         if native.is_none() {
-            self.run(pkt, now, fx, self.compiled.program.egress_start);
+            self.run(pkt, now, fx, self.compiled.program.egress_start, true);
         }
     }
 
@@ -384,7 +378,7 @@ impl Pipeline {
             Some(emitted) => emitted,
             None => {
                 if self.compiled.program.deparser_start != 0 {
-                    self.run(pkt, 0, fx, self.compiled.program.deparser_start);
+                    self.run(pkt, 0, fx, self.compiled.program.deparser_start, true);
                 }
                 false
             }

@@ -50,8 +50,6 @@ pub(crate) const STATE: u8 = 2;
 pub(crate) const PARSES: u8 = 4;
 /// It may leave the code at once.
 pub(crate) const LEAVES: u8 = 8;
-/// A trace shows it by itself, or must undo it.
-pub(crate) const SHOWN: u8 = 16;
 
 /// `Name(operands) { fields } [parts] flags;`: operands are slots of one limb that are read as numbers.
 macro_rules! operations {
@@ -118,46 +116,46 @@ operations! {{
     Pop(n) { stack: u16 } [Stack(stack)] 0;
 
     // Externs. Where a cell is beyond the array, `d` stays as it is.
-    Count(index) { counter: u16 } [Counter(counter)] STATE | SHOWN;
-    Meter(index) { meter: u16, d: Slot, w: u8 } [Meter(meter), MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
+    Count(index) { counter: u16 } [Counter(counter)] STATE;
+    Meter(index) { meter: u16, d: Slot, w: u8 } [Meter(meter), MayWrite(d, 1), Width(w.into())] STATE;
     RegisterRead(index) { register: u16, d: Slot, limbs: u16, w: u8 }
-        [Register(register, limbs), MayWrite(d, limbs), Width(w.into())] PURE | STATE | SHOWN;
-    RegisterWrite(index, a) { register: u16 } [Register(register, 1)] STATE | SHOWN;
+        [Register(register, limbs), MayWrite(d, limbs), Width(w.into())] PURE | STATE;
+    RegisterWrite(index, a) { register: u16 } [Register(register, 1)] STATE;
     RegisterWriteWide(index) { register: u16, a: Slot, limbs: u16 }
-        [Register(register, limbs), Reads(a, limbs)] STATE | SHOWN;
+        [Register(register, limbs), Reads(a, limbs)] STATE;
     Calculate() { calculation: u16, d: Slot, w: u8 }
-        [Calculation(calculation), Writes(d, 1), Width(w.into())] PURE | SHOWN;
+        [Calculation(calculation), Writes(d, 1), Width(w.into())] PURE;
     /// `d` stays as it is where `low` is above `high`.
-    Random(low, high) { d: Slot, w: u8 } [MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
+    Random(low, high) { d: Slot, w: u8 } [MayWrite(d, 1), Width(w.into())] STATE;
 
     // Requests to the switch.
     /// Its fields are sampled when the control has ended.
-    Digest() { digest: DigestId } [Digest(digest)] SHOWN;
-    Clone(session) { list: Option<FieldListId> } [FieldList(list)] SHOWN;
-    Resubmit() { list: Option<FieldListId> } [FieldList(list)] SHOWN;
-    Recirculate() { list: Option<FieldListId> } [FieldList(list)] SHOWN;
-    Truncate(a) {} [] SHOWN;
+    Digest() { digest: DigestId } [Digest(digest)] 0;
+    Clone(session) { list: Option<FieldListId> } [FieldList(list)] 0;
+    Resubmit() { list: Option<FieldListId> } [FieldList(list)] 0;
+    Recirculate() { list: Option<FieldListId> } [FieldList(list)] 0;
+    Truncate(a) {} [] 0;
     Log() { message: u16 } [Message(message)] 0;
     Assert(a) { message: u16 } [Message(message)] 0;
 
     // Parser; `bits` is the length of the varbit field.
-    Extract() { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES | SHOWN;
+    Extract() { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES;
     ExtractNext() { stack: u16, member: u16 }
-        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES | SHOWN;
-    ExtractVarbit(bits) { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES | SHOWN;
+        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES;
+    ExtractVarbit(bits) { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES;
     ExtractNextVarbit(bits) { stack: u16, member: u16 }
-        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES | SHOWN;
+        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES;
     Lookahead() { d: Slot, offset: u32, width: u16 }
         [MayWrite(d, width.div_ceil(64)), ParserError] PARSES | LEAVES;
     Advance(bits) {} [ParserError] PARSES | LEAVES;
-    ParserError(code) {} [ParserError] LEAVES | SHOWN;
+    ParserError(code) {} [ParserError] LEAVES;
 
     /// A trace stops here; nothing else: `Program::notes`.
     Note() { note: u32 } [] 0;
 
 } {
     /// The control ends with this action.
-    Exit SHOWN;
+    Exit 0;
     /// Leave the control when `exit` was called (at the end of an action).
     CheckExit LEAVES;
     /// Once around a loop: every way round passes one. When there were `exec::STEPS_MAX`, the code ends here.
@@ -210,10 +208,6 @@ impl Op {
 
     pub fn may_leave(&self) -> bool {
         self.flags() & LEAVES != 0
-    }
-
-    pub fn is_shown(&self) -> bool {
-        self.flags() & SHOWN != 0
     }
 
     /// A calculation of it depends on more than its inputs.

@@ -291,7 +291,7 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
         scratch: &mut Scratch::new(program),
         fx: &mut crate::effects::Effects::new(),
         now: 0,
-        recorder: None,
+        observer: &mut (),
     };
     match &optimised {
         Some(optimised) => run_blocks(&mut machine, &mut packet, &optimised.flow),

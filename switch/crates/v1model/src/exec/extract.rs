@@ -5,8 +5,9 @@ use super::{frame, headers, mask, Machine};
 use crate::compile::code::{HeaderIo, NOT_EMITTED};
 use crate::packet::{Packet, OUT_OF_ORDER};
 use crate::pipeline::Std;
+use crate::trace::Observer;
 
-impl Machine<'_> {
+impl<O: Observer> Machine<'_, O> {
     /// False: the code ends with an error.
     pub(super) fn parser_error(&self, slots: &mut [u64], code: u64) -> bool {
         if let Some((slot, w)) = self.program.std[Std::ParserError as usize] {

@@ -378,7 +378,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
         scratch: &mut Scratch::new(&program),
         fx: &mut crate::effects::Effects::new(),
         now: 0,
-        recorder: None,
+        observer: &mut (),
     };
     if constant.is_some() {
         let (mut effects, _) = world();
