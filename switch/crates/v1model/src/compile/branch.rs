@@ -133,7 +133,7 @@ impl Emitter<'_> {
             _ => (WideKind::SetLt, b, a, false),
         };
         let d = self.temp(1)?;
-        self.wide(kind, d, 1, a, b)?;
+        self.wide(kind, d, 1, a, b);
         self.test(d, holds, to);
         Ok(())
     }

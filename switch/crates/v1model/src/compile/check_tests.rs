@@ -105,7 +105,7 @@ fn widths_that_shift_too_far_are_refused() {
 #[test]
 fn what_is_not_there_is_not_named() {
     refused("an element", |op, program| match op {
-        Op::Extract { header } | Op::SetValid { header } | Op::CopyHeader { d: header, .. } => {
+        Op::Extract { header, .. } | Op::SetValid { header } | Op::CopyHeader { d: header, .. } => {
             *header = program.elements.len() as u16;
             true
         }

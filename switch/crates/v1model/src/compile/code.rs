@@ -230,7 +230,6 @@ pub(crate) struct Program {
     pub fallback: Vec<Op>,
     /// Where each action begins, by action.
     pub actions: Vec<Id>,
-    pub wide: Vec<WideOp>,
     pub elements: Vec<Element>,
     pub headers: Vec<HeaderIo>,
     pub stacks: Vec<StackCode>,

@@ -181,24 +181,16 @@ impl<'x> Emitter<'x> {
     }
 
     /// Appends an operation on several limbs.
-    pub fn wide(
-        &mut self,
-        kind: WideKind,
-        d: Slot,
-        limbs: usize,
-        a: Operand,
-        b: Operand,
-    ) -> Emit<()> {
-        let index = index16(self.program.wide.len(), "wide operations")?;
-        self.program.wide.push(WideOp {
+    pub fn wide(&mut self, kind: WideKind, d: Slot, limbs: usize, a: Operand, b: Operand) {
+        let limbs = limbs as u16;
+        let op = WideOp {
             kind,
             d,
-            limbs: limbs as u16,
+            limbs,
             a,
             b,
-        });
-        self.op(Op::Wide { index });
-        Ok(())
+        };
+        self.op(Op::Wide { op });
     }
 
     /// The block of a header; code for its index, when it has one, is appended.

@@ -262,7 +262,7 @@ impl Emitter<'_> {
             return Ok(d);
         }
         let temp = self.temp(limbs)?;
-        self.wide(WideKind::Alu(alu), temp, limbs, a, b)?;
+        self.wide(WideKind::Alu(alu), temp, limbs, a, b);
         match want {
             Some(_) => self.deliver(Operand::new(temp, limbs, false), limbs, want),
             None => Ok(temp),
@@ -298,15 +298,15 @@ impl Emitter<'_> {
                 return Ok(a.slot);
             }
             let d = self.temp(limbs)?;
-            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO));
             return Ok(d);
         };
         if limbs == 1 {
             self.op(Op::alu(Alu::Move, d, a.slot, ZERO, cut(w)));
         } else if w as usize == limbs * 64 {
-            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO));
         } else {
-            self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO));
         }
         Ok(d)
     }

@@ -54,7 +54,7 @@ use std::collections::HashMap;
 use code::{ErrorCodes, Op, Program};
 use emit::Emitter;
 use expr::ExprReader;
-use layout::{Layout, Slot, ZERO};
+use layout::{Field, Layout, Slot, ZERO};
 use names::Names;
 
 use crate::json::{Json, Load, Unique};
@@ -296,6 +296,22 @@ fn error_codes(root: &Json) -> Load<ErrorCodes> {
     })
 }
 
+/// The fields that a list of the kind `what` consists of.
+fn listed_fields<'a>(layout: &Layout, json: &Json<'a>, what: &str) -> Load<Vec<(Field, Json<'a>)>> {
+    let mut fields = Vec::new();
+    for element in json.list("elements")? {
+        let ty = element.get("type")?;
+        if ty.str()? != "field" {
+            return ty.fail(format!(
+                "a {what} consists of fields, not of `{}`",
+                ty.str()?
+            ));
+        }
+        fields.push((layout.field(&element.get("value")?)?, element));
+    }
+    Ok(fields)
+}
+
 fn learn_lists(
     root: &Json,
     layout: &Layout,
@@ -307,29 +323,20 @@ fn learn_lists(
     for json in root.list("learn_lists")? {
         let id = DigestId(schema.digests.len() as u32);
         names.digests.insert(unique.counted(&json)?, id.0);
-        let (mut members, mut widths, mut bits) = (Vec::new(), Vec::new(), 0);
-        for element in json.list("elements")? {
-            let ty = element.get("type")?;
-            if ty.str()? != "field" {
-                return ty.fail(format!(
-                    "a digest consists of fields, not of `{}`",
-                    ty.str()?
-                ));
-            }
-            let field = layout.field(&element.get("value")?)?;
+        let (mut members, mut bits) = (Vec::new(), 0);
+        for (field, element) in listed_fields(layout, &json, "digest")? {
             members.push((field.slot, field.width));
-            widths.push(field.width);
             bits += u64::from(field.width);
             if bits > DIGEST_BITS_MAX {
                 return element.fail(format!("a digest has at most {DIGEST_BITS_MAX} bits"));
             }
         }
-        program.digests.push(members);
         schema.digests.push(DigestSchema {
             id,
             name: json.str_at("name")?.to_string(),
-            widths,
+            widths: members.iter().map(|m| m.1).collect(),
         });
+        program.digests.push(members);
     }
     Ok(())
 }
@@ -341,15 +348,7 @@ fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Pr
             .field_lists
             .insert(unique.counted(&json)?, program.field_lists.len() as u32);
         let (mut fields, mut all) = (Vec::new(), 0);
-        for element in json.list("elements")? {
-            let ty = element.get("type")?;
-            if ty.str()? != "field" {
-                return ty.fail(format!(
-                    "a field list consists of fields, not of `{}`",
-                    ty.str()?
-                ));
-            }
-            let field = layout.field(&element.get("value")?)?;
+        for (field, element) in listed_fields(layout, &json, "field list")? {
             let slots = crate::bits::limbs_for(field.width);
             fields.push((field.slot, slots as u16));
             all += slots;

@@ -3,7 +3,7 @@
 //! the optimiser knows of an operation (`touches`), and what the check sees (`check`).
 
 use super::alu::Alu;
-use super::code::Program;
+use super::code::{Program, WideOp};
 use super::layout::{Slot, ZERO};
 use crate::schema::{DigestId, FieldListId, Schema};
 
@@ -12,6 +12,7 @@ use crate::schema::{DigestId, FieldListId, Schema};
 pub(crate) enum Part {
     /// So many slots that are read.
     Reads(Slot, u16),
+    ReadsLength(Option<Slot>),
     /// Written whatever happens.
     Writes(Slot, u16),
     /// Written perhaps, or only in part.
@@ -39,7 +40,6 @@ pub(crate) enum Part {
     Digest(DigestId),
     FieldList(Option<FieldListId>),
     Message(u16),
-    Wide(u16),
 }
 
 /// Without any effect but on the slots that it writes (a calculation may have state nevertheless).
@@ -99,8 +99,8 @@ operations! {{
     // Moves and arithmetic modulo 2^w.
     Alu(a, b) { alu: Alu, d: Slot, w: u8 } [Writes(d, 1), Width(w.into()), Width(alu.extended_from())] PURE;
     MoveWide() { d: Slot, a: Slot, limbs: u16 } [Reads(a, limbs), Writes(d, limbs)] PURE;
-    /// See `WideOp`.
-    Wide() { index: u16 } [Wide(index)] PURE;
+    Wide() { op: WideOp }
+        [Reads(op.a.slot, op.a.limbs), Reads(op.b.slot, op.b.limbs), Writes(op.d, op.limbs)] PURE;
 
     // Headers and elements of stacks, by `Program::elements`.
     LoadElement() { d: Slot, element: u16, offset: u16, limbs: u16 }
@@ -138,13 +138,11 @@ operations! {{
     Log() { message: u16 } [Message(message)] 0;
     Assert(a) { message: u16 } [Message(message)] 0;
 
-    // Parser; `bits` is the length of the varbit field.
-    Extract() { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES;
-    ExtractNext() { stack: u16, member: u16 }
-        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES;
-    ExtractVarbit(bits) { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES;
-    ExtractNextVarbit(bits) { stack: u16, member: u16 }
-        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES;
+    // Parser; `bits` has the length of the varbit field, where the header has one.
+    Extract() { header: u16, bits: Option<Slot> }
+        [ReadsLength(bits), ChangesHeader(header), ParserError] PARSES | LEAVES;
+    ExtractNext() { stack: u16, member: u16, bits: Option<Slot> }
+        [ReadsLength(bits), Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES;
     Lookahead() { d: Slot, offset: u32, width: u16 }
         [MayWrite(d, width.div_ceil(64)), ParserError] PARSES | LEAVES;
     Advance(bits) {} [ParserError] PARSES | LEAVES;
@@ -255,7 +253,11 @@ impl Part {
         };
         match self {
             // `touches` has them as slots.
-            Part::Reads(..) | Part::Writes(..) | Part::MayWrite(..) | Part::ParserError => true,
+            Part::Reads(..)
+            | Part::ReadsLength(_)
+            | Part::Writes(..)
+            | Part::MayWrite(..)
+            | Part::ParserError => true,
             Part::Width(w) => (1..=64).contains(&w),
             Part::ReadsHeader(element) | Part::ChangesHeader(element) => {
                 has(&program.elements, element)
@@ -277,7 +279,6 @@ impl Part {
                 list.is_none_or(|list| list.index() < program.field_lists.len())
             }
             Part::Message(message) => has(&program.messages, message),
-            Part::Wide(wide) => has(&program.wide, wide),
         }
     }
 }

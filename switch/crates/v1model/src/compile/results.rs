@@ -96,7 +96,7 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
     skip.branch(e, end);
     if place.width() < array.width {
         let a = Operand::new(d, limbs, false);
-        e.wide(WideKind::Mask(place.width()), d, limbs, a, a)?;
+        e.wide(WideKind::Mask(place.width()), d, limbs, a, a);
     }
     e.store(place, d)?;
     e.place(end);

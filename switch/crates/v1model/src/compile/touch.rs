@@ -38,6 +38,7 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut Visit) {
     use Touch::{MayWrite, Reads, Writes};
     op.parts(&mut |part| match part {
         Part::Reads(slot, count) => f(Reads, run(slot, count)),
+        Part::ReadsLength(slot) => slot.into_iter().for_each(|slot| f(Reads, one(slot))),
         Part::Writes(slot, count) => f(Writes, run(slot, count)),
         Part::MayWrite(slot, count) => f(MayWrite, run(slot, count)),
         Part::ParserError => {
@@ -60,12 +61,6 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut Visit) {
             for value in &program.messages[usize::from(message)].values {
                 f(Reads, run(value.slot, value.limbs));
             }
-        }
-        Part::Wide(index) => {
-            let wide = &program.wide[usize::from(index)];
-            f(Reads, run(wide.a.slot, wide.a.limbs));
-            f(Reads, run(wide.b.slot, wide.b.limbs));
-            f(Writes, run(wide.d, wide.limbs));
         }
         Part::Width(_)
         | Part::Field(..)

@@ -62,12 +62,8 @@ impl<O: Observer> Machine<'_, O> {
         if varbit > io.varbit.map_or(0, |(_, max)| max.into()) {
             return self.parser_error(slots, codes.header_too_short);
         }
-        match bits {
-            None => frame::extract(io, &packet.buffer.bytes, at, slots, base),
-            Some(bits) => {
-                frame::extract_varbit(io, &packet.buffer.bytes, at, bits as u32, slots, base);
-            }
-        }
+        let frame = &packet.buffer.bytes;
+        frame::extract(io, frame, at, varbit as u32, slots, base);
         packet.parsed += bytes as usize;
         packet.extracted = OUT_OF_ORDER;
         true

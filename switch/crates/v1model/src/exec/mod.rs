@@ -199,7 +199,7 @@ impl<O: Observer> Machine<'_, O> {
                 slots[at(d)] = alu.compute(slots[at(a)], slots[at(b)], w);
             }
             Op::MoveWide { d, a, limbs } => slots.copy_within(run(a, limbs), at(d)),
-            Op::Wide { index } => wide::run(slots, &program.wide[at(index)]),
+            Op::Wide { ref op } => wide::run(slots, op),
             Op::LoadElement {
                 d,
                 element,
@@ -333,21 +333,17 @@ impl<O: Observer> Machine<'_, O> {
                     self.fx.log.message(&program.messages[at(message)], slots);
                 }
             }
-            Op::Extract { header } => return self.extract(packet, slots, at(header), None),
-            Op::ExtractVarbit { header, bits } => {
-                let bits = slots[at(bits)];
-                return self.extract(packet, slots, at(header), Some(bits));
+            Op::Extract { header, bits } => {
+                let bits = bits.map(|bits| slots[at(bits)]);
+                return self.extract(packet, slots, at(header), bits);
             }
-            Op::ExtractNext { stack, member } => {
-                return self.extract_next(packet, slots, stack, member, None);
-            }
-            Op::ExtractNextVarbit {
+            Op::ExtractNext {
                 stack,
                 member,
                 bits,
             } => {
-                let bits = slots[at(bits)];
-                return self.extract_next(packet, slots, stack, member, Some(bits));
+                let bits = bits.map(|bits| slots[at(bits)]);
+                return self.extract_next(packet, slots, stack, member, bits);
             }
             Op::Lookahead { d, offset, width } => {
                 let from = (packet.buffer.start + packet.parsed) * 8 + offset as usize;

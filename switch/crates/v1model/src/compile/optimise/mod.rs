@@ -5,7 +5,6 @@
 //! | file | idea |
 //! |---|---|
 //! | `effects` | what an operation reads and writes |
-//! | `selects` | small selects as branches |
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
 //! | `values`, `pool` | operations read where values come from; common and constant ones are not computed |
 //! | `dead` | results that nobody reads are not computed |
@@ -18,7 +17,6 @@ pub(crate) mod effects;
 mod pass_tests;
 mod patches;
 mod pool;
-mod selects;
 pub(crate) mod slots;
 mod specialise;
 #[cfg(test)]
@@ -84,7 +82,6 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
         copies: HashMap::new(),
         program,
     };
-    let flow = selects::to_branches(flow, &mut effects, &mut pool);
     let most = flow.size() + MORE;
     let mut flow = specialise::specialise(&flow, &effects, pool.values(), most);
     for _ in 0..2 {

@@ -9,8 +9,8 @@ use super::effects::Effects;
 use super::flow::{Block, Exit, Flow};
 use super::pool::Pool;
 use super::slots::SlotSet;
-use super::{dead, selects, specialise, values, Optimised};
-use crate::compile::code::{Alu, Case, Op, Program, Select, Test};
+use super::{dead, specialise, values, Optimised};
+use crate::compile::code::{Alu, Op, Program, Test};
 use crate::compile::layout::{Slot, ONE, ZERO};
 use crate::exec::{Machine, Scratch};
 use crate::native;
@@ -289,42 +289,6 @@ fn later_parts_and_early_ends_count() {
     };
     dead::remove(&mut flow, &effects, &visible());
     assert_eq!(flow.blocks[0].ops, first);
-}
-
-#[test]
-fn small_selects_become_branches_and_masked_ones_do_not() {
-    let select = |mask: u64| Select {
-        parts: vec![(FIELDS, 1, 13), (FIELDS + 1, 1, 8)],
-        cases: vec![Case::Masked {
-            values: vec![0, 6],
-            masks: vec![u64::MAX, mask],
-        }],
-    };
-    // One block for where a case leads on a miss, and one behind each question.
-    for (mask, blocks) in [(0xff, 6), (0x0f, 3), (0, 5)] {
-        let (mut effects, mut pool) = world();
-        effects.program.selects.push(select(mask));
-        let to = vec![1, 2];
-        let flow = Flow {
-            blocks: vec![
-                block(&[], Exit::Select { select: 0, to }),
-                block(&[], Exit::Stop),
-                block(&[], Exit::Stop),
-            ],
-            roots: vec![0],
-        };
-        let flow = selects::to_branches(flow, &mut effects, &mut pool);
-        let asks = matches!(
-            flow.blocks[0].exit,
-            Exit::Branch {
-                a: FIELDS,
-                b: ZERO,
-                ..
-            }
-        );
-        assert_eq!(asks, mask != 0x0f);
-        assert_eq!(flow.blocks.len(), blocks, "mask {mask:x}");
-    }
 }
 
 /// An operation and the bits of its result.

@@ -38,7 +38,7 @@ fn written(flow: &Flow, effects: &Effects) -> SlotSet {
         for op in &block.ops {
             match op {
                 // What is extracted is what the frame says; what becomes invalid is not emitted.
-                Op::Extract { .. } | Op::SetInvalid { .. } => {}
+                Op::Extract { bits: None, .. } | Op::SetInvalid { .. } => {}
                 op => effects.visit(op, &mut add),
             }
         }
