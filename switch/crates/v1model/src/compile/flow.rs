@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The code as blocks with explicit ends: taken from a program, in which actions are called, with every call made a
-//! copy of the action.
+//! Code as basic blocks with explicit exits. The front end makes them as the program is written, where an action is called and
+//! returns; the optimiser and machine code work on a copy in which every call is a copy of the action.
 
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::collections::HashMap;
 
-use crate::compile::code::{Op, Pc, Program, Test};
-use crate::compile::layout::Slot;
-use crate::compile::touch::{lookup, one, run, Touch};
+use super::code::{Op, Program, Test};
+use super::layout::Slot;
+use super::touch::{lookup, one, run, Touch, Visit};
 use crate::native::NotCompiled;
 
 /// Index of a block.
 pub(crate) type Id = usize;
 
 /// Straight code and how it ends.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Block {
     pub ops: Vec<Op>,
     pub exit: Exit,
 }
 
 /// The end of a block.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Exit {
+    #[default]
     Stop,
+    /// End of an action: to where the table that called it goes on.
+    Return,
     Goto(Id),
     Branch {
         test: Test,
@@ -37,7 +39,11 @@ pub(crate) enum Exit {
         select: usize,
         to: Vec<Id>,
     },
-    /// A lookup: to the action on a hit and on a miss, for each of `actions`; then without action after a miss and
+    /// A lookup, and a call of the action: then on as `TableCode::next` says.
+    Apply {
+        table: u16,
+    },
+    /// The same without calls: to the action on a hit and on a miss, for each of `actions`; then without action after a miss and
     /// after a hit.
     Lookup {
         table: u16,
@@ -48,9 +54,9 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Calls `f` with every range of slots that it touches.
-    pub fn touches(&self, program: &Program, f: &mut dyn FnMut(Touch, Range<usize>)) {
+    pub fn touches(&self, program: &Program, f: &mut Visit) {
         match *self {
-            Exit::Stop | Exit::Goto(_) => {}
+            Exit::Stop | Exit::Return | Exit::Goto(_) => {}
             Exit::Branch { a, b, .. } => {
                 f(Touch::Reads, one(a));
                 f(Touch::Reads, one(b));
@@ -60,14 +66,16 @@ impl Exit {
                     f(Touch::Reads, run(slot, limbs));
                 }
             }
-            Exit::Lookup { table, .. } => lookup(program, &program.tables[usize::from(table)], f),
+            Exit::Apply { table } | Exit::Lookup { table, .. } => {
+                lookup(program, &program.tables[usize::from(table)], f);
+            }
         }
     }
 
     /// The blocks that may follow.
     pub fn targets(&self) -> Vec<Id> {
         match self {
-            Exit::Stop => Vec::new(),
+            Exit::Stop | Exit::Return | Exit::Apply { .. } => Vec::new(),
             Exit::Goto(to) => vec![*to],
             Exit::Branch { yes, no, .. } => vec![*yes, *no],
             Exit::Select { to, .. } | Exit::Lookup { to, .. } => to.clone(),
@@ -77,7 +85,7 @@ impl Exit {
     /// Puts other blocks in their place.
     pub fn retarget(&mut self, mut f: impl FnMut(Id) -> Id) {
         match self {
-            Exit::Stop => {}
+            Exit::Stop | Exit::Return | Exit::Apply { .. } => {}
             Exit::Goto(to) => *to = f(*to),
             Exit::Branch { yes, no, .. } => {
                 *yes = f(*yes);
@@ -90,7 +98,7 @@ impl Exit {
     }
 }
 
-/// All code of a program; `roots` are the starts of parser, ingress, egress, deparser and the checksums' conditions.
+/// All code of a program; `roots` as `Program::roots`.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub blocks: Vec<Block>,
@@ -107,30 +115,18 @@ impl Flow {
         table_actions: &[Vec<u32>],
         most: usize,
     ) -> Result<Flow, NotCompiled> {
-        let conditions = program.checksums.iter().filter_map(|c| c.condition);
-        let starts = [
-            program.parser_start,
-            program.ingress_start,
-            program.egress_start,
-            program.deparser_start,
-        ];
-        let roots: Vec<Pc> = starts
-            .into_iter()
-            .chain(conditions.map(|(pc, _)| pc))
-            .collect();
-        let mut reader = Reader {
+        let mut inliner = Inliner {
             program,
             table_actions,
-            leaders: HashSet::new(),
+            entries: entries(program),
             ids: HashMap::new(),
             pending: Vec::new(),
         };
-        reader.find_leaders(&roots);
-        let roots = roots.iter().map(|&pc| reader.id(pc, None)).collect();
+        let roots = program.roots().map(|id| inliner.id(id, None)).to_vec();
         let mut blocks = Vec::new();
         let mut size = 0;
-        while let Some(&(pc, back)) = reader.pending.get(blocks.len()) {
-            let block = reader.block(pc, back);
+        while let Some(&(id, back)) = inliner.pending.get(blocks.len()) {
+            let block = inliner.block(id, back);
             size += block.ops.len() + 1;
             if size > most {
                 return Err(NotCompiled::too_large(program));
@@ -201,24 +197,20 @@ impl Flow {
             block.exit.retarget(|id| resolved[id]);
         }
         self.roots.iter_mut().for_each(|id| *id = resolved[*id]);
-        let nothing = || Block {
-            ops: Vec::new(),
-            exit: Exit::Stop,
-        };
         let mut found = vec![false; self.blocks.len()];
         for &root in &self.roots {
             self.order(root).into_iter().for_each(|id| found[id] = true);
         }
         for id in (0..found.len()).filter(|&id| !found[id]) {
-            self.blocks[id] = nothing();
+            self.blocks[id] = Block::default();
         }
         let entries = self.entries();
         for id in 0..self.blocks.len() {
             while let Exit::Goto(to) = self.blocks[id].exit {
-                if self.blocks[to] == nothing() {
+                if self.blocks[to] == Block::default() {
                     self.blocks[id].exit = Exit::Stop;
                 } else if entries[to] == 1 && to != id {
-                    let next = std::mem::replace(&mut self.blocks[to], nothing());
+                    let next = std::mem::take(&mut self.blocks[to]);
                     self.blocks[id].ops.extend(next.ops);
                     self.blocks[id].exit = next.exit;
                 } else {
@@ -229,104 +221,81 @@ impl Flow {
     }
 }
 
-struct Reader<'p> {
-    program: &'p Program,
-    table_actions: &'p [Vec<u32>],
-    /// Operations to which something jumps.
-    leaders: HashSet<Pc>,
-    /// By first operation, and block to return to.
-    ids: HashMap<(Pc, Option<Id>), Id>,
-    /// The same by id.
-    pending: Vec<(Pc, Option<Id>)>,
+/// How many exits, tables, actions and roots lead to each block of a program.
+fn entries(program: &Program) -> Vec<u32> {
+    let mut entries = vec![0; program.blocks.len()];
+    let exits = program.blocks.iter().flat_map(|b| b.exit.targets());
+    let tables = program.tables.iter().flat_map(|t| t.next.targets());
+    let actions = program.actions.iter().copied();
+    for to in exits.chain(tables).chain(actions).chain(program.roots()) {
+        entries[to] += 1;
+    }
+    entries
 }
 
-impl Reader<'_> {
-    fn find_leaders(&mut self, roots: &[Pc]) {
-        self.leaders.extend(roots);
-        for op in &self.program.ops {
-            self.leaders.extend(op.jump());
-        }
-        for select in &self.program.selects {
-            self.leaders.extend(&select.to);
-        }
-    }
+struct Inliner<'p> {
+    program: &'p Program,
+    table_actions: &'p [Vec<u32>],
+    entries: Vec<u32>,
+    /// By block of the program, and block to return to.
+    ids: HashMap<(Id, Option<Id>), Id>,
+    /// The same by id.
+    pending: Vec<(Id, Option<Id>)>,
+}
 
-    fn id(&mut self, mut pc: Pc, back: Option<Id>) -> Id {
+impl Inliner<'_> {
+    fn id(&mut self, mut id: Id, back: Option<Id>) -> Id {
+        let blocks = &self.program.blocks;
+        let is_empty = |block: &Block| block.ops.iter().all(Op::is_note);
         // A loop of jumps has no end.
-        for _ in 0..self.program.ops.len() {
-            match self.program.ops[pc as usize] {
-                Op::Jump { to } => pc = to,
-                Op::Note { .. } => pc += 1,
+        for _ in 0..blocks.len() {
+            match blocks[id].exit {
+                Exit::Goto(to) if is_empty(&blocks[id]) => id = to,
                 _ => break,
             }
         }
-        *self.ids.entry((pc, back)).or_insert_with(|| {
-            self.pending.push((pc, back));
+        *self.ids.entry((id, back)).or_insert_with(|| {
+            self.pending.push((id, back));
             self.pending.len() - 1
         })
     }
 
-    /// The block at `pc`; `back` is where its action returns to.
-    fn block(&mut self, start: Pc, back: Option<Id>) -> Block {
+    /// A copy of a block, with those that only it leads to; `back` is where its action returns to.
+    fn block(&mut self, mut id: Id, back: Option<Id>) -> Block {
+        let blocks = &self.program.blocks;
         let mut ops = Vec::new();
-        let mut pc = start;
-        loop {
-            if pc != start && self.leaders.contains(&pc) {
-                let exit = Exit::Goto(self.id(pc, back));
-                return Block { ops, exit };
+        let exit = loop {
+            ops.extend(blocks[id].ops.iter().filter(|op| !op.is_note()));
+            match &blocks[id].exit {
+                Exit::Goto(to) if self.entries[*to] == 1 => id = *to,
+                exit => break exit,
             }
-            let op = self.program.ops[pc as usize];
-            let exit = match op {
-                Op::Branch { test, a, b, to } => Exit::Branch {
-                    test,
-                    a,
-                    b,
-                    yes: self.id(to, back),
-                    no: self.id(pc + 1, back),
-                },
-                Op::Jump { to } => Exit::Goto(self.id(to, back)),
-                Op::End => Exit::Stop,
-                Op::Return | Op::ReturnOrExit => {
-                    if op == Op::ReturnOrExit {
-                        ops.push(Op::CheckExit);
-                    }
-                    Exit::Goto(back.expect("only actions return"))
-                }
-                Op::Select { select } => {
-                    let select = usize::from(select);
-                    let program = self.program;
-                    let to = program.selects[select].to.iter();
-                    let to = to.map(|to| self.id(*to, back)).collect();
-                    Exit::Select { select, to }
-                }
-                Op::Apply { table } => self.lookup(table),
-                Op::Note { .. } => {
-                    pc += 1;
-                    continue;
-                }
-                op => {
-                    ops.push(op);
-                    pc += 1;
-                    continue;
-                }
-            };
-            return Block { ops, exit };
-        }
+        };
+        let exit = match exit {
+            Exit::Return => Exit::Goto(back.expect("only actions return")),
+            Exit::Apply { table } => self.lookup(*table),
+            exit => {
+                let mut exit = exit.clone();
+                exit.retarget(|to| self.id(to, back));
+                exit
+            }
+        };
+        Block { ops, exit }
     }
 
     fn lookup(&mut self, table: u16) -> Exit {
         let program = self.program;
-        let code = &program.tables[usize::from(table)];
+        let next = &program.tables[usize::from(table)].next;
         let actions = self.table_actions[usize::from(table)].clone();
         let mut to = Vec::new();
         for hit in [true, false] {
             for action in actions.iter().map(|&action| action as usize) {
-                let back = self.id(code.next.to(hit, Some(action)), None);
+                let back = self.id(next.to(hit, Some(action)), None);
                 to.push(self.id(program.actions[action], Some(back)));
             }
         }
         for hit in [false, true] {
-            to.push(self.id(code.next.to(hit, None), None));
+            to.push(self.id(next.to(hit, None), None));
         }
         Exit::Lookup { table, actions, to }
     }
