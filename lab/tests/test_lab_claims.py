@@ -130,7 +130,7 @@ def test_a_name_that_the_experiment_does_not_have_is_an_error_of_the_claims(monk
         loading.make_definition(source)
     text = str(error.value)
     assert "lab/claims.toml: Q1.metric: there is no metric 'speed'" in text
-    assert "lab/claims.toml: Q1.where.case: there is no value '9M'" in text
+    assert "lab/claims.toml: Q1.where: case: there is no value '9M'" in text
 
 
 def test_an_experiment_elsewhere_is_not_asked_what_the_papers_claim() -> None:

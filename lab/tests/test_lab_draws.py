@@ -156,10 +156,23 @@ flows = { from = 2, to = 9, whole = true, split = ["flows_2", "flows_3"] }
 """
 
 
+SETS = """[sets]
+flows = []
+flows_1 = "flows.reno.connections"
+flows_2 = "flows.vegas.connections"
+flows_3 = "flows.third.connections"
+"""
+THIRD = """[[flows]]
+name = "third"
+sender = "h2"
+receiver = "h3"
+variant = "vegas"
+"""
+
+
 def text_with_links(text: str = LINKS) -> str:
-    found = FILE.replace("[[cases]]\n", text, 1).replace('"= 8_000_000 / $rate_bps"', '"$delay_ms"')
-    found = found.replace("connections = 2", 'connections = "= $flows_2 + $flows_3"')
-    return found.replace('sender = "h1"', 'sender = "h1"\nconnections = "$flows_1"')
+    found = FILE.replace("[[cases]]\n", text, 1).replace("delay_ms = 8\n", "").replace("delay_ms = 2\n", "")
+    return found.replace("[sets]", SETS, 1).replace("[control]", f"{THIRD}[control]", 1)
 
 
 def with_links(text: str = LINKS) -> Definition:
@@ -202,7 +215,7 @@ def test_a_point_s_parameters_are_those_that_all_its_runs_have() -> None:
         ("from = 1, to = 100", "from = 0, to = 100", "with log from above 0"),
         ("to = 9, whole = true", "to = 9", "split: needs whole = true"),
         ("delay_ms = {", "delay = {", "drawn.delay: there is no parameter 'delay'"),
-        ('"flows_3"]', '"flows_3", "flows_4"]', "drawn.flows: nothing refers to it"),
+        ('"flows_3"]', '"flows_3", "flows_4"]', "sets.flows_4: is missing"),
     ],
 )
 def test_drawn_parameters_that_make_no_sense_are_refused(old: str, new: str, says: str) -> None:

@@ -39,7 +39,6 @@ program = "own/"
 senders = ["SENDER/"]
 topology.base = "line.json"
 topology.links."h1-s1" = { rate_bps = 0, trace = "cell.trace" }
-control.limit = "$limit"
 sweep.limit = [5, 40]
 run.duration_s = 4
 run.warmup_s = 1

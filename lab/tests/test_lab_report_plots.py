@@ -232,12 +232,12 @@ program = "qthresh"
 scheme = ["drop_tail", "qthresh"]
 buffer_packets = [20, 100]
 
+[sets]
+buffer_packets = "topology.ports.s1-p3.queue_packets"
+
 [topology]
 base = "dumbbell"
-ports."s1-p3" = { rate_bps = 2_000_000, queue_packets = "$buffer_packets" }
-
-[control]
-scheme = "$scheme"
+ports."s1-p3" = { rate_bps = 2_000_000 }
 
 [[flows]]
 name = "reno"

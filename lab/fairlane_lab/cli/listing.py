@@ -16,7 +16,6 @@ from rich.table import Table
 from fairlane_lab.cli.output import JsonOption, console, fail, print_json
 from fairlane_lab.definition.extend import experiment_names, read_source
 from fairlane_lab.definition.points import make_points
-from fairlane_lab.definition.references import resolve
 from fairlane_lab.definition.strict import Steps, Where, matches
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError
@@ -89,15 +88,15 @@ def _row(document: Mapping[str, Any]) -> dict[str, Any]:
     swept = SimpleNamespace(params=document.get("params", {}), cases=document.get("cases", []), sweep=sweep)
     only = _WHERE.validate_python(layer.get("only", {}))
     points = [point.params for point in make_points(cast("Any", swept)) if matches(only, point.params)]
-    run = {"repeats": 1, **document["run"], **layer}
-    first = {name: resolve(run[name], points[0], ("run", name), [], set()) for name in ("repeats", "duration_s")}
+    at_first = {name: value for name, value in points[0].items() if name == "duration_s"}
+    run = {"repeats": 1, **document["run"], **at_first, **layer}
     return {
         **{name: document[name] for name in ("name", "title", "paper", "reproduces", "runtimes")},
         "also": document.get("also", []),
         "points": len(points),
-        "repeats": first["repeats"],
-        "runs": len(points) * first["repeats"],
-        "duration_s": float(first["duration_s"]),
+        "repeats": run["repeats"],
+        "runs": len(points) * run["repeats"],
+        "duration_s": float(run["duration_s"]),
         "until_done": bool(run.get("until_done", False)),
     }
 

@@ -79,7 +79,7 @@ def _everything(definition: Definition) -> dict[str, Any]:
 def _show_definition(definition: Definition) -> None:
     experiment = definition.experiment
     console.print(f"[bold]{experiment.name}[/bold]: {experiment.title}")
-    files = " → ".join([definition.origin, *map(shown, definition.source.bases)])
+    files = " → ".join([definition.origin, *map(shown, definition.source.files[1:])])
     console.print(f"{experiment.paper}: {experiment.reproduces}   ({files})", style="dim", soft_wrap=True)
     console.print(" ".join(experiment.what.split()))
     for index, runtime in enumerate(experiment.runtimes):

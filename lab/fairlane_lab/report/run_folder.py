@@ -300,7 +300,7 @@ def definition_of(name: str, kept: Mapping[str, Any] | None) -> Definition | Non
     if kept is None:
         return None
     document = {key: value for key, value in kept.items() if key != "origin"}
-    return make_definition(Source(document, Path(kept["origin"]), {}))
+    return make_definition(Source(document, (Path(kept["origin"]),)))
 
 
 def gather(folders: Sequence[Path]) -> list[Measured]:
