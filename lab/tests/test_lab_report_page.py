@@ -125,7 +125,6 @@ def test_a_note_explains_only_its_metrics_its_points_and_what_it_is_against() ->
         Note(text="mininet", where={"runtime": "mininet"}, share=any_size),
         Note(text="of sim", against="sim", share=any_size),
         Note(text="remark"),
-        Note(text="open end", share=Between(min=-1)),
     ]
 
     def texts(runtime: str, against: str) -> list[str]:
