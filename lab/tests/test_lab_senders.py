@@ -148,7 +148,11 @@ def test_senders_of_a_pair_meet_the_same_world() -> None:
 
 
 def test_several_files_need_an_interval() -> None:
-    text = (EXPERIMENTS / "fasttcp-fig1.toml").read_text().replace('interval_s = "flows.file.app.interval_s"', "interval_s = []")
+    text = (
+        (EXPERIMENTS / "fasttcp-fig1.toml")
+        .read_text()
+        .replace('interval_s = "flows.file.app.interval_s"', "interval_s = []")
+    )
     with pytest.raises(ExperimentError, match=r"times above 1 also need interval_s"):
         load_text(text, "x.toml")
 
