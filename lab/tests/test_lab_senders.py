@@ -15,7 +15,7 @@ from fairlane_lab.definition.loading import load_text
 from fairlane_lab.measures import carried_bps, recovery_s
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.results.senders import file_metrics, spike_metrics
+from fairlane_lab.results.metrics import file_metrics, spike_metrics
 from fairlane_lab.results.summary import add_relative
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, Transfer
