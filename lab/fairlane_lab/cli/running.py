@@ -79,9 +79,9 @@ def run(
     if archived and (runtime == "mininet" or selection != Selection(runtime=runtime)):
         fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --seed, --repeats, --set or --quick")  # fmt: skip
     code = 0
+    executor = _executor(runtime, jobs)
     with stoppable() as stop:
         for definition in find_experiments(names, selection):
-            executor = _executor(runtime, jobs)
             if archived:
                 code = max(code, _check_archive(definition, runtime, executor, check, as_json))
                 continue
