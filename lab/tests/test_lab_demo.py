@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
-from fairlane_lab import results
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.estimates import mininet_s
 from fairlane_lab.report import result_table
+from fairlane_lab.results.folder import new_folder, publish, read_lines
 from fairlane_lab.results.summary_file import read_summary
 from rich.console import Console
 from typer.testing import CliRunner, Result
@@ -106,11 +106,11 @@ def test_plots_are_made_and_made_again_from_the_folder(tmp_path: Path) -> None:
 
 
 def test_publish_moves_latest_to_the_newest_run(tmp_path: Path) -> None:
-    first = results.new_folder("demo", tmp_path)
-    second = results.new_folder("demo", tmp_path)
+    first = new_folder("demo", tmp_path)
+    second = new_folder("demo", tmp_path)
     assert first != second
-    results.publish(first, {"rows": [1]})
-    results.publish(second, {"rows": [2]})
+    publish(first, {"rows": [1]})
+    publish(second, {"rows": [2]})
     latest = tmp_path / "demo" / "latest"
     assert json.loads((latest / "summary.json").read_text()) == {"rows": [2]}
     assert latest.is_symlink()
@@ -119,8 +119,8 @@ def test_publish_moves_latest_to_the_newest_run(tmp_path: Path) -> None:
 def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n{"a": 2}\n{"a"')
-    assert list(results.read_lines(path)) == [{"a": 1}, {"a": 2}]
-    assert list(results.read_lines(tmp_path / "absent")) == []
+    assert list(read_lines(path)) == [{"a": 1}, {"a": 2}]
+    assert list(read_lines(tmp_path / "absent")) == []
 
 
 @pytest.mark.parametrize(

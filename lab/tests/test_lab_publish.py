@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from math import isnan
 from pathlib import Path
 from typing import Any, cast
@@ -208,12 +207,11 @@ def test_what_nobody_else_can_run_is_not_published(
     about: dict[str, object], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (FILES / "qthresh-table1.toml").read_text()
-    module = sys.modules["fairlane_lab.results.metadata"]  # the package has a function of that name
 
     def git(command: str, *_: str) -> str:
         return "false" if command == "rev-parse" else ""
 
-    monkeypatch.setattr(module, "_git", git)
+    monkeypatch.setattr("fairlane_lab.results.metadata._git", git)
     folder = make_folder(tmp_path / "run", text, repeats=1, about={"metadata": about})
     done = CliRunner().invoke(app, ["publish", str(folder), "--out", str(tmp_path / "pages")])
     assert done.exit_code != 0

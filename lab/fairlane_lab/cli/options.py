@@ -106,11 +106,6 @@ def make_table(*heads: str, right: str = "", **settings: Any) -> Table:
     return table
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def find_experiments(names: Sequence[str], selection: Selection | None = None) -> list[Definition]:
     """The experiments that names and patterns mean, of a pattern only those that run in the selection's runtime.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -29,7 +30,6 @@ from fairlane_lab.cli.options import (
     SetOption,
     TargetOption,
     console,
-    cores,
     errors,
     fail,
     find_experiments,
@@ -79,9 +79,9 @@ def run(
     if archived and (runtime == "mininet" or selection != Selection(runtime=runtime)):
         fail("--archived: the archive has the runs of the files as they are; allowed: --runtime sim or kernel, no --seed, --repeats, --set or --quick")  # fmt: skip
     code = 0
+    executor = _executor(runtime, jobs)
     with stoppable() as stop:
         for definition in find_experiments(names, selection):
-            executor = _executor(runtime, jobs or cores())
             if archived:
                 code = max(code, _check_archive(definition, runtime, executor, check, as_json))
                 continue
@@ -128,17 +128,18 @@ def sweep(
     if fresh and where.exists():
         aside = where.with_name(f"{where.name}-old-{time.time_ns() // 1_000_000}")
         note(f"set aside {where.rename(aside)}")
-    executor = dask_cluster(RUNNERS[runtime], dask) if dask else _executor(runtime, jobs or cores())
+    executor = dask_cluster(RUNNERS[runtime], dask) if dask else _executor(runtime, jobs)
     with stoppable() as stop:
         code = _run(Campaign(definition, selection, where), executor, stop, plots, check, as_json)
     if code:
         raise typer.Exit(code)
 
 
-def _executor(runtime: str, jobs: int) -> Executor:
+def _executor(runtime: str, jobs: int | None) -> Executor:
     """What makes runs in virtual time in this process or in several."""
     runner = RUNNERS["sim" if runtime == "mininet" else runtime]
-    return local_executor(runner) if jobs == 1 else process_pool(runner, jobs)
+    cores = len(os.sched_getaffinity(0))
+    return local_executor(runner) if jobs == 1 else process_pool(runner, jobs or cores)
 
 
 @contextmanager

@@ -7,9 +7,3 @@ store.py     results as they come in         statistics.py medians, means, confi
 verdicts.py  expectations                    summary.py    summary.json; summary_file.py reads it
 metadata.py  git, kernel, versions
 """
-
-from fairlane_lab.paths import REPOSITORY, results_root
-from fairlane_lab.results.folder import new_folder, publish, read_lines
-from fairlane_lab.results.metadata import git_version, metadata
-
-__all__ = ["REPOSITORY", "git_version", "metadata", "new_folder", "publish", "read_lines", "results_root"]

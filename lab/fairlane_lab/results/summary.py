@@ -79,7 +79,7 @@ def add_relative(
     """
     found: dict[str, dict[str, Aggregate | None]] = {point.point: {} for point in points}
     for relative in wanted:
-        for point, pairs in zip(points, paired(points, relative.metric, relative.to).values(), strict=True):
+        for point, pairs in zip(points, paired(points, relative.metric, relative.to), strict=True):
             for row in point.rows:
                 value, below = pairs.get(row["repeat"], (0.0, 0.0))
                 row[relative.name] = value / below if below else None

@@ -307,8 +307,9 @@ class _Asked:
         self._points = points
 
     @cached_property
-    def _pairs(self) -> dict[str, dict[int, tuple[float, float]]]:
-        return paired(self._points, self._metric, self._to)
+    def _pairs(self) -> dict[int, dict[int, tuple[float, float]]]:
+        found = paired(self._points, self._metric, self._to)
+        return {id(point): pairs for point, pairs in zip(self._points, found, strict=True)}
 
     def claim(self, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
         """What is claimed of all points of a group; with `over` of the one that is picked.
@@ -346,7 +347,7 @@ class _Asked:
 
     def _sample(self, point: PointRuns, runs: Container[int] | None = None, judging: float = 1.0) -> _Sample | None:
         """A point's runs (some of them), where they and what they are relative to were measured; None without any."""
-        chosen = [pair for run, pair in self._pairs[point.point].items() if runs is None or run in runs]
+        chosen = [pair for run, pair in self._pairs[id(point)].items() if runs is None or run in runs]
         if not chosen:
             return None
         values, below = zip(*chosen, strict=True)
@@ -398,16 +399,14 @@ def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Samp
     return [each for each in samples if each is not None and (not valued or each.value is not None)]
 
 
-def paired(
-    points: Sequence[PointRuns], metric: str, to: Mapping[str, Any]
-) -> dict[str, dict[int, tuple[float, float]]]:
+def paired(points: Sequence[PointRuns], metric: str, to: Mapping[str, Any]) -> list[dict[int, tuple[float, float]]]:
     """Of each point, by repeat, a metric and what it is divided by: itself at the point with the values `to`; 1 without any."""
     others = {_beside(each, to): each for each in points if to and matches(dict(to), each.params)}
-    found: dict[str, dict[int, tuple[float, float]]] = {}
+    found: list[dict[int, tuple[float, float]]] = []
     for point in points:
         values, other = _values(metric, point), others.get(_beside(point, to))
         below = dict.fromkeys(values, 1.0) if not to else _values(metric, other) if other else {}
-        found[point.point] = {repeat: (value, below[repeat]) for repeat, value in values.items() if repeat in below}
+        found.append({repeat: (value, below[repeat]) for repeat, value in values.items() if repeat in below})
     return found
 
 

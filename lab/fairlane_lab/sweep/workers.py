@@ -44,7 +44,7 @@ _PR_SET_PDEATHSIG = 1
 Workers = tuple[Executor, Callable[[], int]]
 """Workers, and what counts them, since others may come."""
 Start = Callable[[], AbstractContextManager[Workers]]
-"""Starts workers, which end with the block whatever they are doing. Raises RunError."""
+"""Starts workers, which end with the block at the latest when it fails, whatever they are doing. Raises RunError."""
 
 
 def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.Executor:
@@ -63,45 +63,47 @@ def executor_of(runner: str, start: Start, stall_s: float = STALL_S) -> runners.
         """Run what is `left`, taking it out, until all is done or the pool breaks: then returns what was being run."""
         running: dict[Future[Outcome], Scenario] = {}
         ended: SimpleQueue[Future[Outcome]] = SimpleQueue()
-        with start() as (executor, count_workers):
-            while left or running:
-                try:
+        try:
+            with start() as (executor, count_workers):
+                while left or running:
                     while left and len(running) < AHEAD * max(1, count_workers()):
                         task = executor.submit(_work, runner, left[0].program, *_portable(runner, left[0]))
                         running[task] = left.popleft()
                         task.add_done_callback(ended.put)
                     done = ended.get(timeout=stall_s)
-                except Empty:
-                    raise RunError(f"no run ended for {stall_s:g} s: given up") from None
-                except BrokenProcessPool:
-                    return list(running.values())
-                error = CancelledError() if done.cancelled() else done.exception()
-                if isinstance(error, BrokenProcessPool):
-                    return list(running.values())
-                if isinstance(error, RunError):  # a worker with another build
-                    raise error
-                scenario = running.pop(done)
-                on_outcome(failed(scenario, f"lost by the cluster: {error!r}") if error else done.result())
+                    error = CancelledError() if done.cancelled() else done.exception()
+                    if isinstance(error, BrokenProcessPool | RunError):  # RunError: a worker with another build
+                        raise error
+                    scenario = running.pop(done)
+                    on_outcome(failed(scenario, f"lost by the cluster: {error!r}") if error else done.result())
+        except Empty:
+            raise RunError(f"no run ended for {stall_s:g} s: given up") from None
+        except BrokenProcessPool:
+            return list(running.values())
         return []
 
     return execute
 
 
 def process_pool(runner: str, jobs: int, stall_s: float = STALL_S) -> runners.Executor:
-    """`jobs` processes of this machine."""
+    """`jobs` processes of this machine, which stay for further campaigns of the same executor."""
+    pools: list[tuple[ProcessPoolExecutor, set[int | None]]] = []
 
     @contextmanager
     def start() -> Generator[Workers]:
-        others = {child.pid for child in multiprocessing.active_children()}
-        pool = ProcessPoolExecutor(jobs, _Context(), initializer=_prepare_worker)
+        if not pools:
+            others = {child.pid for child in multiprocessing.active_children()}
+            pools.append((ProcessPoolExecutor(jobs, _Context(), initializer=_prepare_worker), others))
         try:
-            yield pool, lambda: jobs
-        finally:
+            yield pools[0][0], lambda: jobs
+        except BaseException:
+            pool, others = pools.pop()
             pool.shutdown(wait=False, cancel_futures=True)
             for child in multiprocessing.active_children():
                 if child.pid not in others:
                     child.terminate()
                     child.join(timeout=10)
+            raise
 
     return executor_of(runner, start, stall_s)
 
