@@ -99,8 +99,8 @@ class Network:
             raise FairlaneError(ErrorCode.BAD_INPUT, f"port {port!r}: must be SWITCH:NUMBER, such as s1:3")
         run = self.targets.need_run()
         current = partial(port_in_force, run, switch, int(number))
-        applied, _ = _wait(apply_to_port(run, current, settings, "fairlane.Network.set"))
-        return applied
+        done, _ = _wait(apply_to_port(run, current, dict(settings), "fairlane.Network.set"))
+        return done
 
     def apply(self, configuration: Mapping[str, Any]) -> Applied:
         """Apply a configuration (docs/configuration.md).

@@ -64,9 +64,7 @@ class Input:
 
 def campaign_inputs(definition: Definition, scenarios: Iterable[Scenario]) -> list[Input]:
     """The files of an experiment's scenarios, its own file first."""
-    found = [
-        Input("experiment", definition.experiment.name, _there([definition.source.file, *definition.source.bases]))
-    ]
+    found = [Input("experiment", definition.experiment.name, _there(definition.source.files))]
     for scenario in {each.point: each for each in scenarios}.values():
         if (file := scenario.topology_file) is not None:
             files = _there([file])

@@ -17,7 +17,6 @@ from typing import Any, cast
 import pytest
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError, RunResult
-from fairlane_lab.runners.mininet import MininetOptions
 from fairlane_lab.scenario import App, Control, Flow, Scenario
 from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.collect import VoidError, collect
@@ -236,16 +235,3 @@ def test_a_sender_without_a_summary_is_said(tmp_path: Path) -> None:
     running = Running(plan, 0, {}, tmp_path, {}, {})
     with pytest.raises(RunError, match=r"reno\.jsonl: the sender wrote no summary"):
         collect(cast("Bed", FakeBed(tmp_path)), running, Watched(), [])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (MininetOptions(target="tofino"), "target 'tofino': must be embedded or bmv2"),
-        (MininetOptions(parallel=0), "parallel 0: must be between 1 and 16"),
-        (MininetOptions(first_instance=97), "first_instance 97: must be between 1 and 96 for 4 networks"),
-    ],
-)
-def test_bad_options_name_the_range(options: MininetOptions, message: str) -> None:
-    with pytest.raises(RunError, match=message):
-        options.check()

@@ -81,7 +81,6 @@ def test_slow_links_run_side_by_side_and_a_fast_one_alone() -> None:
         (scenario(replace(RENO, sender="h3")), "x: flow reno: h3 would send to itself"),
         (scenario(RENO, replace(VEGAS, name="reno")), "x: two flows are called 'reno'"),
         (scenario(replace(RENO, start_s=11.0)), "x: flow reno: start_s 11 is not between 0 and its end 10"),
-        (scenario(replace(RENO, tcp={"mss": 1})), "x: flow reno: tcp has no option 'mss'; allowed: mss_bytes"),
         (replace(scenario(), warmup_s=10.0), "x: warmup_s 10 must be 0 or more and below duration_s 10"),
         (scenario(changes=(LinkChange(at_s=1.0, link="s2-s1", delay_ms=1),)), "x: the change at 1 s of s2-s1: link: there is no link 's2-s1'; there are h1-s1, h2-s1"),
         (scenario(RENO, replace(VEGAS, sender="h1", variant="cubic-linux")), "reno and vegas want different settings .sysctls. of h1"),

@@ -53,7 +53,7 @@ def test_a_run_whose_links_die_is_given_up(tmp_path: Path, monkeypatch: pytest.M
     found: list[RunResult | RunError] = []
     killed: list[int] = []
 
-    def kill_wire(text: str, _s: float) -> None:
+    def kill_wire(text: str) -> None:
         if text == "cut" and not killed:
             state = fl_state.read("99")
             assert state is not None

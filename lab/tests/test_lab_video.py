@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fairlane_hosts.traffic.options import SendOptions
 from fairlane_hosts.traffic.video import Player, VideoOptions
-from fairlane_lab.results.video import viewings
+from fairlane_lab.results.metrics import viewings
 from fairlane_lab.run_result import Transfer
 from fairlane_lab.runners import sim
 from fairlane_lab.scenario import App, Flow

@@ -172,7 +172,6 @@ def broken(change: dict[str, Any]) -> dict[str, Any]:
     ("run", "message"),
     [
         (scenario(Flow("f", "g", "h1", "h3", variant="cubix")), r"flow f: no TCP variant is called 'cubix'; there are tahoe, reno, newreno, sack, vegas, "),
-        (scenario(Flow("f", "g", "h1", "h3", tcp={"mss": 5})), r"flow f: tcp has no option 'mss'; allowed: mss_bytes, delayed_ack"),
         (scenario(Flow("f", "g", "h9", "h3")), r"flow f: sender: there is no host 'h9'. There are: h1, h2, h3"),
         (scenario(Flow("f", "g", "h1", "h3", connections=0)), r"flow f: connections must be 1 or more, not 0"),
         (scenario(RENO, RENO), r"two flows are called 'reno'"),

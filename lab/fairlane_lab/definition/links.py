@@ -4,25 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fairlane_controller.documents import is_file
-from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic import AfterValidator, Field, ValidationInfo, create_model
 
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.topology_scripts import (
-    NO_TRACE,
-    TRACE_FOLDER,
-    DelayMs,
-    Direction,
-    ErrorsIn,
-    Leave,
-    LinkChange,
-    PresetName,
-    QueuePackets,
-    Rate,
-    Share,
-)
+from fairlane_lab.topology_scripts import NO_TRACE, TRACE_FOLDER, Direction, LinkChange, Rate
 
 DIRECTION_KEYS = frozenset(
     name for field, info in Direction.model_fields.items() for name in (field, info.validation_alias) if name
@@ -34,8 +22,8 @@ def _trace(name: str, info: ValidationInfo) -> str:
     """Beside the experiment or below mininet/topologies, unless it is absolute."""
     if name == NO_TRACE:
         return name
-    beside: Path = info.context["folder"] if info.context else TRACE_FOLDER
-    for folder in (beside, TRACE_FOLDER):
+    beside: tuple[Path, ...] = info.context.folders if info.context else ()
+    for folder in (*beside, TRACE_FOLDER):
         if is_file(folder / name):
             return str(folder / name)
     raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")
@@ -44,34 +32,30 @@ def _trace(name: str, info: ValidationInfo) -> str:
 Trace = Annotated[str, AfterValidator(_trace)]
 
 
-class LinkChanges(Strict):
-    """Values of a topology file's link, both directions alike."""
+class ChangeSpec(LinkChange, Strict):
+    """`scenario.Change`: something that changes while it runs."""
 
-    preset: PresetName | None = None
-    """Instead of all that the file says of its directions and its rate; what stands beside it here wins."""
-    rate_bps: Rate | None = None
-    """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
-    delay_ms: DelayMs | None = None
-    jitter_ms: DelayMs | None = None
-    jitter_distribution: Literal["uniform", "normal"] | None = None
-    reorder: bool | None = None
-    loss: Share | None = None
-    ber: Share | None = None
-    errors_in: ErrorsIn | None = None
-    spare_retransmissions: bool | None = None
-    queue_packets: QueuePackets | None = None
-    """Of the wire."""
-    ge_enter: Share | None = None
-    ge_leave: Leave | None = None
-    ge_loss: Share | None = None
-    ge_ber: Share | None = None
+    at_s: Annotated[float, Field(ge=0)]
     trace: Trace | None = None
-    """File in Mahimahi's format, `none` for no trace."""
+
+
+_OF_CHANGES = frozenset({"at_s", "every_s", "link", "direction", "spike_s", "spike_blocks", "outage_s"})
+_RATE: Any = Rate
+_SETTINGS: dict[str, Any] = {
+    name: (_RATE | None if name == "rate_bps" else info.annotation, info)
+    for name, info in ChangeSpec.model_fields.items()
+    if name not in _OF_CHANGES
+}
+_LinkSettings = create_model("_LinkSettings", __base__=Strict, **_SETTINGS)
+
+
+class LinkChanges(_LinkSettings):
+    """Values of a topology file's link, both directions alike, by the names of a change."""
 
     def apply_to(self, link: dict[str, Any]) -> None:
         """Change a link of a topology document."""
         values = {name: value for name, value in self.model_dump().items() if value is not None}
-        if self.preset is not None:
+        if "preset" in values:
             for key in [key for key in link if key in DIRECTION_KEYS or key in ("bandwidth", "a_to_b", "b_to_a")]:
                 del link[key]
         if "rate_bps" in values:
@@ -83,10 +67,3 @@ class LinkChanges(Strict):
             link.pop("trace", None)
             del values["trace"]
         link.update(values)
-
-
-class ChangeSpec(LinkChange, Strict):
-    """`scenario.Change`: something that changes while it runs."""
-
-    at_s: Annotated[float, Field(ge=0)]
-    trace: Trace | None = None

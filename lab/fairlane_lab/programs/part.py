@@ -66,7 +66,7 @@ class LabPart:
     value_labels: ClassVar[Mapping[tuple[str, str], str]] = {}
     """What a reader sees for a value: (parameter, value) → label."""
     colours: ClassVar[Mapping[str, int]] = {}
-    """Values that look the same in all pictures: index into the palette (`report/style.py`)."""
+    """Values that look the same in all pictures: index into the palette (`report/figures.py`)."""
     switch_parameters: ClassVar[frozenset[str]] = frozenset()
     """Parameters that say what the switch does, beside those of `Control`: a run's seed does not depend on them."""
     has_vcs: ClassVar[bool] = False
