@@ -222,7 +222,7 @@ def test_a_kernel_that_never_speaks_does_not_boot(silent: Machine) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_on_a_silent_kernel(silent: Machine, number: signal.Signals) -> None:
-    ends_with(number, silent.folder, sim.run, RUN, None, replace(silent, boot_limit_s=60))
+    ends_with(number, silent.folder, sim.run, RUN, replace(silent, boot_limit_s=60))
 
 
 @built

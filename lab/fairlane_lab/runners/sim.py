@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
 
 from fairlane_controller.errors import FairlaneError
 
@@ -58,7 +59,8 @@ def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
 async def _observe(world: SimWorld) -> Observed:
     scenario = world.config.scenario
     await world.set_up()
-    loops = _Loops(world)
+    log = MemoryLog()
+    loops = _Loops(world, log, await world.start(log))
 
     async def at(instants_s: Iterable[float]) -> list[Snapshot]:
         found: list[Snapshot] = []
@@ -68,7 +70,6 @@ async def _observe(world: SimWorld) -> Observed:
         return found
 
     try:
-        await loops.start()
         begins = await at(marks_s(scenario))
         begin_s, end_s = scenario.spike_s or (0.0, 0.0)
         spike = await at((begin_s, end_s, end_s + AFTER_SPIKE_S) if scenario.spike_s else ())
@@ -126,14 +127,10 @@ async def _instant(at_s: float) -> None:
 class _Loops:
     """What the program runs beside the simulation: its control loops."""
 
-    def __init__(self, world: SimWorld) -> None:
-        self.log = MemoryLog()
-        self._tasks: list[asyncio.Task[None]] = []
+    def __init__(self, world: SimWorld, log: MemoryLog, jobs: Sequence[Coroutine[Any, Any, None]]) -> None:
+        self.log = log
         self._world = world
-
-    async def start(self) -> None:
-        """Start them."""
-        self._tasks = [asyncio.create_task(job) for job in await self._world.start(self.log)]
+        self._tasks = [asyncio.create_task(job) for job in jobs]
 
     async def end(self) -> None:
         """End them, whatever they are doing."""
