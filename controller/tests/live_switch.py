@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import fl_ports
 from fairlane_controller.cli.main import main
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import write_topology
+from fairlane_topology import ports as fl_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMPILED = REPOSITORY / "p4src" / "compiled"

@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import fl_ports
 import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
@@ -31,6 +30,7 @@ from fairlane_controller.state.store import Store
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.security import TlsFiles
+from fairlane_topology import ports as fl_ports
 from finsy import GNMIPath
 from finsy.proto import gnmi, gnmi_grpc
 from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import fl_ports
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
@@ -21,6 +20,7 @@ from fairlane_controller.programs.qthresh.flows import Flow, FlowKey
 from fairlane_controller.state.run_state import RunState, read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.setup import endpoint_of
+from fairlane_topology import ports as fl_ports
 from live_switch import LiveSwitch
 
 pytestmark = pytest.mark.timed

@@ -11,13 +11,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import fl_ports
 import live_rows
 import pytest
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.metrics.exporter import Counts, Scrape, count_events, metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
+from fairlane_topology import ports as fl_ports
 from live_switch import REPOSITORY, LiveSwitch, wait_until
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families

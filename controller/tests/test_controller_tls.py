@@ -14,13 +14,13 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
 
-import fl_ports
 import grpc
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles
+from fairlane_topology import ports as fl_ports
 from finsy.proto import gnmi, p4r
 from live_switch import COMPILED, LiveSwitch, binary
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
+
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology
 
 
 def changes_of(scenario: Scenario, topology: fl_topology.Topology) -> list[tuple[float, LinkChange]]:

@@ -20,7 +20,7 @@ from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 from test_lab_definition import FILE
 
 REPEATS = 40

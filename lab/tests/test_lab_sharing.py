@@ -10,7 +10,7 @@ import pytest
 from fairlane_lab.sim.columns import Columns, Values
 from fairlane_lab.sim.config import SimConfig, resolve
 from fairlane_lab.sim.sharing import sharing
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from sim_scenarios import RATE_BPS, RENO, VEGAS, fixed, scenario
 
 END_S = 20.0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from fairlane_topology.links import LinkChange
 from rich import box
 from rich.table import Table
 
@@ -22,7 +23,6 @@ from fairlane_lab.definition.strict import Between, Condition, matches
 from fairlane_lab.estimates import kernel_s, mininet_s, sim_s
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
 from fairlane_lab.scenario import Scenario, connections_of
-from fairlane_lab.topology_scripts import LinkChange
 
 
 def estimate_s(definition: Definition, runtime: str, scenarios: list[Scenario]) -> float:

@@ -34,7 +34,8 @@ from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
-from fairlane_lab.topology_scripts import LinkChange, fl_topology
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
 
 RUN_PARAMETERS = ("duration_s", "warmup_s")
 

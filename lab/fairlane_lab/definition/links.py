@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fairlane_controller.documents import is_file
-from pydantic import AfterValidator, Field, ValidationInfo
-
-from fairlane_lab.definition.strict import Strict
-from fairlane_lab.topology_scripts import (
+from fairlane_topology.links import (
     NO_TRACE,
-    TRACE_FOLDER,
+    TOPOLOGIES,
     DelayMs,
     Direction,
     ErrorsIn,
@@ -23,6 +20,9 @@ from fairlane_lab.topology_scripts import (
     Rate,
     Share,
 )
+from pydantic import AfterValidator, Field, ValidationInfo
+
+from fairlane_lab.definition.strict import Strict
 
 DIRECTION_KEYS = frozenset(
     name for field, info in Direction.model_fields.items() for name in (field, info.validation_alias) if name
@@ -34,8 +34,8 @@ def _trace(name: str, info: ValidationInfo) -> str:
     """Beside the experiment or below mininet/topologies, unless it is absolute."""
     if name == NO_TRACE:
         return name
-    beside: Path = info.context["folder"] if info.context else TRACE_FOLDER
-    for folder in (beside, TRACE_FOLDER):
+    beside: Path = info.context["folder"] if info.context else TOPOLOGIES
+    for folder in (beside, TOPOLOGIES):
         if is_file(folder / name):
             return str(folder / name)
     raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")

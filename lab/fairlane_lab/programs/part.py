@@ -28,6 +28,7 @@ from fairlane_lab.scenario import Control, Scenario
 
 if TYPE_CHECKING:
     from fairlane_controller.state.events import EventLog
+    from fairlane_topology import topology as fl_topology
 
     from fairlane_lab.definition.body import Body
     from fairlane_lab.definition.topology import Resolved
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from fairlane_lab.testbed.bed import Bed
     from fairlane_lab.testbed.plan import Plan
     from fairlane_lab.testbed.port_watch import FlowAddress
-    from fairlane_lab.topology_scripts import fl_topology
 
 
 @dataclass(frozen=True)

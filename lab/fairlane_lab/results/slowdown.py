@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from fairlane_topology import topology as fl_topology
 
 from fairlane_lab.run_result import Transfer
 from fairlane_lab.satellite import least_s, path_of
 from fairlane_lab.scenario import Scenario, tcp_of
-from fairlane_lab.topology_scripts import fl_topology
 
 SHORT_BYTES = 100_000
 """A transfer up to here is short …"""

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
+from fairlane_topology import control as fl_control
+from fairlane_topology import processes as fl_processes
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -28,7 +30,6 @@ from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.facts import describe_bed
 from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
-from fairlane_lab.testbed.scripts import fl_control, fl_processes
 
 TARGETS = ("embedded", "bmv2")
 INSTANCE_MAX = 99

@@ -10,6 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import Direction, LinkChange
+from fairlane_topology.topology import managed_ports
+
 from fairlane_lab.compiled import Program, find_program
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.programs import find_part
@@ -17,7 +22,6 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Flow, Scenario
 from fairlane_lab.sim.kernel import KernelHosts, Machine
 from fairlane_lab.sim.senders import tcp_object
-from fairlane_lab.topology_scripts import Direction, LinkChange, fl_changes, fl_topology, managed_ports
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 TO_PORT = 5001

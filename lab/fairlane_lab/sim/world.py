@@ -12,13 +12,14 @@ from typing import Any, Protocol, cast
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
 from fairlane_lab.sim.config import SimConfig
 from fairlane_lab.sim.loop import VirtualTimeLoop
-from fairlane_lab.topology_scripts import PortKey, fl_topology
 
 TRAFFIC_MANAGER: dict[str, Any] = {"port_cells": 0, "queue_cells": 0, "queues": 0, "scheduler": "", "link_layer": ""}
 """Keys of a port's traffic manager that a run state has too, and what stands there when the topology says nothing."""

@@ -19,14 +19,17 @@ from typing import Any
 from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import Endpoint
 from fairlane_hosts import loader
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import network as fl_net
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
+from fairlane_topology.topology import managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.host_settings import HostSettings
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
-from fairlane_lab.testbed.scripts import fl_net
-from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology, managed_ports
 from fairlane_lab.wishes import wishes
 
 LEAD_S = 0.7

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_hosts.errors import HostsError
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import managed_ports
 
 from fairlane_lab.compiled import find_program
 from fairlane_lab.estimates import expected_s
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
 from fairlane_lab.testbed.plan import make_plan
-from fairlane_lab.topology_scripts import fl_topology, managed_ports
 from fairlane_lab.wishes import wishes
 
 SPLIT_LEAST_S = 40.0

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
+"""Mininet's command line for our topologies: an error in a command does not end the session; only leaving it ends the topology."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mininet.cli import CLI
+from mininet.log import error, output
+
+from fairlane_topology.interfaces import HostInterface
+from fairlane_topology.network import Network
+
+
+def full_name(interface: Any) -> str:
+    """`h1-eth0`: a host's interface is `eth0` in its own namespace only."""
+    return f"{interface.node.name}-{interface.name}" if isinstance(interface, HostInterface) else str(interface)
+
+
+class FairlaneCLI(CLI):
+    """Mininet's CLI on a running topology; making one runs it until it is left."""
+
+    def __init__(self, network: Network, program: Callable[[str], None], script: str | None = None) -> None:
+        """`program` gives a switch that was started again what it had."""
+        self._network = network
+        self._program = program
+        super().__init__(network.mininet, script=script)
+
+    def onecmd(self, line: str) -> bool:
+        """Run one command; an error in it is reported and ends nothing."""
+        try:
+            return bool(super().onecmd(line))
+        except Exception as problem:
+            error(f"*** {line.strip()}: {type(problem).__name__}: {problem}\n")
+            return False
+
+    def default(self, line: str) -> None:
+        """A command for a node."""
+        node = line.split()[0] if line.split() else ""
+        if node in self.mn and not self._is_there(self.mn[node]):
+            error(f"*** {node} is gone, because its shell has ended: leave the CLI and start again\n")
+            return
+        super().default(line)
+
+    def waitForNode(self, node: Any) -> None:
+        """Print what a node's command says, and give it what is typed, until it ends. Ctrl-C is the command's."""
+        poller = select.poll()
+        poller.register(node.stdout, select.POLLIN)
+        poller.register(self.stdin, select.POLLIN)
+        if self.isatty():
+            subprocess.run(["stty", "-icanon", "min", "1"], stdin=self.stdin, timeout=5)
+        while node.waiting:
+            try:
+                for descriptor, _ in poller.poll(1000):
+                    if descriptor == node.stdout.fileno():
+                        output(node.monitor())
+                    elif key := os.read(descriptor, 1):  # and no more: the rest may be for the next command
+                        os.write(node.stdin.fileno(), key)
+                    else:  # the end of our input
+                        poller.unregister(self.stdin)
+                if not self._is_there(node):
+                    error(f"*** {node}: its shell has ended, and the node with it\n")
+                    node.waiting = False
+            except KeyboardInterrupt:
+                node.sendInt()
+
+    @staticmethod
+    def _is_there(node: Any) -> bool:
+        return node.shell is not None and node.shell.poll() is None
+
+    def do_source(self, line: str) -> bool:
+        """Read commands from an input file.
+        Usage: source <file>"""
+        try:
+            lines = Path(line.strip()).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as problem:
+            error(f"*** source {line}: {problem}\n")
+            return False
+        return any(self.onecmd(self.precmd(one)) for one in lines)  # up to one that leaves
+
+    def do_switch(self, line: str) -> None:
+        """Stop a switch's process, or start it again with its program.
+        Usage: switch <switch> {start, stop}"""
+        words = line.split()
+        name = next((name for name, node in self._network.switches.items() if words and node.name == words[0]), None)
+        if len(words) != 2 or name is None or words[1] not in ("start", "stop"):
+            there = ", ".join(node.name for node in self._network.switches.values())
+            error(f"usage: switch <switch> start|stop; there are {there}\n")
+        elif words[1] == "stop":
+            self._network.stop_switch(name)
+        else:
+            self._network.start_switch(name)
+            self._program(name)
+
+    def do_net(self, _line: str) -> None:
+        "List network connections."
+        for node in self.mn.values():
+            ends = [f"{full_name(interface)}:{self._far_end(interface)}" for interface in node.intfList()]
+            output(" ".join([node.name, *ends]) + "\n")
+
+    @staticmethod
+    def _far_end(interface: Any) -> str:
+        ends = (interface.link.intf1, interface.link.intf2) if interface.link else ()
+        return "".join(full_name(end) for end in ends if end is not interface)
+
+    def do_links(self, _line: str) -> None:
+        "Report on links."
+        for link in self.mn.links:
+            output(f"{full_name(link.intf1)}<->{full_name(link.intf2)} {link.status()}\n")
+
+    def do_intfs(self, _line: str) -> None:
+        "List interfaces."
+        for node in self.mn.values():
+            output(f"{node.name}: {','.join(map(full_name, node.intfList()))}\n")
