@@ -2,8 +2,7 @@
 """p4lang/tutorials' `s1-runtime.json`: read and checked whole, then written to a switch over P4Runtime.
 
 A switch whose topology entry has `"runtime_json"` runs that file's program with that file's entries, and nothing else:
-`fairlane config init` and the control loop leave it alone. Keys: `target`, `p4info`, `bmv2_json`, `table_entries`,
-`multicast_group_entries`, `clone_session_entries`. Paths in it, and its own, are looked for in the topology file's
+`fairlane config init` and the control loop leave it alone. Paths in it, and its own, are looked for in the topology file's
 folder, in that folder's parent (where the tutorials' `make run` stands), and in the current directory.
 """
 
@@ -12,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from fairlane_controller.documents import is_file
-from fairlane_controller.errors import FairlaneError, short, unknown_name
+from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.switch.client import Endpoint, PipelineFiles, SwitchClient
 from finsy import (
     P4CloneSessionEntry,
@@ -26,32 +26,45 @@ from finsy import (
     P4TableEntry,
     P4TableMatch,
 )
-from finsy.p4schema import P4MatchType, P4Table
-from pydantic import Field
+from finsy.p4schema import P4MatchType
+from pydantic import BeforeValidator, Field
 
 from fairlane_topology.links import Strict
 from fairlane_topology.topology import Topology, TopologyError, read_document, validate
 
-TARGETS = ("bmv2",)
-"""What `target` may be: the embedded switch runs the same files as BMv2."""
 CONNECT_TIMEOUT_S = 15.0
 PROGRAM_TIMEOUT_S = 60.0
-
 _NEEDS_PRIORITY = (P4MatchType.TERNARY, P4MatchType.RANGE, P4MatchType.OPTIONAL)
-_PAIRS = {
-    P4MatchType.LPM: "[value, prefix length]",
-    P4MatchType.TERNARY: "[value, mask]",
-    P4MatchType.RANGE: "[low, high]",
-}
+
+
+def _value(value: object) -> object:
+    """A number or text, or two of them; what the tutorials write as a list of one value, `[1]`, is that value."""
+    values = [_alone(part) for part in _listed(value)]
+    if len(values) not in (1, 2) or any(isinstance(v, bool) or not isinstance(v, int | str) for v in values):
+        raise ValueError(
+            f"{short(repr(value))} is no value; allowed: a whole number, a text, "
+            "[value, prefix length], [value, mask] or [low, high]"
+        )
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _listed(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value]
+
+
+def _alone(value: object) -> object:
+    parts = _listed(value)
+    return parts[0] if len(parts) == 1 else parts
+
+
+_Value = Annotated[Any, BeforeValidator(_value)]
 
 
 class _TableEntry(Strict):
-    """One entry; a match value is a scalar (exact, optional; also as a list of one), `[value, prefix length]`, `[value, mask]` or `[low, high]`."""
-
     table: str
-    match: dict[str, Any] = Field(default_factory=dict)
+    match: dict[str, _Value] = Field(default_factory=dict)
     action_name: str
-    action_params: dict[str, Any] = Field(default_factory=dict)
+    action_params: dict[str, _Value] = Field(default_factory=dict)
     priority: int = Field(default=0, ge=0, lt=2**31)
     default_action: bool = False
 
@@ -74,7 +87,8 @@ class _CloneSession(Strict):
 
 
 class _File(Strict):
-    target: str
+    target: Literal["bmv2"]
+    """The embedded switch runs the same files."""
     p4info: str
     bmv2_json: str
     table_entries: tuple[_TableEntry, ...] = ()
@@ -89,16 +103,18 @@ class SwitchRuntime:
     path: Path
     pipeline: PipelineFiles
     updates: tuple[tuple[str, Callable[[], Any]], ...]
-    """(JSON pointer, maker of the finsy update), in the order in which they are written."""
+    """(JSON pointer, maker of the finsy update: finsy's operators mark the object), in the order in which they are written."""
 
 
 def load_all(topology: Topology) -> dict[str, SwitchRuntime]:
     """The runtime file of every switch that names one; nothing is started or written.
 
-    Raises TopologyError naming the file, the JSON pointer and what is allowed.
+    Raises:
+        TopologyError: with the file, the JSON pointer and what is allowed.
     """
     found: dict[str, SwitchRuntime] = {}
-    places = _places(topology)
+    folder = Path(topology.path).parent
+    places = (folder, folder.parent, Path())
     for name, switch in topology.switches.items():
         where = f"{topology.path}: /switches/{name}"
         if switch.cli_input is not None:
@@ -115,57 +131,58 @@ def load_all(topology: Topology) -> dict[str, SwitchRuntime]:
 def load(path: Path, places: Sequence[Path] = ()) -> SwitchRuntime:
     """Read and check one runtime file against its P4Info. Raises TopologyError."""
     file: _File = validate(_File, read_document(path, "runtime file"), str(path), "")
-    if file.target not in TARGETS:
-        raise TopologyError(
-            f"{path}: /target: {short(repr(file.target))} is not supported; allowed: {', '.join(TARGETS)}"
-        )
-    looked = (*places, path.parent, path.parent.parent)
-    pipeline = PipelineFiles(
-        json=_find(file.bmv2_json, looked, f"{path}: /bmv2_json"), p4info=_find(file.p4info, looked, f"{path}: /p4info")
+    places = (*places, path.parent, path.parent.parent)
+    files = PipelineFiles(
+        json=_find(file.bmv2_json, places, f"{path}: /bmv2_json"),
+        p4info=_find(file.p4info, places, f"{path}: /p4info"),
     )
     try:
-        schema = P4Schema(pipeline.p4info)
+        schema = P4Schema(files.p4info)
     except Exception as error:  # finsy raises what the protobuf parser raises
-        raise TopologyError(
-            f"{path}: /p4info: {pipeline.p4info} is not a P4Info text file: {short(str(error))}"
-        ) from None
-    updates: list[tuple[str, Callable[[], Any]]] = []
-    for index, entry in enumerate(file.table_entries):
-        updates.append(_checked(path, f"/table_entries/{index}", _table_update(path, index, entry, schema), schema))
-    for index, group in enumerate(file.multicast_group_entries):
-        updates.append(_checked(path, f"/multicast_group_entries/{index}", _group_update(group), schema))
-    for index, session in enumerate(file.clone_session_entries):
-        updates.append(_checked(path, f"/clone_session_entries/{index}", _session_update(session), schema))
-    return SwitchRuntime(path, pipeline, tuple(updates))
+        raise TopologyError(f"{path}: /p4info: {files.p4info} is not a P4Info text file: {short(str(error))}") from None
+    kinds: dict[str, Callable[[Any], Any]] = {
+        "table_entries": partial(_table_update, schema),
+        "multicast_group_entries": _group_update,
+        "clone_session_entries": _session_update,
+    }
+    updates = [
+        (f"/{kind}/{index}", partial(make, entry))
+        for kind, make in kinds.items()
+        for index, entry in enumerate(getattr(file, kind))
+    ]
+    for pointer, make in updates:
+        try:
+            make().encode_update(schema)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise TopologyError(f"{path}: {pointer}: {short(str(error))}") from None
+    return SwitchRuntime(path, files, tuple(updates))
 
 
 def program_switch(runtime: SwitchRuntime, endpoint: Endpoint) -> int:
-    """Load the program and write every entry; returns how many. Raises RuntimeError naming the file and JSON pointer.
+    """Load the program and write every entry; returns how many.
 
     Entries go one by one, so that the switch's words belong to one place in the file.
+
+    Raises:
+        RuntimeError: with the file and the JSON pointer.
     """
+
+    async def write() -> None:
+        client = SwitchClient(endpoint, write=True, pipeline=runtime.pipeline, timeout_s=CONNECT_TIMEOUT_S)
+        async with client:
+            for pointer, update in runtime.updates:
+                try:
+                    await client.write([update()])
+                except FairlaneError as error:
+                    raise FairlaneError(error.code, f"{pointer}: {error.message}") from None
+
     try:
-        return asyncio.run(asyncio.wait_for(_program(runtime, endpoint), PROGRAM_TIMEOUT_S))
+        asyncio.run(asyncio.wait_for(write(), PROGRAM_TIMEOUT_S))
     except (TimeoutError, asyncio.TimeoutError):
         raise RuntimeError(f"{runtime.path}: {endpoint} did not take it within {PROGRAM_TIMEOUT_S:g} s") from None
     except FairlaneError as error:
         raise RuntimeError(f"{runtime.path}: {error.message}") from None
-
-
-async def _program(runtime: SwitchRuntime, endpoint: Endpoint) -> int:
-    client = SwitchClient(endpoint, write=True, pipeline=runtime.pipeline, timeout_s=CONNECT_TIMEOUT_S)
-    async with client:
-        for pointer, update in runtime.updates:
-            try:
-                await client.write([update()])
-            except FairlaneError as error:
-                raise FairlaneError(error.code, f"{pointer}: {error.message}") from None
     return len(runtime.updates)
-
-
-def _places(topology: Topology) -> tuple[Path, ...]:
-    folder = Path(topology.path).parent
-    return (folder, folder.parent, Path())
 
 
 def _find(name: str, places: Sequence[Path], where: str) -> Path:
@@ -177,98 +194,36 @@ def _find(name: str, places: Sequence[Path], where: str) -> Path:
     raise TopologyError(f"{where}: there is no file {short(name)!r}; looked for {looked}")
 
 
-def _checked(path: Path, pointer: str, make: Callable[[], Any], schema: P4Schema) -> tuple[str, Callable[[], Any]]:
-    """The update, once finsy has encoded it against the P4Info. finsy's operators mark the object, hence a maker."""
-    try:
-        make().encode_update(schema)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise TopologyError(f"{path}: {pointer}: {short(str(error))}") from None
-    return pointer, make
-
-
-def _table_update(path: Path, index: int, entry: _TableEntry, schema: P4Schema) -> Callable[[], Any]:
-    where = f"{path}: /table_entries/{index}"
-    table = next((t for t in schema.tables if entry.table in (t.alias, t.name)), None)
-    if table is None:
-        raise TopologyError(f"{where}/table: {unknown_name('table', entry.table, (t.name for t in schema.tables))}")
-    action = next((a for a in table.actions if entry.action_name in (a.alias, a.name)), None)
-    if action is None:
-        raise TopologyError(
-            f"{where}/action_name: {unknown_name('action', entry.action_name, (a.name for a in table.actions))}"
-        )
-    parameters = {p.name: p for p in action.params}
-    values = {name: _alone(value) for name, value in entry.action_params.items()}
-    for name, value in values.items():
-        if name not in parameters:
-            raise TopologyError(f"{where}/action_params: {unknown_name('parameter', name, parameters)}")
-        if not _is_scalar(value):
-            raise TopologyError(
-                f"{where}/action_params/{name}: {short(repr(value))} is neither a whole number nor a text"
-            )
-    absent = [name for name in parameters if name not in entry.action_params]
-    if absent:
-        raise TopologyError(f"{where}/action_params: the parameter {absent[0]} of {action.name} is missing")
-    call = P4TableAction(action.alias, **values)
+def _table_update(schema: P4Schema, entry: _TableEntry) -> P4TableEntry:
+    """Raises ValueError for what finsy would write and a switch refuse; what finsy refuses, its encoder finds."""
+    table = schema.tables[entry.table]
+    action = P4TableAction(entry.action_name, **entry.action_params)
     if entry.default_action:
         if entry.match:
-            raise TopologyError(f"{where}/match: a default action has no match")
-        return lambda: ~P4TableEntry(table.alias, action=call, is_default_action=True)
-    match = _match(where, entry, table)
+            raise ValueError("match: a default action has no match")
+        return ~P4TableEntry(table.alias, action=action, is_default_action=True)
+    for field in table.match_fields:
+        if field.match_type is P4MatchType.EXACT and not {field.alias, field.name} & set(entry.match):
+            raise ValueError(f"match: the exact field {field.name} is missing")
     ordered = any(field.match_type in _NEEDS_PRIORITY for field in table.match_fields)
     if ordered != (entry.priority > 0):
         need = "1 or more, because it has ternary, range or optional fields" if ordered else "left out"
-        raise TopologyError(f"{where}/priority: for table {table.name} it must be {need}")
-    return lambda: +P4TableEntry(table.alias, match=match, action=call, priority=entry.priority)
+        raise ValueError(f"priority: for table {table.name} it must be {need}")
+    return +P4TableEntry(table.alias, match=P4TableMatch(entry.match), action=action, priority=entry.priority)
 
 
-def _match(where: str, entry: _TableEntry, table: P4Table) -> P4TableMatch:
-    fields = {key: field for field in table.match_fields for key in (field.alias, field.name)}
-    match = P4TableMatch()
-    for name, value in entry.match.items():
-        field = fields.get(name)
-        if field is None:
-            known = (field.name for field in table.match_fields)
-            raise TopologyError(f"{where}/match: {unknown_name('match field', name, known)}")
-        pair = _PAIRS.get(field.match_type) if isinstance(field.match_type, P4MatchType) else None
-        values = [_alone(item) for item in (cast("list[Any]", value) if isinstance(value, list) else [value])]
-        if len(values) != (1 if pair is None else 2) or not all(map(_is_scalar, values)):
-            kind = field.match_type.name.lower() if isinstance(field.match_type, P4MatchType) else field.match_type
-            raise TopologyError(
-                f"{where}/match/{name}: this {kind} field wants {pair or 'one number or text'}, got {short(repr(cast('object', value)))}"
-            )
-        match[field.alias] = values[0] if pair is None else tuple(values)
-    missing = [f.name for f in table.match_fields if f.match_type is P4MatchType.EXACT and f.alias not in match]
-    if missing:
-        raise TopologyError(f"{where}/match: the exact field {missing[0]} is missing")
-    return match
+def _replicas(entry: _MulticastGroup | _CloneSession) -> list[tuple[int, int]]:
+    return [(replica.egress_port, replica.instance) for replica in entry.replicas]
 
 
-def _alone(value: Any) -> Any:
-    """What the tutorials write as a list of one value, `[1]`, is that value."""
-    if not isinstance(value, list):
-        return value
-    items = cast("list[Any]", value)
-    return items[0] if len(items) == 1 else items
+def _group_update(group: _MulticastGroup) -> P4MulticastGroupEntry:
+    return +P4MulticastGroupEntry(group.multicast_group_id, replicas=_replicas(group))
 
 
-def _is_scalar(value: Any) -> bool:
-    return isinstance(value, (int, str)) and not isinstance(value, bool)
-
-
-def _replicas(replicas: Sequence[_Replica]) -> list[tuple[int, int]]:
-    return [(replica.egress_port, replica.instance) for replica in replicas]
-
-
-def _group_update(group: _MulticastGroup) -> Callable[[], Any]:
-    return lambda: +P4MulticastGroupEntry(group.multicast_group_id, replicas=_replicas(group.replicas))
-
-
-def _session_update(session: _CloneSession) -> Callable[[], Any]:
-    return lambda: (
-        +P4CloneSessionEntry(
-            session.clone_session_id,
-            class_of_service=session.class_of_service,
-            packet_length_bytes=session.packet_length_bytes,
-            replicas=_replicas(session.replicas),
-        )
+def _session_update(session: _CloneSession) -> P4CloneSessionEntry:
+    return +P4CloneSessionEntry(
+        session.clone_session_id,
+        class_of_service=session.class_of_service,
+        packet_length_bytes=session.packet_length_bytes,
+        replicas=_replicas(session),
     )
