@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import grpc
 import pytest
+import unused_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
@@ -30,7 +31,6 @@ from fairlane_controller.state.store import Store
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.security import TlsFiles
-from fairlane_topology import ports as fl_ports
 from finsy import GNMIPath
 from finsy.proto import gnmi, gnmi_grpc
 from live_switch import QUEUE_PACKETS, RATE_BPS, REPOSITORY, LiveSwitch, binary
@@ -702,7 +702,7 @@ def test_an_observer_reads_and_changes_nothing(switch: LiveSwitch, tmp_path: Pat
     assert path_of_switch is not None
     del switch  # it says that this switch has gNMI
     make_certificates(tmp_path)
-    name, grpc_port = f"gn{os.getpid() % 100_000}t1", fl_ports.unused()
+    name, grpc_port = f"gn{os.getpid() % 100_000}t1", unused_ports.unused()
     subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}x"], check=True)
     tls = [
         f"--tls-{what}={tmp_path / file}"

@@ -16,11 +16,11 @@ from typing import Any, cast
 
 import grpc
 import pytest
+import unused_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_controller.switch.security import OBSERVER_ROLE, TlsFiles
-from fairlane_topology import ports as fl_ports
 from finsy.proto import gnmi, p4r
 from live_switch import COMPILED, LiveSwitch, binary
 
@@ -76,7 +76,7 @@ class TlsSwitch(LiveSwitch):
 @contextlib.contextmanager
 def running(folder: Path, *options: str) -> Generator[TlsSwitch, None, None]:
     """A switch with these options."""
-    switch = TlsSwitch("embedded", folder, grpc_port=fl_ports.unused())
+    switch = TlsSwitch("embedded", folder, grpc_port=unused_ports.unused())
     switch.launch(*options)
     try:
         yield switch

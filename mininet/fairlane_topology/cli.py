@@ -43,13 +43,13 @@ class FairlaneCLI(CLI):
     def default(self, line: str) -> None:
         """A command for a node."""
         node = line.split()[0] if line.split() else ""
-        if node in self.mn and not self._is_there(self.mn[node]):
+        if node in self.mn and not _is_there(self.mn[node]):
             error(f"*** {node} is gone, because its shell has ended: leave the CLI and start again\n")
             return
         super().default(line)
 
     def waitForNode(self, node: Any) -> None:
-        """Print what a node's command says, and give it what is typed, until it ends. Ctrl-C is the command's."""
+        """Print what a node's command prints, and give it what is typed, until it ends. Ctrl-C is the command's."""
         poller = select.poll()
         poller.register(node.stdout, select.POLLIN)
         poller.register(self.stdin, select.POLLIN)
@@ -64,50 +64,36 @@ class FairlaneCLI(CLI):
                         os.write(node.stdin.fileno(), key)
                     else:  # the end of our input
                         poller.unregister(self.stdin)
-                if not self._is_there(node):
+                if not _is_there(node):
                     error(f"*** {node}: its shell has ended, and the node with it\n")
                     node.waiting = False
             except KeyboardInterrupt:
                 node.sendInt()
 
-    @staticmethod
-    def _is_there(node: Any) -> bool:
-        return node.shell is not None and node.shell.poll() is None
-
     def do_source(self, line: str) -> bool:
         """Read commands from an input file.
         Usage: source <file>"""
-        try:
-            lines = Path(line.strip()).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as problem:
-            error(f"*** source {line}: {problem}\n")
-            return False
+        lines = Path(line.strip()).read_text(encoding="utf-8").splitlines()
         return any(self.onecmd(self.precmd(one)) for one in lines)  # up to one that leaves
 
     def do_switch(self, line: str) -> None:
         """Stop a switch's process, or start it again with its program.
         Usage: switch <switch> {start, stop}"""
+        names = {node.name: name for name, node in self._network.switches.items()}
         words = line.split()
-        name = next((name for name, node in self._network.switches.items() if words and node.name == words[0]), None)
-        if len(words) != 2 or name is None or words[1] not in ("start", "stop"):
-            there = ", ".join(node.name for node in self._network.switches.values())
-            error(f"usage: switch <switch> start|stop; there are {there}\n")
+        if len(words) != 2 or words[0] not in names or words[1] not in ("start", "stop"):
+            error(f"usage: switch <switch> start|stop; there are {', '.join(names)}\n")
         elif words[1] == "stop":
-            self._network.stop_switch(name)
+            self._network.stop_switch(names[words[0]])
         else:
-            self._network.start_switch(name)
-            self._program(name)
+            self._network.start_switch(names[words[0]])
+            self._program(names[words[0]])
 
     def do_net(self, _line: str) -> None:
         "List network connections."
         for node in self.mn.values():
-            ends = [f"{full_name(interface)}:{self._far_end(interface)}" for interface in node.intfList()]
+            ends = [f"{full_name(interface)}:{_far_end(interface)}" for interface in node.intfList()]
             output(" ".join([node.name, *ends]) + "\n")
-
-    @staticmethod
-    def _far_end(interface: Any) -> str:
-        ends = (interface.link.intf1, interface.link.intf2) if interface.link else ()
-        return "".join(full_name(end) for end in ends if end is not interface)
 
     def do_links(self, _line: str) -> None:
         "Report on links."
@@ -118,3 +104,12 @@ class FairlaneCLI(CLI):
         "List interfaces."
         for node in self.mn.values():
             output(f"{node.name}: {','.join(map(full_name, node.intfList()))}\n")
+
+
+def _is_there(node: Any) -> bool:
+    return node.shell is not None and node.shell.poll() is None
+
+
+def _far_end(interface: Any) -> str:
+    ends = (interface.link.intf1, interface.link.intf2) if interface.link else ()
+    return "".join(full_name(end) for end in ends if end is not interface)

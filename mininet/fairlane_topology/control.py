@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# pyright: basic, reportMissingImports=false
-"""Programs the switches of running topologies and keeps the controller's loop beside them, as a process of its own."""
+# pyright: basic
+"""Programs the switches of running topologies and starts the controller's loop beside them, as a process of its own."""
 
 from __future__ import annotations
 
@@ -20,19 +20,14 @@ from fairlane_topology.processes import Service
 INIT_TIMEOUT_S = 60.0
 LOOP_READY_TIMEOUT_S = 60.0
 RESTORE_TIMEOUT_S = 30.0
-LOOP = "fairlane run"
 LOOP_ENDS_WITH = (0, ErrorCode.LOOP_RUNNING.exit_code)
 """Somebody has ended it (SIGTERM), or another one has taken its place: it is not started again."""
 
 
 def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
     """`fairlane config init` for these switches (none named: all). Raises RuntimeError with the controller's own words."""
-    done = subprocess.run(
-        [_fairlane(), "config", "init", *_switch_arguments(network, switches)],
-        capture_output=True,
-        text=True,
-        timeout=INIT_TIMEOUT_S,
-    )
+    command = _command("config", "init", networks=[network], switches=switches)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=INIT_TIMEOUT_S)
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip()
         raise RuntimeError(f"the controller could not program the switches of {network.topology.path}: {words}")
@@ -41,18 +36,24 @@ def program_switches(network: Network, switches: Sequence[str] = ()) -> None:
 def start_loop(networks: Sequence[Network], switches: Sequence[str] = (), *, probes: bool = True) -> Service:
     """One control loop for all these topologies, ready when this returns; it belongs to the first one, and ends with that.
 
-    `switches` names some of a single topology's; without `probes` nothing but the hosts' traffic crosses the links. Raises RuntimeError with the loop's last words when it does not start.
+    Args:
+        networks: those that it serves.
+        switches: only these, of a single topology.
+        probes: False: nothing but the hosts' traffic crosses the links.
+
+    Raises:
+        RuntimeError: with the end of the loop's log when it does not start.
     """
     first = networks[0]
     ready = first.folder / "loop.ready"
-    chosen = [word for network in networks for word in _switch_arguments(network, switches)]
+    words = [*_command("run", networks=networks, switches=switches), "--ready-file", str(ready)]
 
     def command() -> list[str]:
         ready.unlink(missing_ok=True)
-        return [_fairlane(), "run", *chosen, "--ready-file", str(ready), *(() if probes else ("--no-probes",))]
+        return words if probes else [*words, "--no-probes"]
 
     log = first.folder / "log" / "controller.log"
-    loop = Service(LOOP, command, log, ready.exists, LOOP_READY_TIMEOUT_S, ends_with=LOOP_ENDS_WITH)
+    loop = Service("fairlane run", command, log, ready.exists, LOOP_READY_TIMEOUT_S, ends_with=LOOP_ENDS_WITH)
     first.run(loop)
     try:
         loop.wait_ready()
@@ -63,9 +64,13 @@ def start_loop(networks: Sequence[Network], switches: Sequence[str] = (), *, pro
 
 
 def wait_for_loop(network: Network, loop: Service, switches: Sequence[str]) -> bool:
-    """Wait until the loop, or the one that has taken its place, serves these switches of a topology: they hold then what they are to hold.
+    """Wait until the loop, or the one that has taken its place, serves these switches of a topology: they have then what they need.
 
-    False where there is none. Raises RuntimeError when it does not within RESTORE_TIMEOUT_S, with what it says of them.
+    Returns:
+        False where there is no loop.
+
+    Raises:
+        RuntimeError: when it does not within RESTORE_TIMEOUT_S, with what it reports of them.
     """
     deadline = time.monotonic() + RESTORE_TIMEOUT_S
     problem = "it does not answer"
@@ -86,9 +91,7 @@ def wait_for_loop(network: Network, loop: Service, switches: Sequence[str]) -> b
     )
 
 
-def _fairlane() -> str:
-    return str(Path(sys.executable).parent / "fairlane")
-
-
-def _switch_arguments(network: Network, switches: Sequence[str]) -> list[str]:
-    return ["--state", str(network.folder), *(word for name in switches for word in ("--switch", name))]
+def _command(*words: str, networks: Sequence[Network], switches: Sequence[str]) -> list[str]:
+    states = [word for network in networks for word in ("--state", str(network.folder))]
+    chosen = [word for name in switches for word in ("--switch", name)]
+    return [str(Path(sys.executable).parent / "fairlane"), *words, *states, *chosen]

@@ -22,85 +22,54 @@ from mininet.util import makeIntfPair
 VETH_MTU = 1500
 """What a new one has."""
 OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro", "lro", "rxvlan", "txvlan")
+CHECKED = ("tx-checksumming", "tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload")
+"""What must be off, by the names that ethtool shows."""
 
 
 class HostInterface(Intf):
     """A host's interface: when it has been taken down, its routes and permanent neighbours come back with it, as its address does."""
 
-    _kept: tuple[dict[str, bytes], str] | None = None
-    """What Linux forgets: routes by family, neighbours."""
+    _saved: dict[str, bytes] | None = None
+    """What Linux forgets: routes by family, and commands that make the neighbours."""
 
     def ifconfig(self, *args: Any) -> str:
         """Run ifconfig for this interface; Mininet takes a link down and up with it."""
         if args == ("down",) and self.ip and "UP" in super().ifconfig():
-            self._kept = (
-                {family: self._ip(family, "route", "save", "dev", self.name) for family in ("-4", "-6")},
-                self._neighbours(),
-            )
-        said = super().ifconfig(*args)
-        if args == ("up",) and self._kept is not None:
-            (routes, neighbours), self._kept = self._kept, None
-            for family, saved in routes.items():
-                self._ip(family, "route", "restore", given=saved)
-            self._ip("-force", "-batch", "-", given=neighbours.encode())
-        return said
+            self._saved = {family: self._ip(family, "route", "save", "dev", self.name) for family in ("-4", "-6")}
+            self._saved["neighbours"] = self._neighbours().encode()
+        answer = super().ifconfig(*args)
+        if args == ("up",) and self._saved is not None:
+            for family in ("-4", "-6"):
+                self._ip(family, "route", "restore", given=self._saved[family])
+            self._ip("-force", "-batch", "-", given=self._saved["neighbours"])
+            self._saved = None
+        return answer
 
     def _neighbours(self) -> str:
         """The permanent neighbours, as `ip -batch` takes them."""
-        shown = (
-            line.split()
-            for family in ("-4", "-6")
-            for line in self._ip(family, "neigh", "show", "dev", self.name, "nud", "permanent").decode().splitlines()
-        )
+        shown = b"".join(self._ip(f, "neigh", "show", "dev", self.name, "nud", "permanent") for f in ("-4", "-6"))
+        entries = (line.split() for line in shown.decode().splitlines())
         return "".join(
-            f"neigh replace {words[0]} lladdr {words[2]} dev {self.name} nud permanent\n"
-            for words in shown
-            if words[1] == "lladdr"
+            f"neigh replace {entry[0]} lladdr {entry[2]} dev {self.name} nud permanent\n"
+            for entry in entries
+            if entry[1] == "lladdr"
         )
 
     def _ip(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What `ip` says in the host's namespace; nothing where it fails (no IPv6, say). It wants a file, to read it several times."""
-        command = ["mnexec", "-a", str(self.node.pid), "ip", *arguments]
+        """What `ip` prints in the host's namespace; nothing where it fails (no IPv6, say). It wants a file, to read it several times."""
         with tempfile.TemporaryFile() as file:
             file.write(given)
             file.seek(0)
+            command = [*in_namespace(self.node), "ip", *arguments]
             return subprocess.run(command, stdin=file, capture_output=True, timeout=20).stdout
 
 
-class VethLink(Link):
-    """A bare veth pair."""
+class FairlaneLink(Link):
+    """A veth pair; with `wire_ends` two pairs, whose inner ends (in the switch's namespace) belong to the wire."""
 
-    mtu: int
-
-    def __init__(self, *args: Any, mtu: int, **params: Any) -> None:
+    def __init__(self, *args: Any, mtu: int, wire_ends: tuple[str, str] | None, **params: Any) -> None:
         self.mtu = mtu
-        super().__init__(*args, **params)
-
-    def makeIntfPair(  # type: ignore[override]
-        self,
-        intfname1: str,
-        intfname2: str,
-        addr1: Any = None,
-        addr2: Any = None,
-        node1: Any = None,
-        node2: Any = None,
-        deleteIntfs: bool = True,
-    ) -> None:
-        """Make the pair (Mininet calls this)."""
-        makeIntfPair(intfname1, intfname2, addr1, addr2, node1, node2, deleteIntfs=deleteIntfs)
-        for name, node in ((intfname1, node1), (intfname2, node2)):
-            set_mtu(name, self.mtu, node)
-
-
-class WireLink(Link):
-    """Two veth pairs whose inner ends (`wire_ends`, in the switch's namespace) belong to the wire."""
-
-    wire_ends: tuple[str, str]
-    mtu: int
-
-    def __init__(self, *args: Any, wire_ends: tuple[str, str], mtu: int, **params: Any) -> None:
         self.wire_ends = wire_ends
-        self.mtu = mtu
         super().__init__(*args, **params)
 
     def makeIntfPair(  # type: ignore[override]
@@ -113,31 +82,36 @@ class WireLink(Link):
         node2: Any = None,
         deleteIntfs: bool = True,
     ) -> None:
-        """Make both pairs (Mininet calls this with the names of the outer ends)."""
-        del addr1, addr2  # hosts set their own
+        """Make the pairs (Mininet calls this with the names of the outer ends)."""
+        if self.wire_ends is None:
+            makeIntfPair(intfname1, intfname2, addr1, addr2, node1, node2, deleteIntfs=deleteIntfs)
+            self._set_mtu(intfname1, node1)
+            self._set_mtu(intfname2, node2)
+            return
         for outer, inner, node in ((intfname1, self.wire_ends[0], node1), (intfname2, self.wire_ends[1], node2)):
             makeIntfPair(outer, inner, node1=node, deleteIntfs=deleteIntfs)
-            set_mtu(outer, self.mtu, node)
-            set_mtu(inner, self.mtu)
+            self._set_mtu(outer, node)
+            self._set_mtu(inner)
             quiet(inner)
             run(["ip", "link", "set", inner, "up"])
             disable_offloads(inner)
 
+    def _set_mtu(self, interface: str, node: Any = None) -> None:
+        if self.mtu != VETH_MTU:
+            run(["ip", "link", "set", interface, "mtu", str(self.mtu)], node)
 
-def run(command: list[str]) -> str:
-    """Run a command that must succeed. Raises RuntimeError with the command and its own words."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+
+def in_namespace(node: Any) -> list[str]:
+    """What runs a command in a node's namespace; nothing for None, which is ours."""
+    return [] if node is None else ["mnexec", "-a", str(node.pid)]
+
+
+def run(command: list[str], node: Any = None) -> str:
+    """Run a command that must succeed, in a node's namespace if one is given. Raises RuntimeError with the command and its own words."""
+    done = subprocess.run([*in_namespace(node), *command], capture_output=True, text=True, timeout=20)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
-
-
-def set_mtu(interface: str, mtu: int, node: Any = None) -> None:
-    """Set the longest IP packet of a new veth, in a node's namespace if one is given. Raises RuntimeError with ip's words."""
-    if mtu == VETH_MTU:
-        return
-    prefix = [] if node is None else ["mnexec", "-a", str(node.pid)]
-    run([*prefix, "ip", "link", "set", interface, "mtu", str(mtu)])
 
 
 def quiet(interface: str) -> None:
@@ -149,19 +123,9 @@ def quiet(interface: str) -> None:
 
 def disable_offloads(interface: str, node: Any = None) -> None:
     """Switch every offload of an interface off, in a node's namespace if one is given. Raises RuntimeError when one stays on."""
-    prefix = [] if node is None else ["mnexec", "-a", str(node.pid)]
     for feature in OFFLOADS:
-        subprocess.run([*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, timeout=20)
-    state = run([*prefix, "ethtool", "-k", interface])
-    bad = [
-        name
-        for name in (
-            "tx-checksumming",
-            "tcp-segmentation-offload",
-            "generic-segmentation-offload",
-            "generic-receive-offload",
-        )
-        if f"{name}: on" in state
-    ]
-    if bad:
-        raise RuntimeError(f"{interface}: these offloads stay on: {', '.join(bad)}")
+        command = [*in_namespace(node), "ethtool", "-K", interface, feature, "off"]
+        subprocess.run(command, capture_output=True, timeout=20)
+    state = run(["ethtool", "-k", interface], node)
+    if on := [name for name in CHECKED if f"{name}: on" in state]:
+        raise RuntimeError(f"{interface}: these offloads stay on: {', '.join(on)}")

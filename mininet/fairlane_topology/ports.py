@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The TCP port on which a switch serves P4Runtime: the habitual one, or one below the kernel's ephemeral range when a client holds it;
-and, for switches that no topology numbers (tests), one of nobody.
+"""The TCP port on which a switch serves P4Runtime: the habitual one, or one below the kernel's ephemeral range when a client holds it.
 
 50050 + i (p4lang/tutorials) lies in the range from which Linux takes the local ports of outgoing connections (32768 to 60999).
 So a connection of any program, and for 60 s its TIME_WAIT, may hold it. That is not worth a failed start: the switch then
@@ -10,50 +9,27 @@ listens is another switch, most likely, and refused.
 
 from __future__ import annotations
 
-import random
 import socket
 from pathlib import Path
 
 FALLBACK_BELOW = 20_000
 """50051 becomes 30051; all instances (0 to 99) stay below 32768."""
-UNNUMBERED = range(10_000, 20_000)
-"""Where `unused` looks: below the ephemeral range, and apart from the ports of topologies and of BMv2's Thrift."""
 _LISTENS = {"tcp": "0A", "udp": "07"}
 """State of a socket that waits for anybody, in /proc/net/<protocol>: TCP_LISTEN, and TCP_CLOSE of a UDP socket without a peer (tcp_states.h)."""
-_next_unnumbered = random.SystemRandom().choice(UNNUMBERED)
-
-
-class PortTakenError(RuntimeError):
-    """No port for a switch; the text says which and why."""
 
 
 def choose(grpc: str) -> str:
-    """The address to serve on where `grpc` (`127.0.0.1:50051`) is wanted. Raises PortTakenError when another process listens there."""
+    """The address to serve on where `grpc` (`127.0.0.1:50051`) is wanted. Raises RuntimeError when another process listens there."""
     host, _, text = grpc.rpartition(":")
     port = int(text)
     if can_bind(host, port):
         return grpc
     if listens(port):
-        raise PortTakenError(f"another process serves {grpc} already")
+        raise RuntimeError(f"another process serves {grpc} already")
     other = port - FALLBACK_BELOW
     if other > 0 and can_bind(host, other):
         return f"{host}:{other}"
-    raise PortTakenError(f"an outgoing connection holds {grpc}, and port {other} is taken too")
-
-
-def unused() -> int:
-    """A free loopback port that this function has not returned before in this process. Raises PortTakenError.
-
-    The kernel's own choice (port 0) is no such port before somebody listens there: it gives the same one twice in one of 70
-    lines of 20 switches, and any outgoing connection may take it.
-    """
-    global _next_unnumbered
-    for _ in UNNUMBERED:
-        port = _next_unnumbered
-        _next_unnumbered = port + 1 if port + 1 in UNNUMBERED else UNNUMBERED[0]
-        if can_bind("127.0.0.1", port):
-            return port
-    raise PortTakenError(f"no port from {UNNUMBERED[0]} to {UNNUMBERED[-1]} is free")
+    raise RuntimeError(f"an outgoing connection holds {grpc}, and port {other} is taken too")
 
 
 def can_bind(host: str, port: int) -> bool:

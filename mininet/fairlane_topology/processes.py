@@ -10,6 +10,7 @@ import contextlib
 import subprocess
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from fairlane_topology.state import OwnedProcess, stop_processes
 KILLED_TIMEOUT_S = 2.0
 """How long a process that was killed may take to be gone: the kernel takes its memory away first."""
 POLL_S = 0.2
-"""Between two looks of the supervisor."""
+"""Between two polls of the supervisor."""
 STARTS_MAX = 5
 """Starts in a row, each of which lasted less than `WELL_AFTER_S`: then it stays dead."""
 WELL_AFTER_S = 10.0
@@ -38,9 +39,15 @@ class Service:
         ready_timeout_s: float,
         ends_with: Collection[int] = (),
     ) -> None:
-        """`command` makes the command line, and what must be there before, at each start.
+        """Describe it.
 
-        `ends_with` are exit codes with which it ends as somebody wished; with every other one it has died.
+        Args:
+            what: its name in messages and in the run state.
+            command: makes the command line, and what must be there before, at each start.
+            log: where its output goes.
+            is_ready: whether it serves.
+            ready_timeout_s: how long that may take.
+            ends_with: exit codes with which it ends as somebody wished; with every other one it has died.
         """
         self.what = what
         self._command = command
@@ -58,7 +65,7 @@ class Service:
         """Start it, without waiting until it is ready. Raises RuntimeError when it runs."""
         if self.process is not None:
             try:
-                self.process.wait(timeout=KILLED_TIMEOUT_S if self.process.poll() is None else None)
+                self.process.wait(timeout=KILLED_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 raise RuntimeError(f"{self.what} (process {self.process.pid}) runs already") from None
         command = list(self._command())
@@ -71,24 +78,16 @@ class Service:
         return self.owned
 
     def wait_ready(self) -> None:
-        """Wait until it serves. Raises RuntimeError with its last words when it does not in time."""
+        """Wait until it serves. Raises RuntimeError with the end of its log when it does not in time."""
         assert self.process is not None
         deadline = time.monotonic() + self._ready_timeout_s
         while self.process.poll() is None and time.monotonic() < deadline:
             if self._is_ready():
                 return
             time.sleep(0.02)
-        code = self.process.poll()
-        how = f"is not ready within {self._ready_timeout_s:g} s" if code is None else "does not start"
-        raise RuntimeError(f"{self.what} {how}: {self.words or 'no output'}")
-
-    @property
-    def words(self) -> str:
-        """The end of what it has said."""
-        try:
-            return self._log.read_text(errors="replace").strip()[-_WORDS:]
-        except OSError:
-            return ""
+        how = "does not start" if self.has_ended else f"is not ready within {self._ready_timeout_s:g} s"
+        log = self._log.read_text(errors="replace").strip()[-_WORDS:]
+        raise RuntimeError(f"{self.what} {how}: {log or 'no output'}")
 
     def death(self) -> str | None:
         """How it has died, None where it has not: it runs, was stopped, or has ended as somebody wished."""
@@ -112,16 +111,14 @@ class Service:
         stop_all([self])
 
 
-def stop_all(services: Iterable[Service]) -> None:
+def stop_all(services: Collection[Service]) -> None:
     """Stop them all at once."""
-    services = [service for service in services if service.process is not None]
-    owned = [service.owned for service in services if service.owned is not None]
+    processes = [(service.process, service.owned) for service in services if service.process is not None]
     for service in services:
         service.owned = None
-    stop_processes(owned)
-    for service in services:
-        if service.process is not None:
-            service.process.wait(timeout=10)
+    stop_processes(owned for _, owned in processes if owned is not None)
+    for process, _ in processes:
+        process.wait(timeout=10)
 
 
 class Supervisor:
@@ -131,12 +128,19 @@ class Supervisor:
         self,
         services: Callable[[], Iterable[Service]],
         restart: Callable[[Service], None],
-        tell: Callable[[Service, str], None],
-        between: Callable[[], None] = lambda: None,
+        report: Callable[[Service, str], None],
+        each_second: Callable[[], None] = lambda: None,
     ) -> None:
-        """`restart` may raise RuntimeError or OSError; `tell` hears how one has died, and what follows; `between` is called every second."""
-        self._services, self._restart, self._tell, self._between = services, restart, tell, between
-        self._starts: dict[str, list[float]] = {}
+        """Start the thread.
+
+        Args:
+            services: those that it watches.
+            restart: starts one; may raise RuntimeError or OSError.
+            report: gets how one has died, and what follows.
+            each_second: called every second.
+        """
+        self._services, self._restart, self._report, self._each_second = services, restart, report, each_second
+        self._starts: defaultdict[str, list[float]] = defaultdict(list)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
         self._thread.start()
@@ -150,26 +154,25 @@ class Supervisor:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        looks = 0
+        second_at = time.monotonic() + 1
         while not self._closed.wait(POLL_S):
             for service in self._services():
-                if (how := service.death()) is not None and not self._closed.is_set():
-                    self._reconnect(service, how)
-            looks += 1
-            if looks % round(1 / POLL_S) == 0:
-                self._between()
+                how = service.death()
+                if how is not None and not service.given_up and not self._closed.is_set():
+                    self._restart_dead(service, how)
+            if time.monotonic() > second_at:
+                second_at += 1
+                self._each_second()
 
-    def _reconnect(self, service: Service, how: str) -> None:
-        if service.given_up:
-            return
-        starts = self._starts.setdefault(service.what, [])
+    def _restart_dead(self, service: Service, how: str) -> None:
+        starts = self._starts[service.what]
         if starts and time.monotonic() - starts[-1] > WELL_AFTER_S:
             starts.clear()
         starts.append(time.monotonic())
         if len(starts) > STARTS_MAX:
             service.given_up = True
-            self._tell(service, f"{how}, as after {STARTS_MAX} starts before, and is not started again")
+            self._report(service, f"{how}, as after {STARTS_MAX} starts before, and is not started again")
             return
-        self._tell(service, f"{how}, and is started again")
-        with contextlib.suppress(RuntimeError, OSError):  # it has died again: the next look sees it
+        self._report(service, f"{how}, and is started again")
+        with contextlib.suppress(RuntimeError, OSError):  # it has died again: the next poll sees it
             self._restart(service)

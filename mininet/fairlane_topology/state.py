@@ -13,30 +13,24 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.processes import OwnedProcess
-from fairlane_controller.state.store import STATE_FILE, Store
+from fairlane_controller.state.run_state import TOPOLOGY, read_topology, run_folders, state_root
+from fairlane_controller.state.store import Store
 
-__all__ = ["OwnedProcess"]
+__all__ = ["OwnedProcess", "state_root"]
 
-TOPOLOGY = "topology"
-PORTS = "port/"
-"""Documents `port/SWITCH/PORT`: what was set of a port since the state was written."""
 LAUNCHER = "launcher"
 WATCHER = "clean-up"
 """What is written down of the process that waits for the launcher's end."""
 STOP_TIMEOUT_S = 5.0
 ENDING_TIMEOUT_S = 20.0
 """How long the watcher may take to remove what a killed launcher has left."""
-
-
-def state_root() -> Path:
-    """The folder that holds one sub-folder per running topology."""
-    return Path(os.environ.get("FAIRLANE_STATE_DIR") or "/run/fairlane")
 
 
 def folder(instance: str) -> Path:
@@ -46,92 +40,73 @@ def folder(instance: str) -> Path:
     return state_root() / instance
 
 
+def instances() -> list[str]:
+    """Names of all instances that left a state file."""
+    return [path.name for path in run_folders()]
+
+
 def write(instance: str, state: dict[str, Any]) -> None:
-    """Write the state whole or not at all. Raises OSError."""
-    update(instance, lambda _: state)
-
-
-def update(instance: str, change: Callable[[dict[str, Any] | None], dict[str, Any] | None]) -> None:
-    """Replace the state by what `change` makes of it (None: there is none); no other process writes in between."""
+    """Write the state whole or not at all; what was set of its ports since stays. Raises FairlaneError."""
     folder(instance).mkdir(parents=True, exist_ok=True)
-    try:
-        with Store(folder(instance)) as store:
-            store.update(TOPOLOGY, change)
-    except FairlaneError as error:
-        raise OSError(error.message) from None
+    with Store(folder(instance)) as store:
+        store.put({TOPOLOGY: state})
 
 
 def read(instance: str) -> dict[str, Any] | None:
-    """The state of an instance, with what was set of its ports since it was written; None when there is none or it is not readable."""
+    """What was written of an instance; None when there is none or it is not readable."""
     try:
-        with Store(folder(instance)) as store:
-            state, newer = store.get(TOPOLOGY), store.all(PORTS)
+        return read_topology(folder(instance))
     except FairlaneError:
         return None
-    for (switch, number), port in ports_of(state or {}).items():
-        port.update(newer.get(f"{switch}/{number}") or {})
-    return state
-
-
-def remember_rate(instance: str, switch: str, port: int, rate_bps: int) -> None:
-    """Put a port's new rate over what was written of it. Raises OSError."""
-
-    def put(known: dict[str, Any] | None) -> dict[str, Any]:
-        return {**(known or {}), "rate_bps": rate_bps}
-
-    try:
-        with Store(folder(instance)) as store:
-            store.update(f"{PORTS}{switch}/{port}", put)
-    except FairlaneError as error:
-        raise OSError(error.message) from None
-
-
-def ports_of(state: dict[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
-    """The ports in a state, by switch and number."""
-    return {
-        (switch["name"], port["port"]): port for switch in state.get("switches", []) for port in switch.get("ports", [])
-    }
-
-
-def instances() -> list[str]:
-    """Names of all instances that left a state file."""
-    return sorted(path.parent.name for path in state_root().glob(f"*/{STATE_FILE}"))
 
 
 def running(instance: str) -> bool:
     """True when the launcher of an instance, or anything it started, is alive."""
-    state = read(instance)
-    return state is not None and any(process.is_alive() for process in _processes(state))
+    return any(process.is_alive() for process in _processes(read(instance)))
 
 
-def _processes(state: dict[str, Any]) -> list[OwnedProcess]:
-    return [OwnedProcess.from_json(item) for item in state.get("pids", [])]
-
-
-def wait_while_ending(instance: str, timeout_s: float = ENDING_TIMEOUT_S) -> None:
+def wait_while_ending(instance: str) -> None:
     """Wait while the watcher of a launcher that has died removes what that one made."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        alive = {process.what for process in _processes(read(instance) or {}) if process.is_alive()}
-        if WATCHER not in alive or LAUNCHER in alive:
-            return
+
+    def ending() -> bool:
+        alive = {process.what for process in _processes(read(instance)) if process.is_alive()}
+        return WATCHER in alive and LAUNCHER not in alive
+
+    deadline = time.monotonic() + ENDING_TIMEOUT_S
+    while ending() and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
-def stop_processes(processes: list[OwnedProcess], timeout_s: float = STOP_TIMEOUT_S) -> list[str]:
+def clean(instance: str, *, just_ended: bool = False) -> list[str]:
+    """Remove exactly what an instance made: its processes, interfaces and folder. Returns what was removed; nothing to remove is fine.
+
+    `just_ended`: its launcher has ended this moment. So the hosts' namespaces are still its own by their numbers, also where a host's
+    shell is gone already and something else keeps the namespace.
+    """
+    state = read(instance) or {}
+    processes = _processes(state)
+    hosts = [process.pid for process in processes if process.what.startswith("host ") and process.is_alive()]
+    namespaces = [host["netns"] for host in state.get("hosts", []) if just_ended and host.get("netns")]
+    listed = {process.pid for process in processes}
+    rest = [process for process in namespace_members(hosts, namespaces) if process.pid not in listed]
+    removed = stop_processes([*processes, *rest]) + remove_interfaces(state.get("interfaces", []))
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder(instance))
+    return removed
+
+
+def stop_processes(processes: Iterable[OwnedProcess]) -> list[str]:
     """Stop processes: SIGTERM (and SIGHUP, which ends an interactive shell), then SIGKILL after the time limit. Returns what was stopped."""
     alive = [process for process in processes if process.is_alive() and process.pid != os.getpid()]
-    for process in alive:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            _signal(process, number)
-    deadline = time.monotonic() + timeout_s
-    while any(process.is_alive() for process in alive) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    for process in alive:
-        _signal(process, signal.SIGKILL)
-    deadline = time.monotonic() + timeout_s
-    while any(process.is_alive() for process in alive) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    for signals in ((signal.SIGTERM, signal.SIGHUP), (signal.SIGKILL,)):
+        for process in alive:
+            for number in signals:
+                if process.is_alive():
+                    with suppress(ProcessLookupError):
+                        os.kill(process.pid, number)
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while any(process.is_alive() for process in alive) and time.monotonic() < deadline:
+            time.sleep(0.02)
     return [f"{process.what} (pid {process.pid})" for process in alive]
 
 
@@ -151,41 +126,15 @@ def namespace_of(pid: int) -> str | None:
         return None
 
 
-def _signal(process: OwnedProcess, number: signal.Signals) -> None:
-    if process.is_alive():
-        try:
-            os.kill(process.pid, number)
-        except ProcessLookupError:
-            return
-
-
-def clean(instance: str, *, just_ended: bool = False) -> list[str]:
-    """Remove exactly what an instance made: its processes, interfaces and folder. Returns what was removed; nothing to remove is fine.
-
-    `just_ended`: its launcher has ended this moment. So the hosts' namespaces are still its own by their numbers, also where a host's
-    shell is gone already and something else keeps the namespace.
-    """
-    state = read(instance)
-    removed: list[str] = []
-    if state is not None:
-        processes = _processes(state)
-        hosts = [process.pid for process in processes if process.what.startswith("host ") and process.is_alive()]
-        listed = {process.pid for process in processes}
-        namespaces = [host["netns"] for host in state.get("hosts", []) if host.get("netns")] if just_ended else []
-        rest = [process for process in namespace_members(hosts, namespaces) if process.pid not in listed]
-        removed += stop_processes([*processes, *rest])
-        removed += remove_interfaces(state.get("interfaces", []))
-    if folder(instance).exists():
-        shutil.rmtree(folder(instance))
-    return removed
-
-
-def remove_interfaces(names: list[str]) -> list[str]:
-    """Delete the named interfaces of this namespace that still exist (a veth goes with its peer)."""
+def remove_interfaces(names: Sequence[str]) -> list[str]:
+    """Delete the named interfaces of this namespace that still exist (a veth goes with its peer); returns what was removed."""
     removed: list[str] = []
     for name in names:
         if Path(f"/sys/class/net/{name}").exists():
-            done = subprocess.run(["ip", "link", "delete", name], capture_output=True, text=True, timeout=10)
-            if done.returncode == 0:
-                removed.append(f"interface {name}")
+            done = subprocess.run(["ip", "link", "delete", name], capture_output=True, timeout=10)
+            removed += [f"interface {name}"] if done.returncode == 0 else []
     return removed
+
+
+def _processes(state: dict[str, Any] | None) -> list[OwnedProcess]:
+    return [OwnedProcess.from_json(item) for item in (state or {}).get("pids", [])]

@@ -15,7 +15,7 @@ import sys
 from fairlane_hosts import loader
 from fairlane_hosts.errors import HostsError
 
-from fairlane_topology import state as fl_state
+from fairlane_topology import state
 
 
 def main() -> int:
@@ -23,27 +23,30 @@ def main() -> int:
     names = sys.argv[1:]
     if just_ended := names[:1] == ["--after"]:
         wait_for_end(int(names[1]))
-        names = [name for name in names[2:] if name in fl_state.instances()]
+        names = [name for name in names[2:] if name in state.instances()]
         if not names:
             return 0
-    names = names or fl_state.instances()
-    unknown = [name for name in names if name not in fl_state.instances()]
-    if unknown:
-        there = ", ".join(fl_state.instances()) or "none"
-        print(
-            f"error: no topology {unknown[0]!r} left its state in {fl_state.state_root()}; there: {there}",
-            file=sys.stderr,
-        )
-        return 2
-    if not names:
-        print("nothing of ours is running")
+    there = state.instances()
     for name in names:
-        removed = fl_state.clean(name, just_ended=just_ended)
-        print(
-            f"topology {name}: removed {len(removed)} processes and interfaces"
-            + "".join(f"\n  {item}" for item in removed)
-        )
-    return _clean_hosts()
+        if name not in there:
+            known = ", ".join(there) or "none"
+            print(
+                f"error: no topology {name!r} left its state in {state.state_root()}; there: {known}", file=sys.stderr
+            )
+            return 2
+    if not (names or there):
+        print("nothing of ours is running")
+    for name in names or there:
+        removed = state.clean(name, just_ended=just_ended)
+        print(f"topology {name}: removed {len(removed)} processes and interfaces", *removed, sep="\n  ")
+    try:  # what killed runs left in the kernel: names of congestion controls, cgroup folders; others' running ones stay
+        removed = loader.cleanup() if os.geteuid() == 0 else []
+    except HostsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if removed:
+        print("hosts: removed " + ", ".join(removed))
+    return 0
 
 
 def wait_for_end(parent: int) -> None:
@@ -54,20 +57,6 @@ def wait_for_end(parent: int) -> None:
         return
     if os.getppid() == parent:  # else it had ended before, and the pid is another's
         select.select([process], [], [])
-
-
-def _clean_hosts() -> int:
-    """What killed runs left in the kernel: names of congestion controls, cgroup folders. Others' running ones stay."""
-    if os.geteuid() != 0:
-        return 0  # who may not make them has not made them
-    try:
-        removed = loader.cleanup()
-    except HostsError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    if removed:
-        print("hosts: removed " + ", ".join(removed))
-    return 0
 
 
 if __name__ == "__main__":

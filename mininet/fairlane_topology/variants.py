@@ -3,41 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fairlane_hosts import loader
 from fairlane_hosts.apply import namespace_of, use_on_host
 from fairlane_hosts.host import attach, host_of
-from fairlane_hosts.variants import Variant, find_variant
+from fairlane_hosts.variants import find_variant
 
 from fairlane_topology.network import Network
 
 
-def apply_variants(network: Network, instead: Mapping[str, str] | None = None) -> loader.Lease | None:
-    """Set every host that has a variant; `instead` names other variants for some hosts.
+def apply_variants(network: Network) -> loader.Lease | None:
+    """Set every host that has a variant. Where a sender needs a program at its receivers, every host gets it: each may be one.
 
-    Returns the lease that keeps the congestion controls and host programs (None when no host has a variant): close it
-    when the topology has ended. Where a sender needs a program at its receivers, every host gets it: each may be one. Raises HostsError; no host is left half set.
+    Returns:
+        The lease that holds the congestion controls and host programs (None when no host has a variant): close it when the
+        topology has ended.
+
+    Raises:
+        HostsError: no host is left half set.
     """
-    chosen = {name: spec.variant for name, spec in network.topology.hosts.items() if spec.variant} | dict(instead or {})
-    variants = {name: find_variant(variant) for name, variant in chosen.items()}
+    specs = network.topology.hosts.items()
+    variants = {name: find_variant(spec.variant) for name, spec in specs if spec.variant}
     if not variants:
         return None
+    received = [program for variant in variants.values() for program in variant.receiver_programs]
     lease = loader.acquire()
     try:
         for name, host in network.hosts.items():
-            namespace, wanted = namespace_of(pid=host.pid), programs_of(name, variants)
+            namespace, own = namespace_of(pid=host.pid), variants.get(name)
+            wanted = tuple(dict.fromkeys([*(own.programs if own else ()), *received]))
             attach(host_of(f"{network.options.name}/{name}", namespace), wanted, lease)
-            if name in variants:
-                use_on_host(variants[name], namespace)
+            if own:
+                use_on_host(own, namespace)
     except BaseException:
         lease.close()
         raise
     return lease
-
-
-def programs_of(host: str, variants: Mapping[str, Variant]) -> tuple[str, ...]:
-    """The programs that a host needs, where each host of `variants` sends with its own."""
-    own = variants[host].programs if host in variants else ()
-    received = (name for variant in variants.values() for name in variant.receiver_programs)
-    return tuple(dict.fromkeys((*own, *received)))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
+import unused_ports
 from fairlane_topology import ports as fl_ports
 
 LOOPBACK = "127.0.0.1"
@@ -45,7 +46,7 @@ def test_a_free_port_is_kept() -> None:
 
 def test_a_port_on_which_another_process_listens_is_refused(server: socket.socket) -> None:
     address = f"{LOOPBACK}:{server.getsockname()[1]}"
-    with pytest.raises(fl_ports.PortTakenError, match=f"^another process serves {address} already$"):
+    with pytest.raises(RuntimeError, match=f"^another process serves {address} already$"):
         fl_ports.choose(address)
 
 
@@ -63,7 +64,7 @@ def test_a_port_that_an_outgoing_connection_holds_gives_one_below_the_ephemeral_
         assert chosen == f"{LOOPBACK}:{port - fl_ports.FALLBACK_BELOW}"
         with socket.create_server((LOOPBACK, port - fl_ports.FALLBACK_BELOW)):
             expected = f"an outgoing connection holds {LOOPBACK}:{port}, and port {port - 20_000} is taken too"
-            with pytest.raises(fl_ports.PortTakenError, match=expected):
+            with pytest.raises(RuntimeError, match=expected):
                 fl_ports.choose(f"{LOOPBACK}:{port}")
 
 
@@ -89,11 +90,11 @@ def test_a_server_accepts(server: socket.socket) -> None:
 
 
 def test_unused_ports_are_given_once_and_pass_over_those_that_are_taken() -> None:
-    first = fl_ports.unused()
+    first = unused_ports.unused()
     with socket.create_server(
-        (LOOPBACK, first + 1 if first + 1 in fl_ports.UNNUMBERED else fl_ports.UNNUMBERED[0])
+        (LOOPBACK, first + 1 if first + 1 in unused_ports.UNNUMBERED else unused_ports.UNNUMBERED[0])
     ) as taken:
-        given = [fl_ports.unused() for _ in range(500)]
+        given = [unused_ports.unused() for _ in range(500)]
         assert taken.getsockname()[1] not in given
     assert len({first, *given}) == 501
-    assert set(given) <= set(fl_ports.UNNUMBERED)
+    assert set(given) <= set(unused_ports.UNNUMBERED)

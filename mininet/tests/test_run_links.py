@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairlane_controller.state.run_state import RunState
 from fairlane_topology import state as fl_state
 from steady import void_when_stalled
 
@@ -76,14 +77,15 @@ def shown(said: str) -> list[Any]:
 
 def keep_state(tmp_path: Path, name: str) -> str:
     """A line that keeps the run state as it is then, for `state_rates`."""
-    code = "import json, sys; from fairlane_topology import state; json.dump(state.read(sys.argv[1]), open(sys.argv[2], 'w'))"
-    return f'sh {sys.executable} -c "{code}" {INSTANCE} {tmp_path / name}'
+    read = "from fairlane_controller.state.run_state import find_folder, read_run_state"
+    code = f"{read}; print(read_run_state(find_folder('{INSTANCE}')).model_dump_json())"
+    return f'sh {sys.executable} -c "{code}" > {tmp_path / name}'
 
 
 def state_rates(tmp_path: Path, name: str) -> dict[tuple[str, int], int]:
     """(switch, port) to bit/s, by the run state."""
-    ports = fl_state.ports_of(json.loads((tmp_path / name).read_text()))
-    return {place: port["rate_bps"] for place, port in ports.items()}
+    state = RunState.model_validate_json((tmp_path / name).read_text(), by_name=True)
+    return {(switch.name, port.port): round(port.rate_bps) for switch in state.switches for port in switch.ports}
 
 
 @needs_root

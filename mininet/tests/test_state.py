@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fairlane_controller.state.run_state import read_run_state, remember_port
 from fairlane_topology import state as fl_state
 
 
@@ -117,10 +118,11 @@ def test_what_was_changed_of_a_port_stays_when_the_state_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def state(**port: object) -> dict[str, object]:
-        return {"switches": [{"name": "s1", "ports": [{"port": 2, "interface": "s1-eth2", **port}]}]}
+        return {"name": "7", "switches": [{"name": "s1", "grpc": "localhost:50051", "ports": [{"port": 2, **port}]}]}
 
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
     fl_state.write("7", state(rate_bps=2_000_000, mtu=9000))
-    fl_state.remember_rate("7", "s1", 2, 500_000)
+    remember_port(fl_state.folder("7"), "s1", 2, {"rate_bps": 500_000})
     fl_state.write("7", state(rate_bps=2_000_000, mtu=1500))
-    assert fl_state.read("7") == state(rate_bps=500_000, mtu=1500)
+    port = read_run_state(fl_state.folder("7")).switch("s1").ports[0]
+    assert (port.rate_bps, port.mtu) == (500_000, 1500)

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.links import Direction
-from fairlane_topology.network import with_link
-from fairlane_topology.nodes import not_on_bmv2, port_option
+from fairlane_topology.nodes import not_on_bmv2, port_options
 from fairlane_topology.topology import PortSpec, Route, Topology, TopologyError
 
 HERE = Path(__file__).parents[1]
@@ -83,17 +82,6 @@ def test_a_direction_overrides_only_what_it_names() -> None:
     assert topology.links[0].b_to_a == Direction(delay_us=1000, loss=0.1)
 
 
-def test_with_link_changes_rate_on_the_ports_and_delay_on_the_wire() -> None:
-    topology = with_link(
-        fl_topology.load(HERE / "topologies" / "dumbbell.json"), "s1-s2", delay_us=5000, bandwidth_bps=512_000
-    )
-    assert topology.ports["s1"][3].rate_bps == 512_000
-    assert topology.ports["s1"][3].queue_packets == 50
-    assert topology.links[2].a_to_b == Direction(delay_us=5000)
-    with pytest.raises(KeyError, match="there is no link s9; there are h1-s1"):
-        with_link(topology, "s9", delay_us=1)
-
-
 def test_a_ports_traffic_manager_is_on_the_switchs_command_line() -> None:
     port = {
         "scheduler": "wrr",
@@ -104,15 +92,24 @@ def test_a_ports_traffic_manager_is_on_the_switchs_command_line() -> None:
         "rate": "51.84Mbit",
     }
     spec = fl_topology.check(changed("/switches/s1/ports", {"1": port})).ports["s1"][1]
-    assert port_option(spec) == (
-        "rate=51840000,queue_packets=1000,link_layer=atm,scheduler=wrr,queues=16,queue_cells=900,port_cells=4000"
+    _, _, option, words = port_options(1, "s1-eth1", spec).arguments()
+    assert (option, sorted(words.removeprefix("1:").split(","))) == (
+        "--port",
+        [
+            "link_layer=atm",
+            "port_cells=4000",
+            "queue_cells=900",
+            "queue_packets=1000",
+            "queues=16",
+            "rate=51840000",
+            "scheduler=wrr",
+        ],
     )
-    assert port_option(PortSpec()) == "rate=0,queue_packets=1000"
 
 
-def test_what_bmv2_cannot_have_is_told() -> None:
+def test_what_bmv2_cannot_have_is_reported() -> None:
     spec = PortSpec(scheduler="wrr", link_layer="atm", queues=16, port_cells=4000)
-    assert not_on_bmv2(spec) == ["link_layer atm", "scheduler wrr", "port_cells 4000", "queues 16"]
+    assert not_on_bmv2(spec) == ["link_layer atm", "scheduler wrr", "queues 16", "port_cells 4000"]
     assert not_on_bmv2(PortSpec(queue_packets=50, rate_bps=1000)) == []
 
 

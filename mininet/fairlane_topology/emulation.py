@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
-"""Mininet's network with the tests that its command line has: `iperf` works with today's iperf 2 and always ends."""
+"""Mininet's network with the test that its command line has: `iperf` works with today's iperf 2 and always ends."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 import shlex
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mininet.log import error, output
 from mininet.net import Mininet
 
-from fairlane_topology import ports as fl_ports
+from fairlane_topology import ports
 from fairlane_topology.processes import stop_all
 from fairlane_topology.state import OwnedProcess, namespace_members, stop_processes
 
@@ -54,30 +54,35 @@ class FairlaneMininet(Mininet):
         if l4Type not in ("TCP", "UDP"):
             raise ValueError(f"iperf knows TCP and UDP, not {l4Type!r}")
         output("*** Iperf: testing", l4Type, "bandwidth between", client, "and", server, "\n")
-        while fl_ports.listens(port, Path(f"/proc/{server.pid}/net"), l4Type.lower()):
+
+        def listens() -> bool:
+            return ports.listens(port, Path(f"/proc/{server.pid}/net"), l4Type.lower())
+
+        while listens():
             port += 1  # somebody's own server
-        common = f"iperf -p {port}" + (" -u" if l4Type == "UDP" else "") + (f" -f {shlex.quote(fmt)}" if fmt else "")
-        rate = f" -b {shlex.quote(udpBw)}" if l4Type == "UDP" else ""
+        udp, rate = (" -u", f" -b {shlex.quote(udpBw)}") if l4Type == "UDP" else ("", "")
+        common = f"iperf -p {port}{udp}" + (f" -f {shlex.quote(fmt)}" if fmt else "")
+        limit = "timeout --foreground -s INT -k 2"
         with tempfile.TemporaryDirectory(prefix="fairlane-iperf-") as folder:
-            heard = Path(folder) / "server"
+            log = Path(folder) / "server"
             # One connection, then it ends; and it ends in any case. Its output is in a file: the shell is free for other commands.
             longest = seconds + LISTEN_TIMEOUT_S + CONNECT_TIMEOUT_S + REPORT_TIMEOUT_S
-            server.cmd(f"timeout --foreground -s INT -k 2 {longest:g} {common} -s -P 1 > {heard} 2>&1 &")
+            server.cmd(f"{limit} {longest:g} {common} -s -P 1 > {log} 2>&1 &")
             listener = OwnedProcess.identify_child(server.lastPid, f"iperf on {server}")
             try:
-                self._wait_until_it_listens(server, port, l4Type, heard)
-                said = client.cmd(
-                    f"timeout --foreground -s INT -k 2 {seconds + CONNECT_TIMEOUT_S:g} {common} -t {seconds} -c {server.IP()}{rate}"
-                )
-                deadline = time.monotonic() + (REPORT_TIMEOUT_S if _RATE.search(said) else 0)
-                while listener.is_alive() and time.monotonic() < deadline:
-                    time.sleep(0.05)
+                if not _wait(listens, LISTEN_TIMEOUT_S):
+                    words = log.read_text(errors="replace").strip() or "no output"
+                    raise RuntimeError(f"iperf does not listen on port {port} of {server}: {words}")
+                command = f"{common} -t {seconds} -c {server.IP()}{rate}"
+                report = client.cmd(f"{limit} {seconds + CONNECT_TIMEOUT_S:g} {command}")
+                if _RATE.search(report):
+                    _wait(lambda: not listener.is_alive(), REPORT_TIMEOUT_S)
             finally:
                 stop_processes([listener])
-            answers = [_last_rate(heard.read_text(errors="replace")), _last_rate(said)]
-        if not any(answers):
+            rates = [(_RATE.findall(text) or [""])[-1] for text in (log.read_text(errors="replace"), report)]
+        if not any(rates):
             error(f"*** no data from {client} reached {server} ({server.IP()}) on {l4Type} port {port}\n")
-        result = [udpBw, *answers] if l4Type == "UDP" else answers
+        result = [udpBw, *rates] if l4Type == "UDP" else rates
         output(f"*** Results: {result}\n")
         return result
 
@@ -86,7 +91,7 @@ class FairlaneMininet(Mininet):
 
         Nothing here asks a node's shell: it may be busy, or gone. Interfaces of hosts go with their namespaces; `Network.stop` removes the others.
         """
-        stop_all(switch.service for switch in self.switches)
+        stop_all([switch.service for switch in self.switches])
         stop_processes([OwnedProcess.identify_child(term.pid, "terminal") for term in self.terms if term])
         stop_processes(namespace_members(host.pid for host in self.hosts if host.shell and host.shell.poll() is None))
         for node in (*self.switches, *self.hosts):
@@ -95,16 +100,10 @@ class FairlaneMininet(Mininet):
                 node.shell.wait(timeout=SHELL_TIMEOUT_S)
                 node.cleanup()
 
-    @staticmethod
-    def _wait_until_it_listens(server: Any, port: int, protocol: str, heard: Path) -> None:
-        deadline = time.monotonic() + LISTEN_TIMEOUT_S
-        while not fl_ports.listens(port, Path(f"/proc/{server.pid}/net"), protocol.lower()):
-            if time.monotonic() > deadline:
-                words = heard.read_text(errors="replace").strip() or "no output"
-                raise RuntimeError(f"iperf does not listen on port {port} of {server}: {words}")
-            time.sleep(0.02)
 
-
-def _last_rate(said: str) -> str:
-    found = _RATE.findall(said)
-    return found[-1] if found else ""
+def _wait(until: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether it holds within so long."""
+    deadline = time.monotonic() + timeout_s
+    while not (holds := until()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds
