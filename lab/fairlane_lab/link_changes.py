@@ -13,11 +13,6 @@ from fairlane_lab.scenario import Scenario
 
 def changes_of(scenario: Scenario, topology: fl_topology.Topology) -> list[tuple[float, LinkChange]]:
     """(s after zero, change) of everything that happens before the end, in order of time. Raises RunError for a bad change."""
-    names = [link.name for link in topology.links]
-    for change in scenario.changes:
-        if change.link not in names:
-            there = ", ".join(names)
-            raise RunError(f"the change at {change.at_s:g} s names no link {change.link!r}; there are {there}")
     changes = [*topology.changes, *scenario.changes]
     for index, key, message in fl_changes.change_problems(changes, topology.links):
         raise RunError(f"the change at {changes[index].at_s:g} s of {changes[index].link}: {key}: {message}")

@@ -1,41 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a topology file may say of a link: its two directions, a preset, and what changes over time. Values only; nothing is started."""
+"""What a topology file may say of a link: its two directions, a preset, and what changes over time. Values only; nothing is started.
+
+The settings of a direction are those of `fairlane_switch.link_model`, which is made of the Rust code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fairlane_controller.documents import is_file
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_controller.units import parse_rate, parse_time
+from fairlane_switch.link_model import LinkOptions, LinkSettings
 from fairlane_switch.link_presets import PRESETS
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 NO_TRACE = "none"
-"""In a change: takes the trace away."""
+"""In a change: removes the trace."""
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
 """The folder of topology files; also of traces with relative names, when no topology file says another."""
-GE_LEAVE_MIN = 1e-6
+CPU_PORT = 510
+_ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[0-9]{1,4}(?=-p))(?:-p([0-9]{1,3}))?$")
 
 
-def _rate(value: object) -> object:
-    return _parsed(value, parse_rate, 1)
+@dataclass(frozen=True)
+class Endpoint:
+    """One end of a link: a node and its port (a host's port is 0)."""
+
+    node: str
+    port: int
 
 
-def _delay(value: object) -> object:
-    return _parsed(value, parse_time, 1e6)
+def _endpoint(text: object) -> Endpoint:
+    match = _ENDPOINT.match(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f"{short(repr(text))} is not an endpoint; write a host (h1) or a switch port (s1-p3)")
+    node, port = match.group(1), match.group(2)
+    if node.startswith("h"):
+        return Endpoint(node, 0)
+    if not 1 <= int(port) < CPU_PORT:
+        raise ValueError(f"port {port} is out of range; allowed: 1 to {CPU_PORT - 1}")
+    return Endpoint(node, int(port))
 
 
-def _parsed(value: object, parse: Callable[[str], float], scale: float) -> object:
-    if not isinstance(value, str):
-        return value
-    try:
-        return round(parse(value) * scale)
-    except FairlaneError as error:
-        raise ValueError(error.message) from None
+def _with_unit(parse: Callable[[str], float], scale: float) -> BeforeValidator:
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return round(parse(value) * scale)
+        except FairlaneError as error:
+            raise ValueError(error.message) from None
+
+    return BeforeValidator(read)
 
 
 def _preset(name: str) -> str:
@@ -44,17 +65,11 @@ def _preset(name: str) -> str:
     return name
 
 
-Rate = Annotated[int, BeforeValidator(_rate), Field(ge=0, le=400_000_000_000)]
-DelayUs = Annotated[int, BeforeValidator(_delay), Field(ge=0, le=60_000_000)]
-DelayMs = Annotated[float, Field(ge=0, le=60_000)]
+Rate = Annotated[int, _with_unit(parse_rate, 1), Field(ge=0, le=400_000_000_000)]
+"""Bit/s, or a text such as `10Mbit`."""
+DelayUs = Annotated[int | float, _with_unit(parse_time, 1e6), Field(ge=0, le=60_000_000)]
 Mtu = Annotated[int, Field(ge=576, le=9000)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Leave = Annotated[float, Field(ge=GE_LEAVE_MIN, le=1)]
-QueuePackets = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=600)]
-Distribution = Literal["uniform", "normal"]
-ErrorsIn = Literal["frame", "payload"]
-SpikeBlocks = Literal["delivery", "line"]
 PresetName = Annotated[str, AfterValidator(_preset)]
 
 
@@ -64,33 +79,12 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class Direction(Strict):
-    """One direction of an emulated link: what `fairlane-wire` does to a frame on its way. Zero is off.
-
-    In the file: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"` (bare numbers are µs and bit/s), `loss`, `ber`, `queue_packets`, …
-    The fields are those of `fairlane_switch.wire.LinkOptions`, by the same names.
-    """
+class Direction(LinkOptions):
+    """One direction of a link, in the file with units: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"`."""
 
     delay_us: DelayUs = Field(default=0, validation_alias="delay")
     jitter_us: DelayUs = Field(default=0, validation_alias="jitter")
-    jitter_distribution: Distribution = "uniform"
-    reorder: bool = False
     rate_bps: Rate = Field(default=0, validation_alias="rate")
-    loss: Share = 0.0
-    ber: Share = 0.0
-    errors_in: ErrorsIn = "frame"
-    """Where `ber` and `ge_ber` hold: behind the Ethernet header, or behind the TCP or UDP header alone."""
-    spare_retransmissions: bool = False
-    """What a TCP flow sends again on this link is not hit."""
-    queue_packets: QueuePackets = 1000
-    ge_enter: Share = 0.0
-    """Gilbert-Elliott: probability per packet of entering the bad state, in which `ge_loss` and `ge_ber` hold; 0: there is none."""
-    ge_leave: Leave = 1.0
-    """Probability per packet of leaving it: bursts last 1 / `ge_leave` packets on average."""
-    ge_loss: Share = 1.0
-    ge_ber: Share = 0.0
-    trace: str | None = None
-    """File in Mahimahi's format that takes the place of `rate`; a relative name is beside the topology file."""
 
     @property
     def is_plain(self) -> bool:
@@ -113,8 +107,8 @@ class Direction(Strict):
 class LinkSpec(Direction):
     """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them."""
 
-    a: str
-    b: str
+    a: Annotated[Endpoint, BeforeValidator(_endpoint)]
+    b: Annotated[Endpoint, BeforeValidator(_endpoint)]
     bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
     """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
     mtu: Mtu | None = None
@@ -126,8 +120,37 @@ class LinkSpec(Direction):
     a_to_b: Direction | None = None
     b_to_a: Direction | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_in_the_tutorials(cls, entry: Any) -> Any:
+        """`[node, node, latency, bandwidth]`: p4lang/tutorials write bare numbers, milliseconds and Mbit/s."""
+        if not isinstance(entry, list):
+            return entry
+        items = cast("list[Any]", entry)
+        if not 2 <= len(items) <= 4:
+            raise ValueError("a link is [node, node], [node, node, latency] or [node, node, latency, bandwidth]")
+        numbers = [_scaled(item, unit) for item, unit in zip(items[2:], (1_000, 1_000_000), strict=False)]
+        return dict(zip(("a", "b", "delay", "bandwidth"), [*items[:2], *numbers], strict=False))
 
-class LinkChange(Strict):
+    def with_preset(self) -> LinkSpec:
+        """The link with its preset's values where it has none of its own."""
+        if self.preset is None:
+            return self
+        preset = LinkSpec.model_validate({"a": "h0", "b": "h0", **PRESETS[self.preset].link})
+        left_out = preset.model_fields_set - self.model_fields_set
+        return self.model_copy(update={name: getattr(preset, name) for name in left_out})
+
+    def way(self, sender: Endpoint, own: Direction | None) -> Direction:
+        """The final direction from `sender`; a host's wire has the bandwidth as its rate."""
+        shared = {name: getattr(self, name) for name in Direction.model_fields}
+        given = {name: getattr(own, name) for name in own.model_fields_set} if own is not None else {}
+        way = Direction(**shared).model_copy(update=given)
+        if sender.port == 0 and not way.rate_bps:
+            way = way.model_copy(update={"rate_bps": self.bandwidth_bps})
+        return way
+
+
+class LinkChange(LinkSettings):
     """Something that happens to a link at an instant: new settings (what is left out stays), a delay spike, an outage.
 
     Times from the moment at which the topology is up; in the lab, from the run's zero.
@@ -141,27 +164,11 @@ class LinkChange(Strict):
     direction: Literal["a_to_b", "b_to_a", "both"] = "both"
     preset: PresetName | None = None
     """All settings of that kind of link (not its own changes); what stands beside it wins."""
-    delay_ms: DelayMs | None = None
-    jitter_ms: DelayMs | None = None
-    jitter_distribution: Distribution | None = None
-    reorder: bool | None = None
-    rate_bps: Annotated[int, BeforeValidator(_rate), Field(gt=0, le=400_000_000_000)] | None = None
+    rate_bps: Annotated[Rate, Field(gt=0)] | None = None
     """Of the switch ports at its ends, and of the wire in the direction that leaves a host (`bandwidth` of the link)."""
-    loss: Share | None = None
-    ber: Share | None = None
-    errors_in: ErrorsIn | None = None
-    spare_retransmissions: bool | None = None
-    queue_packets: QueuePackets | None = None
-    """Of the wire; a switch port's queue stays as it is."""
-    ge_enter: Share | None = None
-    ge_leave: Leave | None = None
-    ge_loss: Share | None = None
-    ge_ber: Share | None = None
-    trace: str | None = None
-    """File in Mahimahi's format; `none` takes it away."""
     spike_s: Seconds | None = None
     """A delay spike: nothing passes for so long."""
-    spike_blocks: SpikeBlocks | None = None
+    spike_blocks: Literal["delivery", "line"] | None = None
     """What it blocks. `delivery`, which None is: what is due behind the line, then all of it comes at once. `line`: nothing starts on
     the line of what sends into the link (a switch's port; the wire's where a host sends), and packets wait in its queue."""
     outage_s: Seconds | None = None
@@ -171,27 +178,22 @@ class LinkChange(Strict):
     def _changes_something(self) -> LinkChange:
         if self.spike_blocks is not None and self.spike_s is None:
             raise ValueError("spike_blocks says what a spike blocks; spike_s is missing")
-        about = ("at_s", "every_s", "link", "direction", "spike_blocks")
-        what = [name for name in type(self).model_fields if name not in about]
+        what = ["preset", *LinkSettings.model_fields, "spike_s", "outage_s"]
         if all(getattr(self, name) is None for name in what):
             raise ValueError(f"changes nothing; give one of {', '.join(what)}")
         return self
 
     @property
     def options(self) -> dict[str, Any]:
-        """The new settings by the names of `Direction` (and `LinkOptions`); `trace` None: taken away."""
-        given: dict[str, Any] = {}
-        if self.preset is not None:
-            given = read_preset(self.preset).model_dump()
-        for name in ("delay", "jitter"):
-            value_ms = getattr(self, f"{name}_ms")
-            if value_ms is not None:
-                given[f"{name}_us"] = round(value_ms * 1000)
-        errors = ("loss", "ber", "errors_in", "spare_retransmissions", *(f"ge_{n}" for n in _GE))
-        same = ("jitter_distribution", "reorder", "queue_packets", *errors)
-        given |= {name: getattr(self, name) for name in same if getattr(self, name) is not None}
-        if self.trace is not None:
-            given["trace"] = None if self.trace == NO_TRACE else self.trace
+        """The new settings but the rate, by the names of `LinkOptions`; `trace` None: removed."""
+        given: dict[str, Any] = PRESETS[self.preset].options.model_dump() if self.preset is not None else {}
+        for name in LinkSettings.model_fields:
+            value = getattr(self, name)
+            if value is not None:
+                given[name.replace("_ms", "_us")] = round(value * 1000) if name.endswith("_ms") else value
+        if self.trace == NO_TRACE:
+            given["trace"] = None
+        given.pop("rate_bps", None)
         return given
 
     @property
@@ -207,32 +209,54 @@ class LinkChange(Strict):
         return bool(self.options) or self.spike_s is not None or self.outage_s is not None
 
 
-_GE = ("enter", "leave", "loss", "ber")
+@dataclass(frozen=True)
+class Link:
+    """A checked link; `a_to_b` and `b_to_a` are final."""
 
+    a: Endpoint
+    b: Endpoint
+    a_to_b: Direction
+    b_to_a: Direction
+    bandwidth_bps: int
+    mtu: int
+    """Longest IP packet, bytes: of the interfaces at both ends."""
+    wanted: bool = False
+    """The wire is there whatever it has to do: the file says so, or a change needs it."""
+    preset: str | None = None
 
-def read_preset(name: str) -> Direction:
-    """What a preset does in each direction; its rate, which belongs to the switch, left out."""
-    return Direction.model_validate(asdict(PRESETS[name].options))
+    @property
+    def name(self) -> str:
+        """The nodes at its ends, `s1-s2`."""
+        return f"{self.a.node}-{self.b.node}"
+
+    @property
+    def at_host(self) -> bool:
+        """Whether a host is at one of its ends."""
+        return 0 in (self.a.port, self.b.port)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the wire is on it."""
+        return self.wanted or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
 
 
 def with_trace_paths(document: Any, folder: Path) -> Any:
-    """A topology document whose traces with relative names are below `folder`; whatever is no document is left for the check."""
-    if not isinstance(document, Mapping):
+    """A topology document whose traces with relative names are below `folder`."""
+    if isinstance(document, list):
+        return [with_trace_paths(entry, folder) for entry in cast("list[Any]", document)]
+    if not isinstance(document, dict):
         return document
-    changed: dict[str, Any] = {str(key): value for key, value in document.items()}  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-    for key in ("links", "changes"):
-        if isinstance(changed.get(key), list):
-            changed[key] = [_with_trace_path(entry, folder) for entry in changed[key]]
-    return changed
+    entries = cast("dict[str, Any]", document).items()
+    return {
+        key: str(folder / value)
+        if key == "trace" and isinstance(value, str) and value != NO_TRACE
+        else with_trace_paths(value, folder)
+        for key, value in entries
+    }
 
 
-def _with_trace_path(entry: Any, folder: Path) -> Any:
-    if not isinstance(entry, dict):
-        return entry
-    changed: dict[str, Any] = dict(entry)  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(changed.get("trace"), str) and changed["trace"] != NO_TRACE:
-        changed["trace"] = str(folder / changed["trace"])
-    for way in ("a_to_b", "b_to_a"):
-        if way in changed:
-            changed[way] = _with_trace_path(changed[way], folder)
-    return changed
+def _scaled(value: Any, unit: int) -> Any:
+    if isinstance(value, str) and re.fullmatch(r"[0-9.]+", value):
+        value = float(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return round(float(value) * unit) if is_number else value

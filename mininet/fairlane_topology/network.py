@@ -25,7 +25,7 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM, remember_port
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
-from fairlane_switch.wire import LinkOptions, WireClient, WireError, WireUnreachableError
+from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
 from fairlane_switch.wire import WireLink as WireSettings
 
 from fairlane_topology import state
@@ -265,8 +265,7 @@ class Network:
         for link in links:
             ends = wire_ends.get(link.name)
             if ends is not None:
-                ways = (LinkOptions(**way.model_dump()) for way in (link.a_to_b, link.b_to_a))
-                self.wire_links.append(WireSettings(link.name, *ends, *ways).encode())
+                self.wire_links.append(WireSettings(link.name, *ends, link.a_to_b, link.b_to_a).encode())
             params = {f"cls{n}": HostInterface for n, end in ((1, link.a), (2, link.b)) if end.node in self.hosts}
             params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": ends}
             self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], port1=link.a.port, port2=link.b.port, **params)
@@ -367,7 +366,7 @@ class Network:
             "grpc": endpoint.grpc,
             "tls": endpoint.tls and {key: str(file) for key, file in asdict(endpoint.tls).items()},
             "cpu_port": CPU_PORT,
-            "control": str(switch.control),
+            "control": str(switch.options.control),
             **({"thrift": switch.thrift_port} if isinstance(switch, SimpleSwitchGrpc) else {}),
             "json": str(files.json),
             "p4info": str(files.p4info),

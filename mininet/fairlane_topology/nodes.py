@@ -118,6 +118,11 @@ class SwitchOptions:
     seed: int | None = None
     """Of the embedded switch's `random()`, the run's; None: it draws one."""
 
+    @property
+    def control(self) -> Path:
+        """Control socket of the embedded switch."""
+        return self.folder / f"{self.name}.sock"
+
 
 class P4Switch(Switch):
     """A switch in the root namespace that runs one process and serves P4Runtime on `options.grpc`."""
@@ -128,8 +133,6 @@ class P4Switch(Switch):
     def __init__(self, name: str, options: SwitchOptions, **params: Any) -> None:
         super().__init__(name, **params)
         self.options = options
-        self.control = options.folder / f"{options.name}.sock"
-        """Control socket of the embedded switch."""
         self.service = Service(
             f"{self.binary} {name}",
             self._prepare,
@@ -217,7 +220,7 @@ class EmbeddedSwitch(P4Switch):
             device_id=self.options.device_id,
             grpc=self.options.grpc,
             cpu_port=CPU_PORT,
-            control=self.control,
+            control=self.options.control,
             seed=self.options.seed,
         )
         tls = {"cert": "server.pem", "key": "server.key", "client-ca": "ca.pem"}
@@ -226,11 +229,11 @@ class EmbeddedSwitch(P4Switch):
     def set_port_rate(self, port: int, rate_bps: int, mean_frame_bytes: int) -> None:
         """Exact, whatever the frames."""
         del mean_frame_bytes
-        set_port(self.control, port, rate_bps=rate_bps)
+        set_port(self.options.control, port, rate_bps=rate_bps)
 
     def spike_port(self, port: int, duration_s: float) -> None:
         """Exact from when the switch gets the request."""
-        spike_port(self.control, port, duration_s * 1e6)
+        spike_port(self.options.control, port, duration_s * 1e6)
 
 
 class SimpleSwitchGrpc(P4Switch):

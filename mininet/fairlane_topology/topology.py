@@ -2,29 +2,31 @@
 """The topology file: what it may say, and a clear error when it says something else.
 
 A superset of p4lang/tutorials' `topology.json` (hosts with ip, mac and commands; switches; links `["h1", "s1-p1", latency, bandwidth]`).
-What we add: a link may be an object with emulated behaviour (`fl_link_spec.py`) that changes over time, a switch may set rate and queue per port.
-Nothing is started here; `fl_net.py` builds what `Topology` describes.
+What we add: a link may be an object with emulated behaviour (`links.py`) that changes over time, a switch may set rate and queue per port.
+Nothing is started here; `network.py` builds what `Topology` describes.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fairlane_controller.documents import DocumentError, parse_json
 from fairlane_controller.errors import short
+from fairlane_controller.problems import allowed_keys
 from fairlane_switch.link_presets import PRESETS
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fairlane_topology.changes import change_problems
-from fairlane_topology.links import Direction, LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
+from fairlane_topology.links import CPU_PORT as CPU_PORT
+from fairlane_topology.links import Endpoint as Endpoint
+from fairlane_topology.links import Link as Link
+from fairlane_topology.links import LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
 
-CPU_PORT = 510
 QUOTED = 120
 """Characters of a line that an error shows."""
 DEFAULT_QUEUE_PACKETS = 1000
@@ -32,16 +34,23 @@ DEFAULT_MTU = 1500
 GATEWAY_MAC = "08:00:00:00:ff:01"
 """What hosts send to: the switch rewrites it (the P4 programs route; they do not bridge)."""
 
-_NODE = r"[hs][0-9]{1,4}"
-_ENDPOINT = re.compile(rf"^({_NODE})(?:-p([0-9]{{1,3}}))?$")
-
 
 class TopologyError(ValueError):
     """A topology that cannot be built; the text names the file, the place in it (a JSON pointer) and what is allowed."""
 
 
+def _address(text: str) -> str:
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        example = "such as 10.0.1.1/24"
+        raise ValueError(f"{short(repr(text))} is not an address with a prefix length, {example}") from None
+    return text
+
+
 Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
 Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Address = Annotated[str, AfterValidator(_address)]
 
 
 class PortSpec(Strict):
@@ -68,9 +77,9 @@ class PortSpec(Strict):
 class HostSpec(Strict):
     """A host: its address, and optionally the sender variant that its sockets use."""
 
-    ip: str
+    ip: Address
     mac: str | None = None
-    ipv6: str | None = None
+    ipv6: Address | None = None
     mtu: Mtu | None = None
     """Longest IP packet that it sends and takes, bytes; left out: its link's, else 1500."""
     commands: list[str] = Field(default_factory=list)
@@ -80,11 +89,9 @@ class HostSpec(Strict):
 class SwitchSpec(Strict):
     """A switch: optionally its own program and entries, and its ports' traffic manager."""
 
-    model_config = ConfigDict(
-        extra="ignore", frozen=True, populate_by_name=True
-    )  # tutorials' files carry mac, … that need no action here
+    model_config = ConfigDict(extra="ignore")  # tutorials' files carry mac, … that need no action here
     runtime_json: str | None = None
-    """p4lang/tutorials' file of entries (`fl_runtime.py`): the switch runs its program and is left alone by the controller."""
+    """p4lang/tutorials' file of entries (`runtime_json.py`): the switch runs its program and is left alone by the controller."""
     program: str | None = None
     """The tutorials' compiled program; only beside `runtime_json`, whose `bmv2_json` says it too."""
     cli_input: str | None = None
@@ -95,42 +102,10 @@ class SwitchSpec(Strict):
 class _File(Strict):
     hosts: dict[Annotated[str, Field(pattern=r"^h[0-9]{1,4}$")], HostSpec]
     switches: dict[Annotated[str, Field(pattern=r"^s[0-9]{1,4}$")], SwitchSpec]
-    links: list[Any]
-    changes: list[Any] = Field(default_factory=list)
+    links: list[LinkSpec]
+    changes: list[LinkChange] = Field(default_factory=list[LinkChange])
     name: str = ""
     description: str = ""
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """One end of a link: a node and its port (a host's port is 0)."""
-
-    node: str
-    port: int
-
-
-@dataclass(frozen=True)
-class Link:
-    """A checked link; `a_to_b` and `b_to_a` are final."""
-
-    a: Endpoint
-    b: Endpoint
-    a_to_b: Direction
-    b_to_a: Direction
-    bandwidth_bps: int
-    mtu: int = DEFAULT_MTU
-    """Longest IP packet, bytes: of the interfaces at both ends."""
-    wanted: bool = False
-    """The wire is there whatever it has to do: the file says so, or a change needs it."""
-    preset: str | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.a.node}-{self.b.node}"
-
-    @property
-    def is_emulated(self) -> bool:
-        return self.wanted or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
 
 
 @dataclass(frozen=True)
@@ -254,19 +229,23 @@ def read_document(path: Path, what: str) -> Any:
 
 def check(document: Any, origin: str = "topology") -> Topology:
     """Check a topology given as the parsed JSON document; see `load`."""
-    file = validate(_File, document, origin, "")
-    links = _with_mtus([_link(entry, index, file, origin) for index, entry in enumerate(file.links)], file, origin)
-    ports = _ports(file, links, origin)
-    changes = _changes(file, links, origin)
-    links = tuple(replace(link, wanted=link.wanted or _needs_wire(link, changes)) for link in links)
-    topology = Topology(origin, file.hosts, file.switches, links, ports, changes)
-    for name, host in file.hosts.items():
-        _address(host.ip, f"{origin}: /hosts/{name}/ip")
-        if host.ipv6:
-            _address(host.ipv6, f"{origin}: /hosts/{name}/ipv6")
-        count = sum(1 for _ in topology.neighbours(name))
-        if count != 1:
-            raise TopologyError(f"{origin}: /hosts/{name}: a host has exactly one link, this one has {count}")
+    file: _File = validate(_File, document, origin, "")
+    try:
+        links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
+        ports = _ports(file, links)
+        changes = _changes(file, links)
+        needed = {change.link for change in changes if change.needs_wire}
+        changed = {change.link for change in changes}
+        links = [
+            replace(link, wanted=link.wanted or link.name in (changed if link.at_host else needed)) for link in links
+        ]
+        topology = Topology(origin, file.hosts, file.switches, tuple(links), ports, changes)
+        for name in file.hosts:
+            count = sum(1 for _ in topology.neighbours(name))
+            if count != 1:
+                raise TopologyError(f"/hosts/{name}: a host has exactly one link, this one has {count}")
+    except TopologyError as error:
+        raise TopologyError(f"{origin}: {error}") from None
     return topology
 
 
@@ -287,162 +266,75 @@ def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
         place = pointer + "".join(f"/{part}" for part in first["loc"] if part != "[key]")
         allowed = ""
         if first["type"] == "extra_forbidden":
-            allowed = f"; allowed keys: {', '.join(_keys(model, first['loc']))}"
-        text = f"{short(place) or '/'}: {short(first['msg'], 800)}{allowed} (got {first['input']!r:.80})"
+            allowed = f"; allowed keys: {', '.join(allowed_keys(model, first['loc'][:-1]))}"
+        text = f"{short(place) or '/'}: {short(first['msg'].removeprefix('Value error, '), 800)}{allowed} (got {first['input']!r:.80})"
         raise TopologyError(f"{origin}: {text}") from None
 
 
-def _keys(model: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
-    """The keys that the object around `place` may have, as the file writes them."""
-    nested: dict[str, type[BaseModel]] = {
-        "hosts": HostSpec,
-        "switches": SwitchSpec,
-        "ports": PortSpec,
-        "a_to_b": Direction,
-        "b_to_a": Direction,
-    }
-    for part in place[:-1]:
-        model = nested.get(str(part), model)
-    return sorted(str(info.validation_alias or name) for name, info in model.model_fields.items())
+def _link(spec: LinkSpec, where: str, file: _File) -> Link:
+    spec = spec.with_preset()
+    for key, end in (("a", spec.a), ("b", spec.b)):
+        known = file.hosts if end.port == 0 else file.switches
+        if end.node not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise TopologyError(f"{where}/{key}: there is no {end.node}; there are {there}")
+    ways = spec.way(spec.a, spec.a_to_b), spec.way(spec.b, spec.b_to_a)
+    for name, way, own in zip(("a_to_b", "b_to_a"), ways, (spec.a_to_b, spec.b_to_a), strict=True):
+        if problem := way.problem():
+            raise TopologyError(f"{where if own is None else f'{where}/{name}'}/{problem[0]}: {problem[1]}")
+    return Link(spec.a, spec.b, *ways, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset)
 
 
-def _address(text: str, where: str) -> None:
-    try:
-        ipaddress.ip_interface(text)
-    except ValueError:
-        raise TopologyError(
-            f"{where}: {short(repr(text))} is not an address with a prefix length, such as 10.0.1.1/24"
-        ) from None
-
-
-def _endpoint(text: object, file: _File, where: str) -> Endpoint:
-    match = _ENDPOINT.match(text) if isinstance(text, str) else None
-    if match is None:
-        raise TopologyError(
-            f"{where}: {short(repr(text))} is not an endpoint; write a host (h1) or a switch port (s1-p3)"
-        )
-    node, port = match.group(1), match.group(2)
-    known = file.hosts if node.startswith("h") else file.switches
-    if node not in known:
-        raise TopologyError(f"{where}: there is no {node}; there are {', '.join(sorted(known)) or 'none'}")
-    if node.startswith("h"):
-        return Endpoint(node, 0)
-    if port is None:
-        raise TopologyError(f"{where}: a switch endpoint names its port: {node}-p1")
-    if not 1 <= int(port) < CPU_PORT:
-        raise TopologyError(f"{where}: port {port} is out of range; allowed: 1 to {CPU_PORT - 1}")
-    return Endpoint(node, int(port))
-
-
-def _link(entry: Any, index: int, file: _File, origin: str) -> Link:
-    where = f"{origin}: /links/{index}"
-    if isinstance(entry, list):
-        items: list[Any] = list(entry)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
-        if not 2 <= len(items) <= 4:
-            raise TopologyError(
-                f"{where}: a link is [node, node], [node, node, latency] or [node, node, latency, bandwidth]"
-            )
-        entry = {"a": items[0], "b": items[1]}
-        if len(items) > 2:
-            # The tutorials write bare numbers: milliseconds and Mbit/s.
-            entry["delay"] = _tutorial(items[2], 1_000)
-        if len(items) > 3:
-            entry["bandwidth"] = _tutorial(items[3], 1_000_000)
-    spec: LinkSpec = validate(LinkSpec, entry, origin, f"/links/{index}")
-    if spec.preset is not None:
-        preset = LinkSpec.model_validate({"a": "", "b": "", **PRESETS[spec.preset].link})
-        left = preset.model_fields_set - spec.model_fields_set
-        spec = spec.model_copy(update={name: getattr(preset, name) for name in left})
-    a = _endpoint(spec.a, file, f"{where}/a")
-    b = _endpoint(spec.b, file, f"{where}/b")
-    shared = Direction(**{name: getattr(spec, name) for name in Direction.model_fields})
-    forward, back = _override(shared, spec.a_to_b), _override(shared, spec.b_to_a)
-    if spec.bandwidth_bps and a.port == 0 and not forward.rate_bps:
-        forward = forward.model_copy(update={"rate_bps": spec.bandwidth_bps})
-    if spec.bandwidth_bps and b.port == 0 and not back.rate_bps:
-        back = back.model_copy(update={"rate_bps": spec.bandwidth_bps})
-    for way, direction, own in (("a_to_b", forward, spec.a_to_b), ("b_to_a", back, spec.b_to_a)):
-        if problem := direction.problem():
-            place = where if own is None else f"{where}/{way}"
-            raise TopologyError(f"{place}/{problem[0]}: {problem[1]}")
-    return Link(a, b, forward, back, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset)
-
-
-def _changes(file: _File, links: tuple[Link, ...], origin: str) -> tuple[LinkChange, ...]:
+def _changes(file: _File, links: Sequence[Link]) -> tuple[LinkChange, ...]:
     """The changes of the links' presets and of the file, checked in the order in which they happen."""
-    changes: list[LinkChange] = []
-    for link in links:
-        if link.preset is not None:
-            changes += [LinkChange.model_validate({"link": link.name, **rule}) for rule in PRESETS[link.preset].changes]
-    places = [f"preset {next(link.preset for link in links if link.name == change.link)}" for change in changes]
-    for index, entry in enumerate(file.changes):
-        changes.append(validate(LinkChange, entry, origin, f"/changes/{index}"))
-        places.append(f"/changes/{index}")
+    placed = [
+        (f"preset {link.preset}", LinkChange.model_validate({"link": link.name, **rule}))
+        for link in links
+        if link.preset is not None
+        for rule in PRESETS[link.preset].changes
+    ]
+    placed += [(f"/changes/{index}", change) for index, change in enumerate(file.changes)]
+    changes = tuple(change for _, change in placed)
     for index, key, message in change_problems(changes, links):
-        raise TopologyError(f"{origin}: {places[index]}/{key}: {message}")
-    return tuple(changes)
+        raise TopologyError(f"{placed[index][0]}/{key}: {message}")
+    return changes
 
 
-def _needs_wire(link: Link, changes: tuple[LinkChange, ...]) -> bool:
-    at_host = 0 in (link.a.port, link.b.port)
-    return any(change.link == link.name and (change.needs_wire or at_host) for change in changes)
-
-
-def _with_mtus(links: list[Link], file: _File, origin: str) -> tuple[Link, ...]:
+def _with_mtus(links: Sequence[Link], file: _File) -> list[Link]:
     """The links with their final MTUs; 0 is one that the file leaves out."""
     final: list[Link] = []
     for index, link in enumerate(links):
-        own = {end.node: file.hosts[end.node].mtu for end in (link.a, link.b) if end.port == 0}
-        for host, mtu in own.items():
-            if mtu and link.mtu and mtu != link.mtu:
+        for end in (link.a, link.b):
+            own = file.hosts[end.node].mtu if end.port == 0 else None
+            if own and link.mtu and own != link.mtu:
                 raise TopologyError(
-                    f"{origin}: /links/{index}/mtu: {link.mtu}, but /hosts/{host}/mtu is {mtu}; one of them is enough"
+                    f"/links/{index}/mtu: {link.mtu}, but /hosts/{end.node}/mtu is {own}; one of them is enough"
                 )
-        asked = link.mtu or next((mtu for mtu in own.values() if mtu), 0)
-        final.append(replace(link, mtu=asked or (DEFAULT_MTU if own else 0)))
-    of_hosts = [link.mtu for link in final if 0 in (link.a.port, link.b.port)]
-    largest = max(of_hosts, default=DEFAULT_MTU)
+            link = replace(link, mtu=link.mtu or own or 0)
+        final.append(replace(link, mtu=link.mtu or DEFAULT_MTU) if link.at_host else link)
+    largest = max((link.mtu for link in final if link.at_host), default=DEFAULT_MTU)
     for index, link in enumerate(final):
-        if 0 not in (link.a.port, link.b.port) and 0 < link.mtu < largest:
+        if not link.at_host and 0 < link.mtu < largest:
             raise TopologyError(
-                f"{origin}: /links/{index}/mtu: {link.mtu} is below a host's {largest}: longer packets would be lost; "
+                f"/links/{index}/mtu: {link.mtu} is below a host's {largest}: longer packets would be lost; "
                 f"allowed: {largest} to 9000, or leave it out"
             )
-    return tuple(replace(link, mtu=link.mtu or largest) for link in final)
+    return [replace(link, mtu=link.mtu or largest) for link in final]
 
 
-def _override(shared: Direction, own: Direction | None) -> Direction:
-    """The link's values, with those that the direction says itself instead."""
-    return (
-        shared if own is None else shared.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
-    )
-
-
-def _tutorial(value: Any, unit: int) -> Any:
-    if isinstance(value, str) and re.fullmatch(r"[0-9.]+", value):
-        value = float(value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return round(value * unit)
-    return value
-
-
-def _ports(file: _File, links: tuple[Link, ...], origin: str) -> dict[str, dict[int, PortSpec]]:
+def _ports(file: _File, links: Sequence[Link]) -> dict[str, dict[int, PortSpec]]:
     used: dict[str, dict[int, PortSpec]] = {name: {} for name in file.switches}
     for index, link in enumerate(links):
         for end in (link.a, link.b):
-            if end.port == 0:
-                continue
-            if end.port in used[end.node]:
-                raise TopologyError(
-                    f"{origin}: /links/{index}: port {end.port} of {end.node} is used by another link already"
-                )
-            used[end.node][end.port] = PortSpec(rate_bps=link.bandwidth_bps)
+            if end.port and end.port in used[end.node]:
+                raise TopologyError(f"/links/{index}: port {end.port} of {end.node} is used by another link already")
+            if end.port:
+                used[end.node][end.port] = PortSpec(rate_bps=link.bandwidth_bps)
     for name, switch in file.switches.items():
         for number, spec in switch.ports.items():
-            where = f"{origin}: /switches/{name}/ports/{number}"
             if not number.isdigit() or int(number) not in used[name]:
                 there = ", ".join(map(str, sorted(used[name]))) or "none"
-                raise TopologyError(f"{where}: no link uses that port; ports in use: {there}")
-            rate = used[name][int(number)].rate_bps if spec.rate_bps is None else spec.rate_bps
-            used[name][int(number)] = spec.model_copy(update={"rate_bps": rate})
+                raise TopologyError(f"/switches/{name}/ports/{number}: no link uses that port; ports in use: {there}")
+            rate_bps = used[name][int(number)].rate_bps if spec.rate_bps is None else spec.rate_bps
+            used[name][int(number)] = spec.model_copy(update={"rate_bps": rate_bps})
     return {name: dict(sorted(ports.items())) for name, ports in used.items()}

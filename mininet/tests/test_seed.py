@@ -20,7 +20,6 @@ def test_the_switch_is_started_with_the_runs_seed(
     monkeypatch.setattr(fl_nodes, "find_binary", binary)
     switch = object.__new__(fl_nodes.EmbeddedSwitch)
     switch.options = fl_nodes.SwitchOptions("s1", 1, "127.0.0.1:1", {}, Path("state"), seed=seed)
-    switch.control = Path("state/s1.sock")
     switch.intfs = {}
     command = switch.command()
     at = command.index("--seed") if "--seed" in command else len(command)

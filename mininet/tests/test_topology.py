@@ -127,7 +127,7 @@ def test_mtus_are_those_of_the_hosts_and_trunks_take_the_largest() -> None:
         fl_topology.check(document)
 
 
-def way_delay_us(topology: Topology, sender: str, receiver: str) -> int:
+def way_delay_us(topology: Topology, sender: str, receiver: str) -> float:
     """One-way delay along the switches' routes, the sender's link included."""
     node, total = sender, 0
     while node != receiver:
@@ -186,7 +186,11 @@ def test_gfr_topologies_are_the_papers() -> None:
             "/ports/1/cells: .*allowed keys: bottleneck, far_side, link_layer, port_cells",
         ),
         ("/links/0", ["h9", "s1-p1"], "/links/0/a: there is no h9; there are h1, h2"),
-        ("/links/0", ["h1", "s1"], "/links/0/b: a switch endpoint names its port: s1-p1"),
+        (
+            "/links/0",
+            ["h1", "s1"],
+            r"/links/0/b: 's1' is not an endpoint; write a host \(h1\) or a switch port \(s1-p3\)",
+        ),
         ("/links/0", ["h1", "s1-p510"], "/links/0/b: port 510 is out of range; allowed: 1 to 509"),
         ("/links/0", ["h1", "s1-p2"], "/links/1: port 2 of s1 is used by another link already"),
         ("/links/0", ["h1"], r"/links/0: a link is \[node, node\]"),

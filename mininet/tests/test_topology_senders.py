@@ -30,7 +30,7 @@ def _way(topology: fl_topology.Topology, source: str, target: str) -> Iterator[D
         at = link.b.node if forward else link.a.node
 
 
-def _delay_us(topology: fl_topology.Topology, source: str, target: str) -> int:
+def _delay_us(topology: fl_topology.Topology, source: str, target: str) -> float:
     return sum(way.delay_us for way in _way(topology, source, target))
 
 
