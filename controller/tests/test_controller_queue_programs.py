@@ -3,18 +3,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from fairlane_controller.config.apply import apply_to_port
 from fairlane_controller.config.read import read_text
+from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.program.port_program import PortProgram
 from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import complete_rows
-from fairlane_controller.state.run_state import PortState, RunState, SwitchState, read_topology, write_topology
+from fairlane_controller.state.run_state import (
+    PortState,
+    RunState,
+    SwitchState,
+    read_run_state,
+    read_topology,
+    write_topology,
+)
 from fairlane_controller.switch.entities import entity_key
 from finsy import P4CounterData, P4TableEntry
 from live_switch import COMPILED, LiveSwitch, binary
@@ -240,6 +251,21 @@ def test_a_setting_is_changed_while_the_switch_runs_and_taken_back(switch: LiveS
     (port,) = (port for port in switch.json("status")["ports"] if port["managed"])
     assert (port["port"], port["aqm_dropped"], port["aqm_marked"]) == (3, 0, 0)
     assert "fairlane_port_aqm_dropped_total" in switch.fairlane("watch", "metrics", "--once")
+
+
+def test_two_changes_of_one_port_at_once_lose_nothing(switch: LiveSwitch) -> None:
+    """Each one reads the port after the other has written it."""
+    switch.fairlane("config", "init")
+    run = read_run_state(switch.folder)
+    current = partial(port_in_force, run, "s1", 3)
+
+    async def both() -> None:
+        changes = ({"target": "10ms"}, {"interval": "200ms"})
+        await asyncio.gather(*(apply_to_port(run, current, change, "config set") for change in changes))
+
+    asyncio.run(both())
+    row = asyncio.run(current())
+    assert (row["target"], row["interval"]) == ("10ms", "200ms")
 
 
 @pytest.mark.parametrize(

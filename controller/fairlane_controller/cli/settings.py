@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,9 +13,8 @@ from fairlane_controller.cli.change import dry_results, print_dry
 from fairlane_controller.cli.options import DryRunOption, JsonOption, PortArgument, StateOption, SwitchOption
 from fairlane_controller.cli.output import print_json, say
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.config.apply import apply, with_last_applied
+from fairlane_controller.config.apply import apply_to_port, port_config
 from fairlane_controller.config.compare import compare_on
-from fairlane_controller.config.read import Loaded, Source, parse
 from fairlane_controller.config.show import port_in_force
 from fairlane_controller.errors import bad_input
 from fairlane_controller.typed import typed
@@ -42,14 +42,12 @@ def set_command(
     given = {key: plain_value(value) for key, _, value in (text.partition("=") for text in settings)}
     if place := sorted(given.keys() & {"switch", "port"}):
         raise bad_input(f"{place[0]}: cannot be set; the port is the first argument, e.g. s1:3")
-    row = {**asyncio.run(port_in_force(run, name, port.number)), **given}
-    source = Source("config set")
-    data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}
-    loaded = Loaded(parse(data, source), source)
+    current = partial(port_in_force, run, name, port.number)
     if dry_run:
+        loaded = port_config(run, {**asyncio.run(current()), **given})
         print_dry(dry_results(asyncio.run(compare_on(loaded, run))), as_json)
         return
-    done = asyncio.run(apply(loaded, run, typed(), with_last_applied(loaded, run)))
+    done, row = asyncio.run(apply_to_port(run, current, given, typed()))
     if as_json:
         print_json({**done.to_json(), "port": row})
         return

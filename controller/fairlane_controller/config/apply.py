@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from fairlane_controller.history.steps import make
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.state.store import STATE_FILE, Store
 
+Plain = dict[str, Any]
+Current = Callable[[], Awaitable[Plain]]
 CONFIG = "config"
 """The document of the configuration that was applied last."""
 
@@ -40,31 +43,67 @@ class Applied:
         return {"written": self.written, "settings": self.settings, "ports": self.ports}
 
 
-async def apply(loaded: Loaded, run: RunState, command: str, remembered: Loaded | None = None) -> Applied:
+async def apply(loaded: Loaded, run: RunState, command: str) -> Applied:
     """Check, compare, write what differs: in all switches or in none; recorded in the history when something was written.
 
     Args:
         loaded: the configuration.
         run: the topology that it is for.
         command: as the history has it.
-        remembered: what a switch that restarts gets back, where that is more than `loaded`.
 
     Raises:
         FairlaneError: BAD_FILE before anything is read, or what a switch refused, with everything as it was.
     """
     check(loaded, run)
-    whole = remembered or loaded
-    note = {CONFIG: {"source": str(whole.path or whole.source.name), "config": whole.config.plain()}}
     async with history.changing(run.folder, command, run), Sites(run) as sites:
-        found = await compare(loaded.config, sites)
-        documents = {**found.documents, **note}
-        with Store(run.folder) as store:
-            changed = [name for name, value in documents.items() if store.get(name) != value]
-            if found.same and changed == [CONFIG]:  # no change that anybody would undo
-                await asyncio.to_thread(store.put, note)
-                changed = []
-        if changed or not found.same:
-            await make(found.steps, sites, documents, found.documents_back)
+        return await _write(loaded, loaded, run, sites)
+
+
+async def apply_to_port(run: RunState, current: Current, given: Plain, command: str) -> tuple[Applied, Plain]:
+    """Change single settings of one port. Two changes at once come one after the other, so neither loses what the other sets.
+
+    Args:
+        run: the topology.
+        current: reads the port's row of `[[ports]]` as it is in force.
+        given: settings by their names.
+        command: as the history has it.
+
+    Returns:
+        What was done, and the row as it is now.
+
+    Raises:
+        FairlaneError: BAD_INPUT, or what a switch refused, with everything as it was.
+    """
+    async with history.changing(run.folder, command, run), Sites(run) as sites:
+        loaded = port_config(run, row := {**await current(), **given})
+        check(loaded, run)
+        return await _write(loaded, _with_last_applied(loaded, run), run, sites), row
+
+
+def port_config(run: RunState, row: Plain) -> Loaded:
+    """A configuration of one port. Raises BAD_FILE.
+
+    Args:
+        run: the topology that it is for.
+        row: as an entry of `[[ports]]`.
+    """
+    source = Source("config set")
+    data = {"program": run.program, "topology": {"name": run.folder.name}, "ports": [row]}
+    return Loaded(parse(data, source), source)
+
+
+async def _write(loaded: Loaded, remembered: Loaded, run: RunState, sites: Sites) -> Applied:
+    """Write what differs. `remembered` is what a switch that restarts gets back, where that is more than `loaded`."""
+    note = {CONFIG: {"source": str(remembered.path or remembered.source.name), "config": remembered.config.plain()}}
+    found = await compare(loaded.config, sites)
+    documents = {**found.documents, **note}
+    with Store(run.folder) as store:
+        changed = [name for name, value in documents.items() if store.get(name) != value]
+        if found.same and changed == [CONFIG]:  # no change that anybody would undo
+            await asyncio.to_thread(store.put, note)
+            changed = []
+    if changed or not found.same:
+        await make(found.steps, sites, documents, found.documents_back)
     written = {one.switch: len(one.changes) for one in found.switches if one.changes}
     settings = sum(row.what == "settings" for row in found.rows)
     return Applied(written, settings, sum(len(one.ports) for one in found.switches), found.rows)
@@ -93,7 +132,7 @@ def last_applied(folder: Path) -> Loaded:
     return Loaded(config, Source(f"what was applied last ({note['source']})"), Path(note["source"]))
 
 
-def with_last_applied(loaded: Loaded, run: RunState) -> Loaded:
+def _with_last_applied(loaded: Loaded, run: RunState) -> Loaded:
     """What was applied last, with the ports of `loaded` changed in it."""
     note = read_applied(run.folder)
     if note is None:

@@ -121,8 +121,10 @@ class GnmiPorts(PortsClient):
         try:
             return await asyncio.wait_for(call, TIMEOUT_S)
         except GNMIClientError as ex:
-            message = f"{self.endpoint}: {ex.message or 'it serves no gNMI'}"
-            raise FairlaneError(_CODES.get(ex.code, ErrorCode.REFUSED), message) from None
+            code = _CODES.get(ex.code, ErrorCode.REFUSED)
+            silent = " does not answer" if code is ErrorCode.SWITCH_UNREACHABLE else ""
+            message = f"{self.endpoint}{silent}: {ex.message or 'it serves no gNMI'}"
+            raise FairlaneError(code, message) from None
         except (TimeoutError, asyncio.TimeoutError):
             raise FairlaneError(
                 ErrorCode.SWITCH_UNREACHABLE, f"{self.endpoint} does not answer within {TIMEOUT_S:g} s"

@@ -152,7 +152,8 @@ def _explain(error: ssl.SSLError, host: str, tls: TlsFiles | None) -> str:
     if "certificate required" in words or ("handshake failure" in words and tls.cert is None):
         return "it takes only clients with a certificate: give one with --tls-cert and --tls-key"
     if "alert" in words:
-        return f"it refuses this client: the certificate {tls.cert} has expired, or is of a CA that it does not know ({words})"
+        reason = f": the certificate {tls.cert} has expired, or is of a CA that it does not know" if tls.cert else ""
+        return f"it refuses this client{reason} ({words})"
     return f"it speaks no TLS: leave --tls-ca away, or start it with --tls-cert and --tls-key ({words})"
 
 
