@@ -14,13 +14,7 @@ from typing import Any
 from mininet.cli import CLI
 from mininet.log import error, output
 
-from fairlane_topology.interfaces import HostInterface
 from fairlane_topology.network import Network
-
-
-def full_name(interface: Any) -> str:
-    """`h1-eth0`: a host's interface is `eth0` in its own namespace only."""
-    return f"{interface.node.name}-{interface.name}" if isinstance(interface, HostInterface) else str(interface)
 
 
 class FairlaneCLI(CLI):
@@ -89,27 +83,6 @@ class FairlaneCLI(CLI):
             self._network.start_switch(names[words[0]])
             self._program(names[words[0]])
 
-    def do_net(self, _line: str) -> None:
-        "List network connections."
-        for node in self.mn.values():
-            ends = [f"{full_name(interface)}:{_far_end(interface)}" for interface in node.intfList()]
-            output(" ".join([node.name, *ends]) + "\n")
-
-    def do_links(self, _line: str) -> None:
-        "Report on links."
-        for link in self.mn.links:
-            output(f"{full_name(link.intf1)}<->{full_name(link.intf2)} {link.status()}\n")
-
-    def do_intfs(self, _line: str) -> None:
-        "List interfaces."
-        for node in self.mn.values():
-            output(f"{node.name}: {','.join(map(full_name, node.intfList()))}\n")
-
 
 def _is_there(node: Any) -> bool:
     return node.shell is not None and node.shell.poll() is None
-
-
-def _far_end(interface: Any) -> str:
-    ends = (interface.link.intf1, interface.link.intf2) if interface.link else ()
-    return "".join(full_name(end) for end in ends if end is not interface)

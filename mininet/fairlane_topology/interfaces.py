@@ -32,6 +32,10 @@ class HostInterface(Intf):
     _saved: dict[str, bytes] | None = None
     """What Linux forgets: routes by family, and commands that make the neighbours."""
 
+    def __str__(self) -> str:
+        """`h1-eth0`: it is `eth0` in its own namespace only."""
+        return f"{self.node.name}-{self.name}" if self.name == "eth0" else str(self.name)
+
     def ifconfig(self, *args: Any) -> str:
         """Run ifconfig for this interface; Mininet takes a link down and up with it."""
         if args == ("down",) and self.ip and "UP" in super().ifconfig():

@@ -27,8 +27,6 @@ from fairlane_topology.links import Endpoint as Endpoint
 from fairlane_topology.links import Link as Link
 from fairlane_topology.links import LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
 
-QUOTED = 120
-"""Characters of a line that an error shows."""
 DEFAULT_QUEUE_PACKETS = 1000
 DEFAULT_MTU = 1500
 GATEWAY_MAC = "08:00:00:00:ff:01"
@@ -207,7 +205,7 @@ def read(path: Path) -> Any:
 
 
 def read_document(path: Path, what: str) -> Any:
-    """The JSON document in a file. Raises TopologyError with the file, or the line and a caret under what is not JSON."""
+    """The JSON document in a file. Raises TopologyError with the file, or the place of what is not JSON."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -216,15 +214,8 @@ def read_document(path: Path, what: str) -> Any:
     try:
         return parse_json(text)
     except DocumentError as error:
-        if error.line is None or error.column is None:
-            raise TopologyError(f"{path}: not JSON: {error}") from None
-        lines = text.split("\n")  # as the parser counts them
-        line = lines[error.line - 1] if error.line <= len(lines) else ""
-        begin = max(0, error.column - 1 - QUOTED // 2)
-        line, caret = line[begin : begin + QUOTED], " " * (error.column - 1 - begin) + "^"
-        raise TopologyError(
-            f"{path}:{error.line}:{error.column}: not JSON: {error.what}\n  {line}\n  {caret}"
-        ) from None
+        place = "" if error.line is None else f":{error.line}:{error.column}"
+        raise TopologyError(f"{path}{place}: not JSON: {error.what}") from None
 
 
 def check(document: Any, origin: str = "topology") -> Topology:

@@ -229,9 +229,8 @@ def test_a_long_value_is_quoted_without_its_middle(pointer: str, value: Any) -> 
 def test_broken_json_shows_the_place(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('{\n  "hosts": {,}\n}')
-    with pytest.raises(TopologyError, match=r"t\.json:2:13: not JSON") as caught:
+    with pytest.raises(TopologyError, match=r"t\.json:2:13: not JSON"):
         fl_topology.load(path)
-    assert str(caught.value).splitlines()[2] == "  " + " " * 12 + "^"
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
