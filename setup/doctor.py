@@ -140,7 +140,9 @@ def imports(*modules: str) -> bool:
 
 def environment() -> Finding:
     """The Python environment."""
-    works = imports("finsy", "fairlane_controller", "fairlane_hosts", "fairlane_lab", "fairlane_switch")
+    works = imports(
+        "finsy", "fairlane_controller", "fairlane_hosts", "fairlane_lab", "fairlane_switch", "fairlane_topology"
+    )
     works = works and (IS_WHEEL or imports("mininet.net"))
     return Finding(works, f"Python environment ({PYTHON if IS_WHEEL else '.venv'})", MEND)
 

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fairlane_hosts.variants import VARIANTS
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import managed_ports
 
 from fairlane_lab.definition.topology import checked_topology
 from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, tcp_of
-from fairlane_lab.topology_scripts import fl_topology, managed_ports
 
 TYPICAL_FILE_BPS = 1_000_000
 """Where a file's path is not known."""

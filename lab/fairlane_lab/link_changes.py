@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
+
 from fairlane_lab.problems import unknown
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, names_of
-from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology
 
 
 def checked_topology(scenario: Scenario) -> fl_topology.Topology:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey
 from numpy.typing import NDArray
 
 from fairlane_lab.atm import atm_line_bytes
 from fairlane_lab.measures import carried_bps, mean_between, on_line_bps, rate_series, recovery_s
 from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario
-from fairlane_lab.topology_scripts import PortKey, fl_topology
 
 if TYPE_CHECKING:
     from fairlane_lab.programs.part import LabPart

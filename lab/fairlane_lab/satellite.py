@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fairlane_hosts.simulator import TIMESTAMP_BYTES
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import Direction
 
 from fairlane_lab.measures import carried_bps
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, TcpOptions, tcp_of
-from fairlane_lab.topology_scripts import Direction, fl_topology
 
 ACK_BYTES = 64
 """An ACK's frame, with options."""

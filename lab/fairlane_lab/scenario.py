@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from fairlane_topology.links import LinkChange
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -22,8 +23,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic.dataclasses import dataclass as checked_dataclass
-
-from fairlane_lab.topology_scripts import LinkChange
 
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"]
 Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
@@ -297,7 +296,7 @@ class Scenario:
     params: Mapping[str, Any]
     """The cell's parameters as columns of the result (names: definition/names.py)."""
     topology: Mapping[str, Any]
-    """A topology document (mininet/fl_topology.py), final: links and ports already changed as the experiment says."""
+    """A topology document (mininet/fairlane_topology/topology.py), final: links and ports already changed as the experiment says."""
     flows: tuple[Flow, ...]
     duration_s: float
     warmup_s: float

@@ -8,7 +8,7 @@ from fairlane_controller.programs.gfr.lab.config import gfr_config, gfr_ports, w
 from fairlane_controller.programs.gfr.model import guaranteed_shares
 from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
 from fairlane_lab.paths import EXPERIMENTS
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 
 FILE = """
 name = "small"

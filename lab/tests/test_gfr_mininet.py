@@ -20,7 +20,7 @@ from fairlane_lab.testbed.collect import collect
 from fairlane_lab.testbed.grouping import groups_of
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.testbed.port_watch import Watched
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 from sim_scenarios import exact
 
 ZERO_S = 1000.0

@@ -28,7 +28,7 @@ from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import kernel, sim
 from fairlane_lab.scenario import App, Flow, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from sim_scenarios import RENO, VEGAS, cbr, scenario
 
 built = pytest.mark.skipif(not (BUILT / "linux").exists(), reason="no kernel is built: make kernel")

@@ -16,7 +16,7 @@ from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 from test_lab_definition import FILE
 
 REPEATS = 40

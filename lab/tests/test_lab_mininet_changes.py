@@ -19,9 +19,10 @@ from fairlane_lab.scenario import Flow, Scenario
 from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.collect import VoidError
 from fairlane_lab.testbed.grouping import Group, Job
-from fairlane_lab.topology_scripts import FOLDER, LinkChange, fl_topology
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import TOPOLOGIES, LinkChange
 
-TOPOLOGY = fl_topology.read(FOLDER / "topologies" / "satellite.json")
+TOPOLOGY = fl_topology.read(TOPOLOGIES / "satellite.json")
 
 
 @dataclass

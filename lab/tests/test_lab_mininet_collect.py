@@ -23,7 +23,7 @@ from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.plan import make_plan
 from fairlane_lab.testbed.port_watch import Watched
 from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 
 ZERO_S = 1000.0
 RENO = Flow("reno", "reno", "h1", "h3")

@@ -14,8 +14,8 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import App, Control, Flow, Scenario, TcpOptions
 from fairlane_lab.testbed.grouping import groups_of, next_batch
 from fairlane_lab.testbed.plan import Plan, make_plan
-from fairlane_lab.topology_scripts import LinkChange
 from fairlane_lab.wishes import wishes
+from fairlane_topology.links import LinkChange
 
 ADDRESSES = {"h1": "10.0.1.1", "h2": "10.0.2.2", "h3": "10.0.3.3"}
 RENO = Flow("reno", "reno", "h1", "h3")

@@ -12,7 +12,7 @@ import pytest
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import MininetOptions, run_many
 from fairlane_lab.scenario import Scenario, TcpOptions
-from fairlane_lab.topology_scripts import fl_state
+from fairlane_topology import state as fl_state
 from test_lab_mininet_plan import RENO, VEGAS, document, scenario
 
 pytestmark = pytest.mark.kernel

@@ -8,7 +8,8 @@ import pytest
 from fairlane_lab.programs import find_part
 from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
 from fairlane_lab.scenario import App, Flow, Scenario
-from fairlane_lab.topology_scripts import FOLDER, fl_topology
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import TOPOLOGIES
 
 RENO = Flow("reno", "reno", "h1", "h3")
 
@@ -27,7 +28,7 @@ def test_samples_are_read_in_between_and_what_is_unknown_counts_nowhere() -> Non
 
 
 def test_a_result_of_records() -> None:
-    topology = fl_topology.check(fl_topology.read(FOLDER / "topologies" / "dumbbell.json"))
+    topology = fl_topology.check(fl_topology.read(TOPOLOGIES / "topologies" / "dumbbell.json"))
     scenario = Scenario("t", "p", {}, {}, (RENO,), 10.0, 2.0, series=True)
     times = np.arange(0.0, 10.01, 0.5)
     received, sent = Samples(times, 1e5 * times), Samples(times, 1.2e5 * times)

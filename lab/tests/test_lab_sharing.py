@@ -11,7 +11,7 @@ import pytest
 from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, Values
 from fairlane_lab.sim.config import rate_steps, resolve
 from fairlane_lab.sim.sharing import sharing
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from sim_scenarios import RATE_BPS, RENO, VEGAS, fixed, scenario
 
 END_S = 20.0

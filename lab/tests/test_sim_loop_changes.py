@@ -19,7 +19,7 @@ from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Control
 from fairlane_lab.sim.client import SimSwitch
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from finsy import P4TableEntry
 from sim_scenarios import DUMBBELL, cbr, exact, scenario
 

@@ -17,7 +17,7 @@ from fairlane_controller.programs.qthresh.settings import ClassConfig
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Control, Flow
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from sim_scenarios import DUMBBELL, RATE_BPS, RENO, VEGAS, cbr, fixed, scenario
 
 pytest.importorskip("fairlane_switch.native", reason="the simulator is not built: make setup")

@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
+from fairlane_topology import topology as fl_topology
 from pydantic import Field, model_validator
 
 from fairlane_lab.definition.draws import Draws
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
 from fairlane_lab.scenario import Flow, NotNegative, Rate, TcpOptions, Vc
-from fairlane_lab.topology_scripts import fl_topology
 
 
 class Buffer(Strict):

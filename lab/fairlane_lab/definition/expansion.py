@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
 from pydantic import ValidationError
 
 from fairlane_lab.definition.body import Body, RunSpec
@@ -31,7 +33,6 @@ from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_prob
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
 from fairlane_lab.scenario import Control, Flow, Scenario, names_of
-from fairlane_lab.topology_scripts import LinkChange, fl_topology
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition

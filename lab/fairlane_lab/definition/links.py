@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fairlane_controller.documents import is_file
-from pydantic import AfterValidator, Field, ValidationInfo, create_model
-
-from fairlane_lab.definition.strict import Strict
-from fairlane_lab.topology_scripts import NO_TRACE, TRACE_FOLDER, Direction, LinkChange, Rate
+from fairlane_switch.link_model import LinkSettings
+from fairlane_topology.links import NO_TRACE, TOPOLOGIES, Direction, LinkChange, PresetName, Rate
+from pydantic import AfterValidator, Field, ValidationInfo
 
 DIRECTION_KEYS = frozenset(
     name for field, info in Direction.model_fields.items() for name in (field, info.validation_alias) if name
@@ -23,7 +22,7 @@ def _trace(name: str, info: ValidationInfo) -> str:
     if name == NO_TRACE:
         return name
     beside: tuple[Path, ...] = info.context.folders if info.context else ()
-    for folder in (*beside, TRACE_FOLDER):
+    for folder in (*beside, TOPOLOGIES):
         if is_file(folder / name):
             return str(folder / name)
     raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")
@@ -32,30 +31,20 @@ def _trace(name: str, info: ValidationInfo) -> str:
 Trace = Annotated[str, AfterValidator(_trace)]
 
 
-class ChangeSpec(LinkChange, Strict):
-    """`scenario.Change`: something that changes while it runs."""
+class LinkChanges(LinkSettings):
+    """Values of a topology file's link, both directions alike."""
 
-    at_s: Annotated[float, Field(ge=0)]
+    preset: PresetName | None = None
+    """Instead of all that the file says of its directions and its rate; what stands beside it here wins."""
+    rate_bps: Rate | None = None
+    """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
     trace: Trace | None = None
-
-
-_OF_CHANGES = frozenset({"at_s", "every_s", "link", "direction", "spike_s", "spike_blocks", "outage_s"})
-_RATE: Any = Rate
-_SETTINGS: dict[str, Any] = {
-    name: (_RATE | None if name == "rate_bps" else info.annotation, info)
-    for name, info in ChangeSpec.model_fields.items()
-    if name not in _OF_CHANGES
-}
-_LinkSettings = create_model("_LinkSettings", __base__=Strict, **_SETTINGS)
-
-
-class LinkChanges(_LinkSettings):
-    """Values of a topology file's link, both directions alike, by the names of a change."""
+    """File in Mahimahi's format, `none` for no trace."""
 
     def apply_to(self, link: dict[str, Any]) -> None:
         """Change a link of a topology document."""
         values = {name: value for name, value in self.model_dump().items() if value is not None}
-        if "preset" in values:
+        if self.preset is not None:
             for key in [key for key in link if key in DIRECTION_KEYS or key in ("bandwidth", "a_to_b", "b_to_a")]:
                 del link[key]
         if "rate_bps" in values:
@@ -67,3 +56,10 @@ class LinkChanges(_LinkSettings):
             link.pop("trace", None)
             del values["trace"]
         link.update(values)
+
+
+class ChangeSpec(LinkChange):
+    """`scenario.Change`: something that changes while it runs."""
+
+    at_s: Annotated[float, Field(ge=0)]
+    trace: Trace | None = None

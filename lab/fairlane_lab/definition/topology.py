@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import is_file
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import TOPOLOGIES
 
 from fairlane_lab.definition.body import Body, PortChanges
 from fairlane_lab.definition.links import ChangeSpec
 from fairlane_lab.problems import Problem, place, unknown
-from fairlane_lab.topology_scripts import FOLDER, fl_changes, fl_topology
 
-TOPOLOGIES = FOLDER / "topologies"
 Document = dict[str, Any]
 
 

@@ -16,13 +16,14 @@ from fairlane_controller.program.setup import read_rows, share
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.shared import COUNTER_DROPS, COUNTER_PASSED, drops_index
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey, managed_ports
 from pydantic import BaseModel
 
 from fairlane_lab.problems import Problem, place
 from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_lab.scenario import Control, Scenario
-from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body

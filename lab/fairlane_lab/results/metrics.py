@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from fairlane_hosts.programs import COUNTERS
+from fairlane_topology import topology as fl_topology
 
 from fairlane_lab.known import known_mean, known_sum
 from fairlane_lab.run_result import FlowResult, PortResult, Transfer
 from fairlane_lab.satellite import least_s, path_of
 from fairlane_lab.scenario import Scenario, names_of, tcp_of
-from fairlane_lab.topology_scripts import fl_topology
 
 Row = dict[str, Any]
 SENT = ("segments_sent", "window_reductions")

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
+from fairlane_topology import control as fl_control
+from fairlane_topology import processes as fl_processes
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -28,7 +30,6 @@ from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.facts import describe_bed
 from fairlane_lab.testbed.grouping import Group, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
-from fairlane_lab.testbed.scripts import fl_control, fl_processes
 
 INSTANCE_MAX = 99
 REPEATS_OF_A_VOID_RUN = 2

@@ -11,6 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import Direction, LinkChange
+from fairlane_topology.topology import PortKey, managed_ports
+
 from fairlane_lab.compiled import Program, find_program
 from fairlane_lab.link_changes import changes_of, checked_topology
 from fairlane_lab.programs import find_part
@@ -18,7 +23,6 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, names_of
 from fairlane_lab.sim.kernel import KernelHosts, Machine
 from fairlane_lab.sim.senders import tcp_object
-from fairlane_lab.topology_scripts import Direction, LinkChange, PortKey, fl_changes, fl_topology, managed_ports
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 TO_PORT = 5001

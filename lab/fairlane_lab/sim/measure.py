@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlane_controller.state.events import EventLog
+from fairlane_topology.topology import PortKey
 
 from fairlane_lab.programs.part import program_drops
 from fairlane_lab.sim.world import SimWorld
-from fairlane_lab.topology_scripts import PortKey
 
 
 class MemoryLog(EventLog):

@@ -12,6 +12,7 @@ import numpy as np
 from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import congestion_control
 from fairlane_hosts.variants import find_variant
+from fairlane_topology.topology import PortKey
 
 from fairlane_lab.host_counters import counters_of
 from fairlane_lab.recording import NOTHING, FlowRecord, PortRecord, Recording, Samples, make_result, make_transfer
@@ -22,7 +23,6 @@ from fairlane_lab.sim.senders import tcp_object
 from fairlane_lab.sim.sharing import sharing
 from fairlane_lab.sim.steady import steady_s
 from fairlane_lab.sim.world import SimWorld
-from fairlane_lab.topology_scripts import PortKey
 
 INFINITE_SSTHRESH = 2**31 - 1
 """Linux's TCP_INFINITE_SSTHRESH: no threshold yet, and nothing to draw."""

@@ -17,6 +17,8 @@ from fairlane_controller.program.setup import apply_plan, set_up_program
 from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LOOK_PERIOD_S
@@ -25,7 +27,6 @@ from fairlane_lab.run_result import RunError
 from fairlane_lab.sim.client import SimClient, SimSwitch
 from fairlane_lab.sim.config import TRAFFIC_MANAGER, SimConfig, SimFlow
 from fairlane_lab.sim.loop import VirtualTimeLoop
-from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
 
 GRPC = "virtual-time"
 """Stands where a run state has an address: nothing connects to it."""

@@ -23,14 +23,17 @@ from fairlane_controller.state.run_state import read_run_state
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_hosts import loader
 from fairlane_switch.process import find_binary
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import network as fl_net
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
+from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.host_settings import HostSettings
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
-from fairlane_lab.testbed.scripts import fl_net
-from fairlane_lab.topology_scripts import LinkChange, PortKey, fl_changes, fl_topology, managed_ports
 from fairlane_lab.wishes import wishes
 
 LEAD_S = 0.7

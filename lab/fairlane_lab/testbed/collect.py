@@ -11,6 +11,8 @@ from statistics import median
 from typing import Any
 
 from fairlane_hosts.variants import find_variant
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey
 
 from fairlane_lab.host_counters import counters_of
 from fairlane_lab.known import known_sum
@@ -21,7 +23,6 @@ from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, tcp_of
 from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.plan import Sender
 from fairlane_lab.testbed.port_watch import Watched
-from fairlane_lab.topology_scripts import PortKey, fl_topology
 
 LATE_S = 0.1
 """A sender that starts this much after its time has not made the run that was asked for."""

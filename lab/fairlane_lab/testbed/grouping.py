@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane_hosts.errors import HostsError
+from fairlane_topology.topology import managed_ports
 
 from fairlane_lab.compiled import find_program
 from fairlane_lab.estimates import expected_s
@@ -18,7 +19,6 @@ from fairlane_lab.link_changes import changes_of, checked_topology
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Scenario
 from fairlane_lab.testbed.plan import make_plan
-from fairlane_lab.topology_scripts import managed_ports
 from fairlane_lab.wishes import wishes
 
 SPLIT_LEAST_S = 40.0

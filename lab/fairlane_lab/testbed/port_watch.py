@@ -16,11 +16,11 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.state.ask import ask
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_switch.port_control import PortControlError, read_ports
+from fairlane_topology.topology import PortKey
 
 from fairlane_lab.programs.part import LOOK_PERIOD_S, program_drops
 from fairlane_lab.testbed.bed import Bed
 from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
-from fairlane_lab.topology_scripts import PortKey
 
 READ_MAX_S = 0.01
 """A reading of the counters that takes longer has no instant and does not count."""

@@ -16,7 +16,7 @@ from fairlane_lab import scenario
 from fairlane_lab.programs.part import LabPart, Name
 from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 
 from ..control import GfrTopology
 from ..plan import GfrPlan, GfrState, make_plan

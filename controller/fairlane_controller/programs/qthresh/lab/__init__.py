@@ -14,7 +14,8 @@ from fairlane_lab.measures import mean_between
 from fairlane_lab.programs.part import LabPart, Name
 from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunError, SeriesPoint
-from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey, managed_ports
 from pydantic import BeforeValidator
 
 from ..flows import Flow, FlowKey, parse_flow
