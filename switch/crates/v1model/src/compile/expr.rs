@@ -93,50 +93,6 @@ impl Value {
     }
 }
 
-impl Expr {
-    /// Number of expressions that it consists of.
-    fn nodes(&self) -> u64 {
-        1 + match self {
-            Expr::Const(_)
-            | Expr::Field(_)
-            | Expr::Local { .. }
-            | Expr::StackSize(_)
-            | Expr::LastIndex(_) => 0,
-            Expr::Element { header, .. } => header.nodes(),
-            Expr::Register { index, .. } => index.nodes(),
-            Expr::Arith(_, a, b) => a.nodes() + b.nodes(),
-            Expr::Not(a) | Expr::TwoCompMod(a, _) | Expr::USatCast(a, _) | Expr::SatCast(a, _) => {
-                a.nodes()
-            }
-            Expr::If(cond, a, b) => cond.nodes() + a.nodes() + b.nodes(),
-            Expr::FromBool(cond) => cond.nodes(),
-        }
-    }
-}
-
-impl Cond {
-    fn nodes(&self) -> u64 {
-        1 + match self {
-            Cond::Const(_) => 0,
-            Cond::Compare(_, a, b) => a.nodes() + b.nodes(),
-            Cond::And(a, b) | Cond::Or(a, b) => a.nodes() + b.nodes(),
-            Cond::Not(a) => a.nodes(),
-            Cond::If(c, a, b) => c.nodes() + a.nodes() + b.nodes(),
-            Cond::Valid(header) => header.nodes(),
-            Cond::HeadersEqual(a, b) => a.nodes() + b.nodes(),
-        }
-    }
-}
-
-impl HeaderRef {
-    fn nodes(&self) -> u64 {
-        match self {
-            HeaderRef::Fixed(_) => 0,
-            HeaderRef::Element { index, .. } => index.nodes(),
-        }
-    }
-}
-
 /// Reads expressions and parameters; `params` are the widths and limb offsets of the action's runtime data.
 pub(crate) struct ExprReader<'x> {
     pub layout: &'x Layout,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The range of values that an expression can take, whatever the packet.
+//! The range of values that an expression can take, whatever the packet, and how large it is itself.
 
 use super::code::Alu;
-use super::expr::Expr;
+use super::expr::{Cond, Expr, HeaderRef};
 use super::layout::Field;
 use crate::json::Integer;
 
@@ -139,4 +139,48 @@ pub(super) fn covers(mask: &Integer, x: &Expr) -> bool {
         "f".repeat(mask.bits() as usize / 4)
     ));
     !range.signed && !mask.is_negative() && range.bits <= mask.bits() && ones.as_ref() == Some(mask)
+}
+
+impl Expr {
+    /// Number of expressions that it consists of.
+    pub(super) fn nodes(&self) -> u64 {
+        1 + match self {
+            Expr::Const(_)
+            | Expr::Field(_)
+            | Expr::Local { .. }
+            | Expr::StackSize(_)
+            | Expr::LastIndex(_) => 0,
+            Expr::Element { header, .. } => header.nodes(),
+            Expr::Register { index, .. } => index.nodes(),
+            Expr::Arith(_, a, b) => a.nodes() + b.nodes(),
+            Expr::Not(a) | Expr::TwoCompMod(a, _) | Expr::USatCast(a, _) | Expr::SatCast(a, _) => {
+                a.nodes()
+            }
+            Expr::If(cond, a, b) => cond.nodes() + a.nodes() + b.nodes(),
+            Expr::FromBool(cond) => cond.nodes(),
+        }
+    }
+}
+
+impl Cond {
+    fn nodes(&self) -> u64 {
+        1 + match self {
+            Cond::Const(_) => 0,
+            Cond::Compare(_, a, b) => a.nodes() + b.nodes(),
+            Cond::And(a, b) | Cond::Or(a, b) => a.nodes() + b.nodes(),
+            Cond::Not(a) => a.nodes(),
+            Cond::If(c, a, b) => c.nodes() + a.nodes() + b.nodes(),
+            Cond::Valid(header) => header.nodes(),
+            Cond::HeadersEqual(a, b) => a.nodes() + b.nodes(),
+        }
+    }
+}
+
+impl HeaderRef {
+    fn nodes(&self) -> u64 {
+        match self {
+            HeaderRef::Fixed(_) => 0,
+            HeaderRef::Element { index, .. } => index.nodes(),
+        }
+    }
 }
