@@ -28,7 +28,7 @@ def test_samples_are_read_in_between_and_what_is_unknown_counts_nowhere() -> Non
 
 
 def test_a_result_of_records() -> None:
-    topology = fl_topology.check(fl_topology.read(TOPOLOGIES / "topologies" / "dumbbell.json"))
+    topology = fl_topology.check(fl_topology.read(TOPOLOGIES / "dumbbell.json"))
     scenario = Scenario("t", "p", {}, {}, (RENO,), 10.0, 2.0, series=True)
     times = np.arange(0.0, 10.01, 0.5)
     received, sent = Samples(times, 1e5 * times), Samples(times, 1.2e5 * times)
