@@ -44,11 +44,11 @@ demo: ## Reno and Vegas on the paper's four links, drop-tail then Qthresh: table
 	@$(ROOT) .venv/bin/fairlane lab run demo --runtime mininet
 
 run: setup ## start the topology and open Mininet's CLI (SWITCH=embedded|bmv2, TOPOLOGY=file, PROGRAM=qthresh|gfr|ena|codel|fq_codel|pie|dualpi2|red|cebinae|afq|folder/, CONTROLLER=fairlane|none, FOLDER=of the commands, PLAIN=1: no TLS)
-	@$(ROOT) $(PY) mininet/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
+	@$(ROOT) $(PY) mininet/fairlane_topology/run.py --topology $(TOPOLOGY) --target $(SWITCH) --program $(PROGRAM) \
 		$(if $(filter none,$(CONTROLLER)),--no-controller) $(if $(FOLDER),--folder $(FOLDER)) $(if $(PLAIN),--plain)
 
 stop: ## remove exactly what our topologies made, also after a crash
-	@$(ROOT) python3 mininet/stop.py
+	@$(ROOT) $(PY) -m fairlane_topology.stop
 
 test: setup ## everything that CI runs; a group that fails keeps no other one from running
 	@setup/test_groups.sh test-kernel,test-timed ptf,fuzz-short lint,typecheck,test-rust,test-python

@@ -21,6 +21,8 @@ def kind_of(schema: dict[str, Any]) -> str:
     """
     if "$ref" in schema:
         return schema["$ref"].rsplit("/", 1)[1]
+    if "const" in schema:
+        return code(schema["const"])
     if "enum" in schema:
         return ", ".join(code(one) for one in schema["enum"])
     if "anyOf" in schema:

@@ -7,9 +7,10 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any
 
 import fairlane
+import link_model
 import typer
 from docs_markdown import cell, code, default, fields, kind_of, table
 from fairlane_controller.cli.main import make_app
@@ -17,7 +18,6 @@ from fairlane_controller.config.schema import json_schema
 from fairlane_controller.metrics.exporter import metrics_of
 from fairlane_controller.program.names import program_names
 from fairlane_controller.program.registry import load_program
-from fairlane_switch.wire import LinkOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -108,12 +108,7 @@ def _properties(schema: dict[str, Any]) -> Iterator[str]:
 def links() -> Iterator[str]:
     """Every setting of one direction of a link."""
     yield "# Settings of a link\n\nThe settings of one direction, made from the code ([what they do](../links.md)). Topology files write `delay` and `jitter` with their units.\n"
-    hints = get_type_hints(LinkOptions)
-    rows = (
-        (name, ", ".join(code(one) for one in get_args(hint)) if get_origin(hint) is Literal else kind, meaning)
-        for (name, kind, meaning), hint in zip(fields(LinkOptions), hints.values(), strict=True)
-    )
-    yield from table(("setting", "type", "meaning and range"), rows)
+    yield from _properties(link_model.schema())
 
 
 def metrics() -> Iterator[str]:

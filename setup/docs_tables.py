@@ -72,7 +72,7 @@ def experiments() -> Iterator[str]:
     """The keys of an experiment file, and the names of parameters and metrics."""
     yield "# Keys of an experiment file\n\nMade from the code. [Experiments](../experiments.md) shows them at work.\n"
     models = (
-        schema.Experiment, body.TopologySpec, body.PortChanges, links.LinkChanges, body.FlowSpec, scenario.App, scenario.TcpOptions, scenario.Vc,
+        schema.Experiment, body.TopologySpec, body.PortChanges, body.Buffer, links.LinkChanges, scenario.Flow, scenario.App, scenario.TcpOptions, scenario.Vc,
         links.ChangeSpec, body.RunSpec, body.Starts, draws.Draws, points.Spread, schema.Overrides, schema.SimOverrides, schema.MininetOverrides,
         judging.Expectation, judging.Relative, judging.PaperNumbers, judging.PaperFigure, judging.Note,
         plots.Bars, plots.Lines, plots.Series, plots.Cdf, plots.Heat,
@@ -94,9 +94,9 @@ def _keys(model: type) -> Iterator[str]:
     """Keys with type, range and default from a model or a dataclass, and meaning from the strings below its fields."""
     found = TypeAdapter(model).json_schema()
     meanings: dict[str, str] = {}
-    same = getattr(scenario, model.__name__.removesuffix("Spec"), model)  # what a flow of a file becomes has the texts
-    for one in (same, *reversed(model.__mro__)):
-        if one is same or (issubclass(one, BaseModel) and one is not BaseModel):
+    written = links.ChangeSpec if model is links.LinkChanges else model  # a link's settings are those of a change
+    for one in reversed(written.__mro__):
+        if one is written or (issubclass(one, BaseModel) and one is not BaseModel):
             meanings |= {name: meaning for name, _, meaning in fields(one) if meaning}
     required = set(found.get("required", ()))
     rows = (

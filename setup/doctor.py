@@ -140,7 +140,9 @@ def imports(*modules: str) -> bool:
 
 def environment() -> Finding:
     """The Python environment."""
-    works = imports("finsy", "fairlane_controller", "fairlane_hosts", "fairlane_lab", "fairlane_switch")
+    works = imports(
+        "finsy", "fairlane_controller", "fairlane_hosts", "fairlane_lab", "fairlane_switch", "fairlane_topology"
+    )
     works = works and (IS_WHEEL or imports("mininet.net"))
     return Finding(works, f"Python environment ({PYTHON if IS_WHEEL else '.venv'})", MEND)
 
@@ -155,11 +157,10 @@ def mininet() -> Finding:
 
 
 def binaries() -> Finding:
-    """The two binaries."""
-    there = all(
-        (ROOT / "switch" / "target" / "release" / name).is_file() for name in ("fairlane-switch", "fairlane-wire")
-    )
-    return Finding(there, "fairlane-switch and fairlane-wire", MEND)
+    """The binaries."""
+    names = ("fairlane-switch", "fairlane-wire", "fairlane-traffic")
+    there = all((ROOT / "switch" / "target" / "release" / name).is_file() for name in names)
+    return Finding(there, ", ".join(names), MEND)
 
 
 def simulator() -> Finding:

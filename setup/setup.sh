@@ -75,10 +75,10 @@ lock() {
     pinned_uv
     rust
     say "resolving anew: setup/constraints.txt, switch/Cargo.lock"
-    printf -- '-e ./%s\n' switch controller hosts lab > .setup/requirements.in
+    printf -- '-e ./%s\n' switch controller hosts mininet lab > .setup/requirements.in
     echo hatchling >> .setup/requirements.in  # what builds our own packages
     "$UV" pip compile -q --upgrade --universal --python-version 3.10 --group dev --group docs .setup/requirements.in --no-annotate --no-header \
-        --no-emit-package=fairlane-{switch,controller,hosts,lab} -o .setup/constraints.txt > .setup/lock.log
+        --no-emit-package=fairlane-{switch,controller,hosts,topology,lab} -o .setup/constraints.txt > .setup/lock.log
     { echo "# Made by 'make lock': one version of each package for every supported Python and machine."; cat .setup/constraints.txt; } > setup/constraints.txt
     cargo update --manifest-path switch/Cargo.toml
 }
@@ -93,7 +93,7 @@ python_env() {  # [$DEVELOPERS]; an environment with them does without, too
     say "making the Python environment in $VENV (system Python, so that Mininet is in it)"
     [ -x $VENV/bin/python ] || "$UV" venv -q --python "$SYSTEM_PYTHON" --system-site-packages $VENV
     patiently "installing Python packages" "$UV" pip install -q --compile-bytecode --python $VENV/bin/python --constraint setup/constraints.txt --build-constraint setup/constraints.txt \
-        "$@" -e ./switch -e ./controller -e ./hosts -e ./lab
+        "$@" -e ./switch -e ./controller -e ./hosts -e ./mininet -e ./lab
     echo "$want" > $stamp
 }
 
@@ -135,9 +135,9 @@ rust() {
 binaries() {  # [--bins: without the simulator; features, and so what is built, are those with it]
     rust
     export PYO3_PYTHON="$PWD/$VENV/bin/python"
-    local build=(cargo build --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p native "$@")
+    local build=(cargo build --locked --release --manifest-path switch/Cargo.toml -p switch -p wire -p generator -p native "$@")
     if [ ! -t 2 ]; then  # in a terminal cargo shows how far it is, and nothing of what is there already
-        say "cargo builds the switch, the links and the simulator (minutes the first time)"
+        say "cargo builds the switch, the links, the traffic tool and the simulator (minutes the first time)"
         build=(patiently "building" "${build[@]}" --quiet)
     fi
     "${build[@]}" || fail "the Rust build failed; the messages above say where ('make doctor' says whether something is missing)"

@@ -20,7 +20,7 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = [ROOT / name / "pyproject.toml" for name in ("switch", "controller", "hosts", "lab")]
-OURS = {"fairlane-switch", "fairlane-controller", "fairlane-hosts", "fairlane-lab"}
+OURS = {"fairlane-switch", "fairlane-controller", "fairlane-hosts", "fairlane-topology", "fairlane-lab"}
 
 
 def locked(**environment: str) -> dict[str, str]:

@@ -36,7 +36,10 @@ def test_a_long_step_says_that_it_goes_on(tmp_path: Path) -> None:
         done = subprocess.run(command, env=environment, stdout=out, stderr=out, timeout=60)
     lines = said.read_text().splitlines()
     assert done.returncode == 2
-    assert lines[0] == "[setup] cargo builds the switch, the links and the simulator (minutes the first time)"
+    assert (
+        lines[0]
+        == "[setup] cargo builds the switch, the links, the traffic tool and the simulator (minutes the first time)"
+    )
     assert re.fullmatch(r"\[setup\] still building: \d+ s", lines[1])
     assert lines[-2] == "error: no crate"
     assert lines[-1].startswith("[setup] error: the Rust build failed")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "mininet"))
+sys.path.insert(0, str(ROOT / "mininet" / "tests"))
 
 from cli_session import Session  # noqa: E402
 

@@ -69,9 +69,14 @@ def allowed_keys(model: type[BaseModel], steps: tuple[int | str, ...]) -> list[s
     here: type[BaseModel] | None = model
     for step in steps:
         if here is not None and not isinstance(step, int):
-            names = {info.alias or name: info.annotation for name, info in here.model_fields.items()}
-            here = _find_model(names.get(step))
-    return sorted(info.alias or name for name, info in here.model_fields.items()) if here else []
+            names = {key: here.model_fields[name].annotation for key, name in _keys(here).items()}
+            here = _find_model(names[step]) if step in names else here  # else it is the key of a mapping
+    return sorted(_keys(here)) if here else []
+
+
+def _keys(model: type[BaseModel]) -> dict[str, str]:
+    """The names of a model's fields, by the keys that its data has."""
+    return {str(info.validation_alias or name): name for name, info in model.model_fields.items()}
 
 
 def _find_model(annotation: Any) -> type[BaseModel] | None:

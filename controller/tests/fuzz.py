@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FOLDERS = ("controller/tests", "lab/tests", "mininet")
+FOLDERS = ("controller/tests", "lab/tests", "mininet/tests")
 HARNESSES = {
     "run-state": "fuzz_run_state:explore_run_state",
     "configuration": "fuzz_configuration:explore_configuration",

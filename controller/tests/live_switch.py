@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import fl_ports
+import unused_ports
 from fairlane_controller.cli.main import main
 from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import write_topology
@@ -61,8 +61,8 @@ class LiveSwitch:
     target: str
     folder: Path
     interfaces: dict[int, str] = field(default_factory=lambda: dict[int, str]())
-    grpc_port: int = field(default_factory=fl_ports.unused)
-    thrift_port: int = field(default_factory=fl_ports.unused)
+    grpc_port: int = field(default_factory=unused_ports.unused)
+    thrift_port: int = field(default_factory=unused_ports.unused)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

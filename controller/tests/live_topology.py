@@ -14,11 +14,11 @@ from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
-import fl_topology
 import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.ask import SOCKET_FILE, ask
 from fairlane_controller.state.run_state import write_topology
+from fairlane_topology import topology as fl_topology
 from live_switch import COMPILED, MAIN, REPOSITORY, LiveSwitch, binary, wait_until
 
 TOPOLOGIES = REPOSITORY / "mininet" / "topologies"
@@ -66,7 +66,7 @@ class LiveTopology(LiveSwitch):
             switch.kill()
 
     def write_state(self) -> None:
-        """As mininet/run.py writes it, as far as the control plane reads it."""
+        """As fairlane_topology.run writes it, as far as the control plane reads it."""
         switches: list[dict[str, Any]] = []
         for name, ports in self.topology.ports.items():
             switches.append(

@@ -61,7 +61,6 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane lab show de", {"demo"}),
         ("fairlane hosts use ", {"h1", "h2"}),
         ("fairlane hosts use h1 ", {"reno", "vegas", "cubic-linux"}),
-        ("fairlane hosts use h1 ena --instead re", {"reno"}),
         ("fairlane hosts check ve", {"vegas"}),
         ("fairlane hosts show --state ", {"lab"}),
         ("fairlane link show ", {"h1-s1", "s1-s2"}),

@@ -19,9 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import fl_ports
 import grpc
 import pytest
+import unused_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi.embedded import GnmiPorts
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
@@ -702,7 +702,7 @@ def test_an_observer_reads_and_changes_nothing(switch: LiveSwitch, tmp_path: Pat
     assert path_of_switch is not None
     del switch  # it says that this switch has gNMI
     make_certificates(tmp_path)
-    name, grpc_port = f"gn{os.getpid() % 100_000}t1", fl_ports.unused()
+    name, grpc_port = f"gn{os.getpid() % 100_000}t1", unused_ports.unused()
     subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}x"], check=True)
     tls = [
         f"--tls-{what}={tmp_path / file}"

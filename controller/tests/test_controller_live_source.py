@@ -12,8 +12,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import fl_ports
 import pytest
+import unused_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.source import LiveSource
@@ -192,7 +192,7 @@ async def test_one_that_never_answers_does_not_hold_the_others_up(
     switch: LiveSwitch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there, waiting = targets_of(switch), asyncio.Event()
-    away = Endpoint("s2", f"127.0.0.1:{fl_ports.unused()}")
+    away = Endpoint("s2", f"127.0.0.1:{unused_ports.unused()}")
 
     class Away(SwitchClient):
         """The first attempt fails, the second one never ends."""
@@ -223,7 +223,7 @@ async def test_a_topology_that_is_started_anew_is_found_by_its_run_state(switch:
     async with source_of(switch) as source:
         await source.snapshot()
         switch.kill()
-        switch.grpc_port = fl_ports.unused()
+        switch.grpc_port = unused_ports.unused()
         switch.write_state()
         await asyncio.to_thread(switch.start)
         await asyncio.to_thread(switch.fairlane, "config", "init", "--scheme", "qthresh")

@@ -11,9 +11,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import fl_ports
 import live_rows
 import pytest
+import unused_ports
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.metrics.exporter import Counts, Scrape, count_events, metrics_of
 from fairlane_controller.program.names import program_names
@@ -152,7 +152,7 @@ def test_a_real_scrape(switch: LiveSwitch) -> None:
 
 @pytest.mark.parametrize("bare_switch", ["embedded"], indirect=True)
 def test_the_loop_serves_them_too(switch: LiveSwitch, tmp_path: Path) -> None:
-    port = fl_ports.unused()
+    port = unused_ports.unused()
     events = tmp_path / "elsewhere.jsonl"
     with switch.loop("--metrics", f"127.0.0.1:{port}", "--events", str(events)):
         wait_until("the loop to be the primary", lambda: switch.loop_status()["connected"])

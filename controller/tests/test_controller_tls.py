@@ -14,9 +14,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
 
-import fl_ports
 import grpc
 import pytest
+import unused_ports
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -76,7 +76,7 @@ class TlsSwitch(LiveSwitch):
 @contextlib.contextmanager
 def running(folder: Path, *options: str) -> Generator[TlsSwitch, None, None]:
     """A switch with these options."""
-    switch = TlsSwitch("embedded", folder, grpc_port=fl_ports.unused())
+    switch = TlsSwitch("embedded", folder, grpc_port=unused_ports.unused())
     switch.launch(*options)
     try:
         yield switch

@@ -107,6 +107,9 @@ struct tcp_congestion_ops {
 
 enum { PACING_NONE, PACING_NEEDED }; // enum sk_pacing; with the qdisc fq there is a third, which stays
 
+// Of tcp_congestion_ops.flags: a program may have no flags of its own there.
+#define FL_REGISTERED(programs) 0
+
 // The program cong_control, which gets (sk, rs) before 6.10, (sk, ack, flag, rs) since.
 #define FL_RATE_PROG(name) BPF_PROG(name, struct sock *sk)
 

@@ -4,6 +4,7 @@
 //   CC_HEADER       the sender's header; CC_SENDER_<its name> is defined too, for its hooks (../cc/tcp.h)
 //   FL_NAME         what the kernel calls it
 //   FL_ENA          with error notification around it (ena.bpf.h); FL_ENA_PLUS: ENA+ instead of the paper's
+//   FL_PROGRAMS     the host programs that it asks for, a bit each (programs/host_sender.bpf.h)
 //   FL_ALPHA, FL_BETA, FL_GAMMA; FL_INITIAL_WINDOW   its parameters, and its first window, where the row has them
 //
 // Each program goes through fl_open(): where nothing is to be decided, it puts right what a skipped callback left.
@@ -27,6 +28,11 @@ struct fl_algorithm {
 #define FL_SSTHRESH(st, tcp) CC_SSTHRESH(&(st)->base, tcp)
 #define FL_CONG_CONTROL(st, tcp) CC_CONG_CONTROL(&(st)->base, tcp)
 #define FL_SET_STATE(st, tcp, state) CC_SET_STATE(&(st)->base, tcp, state)
+#endif
+#ifdef FL_PROGRAMS
+#include "programs/host_sender.bpf.h"
+#else
+#define FL_PROGRAMS 0
 #endif
 
 SEC("license") char _license[] = "Dual MIT/GPL";
@@ -173,5 +179,5 @@ struct tcp_congestion_ops FL_NAME = {
 	.min_tso_segs = (void *)fl_min_tso_segs,
 #endif
 	.name = FL_STRINGIFY(FL_NAME),
-	.flags = TCP_CONG_NON_RESTRICTED | (CC_NEEDS_ECN ? TCP_CONG_NEEDS_ECN : 0),
+	.flags = TCP_CONG_NON_RESTRICTED | (CC_NEEDS_ECN ? TCP_CONG_NEEDS_ECN : 0) | FL_REGISTERED(FL_PROGRAMS),
 };

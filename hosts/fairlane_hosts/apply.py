@@ -7,20 +7,20 @@ import ctypes
 import errno
 import os
 import socket
-import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from . import loader
-from .check import results as check_results
+from . import bpf
+from .check.results import require as require
 from .errors import HostsError
 from .variants import VARIANTS, Variant
 
 _SYSCTL = Path("/proc/sys/net/ipv4")
 _DEFAULT_CC = "tcp_congestion_control"
-_CLONE_NEWNET = 0x40000000
+CLONE_NEWNET = 0x40000000
 _NAME_BYTES = 16
 T = TypeVar("T")
 
@@ -59,25 +59,16 @@ def run_in_namespace(path: Path | None, action: Callable[[], T]) -> T:
     """Run `action` in the network namespace at `path`, in a thread of its own; ours is not touched."""
     if path is None:
         return action()
-    results, errors = list[T](), list[BaseException]()
 
-    def run() -> None:
-        try:
-            with path.open() as namespace:
-                libc = ctypes.CDLL(None, use_errno=True)
-                if libc.setns(namespace.fileno(), _CLONE_NEWNET):
-                    error = ctypes.get_errno()
-                    raise HostsError("namespace", f"cannot enter {path}: {os.strerror(error)}", "run it as root")
-            results.append(action())
-        except BaseException as error:
-            errors.append(error)
+    def run() -> T:
+        with path.open() as namespace:
+            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET):
+                error = os.strerror(ctypes.get_errno())
+                raise HostsError("namespace", f"cannot enter {path}: {error}", "run it as root")
+        return action()
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(run).result()
 
 
 def differing(variant: Variant, sysctls: Mapping[str, int]) -> dict[str, tuple[int | None, int]]:
@@ -93,10 +84,8 @@ def wanted_sysctls(variant: Variant, present: Mapping[str, int]) -> dict[str, in
 
 
 def _read_sysctls() -> dict[str, int]:
-    names = {name for variant in VARIANTS.values() for name in variant.sysctls}
-    optional = {name for variant in VARIANTS.values() for name in variant.optional_sysctls}
-    names |= {name for name in optional if (_SYSCTL / name).exists()}
-    return {name: int(read_sysctl(name).split()[0]) for name in sorted(names)}
+    names = {name for variant in VARIANTS.values() for name in (*variant.sysctls, *variant.optional_sysctls)}
+    return {name: int(read_sysctl(name).split()[0]) for name in sorted(names) if (_SYSCTL / name).exists()}
 
 
 def read_host(path: Path | None = None) -> HostTcp:
@@ -133,13 +122,10 @@ def write_sysctls(values: Mapping[str, int | str]) -> None:
 def _use_here(variant: Variant) -> HostTcp:
     before = read_host()
     # An unregistered name would make the kernel look for a module; a registered one cannot fail half way.
-    if variant.congestion_control not in loader.available():
-        raise HostsError(
-            "wrong-congestion-control",
-            f"the kernel has no congestion control {variant.congestion_control!r} (variant {variant.name}); "
-            f"it has {', '.join(loader.available())}",
-            "hold a lease (fairlane_hosts.loader.acquire) while the variant is in use",
-        )
+    if variant.congestion_control not in bpf.available():
+        text = f"the kernel has no congestion control {variant.congestion_control!r} (variant {variant.name})"
+        hint = f"it has {', '.join(bpf.available())}; fairlane_hosts.loader.acquire() registers those of the table"
+        raise HostsError("wrong-congestion-control", text, hint)
     wanted = wanted_sysctls(variant, before.sysctls)
     try:
         write_sysctls({**wanted, _DEFAULT_CC: variant.congestion_control})
@@ -161,7 +147,7 @@ def use_on_host(variant: Variant, path: Path | None = None, *, even_if_failed: b
     (the self-test itself says `even_if_failed`). Raises HostsError (`check`, `wrong-congestion-control`, `sysctl`).
     """
     if not even_if_failed:
-        check_results.require(variant)
+        require(variant)
     return run_in_namespace(path, lambda: _use_here(variant))
 
 
@@ -176,11 +162,8 @@ def use_on_socket(connection: socket.socket, congestion_control: str) -> None:
     try:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
     except OSError as error:
-        raise HostsError(
-            "wrong-congestion-control",
-            f"a socket cannot use congestion control {congestion_control!r}: {error.strerror}; "
-            f"the kernel has {', '.join(loader.available())}",
-        ) from error
+        text = f"a socket cannot use congestion control {congestion_control!r}: {error.strerror}"
+        raise HostsError("wrong-congestion-control", text, f"the kernel has {', '.join(bpf.available())}") from error
     check_socket(connection, congestion_control)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """BPF objects, links and maps through libbpf (0.5 or newer) and ctypes; every failure is an OSError with libbpf's words.
 
-A link (a registered congestion control, a program at a cgroup or an interface) lives as long as a descriptor of it is
-open in some process: one that ends, however it dies, gives its own back. Another process opens it by its id.
+A link (a registered congestion control, a program at a cgroup or an interface) and a map that objects share are pinned: files
+of a BPF file system, which no process needs to keep open.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ import functools
 import os
 import re
 import struct
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from .errors import HostsError
@@ -28,14 +25,13 @@ STRUCT_OPS_LINK_KERNEL = (6, 4)
 TCX_KERNEL = (6, 6)
 """The first kernel with links of programs at an interface; older ones have clsact filters."""
 _MAP_FLAG_LINK = 1 << 13  # BPF_F_LINK
-_STRUCT_OPS_LINK, _STRUCT_OPS_MAP = 44, 26  # BPF_STRUCT_OPS, BPF_MAP_TYPE_STRUCT_OPS
-_INFO_ID, _INFO_VALUE_BYTES = slice(4, 8), slice(12, 16)  # of struct bpf_link_info and bpf_map_info
-_INFO_MAP_NAME = slice(24, 40)
+_STRUCT_OPS = 44  # enum bpf_attach_type
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _INGRESS, _EGRESS = 1, 2  # enum bpf_tc_attach_point
 _REPLACE = 1  # BPF_TC_F_REPLACE
-_FILTER_PLACE = struct.Struct("@NiiI4x")  # struct bpf_tc_hook: size, interface, attach point, parent
+_FILTER_HOOK = struct.Struct("@NiiI4x")  # struct bpf_tc_hook: size, interface, attach point, parent
 _FILTER_OPTIONS = struct.Struct("@NiIIII4x")  # struct bpf_tc_opts: size, program, flags, id, handle, priority
-FILTER_PRIORITY = 0xFA1
+_FILTER_PRIORITY = 0xFA1
 
 
 class Hook(enum.IntEnum):
@@ -53,6 +49,11 @@ class Hook(enum.IntEnum):
 
 class _Pointer(ctypes.c_void_p):
     """A result type of its own, so that ctypes hands it on as a pointer and not as an int."""
+
+
+def available() -> list[str]:
+    """Names of the congestion controls that the kernel has now."""
+    return _AVAILABLE.read_text().split()
 
 
 def kernel_version(release: str) -> tuple[int, int]:
@@ -122,44 +123,28 @@ def _make(function: str, *arguments: Any) -> _Pointer:
     return made
 
 
-class BpfObject:
-    """An object file that is open, as a context manager; the links that are made of it outlive it."""
+class BpfObject(contextlib.ExitStack[None]):
+    """An object file that is open, as a context manager; what is pinned outlives it."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._object = _make("bpf_object__open_file", os.fsencode(path), None)
-
-    def __enter__(self) -> BpfObject:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        library().bpf_object__close(self._object)
+        self.callback(library().bpf_object__close, self._object)
 
     def _find(self, what: str, name: str) -> _Pointer:
         found: _Pointer = getattr(library(), f"bpf_object__find_{what}_by_name")(self._object, name.encode())
         if not found:
-            raise FileNotFoundError(errno.ENOENT, f"the BPF object holds no {what} {name}")
+            raise OSError(errno.EINVAL, f"the BPF object holds no {what} {name}")
         return found
 
-    def share_map(self, name: str, descriptor: int) -> None:
-        """Before `load`: use another object's map for the one of this name. Raises FileNotFoundError where it has none."""
-        found = self._find("map", name)
-        wanted, there = library().bpf_map__value_size(found), _number(_info(descriptor)[_INFO_VALUE_BYTES])
-        if wanted != there:
-            text = f"map {name} is in use from another build ({there} bytes a value, not {wanted})"
-            raise OSError(errno.EINVAL, text)
-        _call("bpf_map__reuse_fd", found, descriptor)
-
-    def _find_congestion_control(self, name: str) -> _Pointer:
-        try:
-            return self._find("map", name)
-        except FileNotFoundError:
-            raise OSError(errno.EINVAL, f"the BPF object holds no congestion control {name}") from None
+    def share_map(self, path: Path) -> None:
+        """Before `load`: have the map of this file name pinned, or use the one that is; nothing where the object has none."""
+        with contextlib.suppress(OSError):
+            _call("bpf_map__set_pin_path", self._find("map", path.name), os.fsencode(path))
 
     def expect_link(self, congestion_control: str) -> None:
         """Before `load`: the congestion control is to be registered by a link."""
-        found = self._find_congestion_control(congestion_control)
+        found = self._find("map", congestion_control)
         _call("bpf_map__set_map_flags", found, library().bpf_map__map_flags(found) | _MAP_FLAG_LINK)
 
     def load(self) -> None:
@@ -167,59 +152,50 @@ class BpfObject:
         _call("bpf_object__load", self._object)
 
     def map(self, name: str) -> int:
-        """Descriptor of a map, after `load`; it ends with this object. Raises FileNotFoundError."""
+        """Descriptor of a map, after `load`; it ends with this object."""
         return _call("bpf_map__fd", self._find("map", name))
 
     def program(self, name: str) -> int:
-        """Descriptor of a program, after `load`; it ends with this object. Raises FileNotFoundError."""
+        """Descriptor of a program, after `load`; it ends with this object."""
         return _call("bpf_program__fd", self._find("program", name))
 
-    def register(self, congestion_control: str, with_link: bool) -> int | None:
-        """Register a congestion control; the descriptor of its link, or None without. Raises FileExistsError when the name is taken."""
-        struct_ops = self._find_congestion_control(congestion_control)
+    def register(self, congestion_control: str, pin: Path, with_link: bool) -> None:
+        """Register a congestion control, and pin its link (without links: its map). Raises FileExistsError when the name is taken."""
+        struct_ops = self._find("map", congestion_control)
         attached = _make("bpf_map__attach_struct_ops", struct_ops)
         link, values = _call("bpf_link__fd", attached), _call("bpf_map__fd", struct_ops)
         library().bpf_link__disconnect(attached)  # the descriptor is ours
         library().bpf_link__destroy(attached)
-        if not with_link:
-            return None
-        return link if link != values else create_link(values, 0, _STRUCT_OPS_LINK)  # libbpf before 1.2 makes none
+        if with_link and link == values:  # libbpf before 1.2 makes none
+            create_link(values, 0, _STRUCT_OPS, pin)
+        else:
+            _call("bpf_obj_pin", link, os.fsencode(pin))
+            if link != values:
+                os.close(link)
 
 
-def create_link(descriptor: int, target: int, hook: int) -> int:
-    """Attach a program to a cgroup (its descriptor) or an interface (its index): the descriptor of the link."""
-    return _call("bpf_link_create", descriptor, target, hook, None)
-
-
-def open_link(number: int) -> int:
-    """A descriptor of the link of this id. Raises FileNotFoundError."""
-    return _call("bpf_link_get_fd_by_id", number)
-
-
-def link_exists(number: int) -> bool:
-    """Whether the kernel has a link of this id; who may not ask (no root) takes it for there."""
+def create_link(descriptor: int, target: int, hook: int, pin: Path) -> None:
+    """Attach a program to a cgroup (its descriptor) or an interface (its index) by a pinned link."""
+    link = _call("bpf_link_create", descriptor, target, hook, None)
     try:
-        os.close(open_link(number))
-    except FileNotFoundError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        _call("bpf_obj_pin", link, os.fsencode(pin))
+    finally:
+        os.close(link)
 
 
-def detach_link(number: int) -> None:
-    """Take away what a link attached, while descriptors of it are open. Raises OSError: congestion controls only from 6.11 on."""
-    with contextlib.suppress(FileNotFoundError):
-        descriptor = open_link(number)
-        try:
-            _call("bpf_link_detach", descriptor)
-        finally:
-            os.close(descriptor)
+def open_pin(path: Path) -> int:
+    """A descriptor of what is pinned. Raises OSError."""
+    return _call("bpf_obj_get", os.fsencode(path))
 
 
-def open_map(number: int) -> int:
-    """A descriptor of the map of this id. Raises FileNotFoundError."""
-    return _call("bpf_map_get_fd_by_id", number)
+def detach(pin: Path) -> None:
+    """Take away what is pinned: a link, or the map of a congestion control that was registered without one."""
+    descriptor, zero = open_pin(pin), ctypes.byref(ctypes.c_uint32(0))
+    for function, arguments in {"bpf_link_detach": (), "bpf_map_delete_elem": (zero,)}.items():
+        with contextlib.suppress(OSError):  # before 6.11 a congestion control's link ends a moment after its pin
+            _call(function, descriptor, *arguments)
+    os.close(descriptor)
+    pin.unlink()
 
 
 def read_element(descriptor: int, index: int) -> int:
@@ -229,57 +205,28 @@ def read_element(descriptor: int, index: int) -> int:
     return value.value
 
 
-def write_elements(descriptor: int, first: int, values: Sequence[ctypes.c_uint32 | ctypes.c_uint64]) -> None:
-    """Elements of an array, from index `first` on."""
-    for index, value in enumerate(values, first):
-        _call("bpf_map_update_elem", descriptor, ctypes.byref(ctypes.c_uint32(index)), ctypes.byref(value), 0)
+def write_element(descriptor: int, key: int | str, value: bytes) -> None:
+    """An element of an array, or of a map whose keys are names of congestion controls."""
+    raw = struct.pack("=I", key) if isinstance(key, int) else struct.pack("16s", key.encode())
+    _call("bpf_map_update_elem", descriptor, raw, value, 0)
 
 
-def _info(descriptor: int) -> bytes:
-    buffer = ctypes.create_string_buffer(_INFO_MAP_NAME.stop)
-    _call("bpf_obj_get_info_by_fd", descriptor, buffer, ctypes.byref(ctypes.c_uint32(len(buffer))))
-    return buffer.raw
-
-
-def _number(raw: bytes) -> int:
-    return int.from_bytes(raw, sys.byteorder)
-
-
-def id_of(descriptor: int) -> int:
-    """The kernel's id of a link or a map."""
-    return _number(_info(descriptor)[_INFO_ID])
-
-
-def unregister(congestion_control: str) -> bool:
-    """Take away a name that was registered without a link; False when there is none."""
-    number, zero = ctypes.c_uint32(0), ctypes.c_uint32(0)
-    while library().bpf_map_get_next_id(number, ctypes.byref(number)) == 0:
-        try:
-            descriptor = open_map(number.value)
-        except FileNotFoundError:
-            continue
-        try:
-            info = _info(descriptor)
-            name = info[_INFO_MAP_NAME].rstrip(b"\0").decode()
-            if _number(info[:4]) == _STRUCT_OPS_MAP and name == congestion_control:
-                _call("bpf_map_delete_elem", descriptor, ctypes.byref(zero))
-                return True
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.EOPNOTSUPP, errno.EINPROGRESS):
-                raise
-        finally:
-            os.close(descriptor)
-    return False
+def _filter(interface: int, hook: Hook | None, program: int = 0) -> tuple[bytes, ctypes.Array[ctypes.c_char]]:
+    """The hook (None: both directions) and the options of our filter, as libbpf's functions for traffic control take them."""
+    point = {None: _INGRESS | _EGRESS, Hook.INTERFACE_INGRESS: _INGRESS}.get(hook, _EGRESS)
+    options = _FILTER_OPTIONS.pack(
+        _FILTER_OPTIONS.size, program, _REPLACE if program else 0, 0, _FILTER_PRIORITY, _FILTER_PRIORITY
+    )
+    return _FILTER_HOOK.pack(_FILTER_HOOK.size, interface, point, 0), ctypes.create_string_buffer(options, len(options))
 
 
 def add_filter(program: int, interface: int, hook: Hook) -> None:
     """Attach a program to an interface of the caller's namespace where the kernel has no links for it: a clsact filter."""
-
-    def place(point: int) -> bytes:
-        return _FILTER_PLACE.pack(_FILTER_PLACE.size, interface, point, 0)
-
     with contextlib.suppress(FileExistsError):
-        _call("bpf_tc_hook_create", place(_INGRESS | _EGRESS))
-    options = _FILTER_OPTIONS.pack(_FILTER_OPTIONS.size, program, _REPLACE, 0, FILTER_PRIORITY, FILTER_PRIORITY)
-    point = _INGRESS if hook is Hook.INTERFACE_INGRESS else _EGRESS
-    _call("bpf_tc_attach", place(point), ctypes.create_string_buffer(options, len(options)))
+        _call("bpf_tc_hook_create", _filter(interface, None)[0])
+    _call("bpf_tc_attach", *_filter(interface, hook, program))
+
+
+def remove_filter(interface: int, hook: Hook) -> None:
+    """Take our filter away, where it is; clsact stays. Raises OSError."""
+    _call("bpf_tc_detach", *_filter(interface, hook))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from .errors import HostsError
@@ -54,14 +54,21 @@ def _clang() -> str:
     raise HostsError("not-built", "no clang on the PATH (nor in $CLANG)", PACKAGES)
 
 
-def _run(command: list[str], what: str) -> None:
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise HostsError("not-built", f"{what} took longer than {BUILD_TIMEOUT_S} s") from error
-    if done.returncode:
-        missing = PACKAGES if "file not found" in done.stderr or "No such file" in done.stderr else ""
-        raise HostsError("not-built", f"cannot compile {what}:\n{done.stderr.strip()}", missing)
+def _compile(flags: Sequence[str], source: str, output: Path, what: str) -> None:
+    """Compile `source` to `output`, which is there whole or not at all. Raises HostsError `not-built`."""
+    with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
+        partial = Path(scratch) / output.name
+        command = [_clang(), *flags, source, "-o", str(partial)]
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HostsError("not-built", f"{what} took longer than {BUILD_TIMEOUT_S} s") from error
+        if done.returncode:
+            missing = PACKAGES if "file not found" in done.stderr or "No such file" in done.stderr else ""
+            raise HostsError("not-built", f"cannot compile {what}:\n{done.stderr.strip()}", missing)
+        partial.replace(output)
 
 
 def _digest(paths: list[Path], extra: str) -> str:
@@ -86,13 +93,10 @@ def tag_of(source: str, name: str, defines: Mapping[str, str | int], own: Path |
 
 def compile_bpf(source: str, name: str, defines: Mapping[str, str | int], output: Path) -> None:
     """Compile `bpf/<source>` to `output` as the congestion control `name`. Raises HostsError `not-built`."""
-    clang, triplet = _clang(), sysconfig.get_config_var("MULTIARCH")  # where Debian has asm/types.h
+    triplet = sysconfig.get_config_var("MULTIARCH")  # where Debian has asm/types.h
     arguments = [f"-D{key}={value}" for key, value in {"FL_NAME": name, **defines}.items()]
     include = ["-Icc", *([f"-I/usr/include/{triplet}"] if triplet else [])]
-    with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
-        partial = Path(scratch) / output.name
-        _run([clang, *_BPF_FLAGS, *include, *arguments, "-c", f"bpf/{source}", "-o", str(partial)], f"bpf/{source}")
-        partial.replace(output)
+    _compile([*_BPF_FLAGS, *include, *arguments, "-c"], f"bpf/{source}", output, f"bpf/{source}")
 
 
 def read_tags() -> dict[str, str]:
@@ -102,6 +106,14 @@ def read_tags() -> dict[str, str]:
     except (OSError, json.JSONDecodeError):
         return {}
     return {str(k): str(v) for k, v in loaded.items()} if isinstance(loaded, dict) else {}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def tag_of_built(file: str) -> str:
+    """Tag of an object that is built. Raises HostsError `not-built`."""
+    tag = read_tags().get(file)
+    if tag is None:
+        raise HostsError("not-built", f"{file} is not built", MEND)
+    return tag
 
 
 def sender_library(variant: Variant) -> Path:
@@ -114,18 +126,10 @@ def sender_library(variant: Variant) -> Path:
     library = build_dir() / "senders" / f"{variant.header}-{tag}.so"
     if not library.is_file():
         library.parent.mkdir(parents=True, exist_ok=True)
-        defines = (
-            f"-DCC_NAME={variant.header}",
-            f'-DCC_HEADER="{variant.header_file}"',
-            f"-DCC_SENDER_{variant.header}",
-        )
-        with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-            partial = Path(scratch) / library.name
-            _run(
-                [_clang(), *_LIBRARY_FLAGS, f"-I{ROOT / 'cc'}", *defines, str(SIMULATED_SENDER), "-o", str(partial)],
-                variant.header_file,
-            )
-            partial.replace(library)
+        name = variant.header
+        defines = (f"-DCC_NAME={name}", f'-DCC_HEADER="{variant.header_file}"', f"-DCC_SENDER_{name}")
+        flags = [*_LIBRARY_FLAGS, f"-I{ROOT / 'cc'}", *defines]
+        _compile(flags, str(SIMULATED_SENDER), library, variant.header_file)
     return library
 
 

@@ -86,31 +86,22 @@ def processes_in_netns(netns: Path) -> list[int]:
     return found
 
 
-def _remove(cgroup: Path, targets: Iterable[Path]) -> bool:
-    """Move what runs in a folder to the first target that takes it, and remove it; True when it is gone."""
-    for target in targets:
-        with contextlib.suppress(HostsError):
-            for _ in range(MOVE_ROUNDS):
-                if not move(processes(cgroup), target):
-                    break
-    with contextlib.suppress(OSError):
-        cgroup.rmdir()
-    return not cgroup.exists()
-
-
-def remove_left(folder: Path, in_use: Sequence[Path], back_to: Path | None = None) -> list[str]:
+def remove_left(folder: Path, in_use: Sequence[Path]) -> list[str]:
     """Remove the folders below `folder`, and itself, that are not among (nor above) those in use; returns what was removed.
 
-    Processes in them go to `back_to`, or to the root of cgroup v2 where that does not take them.
+    Processes in them go to where ours is, or to the root of cgroup v2 where that does not take them.
     """
-    if not folder.is_dir():
-        return []
-    root = mount_point()
-    targets = [root] if back_to is None else [back_to, root]
-    removed = list[str]()
-    for path in sorted([folder, *(p for p in folder.rglob("*") if p.is_dir())], key=lambda p: -len(p.parts)):
-        used = any(path == other or path in other.parents for other in in_use)
-        if not used and _remove(path, targets):
+    root, ours, removed = mount_point(), cgroup_of(os.getpid()), list[str]()
+    for path in sorted((p for p in (folder, *folder.rglob("*")) if p.is_dir()), key=lambda p: -len(p.parts)):
+        if any(path == other or path in other.parents for other in in_use):
+            continue
+        for target in [root] if folder in (ours, *ours.parents) else [ours, root]:
+            with contextlib.suppress(HostsError):
+                for _ in range(MOVE_ROUNDS):
+                    if not move(processes(path), target):
+                        break
+        with contextlib.suppress(OSError):
+            path.rmdir()
             removed.append(f"cgroup {path.relative_to(root)}")
     return removed
 

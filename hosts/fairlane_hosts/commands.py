@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Generator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,14 +21,15 @@ from rich.table import Table
 from rich.text import Text
 
 from . import apply, build, loader
-from .check import results as check_results
-from .check.command import check_command, complete_variant
+from .check.results import Result
+from .check.run import check_variants
 from .errors import HostsError
 from .host import Host, attach, host_of
 from .variants import LITERATURE_SYSCTLS, OPTIONAL_SYSCTLS, VARIANTS, Variant, find_variant
 
 app = App(name="hosts", help="TCP variants of the hosts: list, check, show, use.")
-_out, _err = Console(), Console(stderr=True)
+_out, _err = Console(highlight=False), Console(stderr=True)
+_complete_variant = complete_names(lambda _: {variant.name: variant.paper for variant in VARIANTS.values()})
 
 
 @contextlib.contextmanager
@@ -43,62 +44,29 @@ def _reported() -> Generator[None]:
 
 
 def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=1))
+    print(json.dumps(value, indent=1, default=lambda one: str(one) if isinstance(one, Path) else dict(one)))
 
 
-def _folder(state: str | None) -> Path:
-    """The run-state folder, found as all commands find it. Raises HostsError `no_topology` when there is none, or several."""
-    try:
-        return find_folder(state)
-    except FairlaneError as error:
-        raise HostsError(error.code.value, error.message) from None
+def _print_line(line: str) -> None:
+    _out.print(line, markup=False, soft_wrap=True)
 
 
 def running_hosts(state: str | None = None) -> dict[str, int]:
     """Process id by host name of the running topology. Raises HostsError `no_topology`, or `bad_file` for a state without hosts."""
-    folder = _folder(state)
     try:
-        topology = read_topology(folder)
-        return {str(host["name"]): int(host["pid"]) for host in topology["hosts"]}
+        return {str(host["name"]): int(host["pid"]) for host in read_topology(find_folder(state))["hosts"]}
     except FairlaneError as error:
         raise HostsError(error.code.value, error.message) from None
     except (ValueError, KeyError, TypeError) as error:
-        raise HostsError("bad_file", f"the state of {folder} is not a run's state: {error!r}") from error
-
-
-def _find_pid(host: str, state: str | None) -> int:
-    hosts = running_hosts(state)
-    if host not in hosts:
-        raise HostsError("namespace", f"no host is called {host!r}; there are {', '.join(hosts)}")
-    return hosts[host]
-
-
-def _row(variant: Variant, ready: list[str]) -> dict[str, Any]:
-    """A variant as JSON."""
-    apart = ("defines", "sysctls", "optional_sysctls", "simulator")
-    return {
-        **{name: value for name, value in vars(variant).items() if name not in apart},
-        "congestion_control": variant.congestion_control,
-        "parameters": dict(variant.defines),
-        "sysctls": dict(variant.sysctls),
-        "optional_sysctls": dict(variant.optional_sysctls),
-        "loaded": variant.congestion_control in ready,
-    }
+        raise HostsError("bad_file", f"what is running is not a run's state: {error!r}") from error
 
 
 def _needs(variant: Variant) -> str:
-    """Kernel, features and host programs, in one line."""
+    """Kernel and host programs, in one line."""
     if variant.builtin:
         return f"{variant.congestion_control} in the kernel"
     programs = f"; host program {', '.join(variant.programs)}" if variant.programs else ""
-    return f"Linux {variant.kernel[0]}.{variant.kernel[1]}; {variant.features}{programs}"
-
-
-def _special_sysctls(variant: Variant) -> str:
-    """What it sets other than the literature's senders."""
-    usual = {**LITERATURE_SYSCTLS, **OPTIONAL_SYSCTLS}
-    own = {**variant.sysctls, **variant.optional_sysctls}
-    return ", ".join(f"{name}={value}" for name, value in own.items() if usual.get(name) != value)
+    return f"Linux {variant.kernel[0]}.{variant.kernel[1]}{programs}"
 
 
 @app.command("list")
@@ -106,17 +74,27 @@ def list_variants(as_json: JsonOption = False) -> None:
     """The variants: where each is defined, what it needs of the kernel and of its host, and what it is not."""
     ready = loader.available()
     if as_json:
-        _print_json([_row(variant, ready) for variant in VARIANTS.values()])
+        rows = [
+            {
+                **{name: value for name, value in vars(variant).items() if name not in ("defines", "simulator")},
+                "congestion_control": variant.congestion_control,
+                "parameters": variant.defines,
+                "loaded": variant.congestion_control in ready,
+            }
+            for variant in VARIANTS.values()
+        ]
+        _print_json(rows)
         return
     table = Table("variant", "what it is, needs, and is not", title="TCP variants", show_lines=True)
+    usual = {**LITERATURE_SYSCTLS, **OPTIONAL_SYSCTLS}
     for variant in VARIANTS.values():
         loaded = " (loaded)" if not variant.builtin and variant.congestion_control in ready else ""
-        special = _special_sysctls(variant)
+        own = {**variant.sysctls, **variant.optional_sysctls}
+        special = ", ".join(f"{name}={value}" for name, value in own.items() if usual.get(name) != value)
         lines = [
             Text(variant.paper),
             Text(f"needs {_needs(variant)}", style="dim"),
             *([Text(f"sets {special}", style="dim")] if special else []),
-            *([Text(f"one socket: {variant.per_socket}", style="dim")] if variant.per_socket != "yes" else []),
             Text(f"is not {variant.is_not}"),
         ]
         name = Text(variant.name, style="bold") + Text(f"\n{variant.congestion_control}{loaded}", style="not bold")
@@ -124,7 +102,49 @@ def list_variants(as_json: JsonOption = False) -> None:
     _out.print(table)
 
 
-app.command("check")(check_command)
+def _check(wanted: list[Variant]) -> tuple[list[loader.Check], list[Result]]:
+    machine = loader.check()
+    if not all(item.ok for item in machine):
+        return machine, []
+    with _err.status("") as status:
+        try:
+            results = check_variants(wanted, lambda variant: status.update(f"trying {variant.name}"))
+        except HostsError as error:
+            return [*machine, loader.Check("loading", False, error.message, error.hint)], []
+    return [*machine, loader.Check("loading", True, f"{len(loader.programs())} congestion controls")], results
+
+
+@app.command("check")
+def check(
+    variants: Annotated[
+        list[str] | None, typer.Argument(help="Variants to try; all when left out.", autocompletion=_complete_variant)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Whether this machine can run the variants: tries each on the running kernel in throw-away namespaces.
+
+    Exit code 1 when something is missing or a variant does not do what defines it.
+    """
+    with _reported():
+        wanted = [find_variant(name) for name in variants] if variants else list(VARIANTS.values())
+    machine, results = _check(wanted)
+    failed = [result.variant for result in results if result.status == "cannot"]
+    if as_json:
+        _print_json({"machine": [asdict(item) for item in machine], "variants": [asdict(result) for result in results]})
+    else:
+        for item in machine:
+            _print_line(
+                f"{'ok  ' if item.ok else 'FAIL'} {item.what}: {item.found}{'' if item.ok else f': {item.hint}'}"
+            )
+        if results:
+            table = Table("variant", "on this kernel", "seen", title="TCP variants on the running kernel")
+            for result in results:
+                table.add_row(result.variant, result.status, result.found)
+            _out.print(table)
+        if failed:
+            _print_line(f"`fairlane hosts use` refuses {', '.join(failed)}.")
+    if failed or not all(item.ok for item in machine):
+        raise typer.Exit(1)
 
 
 @app.command("build")
@@ -134,7 +154,7 @@ def build_objects(
     """Compile the BPF programs."""
     with _reported():
         made = build.build_all(force)
-    _out.print(f"built {', '.join(made)}" if made else "everything is up to date", highlight=False)
+    _print_line(f"built {', '.join(made)}" if made else "everything is up to date")
 
 
 @app.command("show")
@@ -142,60 +162,31 @@ def show(state: StateOption = None, as_json: JsonOption = False) -> None:
     """What each host of the running topology uses, read from its kernel state."""
     with _reported():
         rows = {name: (pid, apply.read_host(apply.namespace_of(pid=pid))) for name, pid in running_hosts(state).items()}
-        loaded, running = loader.status(), _folder(state).name
-    programs = _programs_by_host(running, loaded)
+    loaded, running = loader.status(), find_folder(state).name
+    hosts = list[dict[str, Any]]()
+    for name, (pid, tcp) in rows.items():
+        programs = sorted({one.program for one in loaded.attached if Path(one.cgroup).parts[-2:] == (running, name)})
+        hosts.append({"name": name, "pid": pid, "variant": tcp.variant, **asdict(tcp), "programs": programs})
     if as_json:
-        hosts = [
-            {
-                "name": name,
-                "pid": pid,
-                "variant": tcp.variant,
-                **dataclasses.asdict(tcp),
-                "programs": programs.get(name, []),
-            }
-            for name, (pid, tcp) in rows.items()
-        ]
         _print_json({"hosts": hosts, "loaded": dict(loaded.tags)})
         return
     table = Table("host", "variant", "congestion control", "host programs", "differs", title="TCP of the hosts")
-    for name, (_, tcp) in rows.items():
-        used = programs.get(name, [])
-        missing = [p for p in find_variant(tcp.variant).programs if p not in used] if tcp.variant else []
-        differs = f"lacks program {', '.join(missing)}" if missing else "" if tcp.variant else "not one of the table"
-        table.add_row(name, tcp.variant or "-", tcp.congestion_control, ", ".join(used) or "-", differs)
+    for host in hosts:
+        variant, programs = host["variant"], host["programs"]
+        missing = [program for program in find_variant(variant).programs if program not in programs] if variant else []
+        differs = f"lacks program {', '.join(missing)}" if missing else "" if variant else "not one of the table"
+        table.add_row(host["name"], variant or "-", host["congestion_control"], ", ".join(programs) or "-", differs)
     _out.print(table)
-
-
-def _programs_by_host(running: str, loaded: loader.Status) -> dict[str, list[str]]:
-    """Names of the programs on each host of a topology, by host name."""
-    found = dict[str, list[str]]()
-    for item in loaded.attached:
-        if item.cgroup.parent.name == running:
-            found.setdefault(item.cgroup.name, []).append(item.program)
-    return {host: sorted(set(names)) for host, names in found.items()}
 
 
 def _host(name: str, pid: int, state: str | None) -> Host:
     """The host as its programs take it: its cgroup below the topology's name, and its first interface."""
     namespace = apply.namespace_of(pid=pid)
     lines = apply.run_in_namespace(namespace, Path("/proc/thread-self/net/dev").read_text).splitlines()[2:]
-    interfaces = [line.split(":")[0].strip() for line in lines]
-    others = [interface for interface in interfaces if interface != "lo"]
-    if not others:
-        raise HostsError("namespace", f"host {name} has no interface but lo; there are {', '.join(interfaces)}")
-    return host_of(f"{_folder(state).name}/{name}", namespace, others[0])
-
-
-def _choose_variant(name: str, instead: str | None) -> Variant:
-    """The named variant, or `instead` where this kernel cannot run it. Raises HostsError."""
-    wanted = find_variant(name)
-    other = find_variant(instead) if instead is not None else None
-    result = check_results.read(wanted)
-    if other is not None and result is not None and result.status == "cannot":
-        check_results.require(other)
-        return other
-    check_results.require(wanted)
-    return wanted
+    interfaces = [interface for line in lines if (interface := line.split(":")[0].strip()) != "lo"]
+    if not interfaces:
+        raise HostsError("namespace", f"host {name} has no interface but lo")
+    return host_of(f"{find_folder(state).name}/{name}", namespace, interfaces[0])
 
 
 def _host_names(ctx: Any) -> list[str]:
@@ -208,49 +199,38 @@ def use(
         str, typer.Argument(help="Host of the running topology, like h1.", autocompletion=complete_names(_host_names))
     ],
     variant: Annotated[
-        str, typer.Argument(help="Variant, see `fairlane hosts list`.", autocompletion=complete_variant)
+        str, typer.Argument(help="Variant, see `fairlane hosts list`.", autocompletion=_complete_variant)
     ],
     state: StateOption = None,
-    instead: Annotated[
-        str | None,
-        typer.Option(
-            "--instead",
-            help="Variant to use when this kernel cannot run the one wanted.",
-            autocompletion=complete_variant,
-        ),
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a variant the default of a host, for connections made from now on. All or nothing.
 
-    One that failed its check on this kernel (`fairlane hosts check`) is refused, unless --instead names another.
+    One that failed its check on this kernel (`fairlane hosts check`) is refused.
     """
-    with _reported():
-        chosen = _choose_variant(variant, instead)
-        pid = _find_pid(host, state)
-        namespace = apply.namespace_of(pid=pid)
-        if chosen.builtin:
-            tcp = apply.use_on_host(chosen, namespace)
-        else:
-            with loader.acquire() as lease:
-                if chosen.programs:
-                    attach(_host(host, pid, state), chosen.programs, lease)
-                if chosen.receiver_programs:  # every other host may be its receiver
-                    for other, other_pid in running_hosts(state).items():
-                        attach(_host(other, other_pid, state), chosen.receiver_programs, lease)
-                tcp = apply.use_on_host(chosen, namespace)
-                lease.hold_process(pid)  # until the host's shell ends; what is attached, too
-        from fairlane_controller.history import (
-            record_elsewhere,
-        )  # with all that applies an undo: only where it is needed
+    from fairlane_controller.history import record_elsewhere  # with all that applies an undo: only where it is needed
 
-        record_elsewhere(_folder(state), f"a host ({host})")
+    with _reported():
+        chosen, hosts = find_variant(variant), running_hosts(state)
+        if host not in hosts:
+            raise HostsError("namespace", f"no host is called {host!r}; there are {', '.join(hosts)}")
+        namespace = apply.namespace_of(pid=hosts[host])
+        apply.require(chosen)
+        with contextlib.nullcontext() if chosen.builtin else loader.acquire() as lease:
+            if lease is not None:
+                if chosen.programs:
+                    attach(_host(host, hosts[host], state), chosen.programs, lease)
+                if chosen.receiver_programs:  # every other host may be its receiver
+                    for other, pid in hosts.items():
+                        attach(_host(other, pid, state), chosen.receiver_programs, lease)
+            tcp = apply.use_on_host(chosen, namespace)
+            if lease is not None:
+                lease.hold_process(hosts[host])  # until the host's shell ends; what is attached, too
+        record_elsewhere(find_folder(state), f"a host ({host})")
     if as_json:
-        _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **dataclasses.asdict(tcp)})
+        _print_json({"host": host, "wanted": variant, "variant": tcp.variant, **asdict(tcp)})
     else:
-        why = f" instead of {variant}, which failed its check on this kernel" if chosen.name != variant else ""
-        text = f"{host} uses {chosen.name} ({tcp.congestion_control}) for new connections{why}"
-        _out.print(text, highlight=False, soft_wrap=True)
+        _print_line(f"{host} uses {chosen.name} ({tcp.congestion_control}) for new connections")
 
 
 @app.command("cleanup")
@@ -260,4 +240,4 @@ def cleanup(
     """Unregister what a killed run left in the kernel."""
     with _reported():
         removed = loader.cleanup(force)
-    _out.print(f"removed {', '.join(removed)}" if removed else "nothing was left", highlight=False)
+    _print_line(f"removed {', '.join(removed)}" if removed else "nothing was left")

@@ -32,8 +32,6 @@ class HostProgram:
     """What a variant names in `programs`."""
     source: str
     """File in `bpf/programs/`."""
-    what: str
-    """One sentence."""
     bit: int
     """Of `net.ipv4.fairlane_programs` in `--runtime kernel`, where it is built in (hosts/kernel/programs.c)."""
     parts: Mapping[str, Hook]
@@ -59,8 +57,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
     HostProgram(
         name="ena",
         source="ena.bpf.c",
-        what="Error Notification ACK: finds and names corrupted segments as a receiver, takes the names as a sender",
-        bit=2,
+        bit=2,  # finds and names corrupted segments as a receiver, takes the names as a sender
         parts=MappingProxyType(
             {"ena": Hook.SOCKET, "ena_ingress": Hook.INTERFACE_INGRESS, "ena_egress": Hook.INTERFACE_EGRESS}
         ),
@@ -80,16 +77,14 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
     HostProgram(
         name="ena-lowest",
         source="ena_lowest.bpf.c",
-        what="beside `ena` at a receiver: every ACK names the lowest that is missing, as ENA+ wants it",
-        bit=3,
+        bit=3,  # beside `ena` at a receiver: every ACK names the lowest that is missing, as ENA+ wants it
         parts=MappingProxyType({"ena_names_lowest": Hook.SOCKET}),
         kernel=(5, 17),
     ),
     HostProgram(
         name="erto",
         source="erto.bpf.c",
-        what="E-RTO: the first three timeouts in a row of an E-RTO or BCR socket send new data instead of the head",
-        bit=1,
+        bit=1,  # the first three timeouts in a row send new data instead of the head
         parts=MappingProxyType({"erto_sockops": Hook.SOCKET, "erto_egress": Hook.CGROUP_EGRESS}),
         counters=MappingProxyType(
             {
@@ -102,8 +97,7 @@ PROGRAMS: Mapping[str, HostProgram] = _table(
     HostProgram(
         name="mrto",
         source="mrto.bpf.c",
-        what="sets the RTO floor of sockets whose congestion control is an MRTO one as low as the kernel goes",
-        bit=0,
+        bit=0,  # the RTO floor as low as the kernel goes
         parts=MappingProxyType({"mrto": Hook.SOCKET}),
         counters=MappingProxyType({"mrto_sockets": Counter("sockets with the short timer")}),
     ),

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fairlane has in this machine's kernel: one file under one lock, beside the kernel's own links.
+"""What fairlane has in this machine's kernel: pinned links and maps, and one file, under one lock, of who uses them.
 
-Links live as long as a process has them open. This file says which they are, so that several processes share them, and
-what is to be undone when they have ended: sysctls, cgroup folders, and on kernels without links names and filters.
-Whoever comes next with the lock undoes it; a keeper (keeper.py) comes when a process was killed.
+    BPF file system   names/NAME@BUILD   congestion controls       hosts/SLOT/PART   programs of a host
+                      maps/NAME          maps that all share
+    cc.json           the users of each, and what a program's end undoes in its host's namespace
+
+A user is a process. What has none that lives goes when the next one opens the registry.
 """
 
 from __future__ import annotations
@@ -13,16 +15,24 @@ import fcntl
 import hashlib
 import json
 import os
+import socket
+import subprocess
 import time
-from collections.abc import Generator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Container, Generator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from . import bpf, cgroups, filters
+from . import apply, bpf, cgroups
 from .errors import HostsError
+from .programs import find_program
 
 DEFAULT_FILE = Path("/run/fairlane/cc.json")
-LOCK_TIMEOUT_S = 20.0
+LOCK_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 10.0
+"""How long the kernel may take to unregister a congestion control whose link ended."""
+_KINDS = ("names", "maps", "hosts")
+MACHINE_PINS, OWN_PINS = Path("/sys/fs/bpf"), Path("/run/fairlane/bpf")
+"""BPF file systems: systemd mounts the first; where it did not, we mount the second."""
 
 
 def path() -> Path:
@@ -30,193 +40,177 @@ def path() -> Path:
     return Path(os.environ.get("FAIRLANE_CC_STATE") or DEFAULT_FILE)
 
 
+def _folder_name() -> str:
+    return "fairlane" if path() == DEFAULT_FILE else "fairlane-" + hashlib.sha256(str(path()).encode()).hexdigest()[:8]
+
+
 def cgroup_folder() -> Path:
     """The cgroup folder that holds all hosts' folders. Raises HostsError `kernel-unsupported` without cgroup v2."""
-    own = "" if path() == DEFAULT_FILE else "-" + hashlib.sha256(str(path()).encode()).hexdigest()[:8]
-    return cgroups.mount_point() / f"fairlane{own}"
+    return cgroups.mount_point() / _folder_name()
 
 
-@dataclass(frozen=True)
-class Name:
-    """A congestion control that is registered."""
-
-    tag: str
-    """Which build."""
-    link: int | None
-    """Id of its link; None: registered without one, until its last user ends."""
-
-    def is_live(self) -> bool:
-        """Whether some process uses it."""
-        return in_use() if self.link is None else bpf.link_exists(self.link)
+def pins(kind: str) -> Path:
+    """The folder of pinned `names`, `maps` or `hosts`: in the machine's BPF file system, or in one of ours where it has none."""
+    return (MACHINE_PINS if os.path.ismount(MACHINE_PINS) else OWN_PINS) / _folder_name() / kind
 
 
-@dataclass(frozen=True)
+def _mount() -> None:
+    """Make the folders of pins. Raises HostsError `refused`."""
+    mount = pins("").parent
+    try:
+        mount.mkdir(parents=True, exist_ok=True)
+        if not os.path.ismount(mount):
+            subprocess.run(["mount", "-t", "bpf", "none", mount], check=True, timeout=10, capture_output=True)
+        for kind in _KINDS:
+            pins(kind).mkdir(parents=True, exist_ok=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise HostsError("refused", f"cannot use the BPF file system {mount}: {error}", "run it as root") from error
+
+
+def names() -> dict[str, str]:
+    """Build of each congestion control that is registered, by name; none for who may not look."""
+    with contextlib.suppress(OSError):
+        return {name: tag for name, _, tag in (pin.name.partition("@") for pin in pins("names").iterdir())}
+    return {}
+
+
+def user(pid: int, number: int) -> str:
+    """A use by a process. Raises HostsError `lease` when there is no such process."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        if fields[0] != "Z":
+            return f"{pid} {fields[19]} {number}"  # with the time when it started
+    raise HostsError("lease", f"there is no process {pid} to keep the TCP variants for")
+
+
+def _lives(name: str) -> bool:
+    pid, _, number = map(int, name.split())
+    with contextlib.suppress(HostsError):
+        return user(pid, number) == name
+    return False
+
+
+@dataclass
 class HostPrograms:
     """One program that is attached to a host."""
 
     program: str
     tag: str
     cgroup: str
-    origin: str
-    """The cgroup folder that its processes came from."""
     netns: str
     """Path of its network namespace,"""
     netns_inode: int
     """which was this one."""
     interface: str
     slot: int
-    """Of its counters: `shared_count` from 16 times this on."""
-    links: list[int]
+    """Of its pins and of its counters: `shared_count` from 16 times this on."""
     sysctls: dict[str, str]
     """`net.ipv4.*` as they were before."""
+    users: list[str]
 
-    def is_live(self) -> bool:
-        """Whether some process uses it."""
-        return any(map(bpf.link_exists, self.links))
+    def undo(self) -> None:
+        """Put sysctls back and remove filters, where the namespace is still there."""
+        with contextlib.suppress(OSError, HostsError):
+            if Path(self.netns).stat().st_ino == self.netns_inode:
+                apply.run_in_namespace(Path(self.netns), self._undo_here)
 
-    def undo(self) -> list[str]:
-        """Put sysctls back and remove filters, where the namespace is still there; what was removed."""
-        try:
-            if Path(self.netns).stat().st_ino != self.netns_inode:
-                return []
-        except OSError:
-            return []
-        for name, value in self.sysctls.items():
-            filters.run_in(Path(self.netns), "sysctl", "-qw", f"net.ipv4.{name}={value}")
-        return [] if bpf.kernel_has(bpf.TCX_KERNEL) else filters.remove_all(Path(self.netns))
+    def _undo_here(self) -> None:
+        apply.write_sysctls(self.sysctls)
+        if not bpf.kernel_has(bpf.TCX_KERNEL):
+            interface = socket.if_nametoindex(self.interface)
+            for hook in find_program(self.program).parts.values():
+                if hook.is_interface:
+                    bpf.remove_filter(interface, hook)
 
 
-@dataclass
 class Registry:
     """The file's content while the lock is held."""
 
-    names: dict[str, Name] = field(default_factory=dict[str, Name])
-    hosts: list[HostPrograms] = field(default_factory=list[HostPrograms])
-    maps: dict[str, int] = field(default_factory=dict[str, int])
-    """Ids of the maps that all objects share, by name."""
+    def __init__(self, users: list[str], hosts: list[HostPrograms]) -> None:
+        self.users, self.hosts = users, hosts
+        """Users of the congestion controls, and what is attached to hosts."""
+        self.removed = list[str]()
+        """What was taken away since the registry was opened."""
 
     def write(self) -> None:
         """Also in the middle of a change, where a kill must not lose what is to be undone."""
         partial = path().with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(self)))
+        partial.write_text(json.dumps({"users": self.users, "hosts": [asdict(host) for host in self.hosts]}))
         partial.replace(path())
 
-    def undo_ended(self) -> list[str]:
-        """Undo what no process uses any more; what was removed."""
-        removed = list[str]()
-        for name, entry in [(name, entry) for name, entry in self.names.items() if not entry.is_live()]:
-            if entry.link is None and bpf.unregister(name):
-                removed.append(name)
-            del self.names[name]
-        return removed + self._undo([host for host in self.hosts if not host.is_live()])
+    def drop(self, ended: Container[str] | None = None) -> None:
+        """Forget users; None: all."""
+        for users in (self.users, *(host.users for host in self.hosts)):
+            users[:] = [] if ended is None else [name for name in users if name not in ended]
 
-    def detach_all(self) -> list[str]:
-        """Take everything away from the processes that use it; what was removed. Raises HostsError `in-use`."""
-        try:
-            for name, entry in self.names.items():
-                if entry.link is None:
-                    bpf.unregister(name)
-                else:
-                    bpf.detach_link(entry.link)
-            for link in [link for host in self.hosts for link in host.links]:
-                bpf.detach_link(link)
-        except OSError as error:
-            raise HostsError(
-                "in-use",
-                f"this kernel takes no TCP variant away from those who use it: {error.strerror}",
-                "end the runs that use them (`make stop`)",
-            ) from error
-        removed = sorted(self.names)
-        self.names.clear()
-        return removed + self._undo(self.hosts)
-
-    def _undo(self, ended: list[HostPrograms]) -> list[str]:
-        removed = list[str]()
-        self.hosts = [host for host in self.hosts if host not in ended]
-        in_use_now = [Path(host.cgroup) for host in self.hosts]
-        for host in ended:
-            removed += host.undo()
-            removed += cgroups.remove_left(Path(host.cgroup), in_use_now, Path(host.origin))
+    def sweep(self) -> None:
+        """Take away what no living process uses."""
+        everyone = {*self.users, *(name for host in self.hosts for name in host.users)}
+        self.drop({name for name in everyone if not _lives(name)})
+        if not self.users:
+            self.removed += _unregister_all()
+        unused = [host for host in self.hosts if not host.users]
+        self.hosts = [host for host in self.hosts if host.users]
+        slots = {str(host.slot) for host in self.hosts}
+        for folder in [folder for folder in pins("hosts").iterdir() if folder.name not in slots]:
+            for pin in folder.iterdir():
+                bpf.detach(pin)
+            folder.rmdir()
+        for host in unused:
+            host.undo()
         with contextlib.suppress(HostsError):  # without cgroup v2 there is none of ours
-            removed += cgroups.remove_left(cgroup_folder(), in_use_now)
-        return removed
+            self.removed += cgroups.remove_left(cgroup_folder(), [Path(host.cgroup) for host in self.hosts])
+
+
+def _unregister_all() -> list[str]:
+    ended = sorted(names())
+    for pin in pins("names").iterdir():
+        bpf.detach(pin)
+    for pin in pins("maps").iterdir():
+        pin.unlink()
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while time.monotonic() < deadline and set(ended) & set(bpf.available()):
+        time.sleep(0.005)
+    return ended
 
 
 def read() -> Registry:
     """What the file says; without the lock it may be out of date. Nothing where there is no file, or a broken one."""
     try:
         found = json.loads(path().read_text())
-        names = {str(name): Name(**entry) for name, entry in found["names"].items()}
-        hosts = [HostPrograms(**entry) for entry in found["hosts"]]
-        return Registry(names, hosts, dict(found["maps"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Registry()
+        return Registry(list(found["users"]), [HostPrograms(**entry) for entry in found["hosts"]])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Registry([], [])
 
 
 @contextlib.contextmanager
 def opened() -> Generator[Registry]:
-    """The registry for one process at a time, what has ended undone; written at the end. Raises HostsError `lease`."""
-    with _locked():
-        registry = read()
-        registry.undo_ended()
-        try:
-            yield registry
-        finally:
-            registry.write()
-
-
-def undo_ended() -> list[str]:
-    """Remove what no process has open any more. Returns what was removed. Raises HostsError."""
-    with _locked():
-        registry = read()
-        removed = registry.undo_ended()
-        registry.write()
-    return removed
-
-
-@contextlib.contextmanager
-def _locked() -> Generator[None]:
+    """The registry for one process at a time; what nobody uses goes before and after. Raises HostsError `lease`, `refused`."""
     lock = path().with_suffix(".lock")
-    deadline = time.monotonic() + LOCK_TIMEOUT_S
-    try:
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise HostsError("lease", f"cannot open {lock}: {error.strerror}", "run it as root") from error
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(lock.open("a"))
+        except OSError as error:
+            raise HostsError("lease", f"cannot open {lock}: {error.strerror}", "run it as root") from error
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise HostsError(
-                        "lease", f"another process keeps {lock} locked for {LOCK_TIMEOUT_S:.0f} s"
-                    ) from None
+                    text = f"another process keeps {lock} locked for {LOCK_TIMEOUT_S:.0f} s"
+                    raise HostsError("lease", text) from None
                 time.sleep(0.02)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def use() -> int:
-    """A descriptor that shows, while it is open, that a process uses what is registered without links."""
-    descriptor = os.open(_users(), os.O_RDWR | os.O_CREAT, 0o644)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    return descriptor
-
-
-def in_use() -> bool:
-    """Whether a descriptor of `use` is open somewhere."""
-    try:
-        with _users().open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
-
-
-def _users() -> Path:
-    return path().with_suffix(".users")
+        _mount()
+        registry = read()
+        registry.sweep()
+        try:
+            yield registry
+        finally:
+            registry.sweep()
+            registry.write()
+            with contextlib.suppress(OSError):  # not empty: in use
+                for kind in (*_KINDS, ""):
+                    pins(kind).rmdir()

@@ -7,31 +7,31 @@ import socket
 import struct
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from typing import Any
 
 from .errors import HostsError
 
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
-_U8 = ("state", "ca_state", "retransmits", "probes", "backoff", "options", "wscale", "flags")
-_FIELDS: tuple[tuple[str, str], ...] = (
-    *((name, "B") for name in _U8),
-    *(
-        (name, "I")
-        for name in ("rto_us", "ato_us", "snd_mss", "rcv_mss", "unacked", "sacked", "lost", "retrans", "fackets")
-    ),
-    *((name, "I") for name in ("last_data_sent_ms", "last_ack_sent_ms", "last_data_recv_ms", "last_ack_recv_ms")),
-    *((name, "I") for name in ("pmtu", "rcv_ssthresh", "rtt_us", "rttvar_us", "snd_ssthresh", "snd_cwnd", "advmss")),
-    *((name, "I") for name in ("reordering", "rcv_rtt_us", "rcv_space", "total_retrans")),
-    *((name, "Q") for name in ("pacing_rate", "max_pacing_rate", "bytes_acked", "bytes_received")),
-    *((name, "I") for name in ("segs_out", "segs_in", "notsent_bytes", "min_rtt_us", "data_segs_in", "data_segs_out")),
-    *((name, "Q") for name in ("delivery_rate", "busy_time_us", "rwnd_limited_us", "sndbuf_limited_us")),
-    *((name, "I") for name in ("delivered", "delivered_ce")),
-    *((name, "Q") for name in ("bytes_sent", "bytes_retrans")),
-    *((name, "I") for name in ("dsack_dups", "reord_seen", "rcv_ooopack", "snd_wnd")),
-    *((name, "I") for name in ("rcv_wnd", "rehash")),  # 6.2
-    *((name, "H") for name in ("total_rto", "total_rto_recoveries")),  # 6.7
-)
+_LAYOUT = {  # names of struct tcp_info by kind and order; everything lies on its own boundary
+    "8B": "state ca_state retransmits probes backoff options wscale flags",
+    "24I": "rto_us ato_us snd_mss rcv_mss unacked sacked lost retrans fackets last_data_sent_ms last_ack_sent_ms last_data_recv_ms "
+    "last_ack_recv_ms pmtu rcv_ssthresh rtt_us rttvar_us snd_ssthresh snd_cwnd advmss reordering rcv_rtt_us rcv_space total_retrans",
+    "4Q": "pacing_rate max_pacing_rate bytes_acked bytes_received",
+    "6I": "segs_out segs_in notsent_bytes min_rtt_us data_segs_in data_segs_out",
+    "4Q ": "delivery_rate busy_time_us rwnd_limited_us sndbuf_limited_us",
+    "2I": "delivered delivered_ce",
+    "2Q": "bytes_sent bytes_retrans",
+    "4I": "dsack_dups reord_seen rcv_ooopack snd_wnd",
+    "2I ": "rcv_wnd rehash",  # 6.2
+    "2H": "total_rto total_rto_recoveries",  # 6.7
+}
+_STRUCT = struct.Struct("=" + "".join(_LAYOUT))
+_ALL_NAMES = " ".join(_LAYOUT.values()).split()
+_REQUIRED_BYTES = 232
+"""5.15 has all of these."""
+_LATER = {"rcv_wnd": 236, "total_rto": 242}
+"""Ends of fields that newer kernels have."""
 _LARGEST = 512
-_LAST_REQUIRED_FIELD = "snd_wnd"  # 5.15 has all of these
 
 
 @dataclass(frozen=True)
@@ -76,23 +76,13 @@ _NAMES = frozenset(field.name for field in dataclass_fields(TcpInfo))
 
 def parse(data: bytes) -> TcpInfo:
     """Parse what getsockopt(TCP_INFO) gave. Raises HostsError `kernel-unsupported` when a needed field is missing."""
-    offset, required, values = 0, True, dict[str, int | None]()
-    for name, kind in _FIELDS:
-        size = struct.calcsize("=" + kind)
-        offset = (offset + size - 1) // size * size
-        if offset + size <= len(data):
-            if name in _NAMES:
-                values[name] = int(struct.unpack_from("=" + kind, data, offset)[0])
-        elif required:
-            raise HostsError(
-                "kernel-unsupported",
-                f"TCP_INFO of this kernel ends at byte {len(data)}, before tcpi_{name}; want 5.15 or newer",
-            )
-        elif name in _NAMES:
-            values[name] = None
-        offset += size
-        required = required and name != _LAST_REQUIRED_FIELD
-    return TcpInfo(**values)  # pyright: ignore[reportArgumentType]
+    if len(data) < _REQUIRED_BYTES:
+        text = f"TCP_INFO of this kernel has {len(data)} bytes, not {_REQUIRED_BYTES}; want 5.15 or newer"
+        raise HostsError("kernel-unsupported", text)
+    values = _STRUCT.unpack(data[: _STRUCT.size].ljust(_STRUCT.size, b"\0"))
+    found: dict[str, Any] = {name: value for name, value in zip(_ALL_NAMES, values, strict=True) if name in _NAMES}
+    found.update({name: None for name, end in _LATER.items() if len(data) < end})
+    return TcpInfo(**found)
 
 
 def read(connection: socket.socket) -> TcpInfo:

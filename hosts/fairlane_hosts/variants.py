@@ -9,16 +9,18 @@ One of the user's own is a folder anywhere with a header, `NAME/NAME.h`, and its
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
+import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from .errors import HostsError
+from .programs import find_program
 
 # Every variant sets every one of these, so that going from one to another leaves nothing behind.
 # Order matters: the kernel refuses tcp_reordering > tcp_max_reordering.
@@ -90,10 +92,6 @@ class Variant:
     """Host programs that the hosts of its receivers need. Such a sender does not take corruption for congestion."""
     kernel: tuple[int, int] = LITERATURE_KERNEL
     """The first kernel that has all that it needs."""
-    features: str = "BPF struct_ops, BTF"
-    """What the kernel must have."""
-    per_socket: str = "yes"
-    """Whether TCP_CONGESTION on one socket is enough, and what is missing then."""
     folder: Path | None = None
     """Where the header of a sender of the user's own is; `add_sender` sets it."""
 
@@ -111,7 +109,13 @@ class Variant:
     def definitions(self) -> Mapping[str, str | int]:
         """What `bpf/sender.bpf.c` is compiled with, but for its name."""
         ena = {"FL_ENA": 1} if "ena" in self.programs else {}
-        return {"CC_HEADER": f'"{self.header_file}"', f"CC_SENDER_{self.header}": 1, **ena, **self.defines}
+        asks = {"FL_PROGRAMS": self.programs_mask} if self.programs else {}
+        return {"CC_HEADER": f'"{self.header_file}"', f"CC_SENDER_{self.header}": 1, **ena, **asks, **self.defines}
+
+    @property
+    def programs_mask(self) -> int:
+        """The host programs that it asks for, a bit each."""
+        return sum(1 << find_program(name).bit for name in self.programs)
 
     @property
     def header_file(self) -> str:
@@ -127,89 +131,76 @@ _INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 2})  # ns-2's windowIni
 
 _LINUX_INITIAL_WINDOW = MappingProxyType({"FL_INITIAL_WINDOW": 10})  # RFC 6928
 
+_literature = partial(Variant, defines=_INITIAL_WINDOW)
+"""A sender of a paper."""
+_modern = partial(Variant, sysctls=MODERN_SYSCTLS)
+"""One that Linux has today."""
+
 _MRTO_SIMULATOR = MappingProxyType({"rto_rule": "rfc793", "rto_beta_percent": 100})
 _MRTO_IS_NOT = (
-    "the paper's on the kernel, where the RTO is at least SRTT + one jiffy (4 ms at HZ=250), rounded up to a jiffy, and RTTVAR counts: "
-    "SRTT + max(4 RTTVAR, 1 jiffy), 3 RTT at the start (two jiffies: 5.15 to 6.10). In the simulator it is max(SRTT, 4 ms), or a tick of the "
-    "host's clock where an experiment gives one: RFC 793's with beta = 1"
+    "the paper's on the kernel: SRTT + max(4 RTTVAR, a jiffy), rounded up to a jiffy (before 6.11 two), 3 RTT at the start. In the simulator "
+    "max(SRTT, 4 ms or the host's tick)"
 )
-_MRTO_FEATURES = "BPF struct_ops, BTF; sockops, cgroup v2; net.ipv4.tcp_rto_min_us (6.11) where it is there"
-_MRTO_PER_SOCKET = "on a host with the host program"
 
 PACING_KERNEL = (6, 4)
 """A BPF congestion control may write sk_pacing_rate (6.0) and app_limited."""
 ENA_KERNEL = (6, 0)
 """A BPF congestion control may write sk_pacing_rate; its host program needs bpf_loop (5.17)."""
 _ENA_IS_NOT = (
-    "the paper's on the kernel in when it repairs: a named segment goes out when the kernel holds it for lost (SACK: the third "
-    "duplicate ACK, in a recovery the next one; else the third duplicate ACK and one hole a round trip), not at the "
-    "notification as in the simulator"
+    "the paper's on the kernel in when it repairs: a named segment goes out when the kernel finds it lost (the third duplicate ACK; "
+    "then with SACK the next one, else one a round trip), not at the notification as in the simulator"
 )
 _ENA_PLUS_IS_NOT = (
-    "the paper's: every ACK names the lowest that is missing, heads without a name are allowed for, reductions are taken back, "
-    "packets are paced (cc/ena.h); a named segment goes out with the recovery, in both runtimes"
+    "the paper's: every ACK names the lowest missing one, heads without a name are allowed for, reductions are undone, packets are "
+    "paced (cc/ena.h); a named segment goes out with the recovery"
 )
-_ENA_FEATURES = "BPF struct_ops, BTF, sockops header options, cgroup v2, tc"
-_ENA_PER_SOCKET = "on a host that has the program; the receiver's host needs it too"
 
-_TAHOE = Variant(
+_TAHOE = _literature(
     name="tahoe",
     header="tahoe",
     paper="Jacobson 1988; ns-2 Agent/TCP; the ENA paper's TCP Tahoe",
     is_not="go-back-N after a fast retransmit: after several losses in one window the kernel fills one hole an ACK "
     "and sends nothing twice (cc/tahoe.h)",
-    defines=_INITIAL_WINDOW,
 )
-_RENO = Variant(
+_RENO = _literature(
     name="reno",
     header="reno_recovery",
     paper="Jacobson 1990; ns-2 Agent/TCP/Reno; the Qthresh paper's TCP Reno",
-    is_not="exact after several losses in one window: new data waits too while the next hole must wait "
-    "(cc/reno_recovery.h); after a timeout the kernel resends what it holds for lost as the window opens",
-    defines=_INITIAL_WINDOW,
+    is_not="exact after several losses in one window: new data waits too while the next hole must wait (cc/reno_recovery.h)",
 )
-_NEWRENO = Variant(
+_NEWRENO = _literature(
     name="newreno",
     header="reno",
     paper="RFC 5681 growth, RFC 6582 recovery",
     is_not="RFC 6582 in the window during recovery: the kernel's PRR (RFC 6937) brings it down",
-    defines=_INITIAL_WINDOW,
 )
-_SACK = Variant(
+_SACK = _literature(
     name="sack",
     header="reno",
     paper="RFC 2018 and RFC 6675; the ENA paper's TCP SACK",
-    is_not="RFC 6675's pipe: the kernel finds losses by RACK (RFC 8985; one duplicate ACK and a quarter of the RTT "
-    "can be enough) and brings the window down by PRR",
-    defines=_INITIAL_WINDOW,
+    is_not="RFC 6675's pipe: the kernel finds losses by RACK (RFC 8985) and brings the window down by PRR",
     sysctls=SACK_SYSCTLS,
-    per_socket="on a host with tcp_sack=1",
 )
 _NSS = Variant(
     name="nss",
     header="nss",
     paper="the FastTCP paper's NSS: no slow start, the advertised window alone limits",
-    is_not="a sender that may be let loose: it congests any network. After a timeout only the head goes out; the rest "
-    "of the window follows at its ACK",
+    is_not="for networks of others: it congests any. After a timeout only the head goes out, the window at its ACK",
 )
-_NCA = Variant(
+_NCA = _literature(
     name="nca",
     header="nca",
     paper="the FastTCP paper's NCA: no congestion avoidance, cwnd += 1 an ACK above ssthresh too",
     is_not="without the halving: a loss still brings cwnd to ssthresh (NewReno, PRR)",
-    defines=_INITIAL_WINDOW,
 )
-_ERTO = Variant(
+_ERTO = _literature(
     name="erto",
     header="erto",
     paper="Lee & Kwon 2006: the first three timeouts in a row send new data, not the head; then as F-RTO judges",
     is_not="active for a timeout within a recovery, nor without unsent data; the kernel's F-RTO judges, not an ACK option",
-    defines=_INITIAL_WINDOW,
     sysctls=ERTO_SYSCTLS,
     programs=("erto",),
     kernel=(6, 1),
-    features="BPF struct_ops, BTF; sockops that may set TCP_NODELAY, cgroup_skb, cgroup v2",
-    per_socket="on a host with tcp_frto=2, tcp_sack=1 and the host program",
 )
 _BCR = replace(
     _ERTO,
@@ -220,8 +211,8 @@ _BCR = replace(
 )
 
 
-def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "") -> tuple[Variant, Variant]:
-    """The ENA paper over `base`, and ENA+; `is_not` and `per_socket` add to what holds for all of them."""
+def _with_ena(base: Variant, title: str, is_not: str = "") -> tuple[Variant, Variant]:
+    """The ENA paper over `base`, and ENA+; `is_not` adds to what holds for all of them."""
     paper = replace(
         base,
         name=f"ena-{base.name}",
@@ -231,8 +222,6 @@ def _with_ena(base: Variant, title: str, is_not: str = "", per_socket: str = "")
         programs=("ena",),
         receiver_programs=("ena",),
         kernel=ENA_KERNEL,
-        features=_ENA_FEATURES,
-        per_socket=_ENA_PER_SOCKET + per_socket,
     )
     ours = replace(
         paper,
@@ -256,8 +245,6 @@ def _with_mrto(base: Variant, name: str, paper: str) -> Variant:
         simulator=_MRTO_SIMULATOR,
         optional_sysctls=MRTO_OPTIONAL_SYSCTLS,
         programs=("mrto",),
-        features=_MRTO_FEATURES,
-        per_socket=_MRTO_PER_SOCKET,
     )
 
 
@@ -280,21 +267,18 @@ _VARIANTS = _table(
         is_not="the paper's Vegas: divides by base, Reno's growth at 2 samples or fewer, base forgotten on TX_START",
         defines=MappingProxyType({**_INITIAL_WINDOW, "FL_ALPHA": 2, "FL_BETA": 4, "FL_GAMMA": 1}),
     ),
-    Variant(
+    _literature(
         name="frto",
         header="reno",
         paper="RFC 5682 over NewReno",
         is_not="active for a timeout that falls into a recovery (the kernel's choice)",
-        defines=_INITIAL_WINDOW,
         sysctls=FRTO_SYSCTLS,
-        per_socket="on a host with tcp_frto=2",
     ),
-    Variant(
+    _literature(
         name="westwood",
         header="westwood",
         paper="Casetti et al. 2002: bandwidth from ACKs; after a loss ssthresh = BW_est RTT_base; alpha = 0.2",
         is_not="the paper's filter: its samples last a round trip; a timeout freezes the estimate (cc/westwood.h)",
-        defines=_INITIAL_WINDOW,
     ),
     _ERTO,
     _BCR,
@@ -312,25 +296,21 @@ _VARIANTS = _table(
         replace(_SACK, header="rfc6675"),
         "SACK",
         "; the window in a recovery that does reduce is RFC 6675's, not PRR's",
-        ", with tcp_sack=1",
     ),
-    Variant(
+    _literature(
         name="org",
         header="reno",
         paper="the FastTCP paper's ORG: Linux 2.4's NewReno, initial window 2",
         is_not="Linux 2.4 itself: no SACK, no timestamps, RTO at least 200 ms as today",
-        defines=_INITIAL_WINDOW,
     ),
     _NSS,
     _NCA,
-    Variant(
+    _literature(
         name="fst1",
         header="reno",
         paper="the FastTCP paper's FST1: fast retransmit at the first duplicate ACK",
         is_not="a choice of one socket: the threshold is the namespace's tcp_reordering",
-        defines=_INITIAL_WINDOW,
         sysctls=FST1_SYSCTLS,
-        per_socket="on a host with tcp_reordering=1",
     ),
     _with_mrto(_NEWRENO, "mrto", "the FastTCP paper's MRTO: RTO = RTT (beta = 1)"),
     _with_mrto(_NSS, "nss-mrto", "the FastTCP paper's NSS and MRTO together"),
@@ -342,65 +322,58 @@ _VARIANTS = _table(
         paper="Linux tcp_reno with tcp_sack=0",
         is_not="the papers' Reno: NewReno recovery with PRR, grows by packets instead of ACKs, initial window 10",
     ),
-    Variant(
+    _modern(
         name="cubic",
         header="cubic",
         paper="RFC 9438",
         is_not="RFC 9438 in: no HyStart++; ssthresh from cwnd, growth by packets; in recovery the kernel's PRR. SACK, RACK, "
         "timestamps and F-RTO are on (cc/cubic.h)",
         defines=_LINUX_INITIAL_WINDOW,
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="cubic-linux",
         header="cubic",
         builtin="cubic",
         paper="Linux tcp_cubic",
         is_not="RFC 9438's target: it adds the smallest RTT, not the present one; HyStart ends slow start (cc/cubic.h has the list)",
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="bic-linux",
         header="bic_linux",
         builtin="bic",
         paper="Xu, Harfoush, Rhee, INFOCOM 2004; Linux tcp_bic, where the kernel has it",
         is_not="the paper's in: beta 0.2, S_max 16, a quarter of the way to W_max for half of it (cc/bic_linux.h)",
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="dctcp",
         header="dctcp",
         paper="RFC 8257",
         is_not="RFC 8257 in: marked packets are counted, not bytes. Its receivers need it too: their host is set to it "
         "(cc/dctcp.h). SACK, RACK, timestamps and F-RTO are on",
         defines=_LINUX_INITIAL_WINDOW,
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="dctcp-linux",
         header="dctcp",
         builtin="dctcp",
         paper="RFC 8257; Linux tcp_dctcp, where the kernel has it",
         is_not="RFC 8257's alpha in bytes: it counts packets; its receivers need it too. SACK, RACK, timestamps and F-RTO are on",
-        sysctls=MODERN_SYSCTLS,
     ),
-    Variant(
+    _modern(
         name="bbr",
         header="bbr",
         paper="Cardwell et al. 2016; draft-cardwell-iccrg-bbr-congestion-control-00 (version 1)",
         is_not="driven by losses: it paces to what it measures. As Linux's it paces 1 % below, and leaves room for ACKs in clumps; "
         "without Linux's sampling for policers. SACK, RACK, timestamps and F-RTO are on (cc/bbr.h)",
         defines=_LINUX_INITIAL_WINDOW,
-        sysctls=MODERN_SYSCTLS,
         kernel=PACING_KERNEL,
     ),
-    Variant(
+    _modern(
         name="bbr-linux",
         header="bbr",
         builtin="bbr",
         paper="Cardwell et al. 2016; Linux tcp_bbr, where the kernel has it",
         is_not="driven by losses: it paces to what it measures; SACK, RACK and timestamps are on",
-        sysctls=MODERN_SYSCTLS,
     ),
 )
 
@@ -419,52 +392,42 @@ def add_sender(folder: str | Path) -> Variant:
     `folder` has `sender.py`, whose `SENDER` is a `Variant`, and the header `<SENDER.header>.h`. Raises HostsError `bad-sender`.
     """
     path = Path(folder).resolve()
-    sender = replace(_row_of(path), folder=path)
-    other = _VARIANTS.get(sender.name)
-    if other is not None and other.folder != path:
-        where = f"in {other.folder}" if other.folder else "of fairlane"
-        raise HostsError(
-            "bad-sender", f"{path}: there is a sender {sender.name!r} already, {where}", "choose another name"
-        )
+    try:
+        sender = replace(_row_of(path), folder=path)
+        other = _VARIANTS.get(sender.name)
+        if other is not None and other.folder != path:
+            where = f"in {other.folder}" if other.folder else "of fairlane"
+            raise ValueError(f"{path}: there is a sender {sender.name!r} already, {where}")
+    except ValueError as error:
+        raise HostsError("bad-sender", str(error), "`fairlane new --sender NAME` writes one that works") from error
     _VARIANTS[sender.name] = sender
     folders = [known for known in os.environ.get(OWN_SENDERS, "").split(os.pathsep) if known]
-    if str(path) not in folders:
-        os.environ[OWN_SENDERS] = os.pathsep.join([*folders, str(path)])
+    os.environ[OWN_SENDERS] = os.pathsep.join(dict.fromkeys([*folders, str(path)]))
     return sender
 
 
 def _row_of(path: Path) -> Variant:
-    """The checked row of a sender's folder. Raises HostsError `bad-sender`."""
+    """The checked row of a sender's folder. Raises ValueError."""
     file = path / "sender.py"
-    spec = importlib.util.spec_from_file_location(f"fairlane_sender_{path.name}", file)
-    if not file.is_file() or spec is None or spec.loader is None:
-        raise HostsError(
-            "bad-sender", f"{path}: a sender's folder has a file sender.py", "`fairlane new --sender NAME` writes one"
-        )
-    module = importlib.util.module_from_spec(spec)
+    if not file.is_file():
+        raise ValueError(f"{path}: a sender's folder has a file sender.py")
     try:
-        spec.loader.exec_module(module)
+        sender: object = runpy.run_path(str(file)).get("SENDER")
     except Exception as error:  # it is the user's code
-        raise HostsError("bad-sender", f"{file}: {type(error).__name__}: {error}") from error
-    sender: object = getattr(module, "SENDER", None)
+        raise ValueError(f"{file}: {type(error).__name__}: {error}") from error
     if not isinstance(sender, Variant):
-        raise HostsError("bad-sender", f"{file}: SENDER must be a fairlane_hosts.variants.Variant")
-    if not re.fullmatch("[a-z][a-z0-9]*([_-][a-z0-9]+)*", sender.name):
-        raise HostsError(
-            "bad-sender", f"{file}: name {sender.name!r}: small letters and digits, with single - or _ between them"
-        )
-    if len(sender.congestion_control) > _KERNEL_NAME_CHARS_MAX:
-        most = _KERNEL_NAME_CHARS_MAX - len(NAME_PREFIX)
-        raise HostsError("bad-sender", f"{file}: name {sender.name!r}: at most {most} characters (the kernel's limit)")
-    header = path / f"{sender.header}.h"
+        raise ValueError(f"{file}: SENDER must be a fairlane_hosts.variants.Variant")
+    chars_max = _KERNEL_NAME_CHARS_MAX - len(NAME_PREFIX)
+    if not re.fullmatch("[a-z][a-z0-9]*([_-][a-z0-9]+)*", sender.name) or len(sender.name) > chars_max:
+        allowed = f"small letters and digits, with single - or _ between them, at most {chars_max} characters"
+        raise ValueError(f"{file}: name {sender.name!r}: {allowed}")
+    header, line = path / f"{sender.header}.h", f"#ifdef CC_SENDER_{sender.header}"
     try:
-        hooks = f"#ifdef CC_SENDER_{sender.header}" in header.read_text(encoding="utf-8").splitlines()
+        hooks = line in header.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise HostsError("bad-sender", f"{header}: cannot be read: {error}") from error
+        raise ValueError(f"{header}: cannot be read: {error}") from error
     if not hooks:
-        raise HostsError(
-            "bad-sender", f"{header}: no line `#ifdef CC_SENDER_{sender.header}` with its hooks", "hosts/cc/tcp.h"
-        )
+        raise ValueError(f"{header}: no line `{line}` with its hooks (hosts/cc/tcp.h)")
     return sender
 
 
@@ -495,15 +458,10 @@ def bpf_variants() -> list[Variant]:
     return [variant for variant in VARIANTS.values() if not variant.builtin]
 
 
-def _add_own_senders() -> None:
-    """Those that the environment names; what is wrong with one is said when a sender is not found."""
-    for folder in os.environ.get(OWN_SENDERS, "").split(os.pathsep):
-        if folder:
-            try:
-                add_sender(folder)
-            except HostsError as error:
-                _broken.append(f"{OWN_SENDERS}: {error.message}")
-
-
 _broken: list[str] = []
-_add_own_senders()
+"""What is wrong with senders that the environment names: reported when one is not found."""
+for _folder in filter(None, os.environ.get(OWN_SENDERS, "").split(os.pathsep)):
+    try:
+        add_sender(_folder)
+    except HostsError as _error:
+        _broken.append(f"{OWN_SENDERS}: {_error.message}")

@@ -12,6 +12,10 @@
 #define BPF_CORE_READ_BITFIELD(structure, bits) ((structure)->bits)
 #define FL_PRIV_BYTES ICSK_CA_PRIV_SIZE
 
+// Of tcp_congestion_ops.flags: the host programs that a sender asks for (bpf/programs/host_sender.bpf.h).
+#define FL_REGISTERED_SHIFT 16
+#define FL_REGISTERED(programs) ((programs) << FL_REGISTERED_SHIFT)
+
 enum { PACING_NONE = SK_PACING_NONE, PACING_NEEDED = SK_PACING_NEEDED };
 
 // Before 6.10 cong_control had fewer arguments; the shared memory of time travel is younger.

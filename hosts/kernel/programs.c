@@ -28,8 +28,6 @@
 #include "bpf/programs/ena_lowest.bpf.c"
 #undef _license
 
-enum { FL_MRTO, FL_ERTO, FL_ENA, FL_ENA_LOWEST, FL_PROGRAMS };
-
 struct fl_host {
 	unsigned int programs;
 	u32 slot; // the first of its programs' slots, which it has from when it gets programs on
@@ -161,20 +159,20 @@ int fairlane_sock_ops(struct bpf_sock_ops_kern *kernel) {
 		.kernel = kernel,
 	};
 	memcpy(ops.args, kernel->args, sizeof(ops.args));
-	if (host->programs & BIT(FL_MRTO)) {
-		fl_enter(sock_net(sk), FL_MRTO);
+	if (host->programs & BIT(PROGRAM_MRTO)) {
+		fl_enter(sock_net(sk), PROGRAM_MRTO);
 		mrto(&ops);
 	}
-	if (host->programs & BIT(FL_ERTO)) {
-		fl_enter(sock_net(sk), FL_ERTO);
+	if (host->programs & BIT(PROGRAM_ERTO)) {
+		fl_enter(sock_net(sk), PROGRAM_ERTO);
 		erto_sockops(&ops);
 	}
-	if (host->programs & BIT(FL_ENA)) {
+	if (host->programs & BIT(PROGRAM_ENA)) {
 		ops.bpf_sock_ops_cb_flags = tcp_sk(sk)->bpf_sock_ops_cb_flags;
-		fl_enter(sock_net(sk), FL_ENA);
+		fl_enter(sock_net(sk), PROGRAM_ENA);
 		ena(&ops);
 	}
-	if (host->programs & BIT(FL_ENA_LOWEST))
+	if (host->programs & BIT(PROGRAM_ENA_LOWEST))
 		ena_names_lowest(&ops);
 	fl_net = net; // a program may have sent, and so let another one run
 	fl_slot = slot;
@@ -200,12 +198,12 @@ int fairlane_egress(struct sock *sk, struct sk_buff *skb) {
 	if (!sk || !sk_fullsock(sk))
 		return 0;
 	host = fl_host_of(sk);
-	if (host->programs & BIT(FL_ERTO)) {
-		fl_enter(sock_net(sk), FL_ERTO);
+	if (host->programs & BIT(PROGRAM_ERTO)) {
+		fl_enter(sock_net(sk), PROGRAM_ERTO);
 		passes = erto_egress(skb);
 	}
-	if (passes && host->programs & BIT(FL_ENA)) {
-		fl_enter(sock_net(sk), FL_ENA);
+	if (passes && host->programs & BIT(PROGRAM_ENA)) {
+		fl_enter(sock_net(sk), PROGRAM_ENA);
 		fl_run_tc(skb, ena_egress);
 	}
 	fl_net = net;
@@ -221,7 +219,7 @@ static rx_handler_result_t fl_ingress(struct sk_buff **pskb) {
 	*pskb = skb;
 	if (!skb)
 		return RX_HANDLER_CONSUMED;
-	fl_enter(dev_net(skb->dev), FL_ENA);
+	fl_enter(dev_net(skb->dev), PROGRAM_ENA);
 	fl_run_tc(skb, ena_ingress);
 	fl_net = net;
 	fl_slot = slot;
@@ -230,7 +228,7 @@ static rx_handler_result_t fl_ingress(struct sk_buff **pskb) {
 
 // ---- a namespace's programs ------------------------------------------------------------------------------------------
 
-static unsigned long fl_no_counters[FL_PROGRAMS * HOST_COUNTERS]; // of a host without programs
+static unsigned long fl_no_counters[PROGRAMS * HOST_COUNTERS]; // of a host without programs
 
 static int fl_take_slots(struct fl_host *host) {
 	struct ctl_table *counters = &host->table[1];
@@ -242,10 +240,10 @@ static int fl_take_slots(struct fl_host *host) {
 	all = fl_element("&shared_count", sizeof(*all), HOST_SLOTS * HOST_COUNTERS, 0);
 	if (!all)
 		return -ENOMEM;
-	if (taken + FL_PROGRAMS > HOST_SLOTS)
+	if (taken + PROGRAMS > HOST_SLOTS)
 		return -ENOSPC;
 	host->slot = taken;
-	taken += FL_PROGRAMS;
+	taken += PROGRAMS;
 	counters->data = all + host->slot * HOST_COUNTERS;
 	return 0;
 }
@@ -258,7 +256,7 @@ static int fl_set_programs(const struct ctl_table *table, int write, void *buffe
 
 	if (!result && write && host->programs)
 		result = fl_take_slots(host);
-	if (result || !write || !(host->programs & BIT(FL_ENA)))
+	if (result || !write || !(host->programs & BIT(PROGRAM_ENA)))
 		return result;
 	rtnl_lock();
 	for_each_netdev(net, device)

@@ -79,6 +79,7 @@ static __always_inline long bpf_loop(u32 rounds, long (*step)(u32, void *), void
 	return rounds;
 }
 
+#define sender_asks(ops, program) (inet_csk((ops)->sk)->icsk_ca_ops->flags >> FL_REGISTERED_SHIFT & BIT(program))
 #define BPF_CORE_READ_BITFIELD_PROBED(structure, bits) ((structure)->bits)
 #define bpf_htons(x) htons(x)
 #define bpf_ntohs(x) ntohs(x)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packet bed: one sender, one receiver and a forwarder between them that does what a script says and keeps every segment.
 
-    sender  eth0 10.98.0.1 --- left [forwarder] right --- eth0 10.98.0.2  receiver
+The network is the self-test's (fairlane_hosts.check.bed).
 
     with PacketBed(rate_bps=10_000_000, delay_s=0.02, queue_packets=100) as bed:
         bed.use("tahoe")
@@ -9,15 +9,13 @@
         trace.retransmissions, trace.dupacks(59_000), trace.after(trace.sent(60, 1)), trace.dump()
 
 Real kernels on both ends, offloads off; the forwarder is packet_bed_forwarder.py, the script packet_bed_script.py, the trace
-packet_bed_trace.py. Needs root. Everything is of this process's own name and is taken away again, in whatever way it ends.
+packet_bed_trace.py. Needs root. The namespaces are this process's, and end with it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -27,29 +25,18 @@ from pathlib import Path as FilePath
 from types import TracebackType
 
 from fairlane_hosts import apply, build, loader
+from fairlane_hosts.check.bed import RECEIVER_ADDRESS, SENDER_ADDRESS, Network
 from fairlane_hosts.host import Attachment, Host, attach, host_of
-from fairlane_hosts.traffic.records import read_records, read_summary
+from fairlane_hosts.traffic import read_records, read_summary
 from fairlane_hosts.variants import find_variant
-from hosts_bed import HOSTS_ROOT, finish, run, wait_until
-from packet_bed_forwarder import Forwarder, Path, open_packet_socket
+from hosts_bed import HOSTS_ROOT, finish, wait_until
+from packet_bed_forwarder import Path, ScriptedForwarder
 from packet_bed_script import Script, Span, Which
 from packet_bed_trace import DATA, Options, Segment, Trace
 
-__all__ = ["Options", "PacketBed", "Script", "Segment", "Span", "Trace", "Which"]
+__all__ = ["RECEIVER_ADDRESS", "SENDER_ADDRESS", "Options", "PacketBed", "Script", "Segment", "Span", "Trace", "Which"]
 
-SENDER_ADDRESS, RECEIVER_ADDRESS = "10.98.0.1", "10.98.0.2"
 PORT = 5001
-_SENDER_MAC, _RECEIVER_MAC = "02:00:00:00:98:01", "02:00:00:00:98:02"
-_OFFLOADS = ("tx", "rx", "tso", "gso", "gro", "sg")
-_counter = itertools.count()
-
-
-def _sweep() -> None:
-    """Take away the namespaces of beds whose process was killed."""
-    for path in FilePath("/run/netns").glob("pb*"):
-        pid = re.fullmatch(r"pb(\d+)x\d+[srm]", path.name)
-        if pid and not FilePath(f"/proc/{pid[1]}").exists():
-            subprocess.run(["ip", "netns", "del", path.name], capture_output=True, timeout=20, check=False)
 
 
 class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
@@ -65,14 +52,14 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
         back_delay_s: float | None = None,
         mtu: int = 1500,
     ) -> None:
-        prefix = f"pb{os.getpid()}x{next(_counter)}"
-        self.sender, self.receiver, self._middle = f"{prefix}s", f"{prefix}r", f"{prefix}m"
+        self.sender, self.receiver = "sender", "receiver"
         self.forward = Path(rate_bps, round(delay_s * 1e9), queue_packets)
         back_s = delay_s if back_delay_s is None else back_delay_s
         self.back = Path(back_rate_bps, round(back_s * 1e9), 1000)
         self.mtu = mtu
         self._stack = contextlib.ExitStack()
-        self._forwarder: Forwarder | None = None
+        self._network: Network | None = None
+        self._forwarder: ScriptedForwarder | None = None
         self._lease: loader.Lease | None = None
         self._attachments: dict[str, list[Attachment]] = {}
         self._sink: tuple[list[str], subprocess.Popen[str]] | None = None
@@ -80,36 +67,15 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
     # --- building and taking down ---------------------------------------------------------------------------------
 
     def __enter__(self) -> PacketBed:
-        _sweep()
         try:
-            for name in (self.sender, self.receiver, self._middle):
-                run("ip", "netns", "add", name)
-                self._stack.callback(run, "ip", "netns", "del", name)
-                run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
-                run("ip", "-n", name, "link", "set", "lo", "up")
-            self._connect(self.sender, "left", _SENDER_MAC, SENDER_ADDRESS, RECEIVER_ADDRESS, _RECEIVER_MAC)
-            self._connect(self.receiver, "right", _RECEIVER_MAC, RECEIVER_ADDRESS, SENDER_ADDRESS, _SENDER_MAC)
-            middle = self.netns(self._middle)
-            a, b = (
-                apply.run_in_namespace(middle, lambda name=name: open_packet_socket(name)) for name in ("left", "right")
-            )
-            self._forwarder = Forwarder(a, b, self.forward, self.back)
+            self._network = self._stack.enter_context(Network(self.mtu))
+            self._forwarder = ScriptedForwarder(*self._network.sides(), self.forward, self.back)
             self._stack.callback(self._forwarder.close)
             self._stack.callback(self._end_sink)
         except BaseException:
             self._stack.close()
             raise
         return self
-
-    def _connect(self, netns: str, middle_if: str, mac: str, address: str, peer: str, peer_mac: str) -> None:
-        run("ip", "-n", netns, "link", "add", "eth0", "type", "veth", "peer", "name", middle_if, "netns", self._middle)
-        features = [word for name in _OFFLOADS for word in (name, "off")]
-        for where, interface in ((netns, "eth0"), (self._middle, middle_if)):
-            run("ip", "netns", "exec", where, "ethtool", "-K", interface, *features)
-            run("ip", "-n", where, "link", "set", "dev", interface, "mtu", str(self.mtu), "up")
-        run("ip", "-n", netns, "link", "set", "dev", "eth0", "address", mac)
-        run("ip", "-n", netns, "addr", "add", f"{address}/24", "dev", "eth0")
-        run("ip", "-n", netns, "neigh", "replace", peer, "lladdr", peer_mac, "dev", "eth0", "nud", "permanent")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -120,7 +86,13 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
 
     def netns(self, name: str) -> FilePath:
         """The namespace's path, as `fairlane_hosts.apply` and `fairlane_hosts.host.Host` take it."""
-        return FilePath("/run/netns") / name
+        return self.network.netns[name]
+
+    @property
+    def network(self) -> Network:
+        """Of a bed that was entered."""
+        assert self._network is not None
+        return self._network
 
     def use(self, name: str) -> None:
         """Make a variant the sender's default, with its host programs (on the sender; the receiver's own: `attach`).
@@ -144,7 +116,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
 
     def host(self, netns: str) -> Host:
         """`bed.sender` or `bed.receiver` as `fairlane_hosts.host` takes it."""
-        return host_of(f"bed/{netns}", self.netns(netns))
+        return host_of(f"{self.network.name}/{netns}", self.netns(netns))
 
     def attach(self, netns: str, *programs: str) -> Attachment:
         """Host programs on one end, for transfers from now on; `.counters()` reads them."""
@@ -166,7 +138,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
     def sysctl(self, netns: str, name: str, value: int | str) -> None:
         """`net.ipv4.NAME` of `bed.sender` or `bed.receiver`, beside what the variant sets."""
         self._forget_sink(netns)
-        run("ip", "netns", "exec", netns, "sysctl", "-qw", f"net.ipv4.{name}={value}")
+        apply.run_in_namespace(self.netns(netns), lambda: apply.write_sysctls({name: value}))
 
     def _forget_sink(self, netns: str) -> None:
         if netns == self.receiver:
@@ -174,7 +146,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
 
     def route(self, *words: str) -> None:
         """Attributes of the sender's route to the receiver, in ip-route(8)'s words."""
-        run("ip", "-n", self.sender, "route", "replace", f"{RECEIVER_ADDRESS}/32", "dev", "eth0", *words)
+        self.network.run(self.sender, f"ip route replace {RECEIVER_ADDRESS}/32 dev eth0 {' '.join(words)}")
 
     def set_path(
         self, rate_bps: int | None = None, delay_s: float | None = None, queue_packets: int | None = None
@@ -198,7 +170,7 @@ class PacketBed(contextlib.AbstractContextManager["PacketBed"]):
 
     def start(self, netns: str, *arguments: str) -> subprocess.Popen[str]:
         """Start the traffic tool in a namespace (and its cgroup)."""
-        command = ["ip", "netns", "exec", netns, sys.executable, "-m", "fairlane_hosts.traffic", *arguments]
+        command = ["nsenter", f"--net={self.netns(netns)}", sys.executable, "-m", "fairlane_hosts.traffic", *arguments]
         if self._attachments.get(netns):
             command = self.host(netns).entering(command)
         return subprocess.Popen(

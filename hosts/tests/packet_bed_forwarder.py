@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import struct
 import threading
@@ -18,15 +17,11 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
+from fairlane_hosts.check.gate import ETHERNET_BYTES, Forwarder, find_tcp
 from packet_bed_script import Director, Fate, Numbering, Script
 from packet_bed_trace import ACK, BACK, DATA, FIN, RST, SYN, Segment, parse_options
 
-_ETH_P_ALL = 0x0003
-_SOL_PACKET, _PACKET_IGNORE_OUTGOING = 263, 23
-_SO_RCVBUFFORCE = 33
-_ETHERNET, _IPV4, _TCP = 14, 0x0800, 6
-_FRAME_BYTES = 65_536
-_BATCH = 64
+_TCP = 6
 _MODULUS = 1 << 32
 
 
@@ -50,22 +45,11 @@ def checksum_is_right(ip: memoryview, tcp_at: int, total: int) -> bool:
     return int.from_bytes(pseudo + segment, "big") % 0xFFFF == 0
 
 
-def open_packet_socket(interface: str) -> socket.socket:
-    """A raw socket on an interface of the calling thread's namespace that does not see what we send."""
-    found = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    found.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
-    found.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 16 << 20)
-    found.bind((interface, _ETH_P_ALL))
-    found.setblocking(False)
-    return found
-
-
 @dataclass
 class _Line:
     """One direction at work: the bottleneck's queue and the delay line behind it."""
 
     path: Path
-    output: socket.socket
     free_ns: int = 0
     """When the bottleneck has sent what it took."""
     waiting: deque[int] = field(default_factory=deque[int])
@@ -105,27 +89,21 @@ def _relative(number: int, base: int) -> int:
     return (number - base + (_MODULUS >> 1)) % _MODULUS - (_MODULUS >> 1)
 
 
-class Forwarder:
+class ScriptedForwarder(Forwarder):
     """Runs until `close`; `record(script)` starts a new trace, `recorded()` takes it."""
 
     def __init__(self, sender: socket.socket, receiver: socket.socket, forward: Path, back: Path) -> None:
-        self._lines = {DATA: _Line(forward, receiver), BACK: _Line(back, sender)}
-        self._inputs = {sender.fileno(): (DATA, sender), receiver.fileno(): (BACK, receiver)}
-        self._wake_read, self._wake_write = os.pipe()
-        self._lock = threading.Lock()
-        self._stopping = False
-        self._failure: BaseException | None = None
+        self._lines = {DATA: _Line(forward), BACK: _Line(back)}
         self._segments = list[Segment]()
         self._connections: dict[tuple[int, int], _Connection] = {}
         self._director = Director(Script())
         self._origin_ns: int | None = None
         self._latest_ns = 0
-        self._thread = threading.Thread(target=self._run, name="packet bed", daemon=True)
-        self._thread.start()
+        super().__init__(sender, receiver)
 
     def record(self, script: Script) -> None:
         """Forget what was seen; the script holds from now on."""
-        with self._lock:
+        with self._changed:
             self._segments, self._connections, self._origin_ns, self._latest_ns = [], {}, None, 0
             self._director = Director(script)
 
@@ -133,7 +111,7 @@ class Forwarder:
         """What was seen since `record`. Raises what ended the thread, if something did."""
         if self._failure is not None:
             raise self._failure
-        with self._lock:
+        with self._changed:
             return list(self._segments)
 
     @property
@@ -143,37 +121,17 @@ class Forwarder:
 
     def set_path(self, direction: str, path: Path) -> None:
         """Another rate, delay or queue from now on."""
-        with self._lock:
+        with self._changed:
             self._lines[direction].path = path
-
-    def close(self) -> None:
-        self._stopping = True
-        os.write(self._wake_write, b"x")
-        self._thread.join(timeout=5)
-        for _, opened in self._inputs.values():
-            opened.close()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
 
     def _run(self) -> None:
         with contextlib.suppress(OSError):  # not allowed: only less exact
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
-        try:
-            while not self._stopping:
-                with self._lock:
-                    due_ns = self._deliver(time.monotonic_ns())
-                timeout = None if due_ns is None else max(0.0, (due_ns - time.monotonic_ns()) / 1e9)
-                ready, _, _ = select.select([*self._inputs, self._wake_read], [], [], timeout)
-                with self._lock:
-                    for fd in ready:
-                        if fd in self._inputs:
-                            self._receive(*self._inputs[fd])
-        except BaseException as error:
-            self._failure = error
+        super()._run()
 
-    def _deliver(self, now_ns: int) -> int | None:
-        """Send what is due; returns when the next is."""
-        for line in self._lines.values():
+    def _deliver(self) -> float:
+        now_ns = time.monotonic_ns()
+        for direction, line in self._lines.items():
             while line.delayed:
                 due_ns, frame, segment = line.delayed[0]
                 due_ns = self._director.release_ns(due_ns)
@@ -181,29 +139,16 @@ class Forwarder:
                     break
                 line.delayed.popleft()
                 self._latest_ns = max(self._latest_ns, now_ns - due_ns)
-                with contextlib.suppress(OSError):  # the other end is being taken down
-                    line.output.send(frame)
+                self._send(direction == DATA, frame)
                 if segment is not None and self._origin_ns is not None:
                     segment.delivered_s = (time.monotonic_ns() - self._origin_ns) / 1e9
-                self._receive_all()  # what this one has caused comes before the next is delivered
+                self._receive()  # what this one has caused comes before the next is delivered
         # Only now: a delivery on one line has put frames on the other.
-        return min(
-            (self._director.release_ns(x.delayed[0][0]) for x in self._lines.values() if x.delayed), default=None
-        )
+        due = [self._director.release_ns(line.delayed[0][0]) for line in self._lines.values() if line.delayed]
+        return max(0.0, (min(due) - time.monotonic_ns()) / 1e9) if due else super()._deliver()
 
-    def _receive_all(self) -> None:
-        for direction, source in self._inputs.values():
-            self._receive(direction, source)
-
-    def _receive(self, direction: str, source: socket.socket) -> None:
-        for _ in range(_BATCH):
-            try:
-                frame = source.recv(_FRAME_BYTES)
-            except (BlockingIOError, OSError):
-                return
-            self._take(time.monotonic_ns(), direction, frame)
-
-    def _take(self, now_ns: int, direction: str, frame: bytes) -> None:
+    def _take(self, to_receiver: bool, frame: bytes) -> None:
+        now_ns, direction = time.monotonic_ns(), DATA if to_receiver else BACK
         line = self._lines[direction]
         parsed = self._parse(now_ns, direction, frame)
         if parsed is None:  # not TCP over IPv4, or of a connection from before: passes
@@ -235,10 +180,11 @@ class Forwarder:
 
     def _parse(self, now_ns: int, direction: str, frame: bytes) -> tuple[Segment, int, int] | None:
         """(segment, where TCP begins in the frame, bytes of the TCP header), or None when it is none of ours."""
-        if len(frame) < _ETHERNET + 40 or int.from_bytes(frame[12:14], "big") != _IPV4 or frame[23] != _TCP:
+        place = find_tcp(frame)
+        if place is None:
             return None
-        ip = memoryview(frame)[_ETHERNET:]
-        ip_header, total = (ip[0] & 0x0F) * 4, int.from_bytes(ip[2:4], "big")
+        ip = memoryview(frame)[ETHERNET_BYTES:]
+        ip_header, total = (at - ETHERNET_BYTES for at in place)
         source, destination, seq, ack, offset, flags, window = struct.unpack_from("!HHIIBBH", ip, ip_header)
         header = (offset >> 4) * 4
         options = parse_options(bytes(ip[ip_header + 20 : ip_header + header]))
@@ -276,4 +222,4 @@ class Forwarder:
             checksum_ok=checksum_is_right(ip, ip_header, total),
             connection=key,
         )
-        return segment, _ETHERNET + ip_header, header
+        return segment, ETHERNET_BYTES + ip_header, header

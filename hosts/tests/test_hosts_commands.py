@@ -80,15 +80,13 @@ def test_list_names_what_each_variant_needs(monkeypatch: pytest.MonkeyPatch) -> 
     for variant in VARIANTS.values():
         assert variant.paper in lines
         assert f"is not {variant.is_not}" in lines
-    assert "needs Linux 6.1; BPF struct_ops, BTF; sockops that may set TCP_NODELAY" in lines
-    assert "host program erto" in lines
+    assert "needs Linux 6.1; host program erto" in lines
     assert "sets tcp_max_reordering=1, tcp_reordering=1" in lines
     assert "needs cubic in the kernel" in lines
     rows: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(call("list", "--json"))}
     assert rows["bcr"]["kernel"] == [6, 1]
     assert rows["bcr"]["programs"] == ["erto"]
     assert rows["mrto"]["optional_sysctls"] == {"tcp_rto_min_us": 1}
-    assert rows["tahoe"]["features"] == "BPF struct_ops, BTF"
 
 
 def test_without_a_running_topology_it_says_how_to_start_one(state: Path) -> None:
@@ -137,7 +135,7 @@ def test_use_changes_one_host_and_show_reads_it_back(host: tuple[str, int], stat
 def test_use_attaches_the_programs_of_a_variant_until_the_host_ends(host: tuple[str, int]) -> None:
     _, pid = host
     assert json.loads(call("use", "h1", "erto", "--json"))["variant"] == "erto"
-    assert [(one.program, one.cgroup.parts[-2:]) for one in loader.status().attached] == [("erto", ("0", "h1"))]
+    assert [(one.program, Path(one.cgroup).parts[-2:]) for one in loader.status().attached] == [("erto", ("0", "h1"))]
     assert "/0/h1" in Path(f"/proc/{pid}/cgroup").read_text()
     (row,) = json.loads(call("show", "--json"))["hosts"]
     assert (row["variant"], row["programs"]) == ("erto", ["erto"])

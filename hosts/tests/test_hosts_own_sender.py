@@ -90,7 +90,12 @@ def test_bpf_compiles_it_alone(folder: Path) -> None:
         ("sender.py", "SENDER =", "MINE =", "sender.py: SENDER must be a fairlane_hosts.variants.Variant"),
         ("sender.py", "SENDER =", "SENDER = 1 / 0 or", "sender.py: ZeroDivisionError: division by zero"),
         ("sender.py", 'name="gentle"', 'name="Gentle!"', "name 'Gentle!': small letters and digits"),
-        ("sender.py", 'name="gentle"', 'name="thirteenchars"', "name 'thirteenchars': at most 12 characters"),
+        (
+            "sender.py",
+            'name="gentle"',
+            'name="thirteenchars"',
+            "name 'thirteenchars': small letters and digits, with single - or _ between them, at most 12 characters",
+        ),
         ("sender.py", 'name="gentle"', 'name="cubic"', "there is a sender 'cubic' already, of fairlane"),
         ("sender.py", 'header="gentle"', 'header="rough"', "rough.h: cannot be read"),
         ("gentle.h", "#ifdef CC_SENDER_gentle", "#if 1", "gentle.h: no line `#ifdef CC_SENDER_gentle` with its hooks"),

@@ -6,13 +6,13 @@ One namespace whose lo is the interface; a registry of our own, so that no runni
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,12 @@ from fairlane_hosts.errors import HostsError
 from fairlane_hosts.host import Attachment, Host, attach, host_of
 from fairlane_hosts.programs import PROGRAMS, find_program
 from fairlane_hosts.variants import VARIANTS, find_variant
-from hosts_bed import HOSTS_ROOT, do_nothing, run, wait_until
+from hosts_bed import HOSTS_ROOT, run, wait_until
 
 pytestmark = pytest.mark.kernel
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="attaches BPF programs: needs root")
-GONE_TIMEOUT_S = 5
+KILLED_TIMEOUT_S = 60
 RATELIMIT = Path("/proc/sys/net/ipv4/tcp_invalid_ratelimit")
 _counter = itertools.count()
 
@@ -41,27 +41,18 @@ class Place:
     process: subprocess.Popen[bytes]
     host: Host
     algorithms: list[loader.Program]
-    links: set[int] = field(default_factory=set[int])
-
-    @property
-    def origin(self) -> Path:
-        return cgroups.cgroup_of(os.getpid())
 
     def ratelimit(self) -> str:
         return run_in_namespace(self.host.netns, RATELIMIT.read_text).strip()
 
-    def tc_links(self) -> list[int]:
-        """Ids of the kernel's tcx links of the programs; they are remembered."""
-        found = list[int]()
-        for number in {link for host in registry.read().hosts for link in host.links}:
-            with contextlib.suppress(FileNotFoundError), closing(bpf.open_link(number)) as link:
+    def tc_links(self) -> list[Path]:
+        """Pins of the kernel's tcx links of the programs."""
+        found = list[Path]()
+        for pin in registry.pins("hosts").glob("*/*"):
+            with closing(bpf.open_pin(pin)) as link:
                 if "link_type:\ttcx\n" in Path(f"/proc/self/fdinfo/{link}").read_text():
-                    found.append(number)
-        self.links.update(found)
+                    found.append(pin)
         return found
-
-    def links_are_gone(self) -> bool:
-        return not any(map(bpf.link_exists, self.links))
 
     def attached(self) -> str:
         return " ".join(programs_of_cgroup(self.host.cgroup))
@@ -71,13 +62,10 @@ class Place:
         folder = registry.cgroup_folder()
         return (
             not folder.exists()
-            and self.links_are_gone()
+            and not self.tc_links()
             and self.ratelimit() != "0"
-            and cgroups.cgroup_of(self.process.pid) == self.origin
+            and cgroups.cgroup_of(self.process.pid) == cgroups.cgroup_of(os.getpid())
         )
-
-    def wait_clean(self) -> None:
-        wait_until(self.is_clean, GONE_TIMEOUT_S, "everything of the host programs to be gone")
 
 
 @pytest.fixture
@@ -129,7 +117,7 @@ def test_a_kernel_that_is_too_old_for_a_program_is_refused() -> None:
     checks = loader.check_programs([PROGRAMS["ena"]], release="5.15.0-91-generic")
     (kernel,) = [item for item in checks if item.what == "kernel for host programs"]
     assert not kernel.ok
-    with pytest.raises(HostsError, match=r"5\.15\.0-91-generic is too old for ena \(5\.17\)\n  a newer kernel"):
+    with pytest.raises(HostsError, match=r"5\.15\.0-91-generic is too old for ena \(5\.17\)"):
         loader.require([kernel])
 
 
@@ -167,7 +155,7 @@ def test_a_program_that_the_kernel_refuses_leaves_nothing(
         pytest.raises(HostsError, match="cannot open the BPF object of program mrto"),
     ):
         attach(place.host, ["ena", "mrto"], lease)
-    place.wait_clean()
+    assert place.is_clean()
 
 
 # --- life and death ---------------------------------------------------------------------------------------------------
@@ -184,7 +172,6 @@ def test_attached_while_it_lives_and_gone_when_closed(place: Place) -> None:
             assert "ena" in place.attached()
             assert "mrto" in place.attached()
             assert len(place.tc_links()) == 2
-            assert not place.links_are_gone()
             assert place.ratelimit() == "0"
         assert place.is_clean()
         assert place.ratelimit() == before
@@ -200,7 +187,7 @@ def test_two_users_share_a_program_and_the_last_one_takes_it_away(place: Place) 
         with attach(place.host, ["ena"], lease):
             pass
         assert len(place.tc_links()) == 2
-    place.wait_clean()
+    assert place.is_clean()
 
 
 @needs_root
@@ -214,7 +201,8 @@ def test_a_process_that_is_held_keeps_what_was_attached(place: Place) -> None:
     finally:
         holding.kill()
         holding.wait(timeout=5)
-    place.wait_clean()
+    loader.cleanup()
+    assert place.is_clean()
 
 
 @needs_root
@@ -224,81 +212,87 @@ def test_a_command_enters_the_host_s_cgroup(place: Place) -> None:
         assert f"0::/{place.host.cgroup.relative_to(cgroups.mount_point())}\n" in found
 
 
-def user_of(place: Place) -> subprocess.Popen[str]:
-    """Another process that has attached a program to the place."""
+def leave(place: Place) -> None:
+    """Another process attaches a program to the place, and is killed."""
     program = place.algorithms[0]
     code = (
-        "import sys, time; from pathlib import Path; from fairlane_hosts import loader, host;"
+        "import os, signal; from pathlib import Path; from fairlane_hosts import loader, host;"
         f"lease = loader.acquire([loader.Program({program.name!r}, Path({str(program.path)!r}), {program.tag!r})]);"
         f"h = host.Host(Path({str(place.host.netns)!r}), Path({str(place.host.cgroup)!r}), 'lo');"
-        "a = host.attach(h, ['ena'], lease); print('attached', flush=True); time.sleep(60)"
+        "a = host.attach(h, ['ena'], lease); os.kill(os.getpid(), signal.SIGKILL)"
     )
     environment = {**os.environ, "PYTHONPATH": str(HOSTS_ROOT)}
-    user = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
-    assert user.stdout is not None
-    assert user.stdout.readline() == "attached\n"
-    return user
+    done = subprocess.run([sys.executable, "-c", code], env=environment, timeout=KILLED_TIMEOUT_S, check=False)
+    assert done.returncode == -signal.SIGKILL
 
 
 @needs_root
-def test_a_killed_user_leaves_nothing(place: Place) -> None:
-    user = user_of(place)
-    assert len(place.tc_links()) == 2
-    user.kill()
-    user.communicate(timeout=5)
-    place.wait_clean()
+@pytest.mark.parametrize("classic", [False, True], ids=["tcx", "filters"])
+@pytest.mark.parametrize("cleanup", [True, False], ids=["cleanup", "the next run"])
+def test_what_a_killed_user_leaves_goes_with(
+    place: Place, monkeypatch: pytest.MonkeyPatch, cleanup: bool, classic: bool
+) -> None:
+    if classic:
+        monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
+    before = place.ratelimit()
+    leave(place)
+    assert [one.program for one in loader.status().attached] == ["ena"]
+    assert place.host.cgroup.exists()
+    assert (place.ratelimit(), len(place.tc_links())) == ("0", 0 if classic else 2)
+    if cleanup:
+        removed = loader.cleanup()
+        assert place.algorithms[0].name in removed
+        assert any("cgroup" in name for name in removed)
+    else:
+        loader.acquire(place.algorithms).close()
+    assert place.is_clean()
+    assert place.ratelimit() == before
+    assert "ena" not in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "ingress")
     assert loader.status() == loader.Status({})
 
 
 @needs_root
-@pytest.mark.parametrize("cleanup", [True, False], ids=["cleanup", "the next run"])
-def test_a_killed_user_without_keeper_leaves_folders_and_sysctls_until(
-    place: Place, monkeypatch: pytest.MonkeyPatch, cleanup: bool
-) -> None:
-    user = without_keeper(place, monkeypatch)
-    wait_until(place.links_are_gone, GONE_TIMEOUT_S, "the links to end")
-    assert place.host.cgroup.exists()
-    assert place.ratelimit() == "0"
-    if cleanup:
-        assert any("cgroup" in removed for removed in loader.cleanup(names=[place.algorithms[0].name]))
-    else:
-        loader.acquire(place.algorithms).close()
-    assert place.is_clean()
-    user.close()  # nothing to give back any more, and no error
-
-
-def without_keeper(place: Place, monkeypatch: pytest.MonkeyPatch) -> Attachment:
-    """What is left when a lease with `ena` on the place ends and nobody undoes anything."""
-    with monkeypatch.context() as killed:
-        killed.setattr(loader.Lease, "undo_when_killed", do_nothing)
-        lease = loader.acquire(place.algorithms)
-        attachment = attach(place.host, ["ena"], lease)
-        place.tc_links()
-        killed.setattr(registry, "undo_ended", list[str])
-        lease.close()
-    return attachment
+def test_what_is_left_of_a_host_that_has_ended_goes_with_the_next_run(place: Place) -> None:
+    leave(place)
+    other = f"{place.netns}x"
+    run("ip", "netns", "add", other)
+    try:
+        process = place.process
+        process.kill()
+        process.wait(timeout=5)
+        run("ip", "netns", "del", place.netns)
+        namespace = Path("/run/netns") / other
+        with (
+            loader.acquire(place.algorithms) as lease,
+            attach(Host(namespace, place.host.cgroup, "lo"), ["ena"], lease),
+        ):
+            assert run_in_namespace(namespace, RATELIMIT.read_text).strip() == "0"
+        assert not registry.cgroup_folder().exists()
+    finally:
+        run("ip", "netns", "del", other)
+        run("ip", "netns", "add", place.netns)
 
 
 @needs_root
 def test_a_forced_cleanup_takes_programs_away_from_their_users(place: Place) -> None:
     with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease) as attachment:
-        removed = loader.cleanup(force=True, names=[place.algorithms[0].name])
+        removed = loader.cleanup(force=True)
         assert removed[0] == place.algorithms[0].name
         assert place.attached() == ""
         assert not place.host.cgroup.exists()
         assert place.ratelimit() != "0"
         assert attachment.counters()["ena_kept"] == 0
-    place.wait_clean()
+    assert place.is_clean()
 
 
 @needs_root
 def test_cleanup_spares_what_is_attached(place: Place) -> None:
     with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
         (registry.cgroup_folder() / "left" / "h1").mkdir(parents=True)
-        removed = loader.cleanup(names=[place.algorithms[0].name])
+        removed = loader.cleanup()
         assert [name.partition("/")[2] for name in removed] == ["left/h1", "left"]
         assert len(place.tc_links()) == 2
-    place.wait_clean()
+    assert place.is_clean()
 
 
 @needs_root
@@ -308,18 +302,8 @@ def test_without_tcx_a_filter_does_and_goes(place: Place, monkeypatch: pytest.Mo
     with loader.acquire(place.algorithms) as lease, attach(place.host, ["ena"], lease):
         assert "ena_ingress" in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "ingress")
         assert "ena_egress" in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "egress")
-    wait_until(lambda: "clsact" not in run("tc", "-n", place.netns, "qdisc", "show", "dev", "lo"), 5, "clsact to go")
-    place.wait_clean()
-
-
-@needs_root
-def test_without_tcx_filters_that_were_left_are_removed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRLANE_CC_CLASSIC", "1")
-    without_keeper(place, monkeypatch)
-    removed = loader.cleanup(names=[place.algorithms[0].name])
-    assert {"filter lo ingress", "filter lo egress", place.algorithms[0].name} <= set(removed)
-    assert "clsact" not in run("tc", "-n", place.netns, "qdisc", "show", "dev", "lo")
-    assert not place.host.cgroup.exists()
+    assert "ena" not in run("tc", "-n", place.netns, "filter", "show", "dev", "lo", "egress")
+    assert place.is_clean()
 
 
 def test_an_attachment_of_nothing_is_nothing(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from fairlane_hosts.variants import find_variant
 from packet_bed import PacketBed, Script, Span, Trace
-from wire_runs import BYTES, MSS, RTO_MIN_S, Runs, on_time
+from wire_runs import BYTES, MSS, RTO_MIN_S, Runs, on_time, registered
 
 pytestmark = [
     pytest.mark.kernel,
@@ -171,7 +172,7 @@ def test_going_back_from_mrto_restores_the_minimum(runs: Runs) -> None:
     assert waited(runs, "org")[0] >= RTO_MIN_S
 
 
-def test_the_program_gives_one_socket_its_mrto_on_any_kernel(runs: Runs) -> None:
+def test_the_program_gives_one_socket_its_mrto_on_any_kernel(runs: Runs, tmp_path: Path) -> None:
     """As on a kernel without tcp_rto_min_us: the host's minimum is 200 ms, and only the socket of fl_mrto goes below."""
     bed = runs.bed
     bed.use("org")
@@ -180,4 +181,6 @@ def test_the_program_gives_one_socket_its_mrto_on_any_kernel(runs: Runs) -> None
     assert bed.counters(bed.sender)["mrto_sockets"] >= 1
     assert srtt_s * 0.9 <= waited_s <= srtt_s + RTO_MIN_S / 2
     assert waited(runs, "", cc=find_variant("newreno").congestion_control)[0] >= RTO_MIN_S, "another one of that host"
+    with registered("nomrto", tmp_path) as cc:
+        assert waited(runs, "", cc=cc)[0] >= RTO_MIN_S, "a name that ends in mrto"
     bed.detach(bed.sender)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from statistics import median
 
 import pytest
 from packet_bed import PacketBed, Script, Segment, Span, Trace
-from wire_runs import on_time
+from wire_runs import on_time, registered
 
 pytestmark = [
     pytest.mark.kernel,
@@ -103,6 +104,14 @@ def test_bcr_sends_nothing_twice_and_comes_back_to_what_the_path_holds(bed: Pack
 
 def test_a_socket_of_another_sender_on_the_same_host_is_left_alone(bed: PacketBed) -> None:
     spike = Spike(bed, "erto", cc="newreno")
+    assert {s.seq for s in spike.by_timer} == {spike.head}
+    assert bed.counters(bed.sender) == {"erto_probes": 0, "erto_ordinary": 0}
+
+
+def test_a_name_with_bcr_in_it_does_not_make_a_sender_of_bcr(bed: PacketBed, tmp_path: Path) -> None:
+    """A sender is known by what it registered: a user's NewReno called `mybcr` keeps ordinary timeouts beside the program."""
+    with registered("mybcr", tmp_path) as cc:
+        spike = Spike(bed, "erto", cc=cc)
     assert {s.seq for s in spike.by_timer} == {spike.head}
     assert bed.counters(bed.sender) == {"erto_probes": 0, "erto_ordinary": 0}
 

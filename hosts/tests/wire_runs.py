@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
 
 import pytest
+from fairlane_hosts import build, loader
+from fairlane_hosts.variants import find_variant
 from packet_bed import PacketBed, Script, Trace
 
 MSS = 1000
@@ -14,6 +18,14 @@ LOST = 40
 RTO_MIN_S = 0.2
 BYTES = 150_000
 _ATTEMPTS = 6
+
+
+@contextlib.contextmanager
+def registered(name: str, folder: Path) -> Generator[str]:
+    """NewReno under a name of its own; yields the name."""
+    build.compile_bpf(build.SENDER_SOURCE, name, find_variant("newreno").definitions, folder / f"{name}.o")
+    with loader.acquire([loader.Program(name, folder / f"{name}.o", "own")]):
+        yield name
 
 
 def on_time(transfer: Callable[[], Trace], late_max_s: float = RTO_MIN_S / 4) -> Trace:

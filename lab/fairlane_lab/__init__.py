@@ -9,5 +9,4 @@ programs/    what a P4 program brings to the lab       report/        the page a
 cli/         `fairlane lab …`
 measures.py, satellite.py  pure functions over samples; the ceiling of a satellite line
 estimates.py, compiled.py  about how long a run takes, before it is run; a program's compiled files
-topology_scripts.py        the scripts of mininet/ that need no Mininet
 """

@@ -12,6 +12,8 @@ from fairlane_lab.definition.strict import Scalar
 from fairlane_lab.problems import ExperimentError, Problem
 from fairlane_lab.report.run_folder import RunFolder, open_run
 from fairlane_lab.results.folder import new_folder
+from fairlane_lab.results.summary_file import RunFolderError
+from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, run_campaign
 from fairlane_lab.sweep.runners import SIM, local_executor
 from fairlane_lab.sweep.workers import process_pool
@@ -54,12 +56,8 @@ def run_experiment(
     expand(definition, selection)
     campaign = Campaign(definition, selection, new_folder(definition.experiment.name, results))
     try:
-        if processes == 1:
-            done = run_campaign(campaign, local_executor(SIM))
-        else:
-            with process_pool(SIM, processes) as pool:
-                done = run_campaign(campaign, pool.execute)
-    except RuntimeError as error:  # CampaignError, RunError
+        done = run_campaign(campaign, local_executor(SIM) if processes == 1 else process_pool(SIM, processes))
+    except (RunFolderError, RunError) as error:
         with contextlib.suppress(OSError):  # it may have something in it
             campaign.folder.rmdir()
         raise ExperimentError(definition.origin, [Problem("", str(error))]) from None

@@ -7,10 +7,10 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from fairlane_controller.units import parse_rate
 from fairlane_hosts.variants import VARIANTS
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import managed_ports
 
 from fairlane_lab.definition.topology import checked_topology
 from fairlane_lab.satellite import ceiling_bps, offered_window_bytes, overhead_bytes, path_of
@@ -68,11 +68,13 @@ def _files_s(scenario: Scenario, flow: Flow, sharing: int) -> float:
     """When a flow's last file is likely to be there, of `sharing` flows with files: asked for in time, or as the line lets them."""
     app, tcp = flow.app, tcp_of(scenario, flow)
     sharing *= flow.connections
-    path = path_of(checked_topology(json.dumps(scenario.topology)), scenario, flow)
+    topology = _topology(scenario)
+    path = path_of(topology, scenario, flow)
     if path is None:
         one_s = 8 * app.bytes * sharing / TYPICAL_FILE_BPS
         return flow.start_s + max((app.times - 1) * app.interval_s + one_s, app.times * one_s)
-    lost = 1 - (1 - path.segment_error(tcp.mss_bytes, overhead_bytes(tcp))) * (1 - _loss(scenario))
+    loss = max(max(link.a_to_b.loss, link.b_to_a.loss) for link in topology.links)
+    lost = 1 - (1 - path.segment_error(tcp.mss_bytes, overhead_bytes(tcp))) * (1 - loss)
     path = replace(path, rate_bps=path.rate_bps / sharing, rtt_s=path.rtt_s + tcp.read_interval_s)
     window_bytes = offered_window_bytes(tcp, flow)
     variant = VARIANTS.get(flow.variant)
@@ -85,24 +87,11 @@ def _files_s(scenario: Scenario, flow: Flow, sharing: int) -> float:
     return flow.start_s + path.rtt_s + max((app.times - 1) * app.interval_s + 8 * app.bytes / rate_bps, line_s)
 
 
-def _loss(scenario: Scenario) -> float:
-    """Of the worst link, either way."""
-    ways = [way for link in checked_topology(json.dumps(scenario.topology)).links for way in (link.a_to_b, link.b_to_a)]
-    return max((way.loss for way in ways), default=0.0)
-
-
 def _line_bps(scenario: Scenario) -> float:
-    """Rate of the fastest managed link."""
-    switches: dict[str, Any] = scenario.topology["switches"]
-    managed = {
-        f"{name}-p{port}"
-        for name, switch in switches.items()
-        for port, spec in switch.get("ports", {}).items()
-        if spec.get("bottleneck")
-    }
-    rates = [
-        rate if isinstance(rate := link.get("bandwidth", 0), int) else parse_rate(str(rate), "bandwidth")
-        for link in scenario.topology["links"]
-        if {link["a"], link["b"]} & managed
-    ]
-    return max(rates, default=1_000_000)
+    """Rate of the fastest managed port."""
+    rates = [port.rate_bps or 0 for port in managed_ports(_topology(scenario)).values()]
+    return max(rates, default=0) or TYPICAL_FILE_BPS
+
+
+def _topology(scenario: Scenario) -> fl_topology.Topology:
+    return checked_topology(json.dumps(scenario.topology))

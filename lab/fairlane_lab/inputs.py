@@ -24,16 +24,14 @@ from fairlane_controller.program.registry import is_folder, load_program
 from fairlane_hosts.build import ROOT as HOSTS
 from fairlane_hosts.build import SIMULATED_SENDER
 from fairlane_hosts.variants import VARIANTS
+from fairlane_topology.links import NO_TRACE, TOPOLOGIES
 
 from fairlane_lab.definition import Definition
-from fairlane_lab.definition.topology import TOPOLOGIES
 from fairlane_lab.paths import REPOSITORY, digest_files
 from fairlane_lab.scenario import Scenario, plain_configuration
 from fairlane_lab.sim.kernel import BUILT
-from fairlane_lab.topology_scripts import FOLDER as TOPOLOGY_SCRIPTS
-from fairlane_lab.topology_scripts import NO_TRACE
 
-PYTHON = ("fairlane_lab", "fairlane_controller", "fairlane_hosts", "fairlane_switch")
+PYTHON = ("fairlane_lab", "fairlane_controller", "fairlane_hosts", "fairlane_switch", "fairlane_topology")
 """Packages whose code decides what a run gives."""
 COPIES = "inputs"
 """The folder of a run folder that has the files, those of fairlane's tree in `fairlane/`, others in `own/`."""
@@ -64,9 +62,7 @@ class Input:
 
 def campaign_inputs(definition: Definition, scenarios: Iterable[Scenario]) -> list[Input]:
     """The files of an experiment's scenarios, its own file first."""
-    found = [
-        Input("experiment", definition.experiment.name, _there([definition.source.file, *definition.source.bases]))
-    ]
+    found = [Input("experiment", definition.experiment.name, _there(definition.source.files))]
     for scenario in {each.point: each for each in scenarios}.values():
         if (file := scenario.topology_file) is not None:
             files = _there([file])
@@ -114,7 +110,6 @@ def configuration(scenario: Scenario) -> str:
 def build_hashes(kernel: bool = False) -> Mapping[str, str]:
     """`code`, `p4`, `native`, and `kernel` where that is asked for: 12 hexadecimal digits each; an empty text where there is none. Read once a process."""
     sources = [path for name in PYTHON for path in sorted(_package(name).rglob("*.py"))]
-    sources += sorted(TOPOLOGY_SCRIPTS.glob("fl_*.py"))
     sources += [
         *sorted((HOSTS / "cc").glob("*.h")),
         SIMULATED_SENDER,

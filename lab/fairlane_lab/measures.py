@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import itemgetter
 from statistics import fmean
+
+from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES
 
 
 def window_rate_bps(samples: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float:
@@ -23,16 +27,16 @@ def counter_at(samples: Sequence[tuple[float, float]], time_s: float) -> float:
     """Value of a growing counter at an instant, interpolated; 0 without samples."""
     if not samples:
         return 0.0
-    previous = samples[0]
-    if time_s <= previous[0]:
-        return previous[1]
-    for sample in samples[1:]:
-        if sample[0] >= time_s:
-            span = sample[0] - previous[0]
-            share = (time_s - previous[0]) / span if span > 0 else 1.0
-            return previous[1] + share * (sample[1] - previous[1])
-        previous = sample
-    return previous[1]
+    index = bisect_left(samples, time_s, key=itemgetter(0))
+    if index in (0, len(samples)):
+        return samples[min(index, len(samples) - 1)][1]
+    (since_s, before), (until_s, after) = samples[index - 1 : index + 1]
+    return before + (time_s - since_s) / (until_s - since_s) * (after - before)
+
+
+def counters_at(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
+    """`counter_at` at several instants."""
+    return [counter_at(samples, time_s) for time_s in times]
 
 
 def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
@@ -40,17 +44,6 @@ def summed(flows: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, 
     times = sorted({at_s for samples in flows for at_s, _ in samples})
     columns = [counters_at(samples, times) for samples in flows]
     return [(at_s, sum(values)) for at_s, *values in zip(times, *columns, strict=True)]
-
-
-def counters_at(samples: Sequence[tuple[float, float]], times: Sequence[float]) -> list[float]:
-    """`counter_at` at rising instants, in one pass."""
-    values: list[float] = []
-    index = 0
-    for time_s in times:
-        while index + 1 < len(samples) and samples[index + 1][0] < time_s:
-            index += 1
-        values.append(counter_at(samples[index : index + 2], time_s))
-    return values
 
 
 def rate_series(samples: Sequence[tuple[float, float]], step_s: float) -> list[tuple[float, float]]:
@@ -85,10 +78,6 @@ def recovery_s(
             return round(start_s - spike_end_s, 6)
         start_s += step_s
     return None
-
-
-FRAME_OVERHEAD_BYTES = 54
-"""Ethernet, IP and TCP headers, as the switch counts frames."""
 
 
 def carried_bps(rate_bps: float, mss_bytes: int, frame_overhead_bytes: int = FRAME_OVERHEAD_BYTES) -> float:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, get_args
 
 from fairlane_controller.errors import short
 from pydantic import ValidationError
@@ -56,10 +57,9 @@ def place(parts: Iterable[str | int]) -> str:
     for part in parts:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif part.isidentifier() or part.replace("-", "_").isidentifier():
-            text += f".{part}" if text else part
         else:
-            text += f'."{part}"' if text else f'"{part}"'
+            key = part if part.replace("-", "_").isidentifier() else f'"{part}"'
+            text += f".{key}" if text else key
     return text
 
 
@@ -71,35 +71,35 @@ def unknown(what: str, given: object, allowed: Iterable[object]) -> str:
     return f"there is no {what} {given!r}.{hint}{LISTING}{', '.join(names) or 'none'}"
 
 
+Location = tuple[str | int, ...]
 _MEMBERS = frozenset({"int", "float", "str", "bool", "Between", "Steps", "bars", "lines", "series", "cdf", "heat"})
+_SHAPES = frozenset({"list_type", "model_type", "dict_type"})
 
 
-def keys_only(loc: Iterable[str | int]) -> tuple[str | int, ...]:
+def pydantic_problems(error: ValidationError, model: type[Any], around: Location = ()) -> list[Problem]:
+    """Every error of a model as a problem; `around` is where the model stands in the file."""
+    details = error.errors()
+    found = [(_keys_only(detail["loc"]), detail) for detail in details]
+    return [
+        _problem((*around, *loc), detail, model)
+        for loc, detail in found
+        if detail["type"] not in _SHAPES
+        or not any(other[: len(loc)] == loc and each["type"] not in _SHAPES for other, each in found)
+    ]
+
+
+def _keys_only(loc: Location) -> Location:
     """A pydantic location without the members of unions, which are no keys of the file."""
     return tuple(part for part in loc if isinstance(part, int) or not (part in _MEMBERS or "[" in part))
 
 
-def pydantic_problems(
-    error: ValidationError, keys: Callable[[tuple[str | int, ...]], Sequence[str]], around: tuple[str | int, ...] = ()
-) -> list[Problem]:
-    """Every error of a model as a problem; `keys` tells the keys that the table around a location may have, `around` where the model stands."""
-    details = error.errors()
-    deeper = {keys_only(detail["loc"])[: len(keys_only(detail["loc"])) - 1] for detail in details}
-    return [
-        _problem(detail, keys(detail["loc"]), around)
-        for detail in details
-        if not (detail["type"] in ("list_type", "model_type", "dict_type") and keys_only(detail["loc"]) in deeper)
-    ]
-
-
-def _problem(detail: ErrorDetails, keys: Sequence[str], around: tuple[str | int, ...]) -> Problem:
-    path = place((*around, *keys_only(detail["loc"])))
+def _problem(path: Location, detail: ErrorDetails, model: type[Any]) -> Problem:
     given = repr(detail["input"])
     given = given if len(given) <= 80 else given[:77] + "..."
     context = detail.get("ctx", {})
     kind = detail["type"]
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        text = unknown("key", str(detail["loc"][-1]), keys)
+        text = unknown("key", str(detail["loc"][-1]), _keys(model, detail["loc"]))
     elif kind == "missing":
         text = "is missing"
     elif kind == "literal_error":
@@ -108,4 +108,25 @@ def _problem(detail: ErrorDetails, keys: Sequence[str], around: tuple[str | int,
         text = str(context.get("error", detail["msg"]))
     else:
         text = f"got {given}; {detail['msg'][0].lower()}{detail['msg'][1:]}"
-    return Problem(short(path), short(text, 800))
+    return Problem(short(place(path)), short(text, 800))
+
+
+def _keys(model: type[Any], loc: Location) -> list[str]:
+    """The keys that the table around the last step of a location may have."""
+    models = [model]
+    for part in loc[:-1]:
+        infos = [fields[part] for each in models if part in (fields := each.__pydantic_fields__)]
+        named = [each for each in models if each.__name__.lower() == str(part).lower()]
+        if infos:
+            models = [inner for info in infos for each in (info.annotation, *info.metadata) for inner in _models(each)]
+        elif named:
+            models = named
+    return [info.alias or name for each in models[:1] for name, info in each.__pydantic_fields__.items()]
+
+
+def _models(annotation: Any) -> Iterator[type[Any]]:
+    """The models in a type."""
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models(part)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fairlane_hosts.simulator import TIMESTAMP_BYTES
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import Direction
 
 from fairlane_lab.measures import carried_bps
 from fairlane_lab.scenario import FRAME_OVERHEAD_BYTES, Flow, Scenario, TcpOptions, tcp_of
-from fairlane_lab.topology_scripts import Direction, fl_topology
 
 ACK_BYTES = 64
 """An ACK's frame, with options."""
@@ -73,15 +74,11 @@ def ceiling_of(scenario: Scenario) -> float | None:
     if len(scenario.flows) != 1 or len(files) != 1 or files[0].app.times > 1 or not scenario.ends_with_its_files:
         return None
     (flow,) = files
-    topology = fl_topology.check(dict(scenario.topology))
-    path = path_of(topology, scenario, flow)
+    path, tcp = path_of(fl_topology.check(dict(scenario.topology)), scenario, flow), tcp_of(scenario, flow)
     if path is None:
         return None
-    tcp = tcp_of(scenario, flow)
-    window_bytes = offered_window_bytes(tcp, flow)
-    return ceiling_bps(
-        flow.app.bytes, path, tcp.mss_bytes, window_bytes, tcp.initial_window_packets, overhead_bytes(tcp)
-    )
+    window_bytes, initial = offered_window_bytes(tcp, flow), tcp.initial_window_packets
+    return ceiling_bps(flow.app.bytes, path, tcp.mss_bytes, window_bytes, initial, overhead_bytes(tcp))
 
 
 def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> Path | None:
@@ -89,10 +86,8 @@ def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> P
 
     All links between switches count, and those of its two hosts: topologies are chains.
     """
-    managed = [
-        (name, port) for name, ports in topology.ports.items() for port, spec in ports.items() if spec.bottleneck
-    ]
-    if len(managed) != 1:
+    ports = [(name, port) for name, own in topology.ports.items() for port, spec in own.items() if spec.bottleneck]
+    if len(ports) != 1:
         return None
     tcp = tcp_of(scenario, flow)
     others = set(topology.hosts) - {flow.sender, flow.receiver}
@@ -100,15 +95,13 @@ def path_of(topology: fl_topology.Topology, scenario: Scenario, flow: Flow) -> P
     for link in topology.links:
         if {link.a.node, link.b.node} & others:
             continue
-        rate_bps = _rate(topology, link)
-        rtt_s += (link.a_to_b.delay_us + link.b_to_a.delay_us) / 1e6
-        if rate_bps:
+        ends = ((link.a, link.a_to_b), (link.b, link.b_to_a))
+        rates = [topology.ports[end.node][end.port].rate_bps if end.port else way.rate_bps for end, way in ends]
+        rtt_s += sum(way.delay_us for _, way in ends) / 1e6
+        if rate_bps := min(filter(None, rates), default=0):
             rtt_s += 8 * (tcp.mss_bytes + overhead_bytes(tcp) + ACK_BYTES) / rate_bps
-        if (link.a.node, link.a.port) == managed[0]:
-            slow = link.a_to_b
-        elif (link.b.node, link.b.port) == managed[0]:
-            slow = link.b_to_a
-    rate_bps = float(topology.ports[managed[0][0]][managed[0][1]].rate_bps or 0)
+        slow = next((way for end, way in ends if (end.node, end.port) == ports[0]), slow)
+    rate_bps = float(topology.ports[ports[0][0]][ports[0][1]].rate_bps or 0)
     return Path(rate_bps, rtt_s, slow.ber, slow.errors_in) if rate_bps and rtt_s else None
 
 
@@ -132,13 +125,3 @@ def offered_window_bytes(tcp: TcpOptions, flow: Flow) -> float:
 def overhead_bytes(tcp: TcpOptions) -> int:
     """What a full segment's frame has beside its data."""
     return FRAME_OVERHEAD_BYTES + (TIMESTAMP_BYTES if tcp.timestamps else 0)
-
-
-def _rate(topology: fl_topology.Topology, link: fl_topology.Link) -> int:
-    """Bit/s of the slower end of a link; 0: none."""
-    rates = [
-        topology.ports[end.node][end.port].rate_bps or 0 if end.port else way.rate_bps
-        for end, way in ((link.a, link.a_to_b), (link.b, link.b_to_a))
-    ]
-    known = [rate for rate in rates if rate]
-    return min(known, default=0)

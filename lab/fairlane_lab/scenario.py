@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from fairlane_topology.links import LinkChange
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -23,9 +24,6 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from fairlane_lab.run_result import RunError
-from fairlane_lab.topology_scripts import LinkChange
-
 AppKind = Literal["greedy", "bytes", "on_off", "web", "interactive", "video", "cbr_udp", "command"]
 Distribution = Literal["fixed", "exponential", "pareto", "web_search", "data_mining"]
 Backoff = Literal["kept", "reset"]
@@ -37,6 +35,7 @@ FRAME_OVERHEAD_BYTES = 54
 
 _STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
 Whole = Annotated[int, Field(ge=0)]
 Rate = Annotated[int, Field(ge=0, le=400_000_000_000)]
 """Bit/s."""
@@ -76,6 +75,8 @@ class App:
     on_mean_s: NotNegative = 0.0
     off_mean_s: NotNegative = 0.0
     arrivals_per_s: NotNegative = 0.0
+    offered_bps: NotNegative = 0.0
+    """`web`: instead of `arrivals_per_s`, what the transfers are together; a scenario has the arrivals."""
     mean_bytes: Whole = 0
     max_bytes: Whole = 0
     distribution: Distribution = "exponential"
@@ -100,6 +101,9 @@ class App:
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> App:
+        if self.offered_bps and self.mean_bytes and not self.arrivals_per_s:
+            object.__setattr__(self, "arrivals_per_s", round(self.offered_bps / (8 * self.mean_bytes), 9))
+            object.__setattr__(self, "offered_bps", 0.0)
         needs, may = _NEEDS[self.kind], _MAY.get(self.kind, ())
         given = {field.name for field in fields(App) if getattr(self, field.name) != field.default} - {"kind"}
         missing = [name for name in needs if name not in given]
@@ -158,6 +162,8 @@ class TcpOptions:
     """A delayed ACK leaves after this time at the latest (Linux: TCP_DELACK_MIN); 0: as `delayed_ack = false`. Linux hosts have these two alone."""
     receive_window_bytes: Annotated[int, Field(ge=0, le=2**30)] = 0
     """0: never the limit."""
+    receive_windows: Annotated[int, Field(ge=0, le=1024)] = 0
+    """Instead of `receive_window_bytes`: so many of the largest `window_packets` of the flows."""
     initial_window_packets: Annotated[int, Field(ge=1, le=64)] = 2
     rto_min_s: Annotated[float, Field(gt=0, le=60)] = 0.2
     backoff: Backoff = "kept"
@@ -176,6 +182,13 @@ class TcpOptions:
     missing; None: as the variant says."""
     ecn: bool = False
     """RFC 3168, which the variant may not ask for by itself: both ends say ECT, and a mark counts as a loss (Linux: tcp_ecn = 1)."""
+
+    def with_window(self, packets: int) -> TcpOptions:
+        """With `receive_window_bytes` for flows of at most so many packets."""
+        if not self.receive_windows:
+            return self
+        window_bytes = self.receive_windows * packets * self.mss_bytes
+        return replace(self, receive_window_bytes=window_bytes, receive_windows=0)
 
     @property
     def acks_at_once(self) -> bool:
@@ -196,35 +209,44 @@ TcpGiven = Annotated[
     GetPydanticSchema(lambda _, make: make(TcpOptions)),
     WrapValidator(_given),
     PlainSerializer(dict, return_type=dict[str, Any]),
+    TcpOptions,
 ]
 """Some fields of `TcpOptions`: those that a file gives."""
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config={**_STRICT, "json_schema_extra": {"required": ["name", "sender", "receiver"]}})
 class Flow:
     """One sender (or, with `connections`, several alike from one host)."""
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$", max_length=64)]
     """Unique in the scenario. A flow with `connections` > 1 is reported as `name-1`, `name-2`, …"""
-    group: str
-    """Flows that an aggregate puts together; also the plots' colour."""
+    group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)]
+    """Flows that an aggregate puts together; also the plots' colour. Left out of a file: its VC, else its name."""
     sender: str
     receiver: str
     variant: str = "reno"
-    """A key of `fairlane_hosts.variants.VARIANTS`; both runners know the same names."""
+    """A key of `fairlane_hosts.variants.VARIANTS`; all runners know the same names."""
     app: App = GREEDY
-    start_s: float = 0.0
-    stop_s: float | None = None
+    start_s: NotNegative = 0.0
+    stop_s: Positive | None = None
     """None: to the end of the run."""
-    weight: float = 1.0
+    weight: Annotated[float, Field(gt=0, le=256)] = 1.0
     """Share that the switch should give it, and by which fairness is measured."""
-    window_packets: int = 0
+    window_packets: Annotated[int, Field(ge=0, le=65535)] = 0
     """Largest window in packets (cwnd clamp); 0: none."""
-    connections: int = 1
-    tcp: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    connections: Annotated[int, Field(ge=0, le=10_000)] = 1
+    """0: not at this point."""
+    tcp: TcpGiven = field(default_factory=dict[str, Any])
     """Fields of `TcpOptions` that differ for this flow."""
     vc: str = ""
     """The VC that it is in, where the program has VCs; all flows of one sender are in one VC."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_a_group(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "name" in given:
+            return {"group": given.get("vc") or given["name"], **given}  # pyright: ignore[reportUnknownVariableType,reportUnknownMemberType]
+        return given  # pyright: ignore[reportUnknownVariableType]
 
 
 @checked_dataclass(frozen=True, config=_STRICT)
@@ -274,7 +296,7 @@ class Scenario:
     params: Mapping[str, Any]
     """The cell's parameters as columns of the result (names: definition/names.py)."""
     topology: Mapping[str, Any]
-    """A topology document (mininet/fl_topology.py), final: links and ports already changed as the experiment says."""
+    """A topology document (mininet/fairlane_topology/topology.py), final: links and ports already changed as the experiment says."""
     flows: tuple[Flow, ...]
     duration_s: float
     warmup_s: float
@@ -364,8 +386,14 @@ def connections_of(scenario: Scenario, vc: Vc) -> list[str]:
 
 
 _LATER: Mapping[str, Any] = {
-    **{name: getattr(App, name) for name in ("bitrates_bps", "segment_s", "buffer_s", "reservoir_s", "cushion_s")},
-    **{name: getattr(TcpOptions, name) for name in ("ecn", "error_naming", "delayed_ack_s", "backoff", "tick_s")},
+    **{
+        name: getattr(App, name)
+        for name in ("offered_bps", "bitrates_bps", "segment_s", "buffer_s", "reservoir_s", "cushion_s")
+    },
+    **{
+        name: getattr(TcpOptions, name)
+        for name in ("receive_windows", "ecn", "error_naming", "delayed_ack_s", "backoff", "tick_s")
+    },
     "errors_in": None,
     "spare_retransmissions": None,
     "wrr_weights": "w",
@@ -378,14 +406,10 @@ UDP_KINDS = ("cbr_udp",)
 
 
 def tcp_of(scenario: Scenario, flow: Flow) -> TcpOptions:
-    """What holds for a flow's connections. Raises RunError for an option that TCP has not."""
+    """What holds for a flow's connections."""
     return with_given(scenario.tcp, flow)
 
 
 def with_given(shared: TcpOptions, flow: Flow) -> TcpOptions:
-    """The options of all flows with a flow's own. Raises RunError for an option that TCP has not."""
-    for name in flow.tcp:
-        if name not in TcpOptions.__dataclass_fields__:
-            allowed = ", ".join(TcpOptions.__dataclass_fields__)
-            raise RunError(f"flow {flow.name}: tcp has no option {name!r}; allowed: {allowed}")
-    return replace(shared, **flow.tcp)
+    """The options of all flows with a flow's own."""
+    return replace(shared, **flow.tcp) if flow.tcp else shared

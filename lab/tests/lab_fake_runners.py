@@ -9,14 +9,12 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from fairlane_lab.run_result import FlowResult, PortResult, RunError, RunResult, SeriesPoint, Transfer
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sweep.workers import _hashes as hashes  # pyright: ignore[reportPrivateUsage]
 
 
-def run(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+def run(scenario: Scenario) -> RunResult:
     """Shares that depend on threshold and seed; the wall time differs each time, as a real one does."""
     chance = random.Random(scenario.seed)
     rate = float(scenario.params.get("rate_bps", 2e6))
@@ -39,52 +37,50 @@ def run(scenario: Scenario, progress: Callable[[float], None] | None = None) -> 
     )
     transfers = [Transfer(flow.name, flow.group, 1.0 + index, 12_000, chance.uniform(0.1, 0.5)) for flow in scenario.flows if flow.app.kind == "web" for index in range(5)]  # fmt: skip
     series = [SeriesPoint(0.5 * step, flow.name, "cwnd_packets", 2.0 + step % 4) for flow in scenario.flows for step in range(8)]  # fmt: skip
-    if progress:
-        progress(scenario.duration_s / 2)
     return RunResult(flows, [port], transfers, series, [{"t_s": 1.0, "event": "threshold"}], scenario.duration_s, time.perf_counter() % 1, 1000, {"kernel": "none"})  # fmt: skip
 
 
-def other(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+def other(scenario: Scenario) -> RunResult:
     """As `run` would be after a change of the code."""
-    return run(replace(scenario, seed=scenario.seed + 1), progress)
+    return run(replace(scenario, seed=scenario.seed + 1))
 
 
-def fails(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+def fails(scenario: Scenario) -> RunResult:
     """The second repeat is a run that cannot be trusted, the third a fault of the runner."""
     if scenario.repeat == 1:
         raise RunError("this machine stood still")
     if scenario.repeat == 2:
         raise ZeroDivisionError("a fault")
-    return run(scenario, progress)
+    return run(scenario)
 
 
-def crashes(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+def crashes(scenario: Scenario) -> RunResult:
     """The second repeat takes its process with it."""
     if scenario.repeat == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    return run(scenario, progress)
+    return run(scenario)
 
 
-def slow(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+def slow(scenario: Scenario) -> RunResult:
     """A quarter of a second each; says which process made it."""
     time.sleep(0.25)
-    result = run(scenario, progress)
+    result = run(scenario)
     result.about["pid"] = os.getpid()
     return result
 
 
-def hangs(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+def hangs(scenario: Scenario) -> RunResult:
     """The second repeat takes longer than the tests wait."""
     if scenario.repeat == 1:
         time.sleep(10)
-    return run(scenario, progress)
+    return run(scenario)
 
 
-def interrupted(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunResult:
+def interrupted(scenario: Scenario) -> RunResult:
     """The user presses Ctrl-C in the second repeat."""
     if scenario.repeat == 1:
         raise KeyboardInterrupt
-    return run(scenario, progress)
+    return run(scenario)
 
 
 @dataclass(frozen=True)
@@ -99,18 +95,9 @@ def run_many(
     scenarios: Sequence[Scenario],
     options: MininetOptions,
     on_result: Callable[[Scenario, RunResult | RunError], None],
-    tell: Callable[[str, float], None] = lambda _text, _seconds: None,
+    report: Callable[[str], None] = lambda _text: None,
 ) -> None:
     """All but the last repeat of each point."""
-    tell(f"{options.parallel} networks on {options.target}", 0.0)
+    report(f"{options.parallel} networks on {options.target}")
     for scenario in scenarios:
         on_result(scenario, RunError("no network") if scenario.repeat == 2 else run(scenario))
-
-
-def dies_at_the_first_question(runner: str, scenarios: Sequence[Scenario] = ()) -> dict[str, str]:
-    """In the place of what a worker is asked before a sweep: the first one that is asked is killed just then."""
-    killed, asks = Path(os.environ["FAIRLANE_TEST_KILLED"]), int(os.environ["FAIRLANE_TEST_PID"])
-    if os.getpid() != asks and not killed.exists():
-        killed.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return hashes(runner, scenarios)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairlane_lab.definition import Selection, expand, load_text
-from fairlane_lab.results import publish
+from fairlane_lab.results.folder import publish
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.summary import summarise

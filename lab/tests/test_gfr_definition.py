@@ -8,7 +8,7 @@ from fairlane_controller.programs.gfr.lab.config import gfr_config, gfr_ports, w
 from fairlane_controller.programs.gfr.model import guaranteed_shares
 from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
 from fairlane_lab.paths import EXPERIMENTS
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 
 FILE = """
 name = "small"
@@ -17,13 +17,13 @@ paper = "Kim and Lee 2004"
 reproduces = "nothing"
 what = "A small experiment."
 runtimes = ["sim"]
+program = "gfr"
 [params]
 lbo_cells = 500
 [sweep]
 control = [{ scheme = "double_epd", scheduler = "fifo", label = "a" }, { scheme = "proposed", scheduler = "wrr", label = "b" }]
 [topology]
 base = "gfr-parking"
-program = "gfr"
 [[vcs]]
 name = "vc1"
 mcr_bps = 10_000_000
@@ -48,9 +48,6 @@ start_s = 8
 [tcp]
 mss_bytes = 960
 [control]
-scheme = "$scheme"
-scheduler = "$scheduler"
-lbo_cells = "$lbo_cells"
 [run]
 duration_s = 20
 warmup_s = 5

@@ -11,18 +11,16 @@ from typing import Any, cast
 
 import pytest
 from fairlane_controller.programs.gfr.config import parse_config
-from fairlane_controller.programs.gfr.lab import runs
-from fairlane_controller.programs.gfr.lab.runs import GfrInMininet
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import App, Scenario
-from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
+from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.collect import collect
 from fairlane_lab.testbed.grouping import groups_of
 from fairlane_lab.testbed.plan import make_plan
-from fairlane_lab.testbed.port_watch import Samples
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_lab.testbed.port_watch import Watched
+from fairlane_topology import topology as fl_topology
 from sim_scenarios import exact
 
 ZERO_S = 1000.0
@@ -52,22 +50,9 @@ def test_scenarios_share_a_network_and_its_program() -> None:
     assert (group.program, len(group.jobs), group.rate_bps) == ("gfr", 2, 51_840_000)
 
 
-def test_the_control_loop_is_told_vcs_and_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_control_loop_gets_vcs_and_scheme() -> None:
     one = scenario()
-    given: list[tuple[Path, dict[str, Any]]] = []
-
-    def connected(state: Path) -> SimpleNamespace:
-        def apply(configuration: dict[str, Any]) -> None:
-            given.append((state, configuration))
-
-        return SimpleNamespace(apply=apply)
-
-    monkeypatch.setattr(runs, "connect", connected)
-    network = SimpleNamespace(topology=fl_topology.check(dict(one.topology)))
-    bed = cast("Bed", SimpleNamespace(network=network, state=tmp_path, ports=()))
-    assert GfrInMininet(find_part("gfr"), bed).begin(one, cast("Any", None)) == {}
-    ((state, configuration),) = given
-    assert state == tmp_path
+    (configuration,) = find_part("gfr").configurations(one, fl_topology.check(dict(one.topology)))
     config = parse_config(json.loads(json.dumps(configuration)), "test")
     assert [(port.place, port.scheme) for port in config.ports] == [(KEY, "proposed")]
     assert [vc.name for vc in config.vcs] == ["vc1", "vc2", "vc5"]
@@ -105,14 +90,13 @@ def collected(folder: Path, rates: dict[str, float]) -> RunResult:
             for t in times
         ]
         write(folder, sender.sink.out.name, got)
-    watched = Samples()
+    watched = Watched()
     watched.tx_bytes[KEY] = [(ZERO_S + t, 5822.1 * 1014 * t) for t in (0.0, 12.2)]
     watched.tx_packets[KEY] = [(ZERO_S + t, 5822.1 * t) for t in (0.0, 12.2)]
     watched.drops[KEY] = [(ZERO_S + t, 10.0 * t) for t in (0.0, 12.2)]
     watched.of_program["s1"] = [(ZERO_S + t, {"vc1": {"case_1": 3 * t, "clp0": 0}}) for t in range(13)]
-    port = ManagedPort("s1", 6, "s1-eth6", 51_840_000, 4000, "atm")
-    bed = SimpleNamespace(state=folder, ports=(port,), network=SimpleNamespace(topology=topology))
-    bed.part = GfrInMininet(find_part("gfr"), cast("Bed", bed))
+    ports = {KEY: fl_topology.PortSpec(rate_bps=51_840_000, queue_packets=4000, link_layer="atm")}
+    bed = SimpleNamespace(state=folder, ports=ports, network=SimpleNamespace(topology=topology), part=find_part("gfr"))
     running = Running(plan, round(ZERO_S * 1e9), {}, folder, {}, {})
     return collect(cast("Bed", bed), running, watched, [])
 

@@ -12,7 +12,7 @@ from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Flow, Scenario
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from sim_scenarios import exact
 
 NAMES = [f"vc{index}" for index in range(1, 6)]

@@ -28,7 +28,7 @@ from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners import kernel, sim
 from fairlane_lab.scenario import App, Flow, TcpOptions
 from fairlane_lab.sim.kernel import BUILT, Machine, make_machine
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from sim_scenarios import RENO, VEGAS, cbr, scenario
 
 built = pytest.mark.skipif(not (BUILT / "linux").exists(), reason="no kernel is built: make kernel")
@@ -222,7 +222,7 @@ def test_a_kernel_that_never_speaks_does_not_boot(silent: Machine) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_on_a_silent_kernel(silent: Machine, number: signal.Signals) -> None:
-    ends_with(number, silent.folder, sim.run, RUN, None, replace(silent, boot_limit_s=60))
+    ends_with(number, silent.folder, sim.run, RUN, replace(silent, boot_limit_s=60))
 
 
 @built

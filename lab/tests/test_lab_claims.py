@@ -20,9 +20,8 @@ from fairlane_lab.definition.judging import Expectation, PaperFigure, Relative
 from fairlane_lab.definition.papers import numbers_of
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.report.archive import archive_run
-from fairlane_lab.report.claims import Answer, Judged, claim_rows
+from fairlane_lab.report.judged import Answer, Judged, claim_rows
 from fairlane_lab.report.publish import write_pages
-from fairlane_lab.report.verdict_table import ExpectedBound, Outcome
 from fairlane_lab.results.verdicts import PointRuns, Verdict, judge
 from report_folders import make_folder
 from typer.testing import CliRunner
@@ -131,7 +130,7 @@ def test_a_name_that_the_experiment_does_not_have_is_an_error_of_the_claims(monk
         loading.make_definition(source)
     text = str(error.value)
     assert "lab/claims.toml: Q1.metric: there is no metric 'speed'" in text
-    assert "lab/claims.toml: Q1.where.case: there is no value '9M'" in text
+    assert "lab/claims.toml: Q1.where: case: there is no value '9M'" in text
 
 
 def test_an_experiment_elsewhere_is_not_asked_what_the_papers_claim() -> None:
@@ -141,46 +140,37 @@ def test_an_experiment_elsewhere_is_not_asked_what_the_papers_claim() -> None:
     assert not any(isinstance(each, ClaimBound) for each in copied.experiment.expect)
 
 
-def answers(*found: tuple[str, str, Outcome], claim: str = "G3", lacks: str = "") -> Mapping[str, Answer]:
-    """What a claim's row says of bounds: experiment, runtime, outcome."""
-    judged = [
-        Judged(
-            name, ExpectedBound(claim, "", "p"), runtime, outcome, Expectation(text=claim, metric="jain", min=1), claim
-        )
-        for name, runtime, outcome in found
-    ]
-    (asked,) = [each for each in read_claims() if each.id == claim]
-    return claim_rows(judged, [asked.model_copy(update={"lacks": lacks})])[0].answers
+def judged(claim: str, experiment: str, runtime: str, state: str, value: float | None = None, **more: Any) -> Judged:
+    """A bound of a claim, at least 90 %."""
+    verdict: dict[str, Any] = {"text": claim, "metric": "utilisation", "min": 0.9, "max": None, "per": {}, "runs": 20}
+    verdict |= {"state": state, "value": value, **more}
+    asked = ClaimBound(text=claim, metric=verdict["metric"], min=0.9, claim=claim, experiment=experiment)
+    return Judged(experiment, runtime, "", verdict, asked)
+
+
+def answers(*found: tuple[str, str, float | None], lacks: str = "", **more: Any) -> Mapping[str, Answer]:
+    """What the row of claim G3 says of bounds of its experiment: runtime, state, value."""
+    bounds = [judged("G3", "gfr-table2", *each, **more) for each in found]
+    (asked,) = [each for each in read_claims() if each.id == "G3"]
+    return claim_rows(bounds, [asked.model_copy(update={"lacks": lacks})])[0].answers
 
 
 def test_a_claim_is_met_when_each_of_its_bounds_is() -> None:
-    good, bad = (
-        Outcome("met", "99 %", margin=0.1, interval="98 to 99", runs=20),
-        Outcome("not met", "80 %", margin=-1, runs=20),
-    )
-    near, none = Outcome("met", "95 %", margin=0.01, runs=20), Outcome("not judged")
-    table2 = "gfr-table2"
-    assert str(answers((table2, "sim", good), (table2, "sim", near))["sim"]) == "met: 95 %, n = 20; 2 bounds"
-    found = answers((table2, "sim", good), (table2, "sim", bad), (table2, "kernel", good), (table2, "kernel", none))
-    assert str(found["sim"]) == "not met: 80 %, n = 20; 1 of 2 met"
+    assert str(answers(("sim", "met", 0.99), ("sim", "met", 0.95))["sim"]) == "met: 95.0 %, n = 20; 2 bounds"
+    found = answers(("sim", "met", 0.99), ("sim", "not met", 0.8), ("kernel", "met", 0.99), ("kernel", "no data", None))
+    assert str(found["sim"]) == "not met: 80.0 %, n = 20; 1 of 2 met"
     assert str(found["kernel"]) == "not run: 1 of 1 bounds met", "a bound without data"
     assert str(found["mininet"]) == "not run"
-    assert str(answers((table2, "sim", good))["sim"]) == "met: 99 % (98 to 99), n = 20"
-    lacking = answers((table2, "sim", good), (table2, "kernel", bad), lacks="BW_est")
+    assert str(answers(("sim", "met", 0.99), lo=0.98, hi=0.995)["sim"]) == "met: 99.0 % (98.0 to 99.5), n = 20"
+    lacking = answers(("sim", "met", 0.99), ("kernel", "not met", 0.8), lacks="BW_est")
     assert (lacking["sim"].state, lacking["kernel"].state) == ("not run", "not met")
-    table = [
-        Judged(
-            table2, ExpectedBound(metric, bound, "p"), "sim", good, Expectation(text=metric, metric=metric, min=1), "G3"
-        )
-        for metric, bound in (("mcr_met", "at least 100 %"), ("vc_ratio[vc1]", "95 to 105 %"))
-    ]
-    (row,) = [row for row in claim_rows(table) if row.claim.id == "G3"]
-    assert row.answers["sim"].at == "MCR met, at least 100 %", "which of several bounds decides"
-    old = replace(table[0], started="2026-11-25")
-    (row,) = [row for row in claim_rows([old]) if row.claim.id == "G3"]
-    assert str(row.answers["sim"]).startswith("met†: 99 %"), "the runs are older than the bound"
-    still = answers((table2, "sim", good), (table2, "sim", Outcome("undecided", "95 %")))
-    assert still["sim"].state == "undecided"
+    nearest = judged("G3", "gfr-table2", "sim", "met", 0.91)
+    other = judged("G3", "gfr-table2", "sim", "met", 1.0, metric="jain", max=1.2)
+    (row,) = [row for row in claim_rows([nearest, other]) if row.claim.id == "G3"]
+    assert row.answers["sim"].at == "utilisation, at least 90 %", "which of several bounds decides"
+    (row,) = [row for row in claim_rows([replace(nearest, day="2026-11-25")]) if row.claim.id == "G3"]
+    assert str(row.answers["sim"]).startswith("met†: 91.0 %"), "the runs are older than the bound"
+    assert answers(("sim", "met", 0.99), ("sim", "undecided", 0.95))["sim"].state == "undecided"
 
 
 def test_a_claim_over_two_experiments_needs_both() -> None:
@@ -188,11 +178,10 @@ def test_a_claim_over_two_experiments_needs_both() -> None:
     two = claim.model_copy(
         update={"expect": (*claim.expect, claim.expect[0].model_copy(update={"experiment": "gfr-table3"}))}
     )
-    good = Outcome("met", "1", runs=20)
 
     def state(*names: str) -> str:
-        judged = [Judged(name, ExpectedBound("G1", "", ""), "sim", good, None, "G1") for name in names]
-        return claim_rows(judged, [two])[0].answers["sim"].state
+        bounds = [judged("G1", name, "sim", "met", 1.0) for name in names]
+        return claim_rows(bounds, [two])[0].answers["sim"].state
 
     assert state("gfr-table2") == "not run"
     assert state("gfr-table2", "gfr-table3") == "met"

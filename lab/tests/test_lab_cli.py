@@ -15,7 +15,6 @@ import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition import Selection, expand, experiment_names, load
-from fairlane_lab.sweep.runners import Executor, local_executor
 from rich.console import Console
 from test_lab_definition import FILE
 from typer.testing import CliRunner, Result
@@ -73,8 +72,6 @@ def test_the_list_counts_what_would_be_run(name: str) -> None:
     (row,) = (each for each in json.loads(lab("list", "--json").stdout)["experiments"] if each["name"] == name)
     scenarios = expand(load(name), Selection(row["runtimes"][0]))
     assert row["points"] == len({scenario.point for scenario in scenarios})
-    assert row["runs"] == len(scenarios)
-    assert row["duration_s"] == scenarios[0].duration_s
 
 
 def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,21 +82,19 @@ def test_an_experiment_with_mistakes_does_not_hide_the_others(tmp_path: Path, mo
     monkeypatch.setattr("fairlane_lab.cli.listing.experiment_names", lambda: list(texts))
     result = lab("list")
     assert result.exit_code == 2
-    assert re.search(r"small +Small.* 6 x 2 +20 s", words(result))
+    assert re.search(r"small +Small.* 6 +sim", words(result))
     assert "untidy: has mistakes: `fairlane lab show untidy` says which" in words(result)
     assert "torn.toml: not TOML" in words(result)
 
 
-@pytest.mark.parametrize(("columns", "reproduces"), [(80, False), (140, True)])
-def test_the_list_has_one_line_an_experiment(columns: int, reproduces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("columns", [80, 140])
+def test_the_list_has_one_line_an_experiment(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairlane_lab.cli.listing.console", Console(width=columns))
     lines = lab("list").output.splitlines()
     assert max(map(len, lines)) <= columns
     for name in experiment_names():
         (line,) = (each for each in lines if each.startswith(f"{name} "))
-        assert re.search(r" \d+ x \d+ ", line)
-    assert any("reproduces" in line for line in lines) is reproduces
-    assert any("Table 1" in line for line in lines) is reproduces
+        assert re.search(r" \d+ +(sim|kernel|mininet)", line)
 
 
 def test_show_tells_points_numbers_and_expectations(small: str) -> None:
@@ -138,8 +133,8 @@ def test_what_root_makes_is_of_whom_the_folder_is(small: str, tmp_path: Path) ->
 def test_where_no_run_folder_can_be_made_is_one_sentence(small: str) -> None:
     result = lab("run", small, "--no-plots", "--jobs", "1", "--results", small)
     assert result.exit_code == 2
-    assert words(result).startswith(f"error: cannot make {small}/small")
-    assert "Not a directory; --results says where else run folders go" in words(result)
+    assert words(result).startswith(f"error: {small}/small")
+    assert words(result).endswith(": Not a directory")
 
 
 def test_run_as_json_is_one_document(small: str, tmp_path: Path) -> None:
@@ -157,7 +152,7 @@ def test_check_fails_when_an_expectation_is_not_met(small: str, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("threshold", "said"),
-    [(4, "2 expectations are about points that were not run"), (5, "1 expectation is about points")],
+    [(4, "expectations about points that were not run: 2"), (5, "expectations about points that were not run: 1")],
 )
 def test_expectations_of_points_that_were_not_run_share_one_line(
     small: str, tmp_path: Path, threshold: int, said: str
@@ -180,9 +175,9 @@ def test_failed_runs_are_listed_and_make_the_exit_code(
     monkeypatch.setitem(RUNNERS, "sim", "lab_fake_runners:fails")
     result = lab("run", small, "--no-plots", "--jobs", "1", "--repeats", "2", "--results", str(tmp_path))
     assert result.exit_code == 1
-    assert "6 runs failed" in result.output
+    assert "failed runs: 6;" in words(result)
     assert result.output.count("this machine stood still") == 1
-    assert "… and 5 more for the same reason" in words(result)
+    assert " and 5 more: this machine stood still" in words(result)
     assert "not complete: 6 of 12 runs" in words(result)
 
 
@@ -194,20 +189,18 @@ def test_ctrl_c_keeps_what_is_there(small: str, tmp_path: Path, monkeypatch: pyt
     assert (summary["complete"], summary["runs"]) == (False, 1)
 
 
-def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def here(runner: str, _scheduler: str | None, _workers: int | None) -> Executor:
-        return local_executor(runner)
-
-    monkeypatch.setattr("fairlane_lab.cli.running.dask_cluster", here)
-    command = ("sweep", small, "--workers", "1", "--folder", str(tmp_path / "set"), "--set", "threshold=4")
+def test_a_sweep_goes_on_and_refuses_what_changed(small: str, tmp_path: Path) -> None:
+    command = ("sweep", small, "--jobs", "1", "--folder", str(tmp_path / "set"), "--set", "threshold=4")
     assert lab(*command).exit_code == 0
     again = lab(*command)
     assert again.exit_code == 0
-    assert "4 runs were there already" in words(again)
+    assert "runs that were there already: 4" in words(again)
     other = lab(*command, "--seed", "2")
     assert other.exit_code == 2
     assert "seed was 1, is 2; --fresh begins again" in words(other)
     assert (tmp_path / "set" / "runs.parquet").exists()
+    assert lab(*command, "--seed", "2", "--fresh").exit_code == 0
+    assert [path.name[:7] for path in sorted(tmp_path.glob("set*"))] == ["set", "set-old"], "nothing is deleted"
 
 
 def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> None:
@@ -231,8 +224,8 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
     [
         (["run", "qthresh-tabel1"], "there is no experiment 'qthresh-tabel1'. Did you mean 'qthresh-table1'?"),
         (["run", "atm-*"], "no experiment is called like 'atm-*'"),
-        (["run", "qthresh-table1", "--runtime", "ns3"], "--runtime 'ns3': must be sim or kernel or mininet"),
-        (["run", "qthresh-table1", "--target", "tofino"], "--target 'tofino': must be embedded or bmv2"),
+        (["run", "qthresh-table1", "--runtime", "ns3"], "'ns3' is not one of 'sim', 'kernel', 'mininet'"),
+        (["run", "qthresh-table1", "--target", "tofino"], "'tofino' is not one of 'embedded', 'bmv2'"),
         (["run", "qthresh-table1", "--target", "bmv2"], "bmv2 needs --runtime mininet"),
         (["run", "qthresh-table2", "--set", "treshold=4"], "there is no parameter 'treshold'. Did you mean 'threshold'?"),
         (["run", "qthresh-table2", "--set", "threshold"], "must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST"),
@@ -242,7 +235,7 @@ def test_report_and_compare_find_the_newest_runs(small: str, tmp_path: Path) -> 
         (["sweep", "qthresh-table2", "--dask", "here"], "--dask 'here': must be the address of a dask scheduler"),
         (["plot", "/nonexistent"], "/nonexistent: not a run folder: there is no summary.json in it"),
         (["compare", "qthresh-table1", "ns3"], "Allowed: a run folder, an experiment that was run"),
-        (["sweep", "qthresh-table2", "--dask", "tcp://x:1", "--workers", "2"], "--workers is for a cluster of this machine"),
+        (["sweep", "qthresh-table2", "--dask", "tcp://x:1", "--jobs", "2"], "--jobs is for processes of this machine"),
         (["show", "nothing"], "there is no experiment 'nothing'"),
         (["show", "/nonexistent/folder"], "not a run folder: there is no summary.json in it"),
     ],
@@ -306,9 +299,9 @@ def test_a_file_that_is_nested_too_deep_is_a_mistake_and_no_traceback(tmp_path: 
         ('{"points": ' + DEEP, "nested more than 64 levels deep"),
         ("NaN", "not JSON: NaN is no JSON number"),
         ("[]", "it must be a JSON object"),
-        ("{}", "it has no experiment, runtime, definition, points"),
-        ('{"experiment": "x", "runtime": "sim", "definition": {}, "points": [{}]}', "/points/0/point: Field required"),
-        ('{"experiment": "x", "runtime": "moon", "definition": {}, "points": []}', "/runtime: Input should be 'sim', 'kernel' or 'mininet'"),
+        ("{}", "experiment: is missing; runtime: is missing; definition: is missing; points: is missing"),
+        ('{"experiment": "x", "runtime": "sim", "definition": {}, "points": [{}]}', "points[0].point: is missing"),
+        ('{"experiment": "x", "runtime": "moon", "definition": {}, "points": []}', "runtime: got 'moon'; allowed: 'sim', 'kernel' or 'mininet'"),
     ],
 )  # fmt: skip
 def test_a_summary_that_is_none_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:

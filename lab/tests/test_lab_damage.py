@@ -9,17 +9,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.cli.running import RUNNERS
 from fairlane_lab.definition import Selection
 from fairlane_lab.results import store, tables
 from fairlane_lab.results.tables import DETERMINISTIC
+from fairlane_lab.run_result import RunError
 from fairlane_lab.sweep.campaign import Campaign, CampaignResult, run_campaign
 from fairlane_lab.sweep.runners import local_executor
-from fairlane_lab.sweep.workers import dask_cluster
-from lab_fake_runners import dies_at_the_first_question
 from test_lab_definition import FILE
 from test_lab_sweep import THREE, definition
 from typer.testing import CliRunner
@@ -64,31 +62,19 @@ def overwrite_the_middle(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut, empty, overwrite_the_middle])
 @pytest.mark.parametrize("table", ["runs", "flows"])
-def test_a_damaged_part_is_made_again_and_said(
+def test_a_damaged_part_is_named_and_without_it_its_runs_are_made_again(
     damage: Callable[[Path], None], table: str, stopped: Path, tmp_path: Path
 ) -> None:
     path = stopped / "parts" / "00002" / f"{table}.parquet"
     damage(path)
+    with pytest.raises(RunError, match=rf"{path} is damaged \(.+\): move {path.parent} away, and the same command"):
+        run_all(stopped)
+    path.parent.rename(tmp_path / "away")
     done = run_all(stopped)
-    (note,) = done.notes
-    assert note.startswith(f"{path} is damaged (")
-    assert note.endswith("): its runs are missing, and made again")
-    if not done.complete:  # only reading all of it shows that it is damaged
-        assert (damage, done.summary["runs"]) == (overwrite_the_middle, 17)
-        done = run_all(stopped)
     assert (done.complete, done.summary["runs"]) == (True, 18)
     run_all(tmp_path / "whole")
     for name in DETERMINISTIC:
         assert (stopped / f"{name}.parquet").read_bytes() == (tmp_path / "whole" / f"{name}.parquet").read_bytes(), name
-
-
-def test_damaged_tables_of_a_whole_campaign_are_set_aside(tmp_path: Path) -> None:
-    folder = tmp_path / "new"
-    run_all(folder)
-    cut(folder / "series.parquet")
-    done = run_all(folder)
-    assert (done.skipped, done.complete, len(done.notes)) == (0, True, 1)
-    assert pq.read_table(folder / "damaged" / "runs.parquet").num_rows == 18
 
 
 @pytest.mark.parametrize("command", ["run", "sweep"])
@@ -100,7 +86,6 @@ def test_a_full_disk_is_one_sentence(
     (tmp_path / "small.toml").write_text(FILE)
     monkeypatch.setattr(store, "BATCH_S", 0.0)
     monkeypatch.setitem(RUNNERS, "sim", RUN)
-    monkeypatch.setattr("fairlane_lab.cli.running.dask_cluster", lambda *_: local_executor(RUN))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     there: list[Path] = []
 
     def full(path: Path, table: object) -> None:
@@ -111,7 +96,7 @@ def test_a_full_disk_is_one_sentence(
 
     write = tables.write
     folder = tmp_path / "sweep"
-    where = ("--results", str(tmp_path / "r"), "--jobs", "1") if command == "run" else ("--folder", str(folder))
+    where = ("--jobs", "1", *(("--results", str(tmp_path / "r")) if command == "run" else ("--folder", str(folder))))
     with monkeypatch.context() as patch:
         patch.setattr(tables, "write", full)
         result = CliRunner().invoke(app, [command, str(tmp_path / "small.toml"), "--no-plots", *where])
@@ -120,11 +105,11 @@ def test_a_full_disk_is_one_sentence(
     said = " ".join(result.output.split())
     assert said.startswith("error: ")
     assert "cannot be written: No space left on device" in said
-    assert ("3 finished runs are in it" in said) == (written == 3)
+    assert "goes on with the runs that are in it" in said
     if command == "sweep":
         again = CliRunner().invoke(app, [command, str(tmp_path / "small.toml"), "--no-plots", *where])
         assert again.exit_code == 0, again.output
-        assert ("3 runs were there already" in again.output) == (written == 3)
+        assert ("runs that were there already: 3" in again.output) == (written == 3)
 
 
 def test_a_full_disk_at_the_very_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,15 +121,3 @@ def test_a_full_disk_at_the_very_start_leaves_no_folder(tmp_path: Path, monkeypa
         with pytest.raises(RuntimeError, match="cannot be written: No space left on device"):
             run_all(tmp_path / "new")
     assert run_all(tmp_path / "new").complete
-
-
-@pytest.mark.timeout(900)
-def test_a_worker_that_is_killed_while_a_sweep_starts_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAIRLANE_TEST_KILLED", str(tmp_path / "killed"))
-    monkeypatch.setenv("FAIRLANE_TEST_PID", str(os.getpid()))
-    monkeypatch.setattr("fairlane_lab.sweep.workers._hashes", dies_at_the_first_question)
-    done = run_campaign(Campaign(definition(), THREE, tmp_path / "new"), dask_cluster(RUN, workers=2))
-    assert (tmp_path / "killed").exists()
-    assert (done.stopped, done.complete) == ("", True)

@@ -21,16 +21,20 @@ buffer_packets = 50
 [[cases]]
 label = "slow"
 rate_bps = 1_000_000
+delay_ms = 8
 [[cases]]
 label = "fast"
 rate_bps = 4_000_000
+delay_ms = 2
 [sweep]
 threshold = { from = 4, to = 6 }
+[sets]
+rate_bps = "topology.links.s1-s2.rate_bps"
+delay_ms = "topology.links.s1-s2.delay_ms"
+buffer_packets = "topology.ports.s1-p3.queue_packets"
 [topology]
 base = "dumbbell"
 links."h*" = { rate_bps = 10_000_000, delay_ms = 1.5 }
-links."s1-s2" = { rate_bps = "$rate_bps", delay_ms = "= 8_000_000 / $rate_bps" }
-ports."s1-p3" = { queue_packets = "$buffer_packets" }
 [[flows]]
 name = "reno"
 sender = "h1"
@@ -43,7 +47,6 @@ variant = "vegas"
 connections = 2
 [control]
 scheme = "qthresh"
-threshold = "$threshold"
 [run]
 duration_s = 20
 warmup_s = 5
@@ -100,12 +103,12 @@ def test_points_are_cases_times_sweep_in_the_file_s_order() -> None:
     ]  # fmt: skip
     assert [each.repeat for each in scenarios[:4]] == [0, 1, 0, 1]
     assert dict(scenarios[-1].params) == {
-        "case": "fast", "scheme": "qthresh", "threshold": 6, "rate_bps": 4_000_000, "buffer_packets": 50, "flows": 3,
+        "case": "fast", "scheme": "qthresh", "threshold": 6, "rate_bps": 4_000_000, "delay_ms": 2, "buffer_packets": 50, "flows": 3,
         "offset_s": 0.5, "duration_s": 20.0, "warmup_s": 5.0,
     }  # fmt: skip
 
 
-def test_references_and_sums_end_in_the_topology() -> None:
+def test_parameters_set_the_keys_that_the_file_names() -> None:
     slow = expand(definition(EXACT))[0]
     links = {(link["a"], link["b"]): link for link in slow.topology["links"]}
     assert links["s1-p3", "s2-p1"] == {"a": "s1-p3", "b": "s2-p1", "bandwidth": 1_000_000, "delay": 8000}
@@ -127,7 +130,7 @@ def test_a_flow_with_no_connections_is_not_at_that_point(starts: str) -> None:
         definition(
             ("buffer_packets = 50", "buffer_packets = 50\nflows_2 = 1"),
             (case, case + "flows_2 = 0\n"),
-            ("connections = 2", 'connections = "$flows_2"'),
+            ("[sets]", '[sets]\nflows_2 = "flows.vegas.connections"'),
             ("offsets_s = [-0.5, 0.5]", starts),
         )
     )
@@ -193,7 +196,7 @@ def test_a_selection_overrides_a_sweep_restricts_cases_and_changes_the_run() -> 
 def test_a_sweep_of_tables_sets_parameters_that_go_together() -> None:
     tables = 'kind = [{ scheme = "drop_tail", label = "drop-tail" }, { scheme = "qthresh", threshold = 6 }]'
     made = definition(
-        ("threshold = { from = 4, to = 6 }", tables), ('scheme = "qthresh"\n', 'scheme = "$scheme"\n'),
+        ("threshold = { from = 4, to = 6 }", tables), ('scheme = "qthresh"\n', ""),
         ("buffer_packets = 50", 'buffer_packets = 50\nthreshold = "auto"'), ("only = { threshold = [4, 6] }", 'only = { scheme = "qthresh" }'),
         ('x = "threshold"', 'x = "rate_bps"'),
     )  # fmt: skip
@@ -219,15 +222,21 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
     [
         (('variant = "vegas"', 'variant = "vages"'), "small.toml: flows[1].variant: there is no variant 'vages'. Did you mean 'vegas'? There are: tahoe, reno, newreno, sack, vegas, "),
         (('sender = "h2"', 'sender = "h9"'), "small.toml: flows[1].sender: there is no host 'h9'. There are: h1, h2, h3"),
-        (('links."s1-s2"', 'links."s1-s3"'), "small.toml: topology.links.s1-s3: there is no link 's1-s3'. Did you mean 's1-s2'? There are: h1-s1, h2-s1, s1-s2, h3-s2"),
-        (('ports."s1-p3"', 'ports."s1-p9"'), "small.toml: topology.ports.s1-p9: there is no switch port 's1-p9'. Did you mean 's1-p3'? There are: s1-p1, s1-p2, s1-p3, s2-p1, s2-p2"),
+        (('links."h*"', 'links."s1-s3"'), "small.toml: topology.links.s1-s3: there is no link 's1-s3'. Did you mean 's1-s2'? There are: h1-s1, h2-s1, s1-s2, h3-s2"),
+        (('ports.s1-p3', 'ports.s1-p9'), "small.toml: topology.ports.s1-p9: there is no switch port 's1-p9'. Did you mean 's1-p3'? There are: s1-p1, s1-p2, s1-p3, s2-p1, s2-p2"),
         (('base = "dumbbell"', 'base = "dumbell"'), "small.toml: topology.base: there is no topology 'dumbell'. Did you mean 'dumbbell'?"),
-        (('"$rate_bps", delay', '"$rate", delay'), "small.toml: topology.links.s1-s2.rate_bps: got '$rate'; there is no parameter 'rate'. Did you mean 'rate_bps'? There are: buffer_packets, case, rate_bps, threshold"),
-        (("= 8_000_000 / $rate_bps", "= open('x')"), "small.toml: topology.links.s1-s2.delay_ms: got \"= open('x')\"; not a sum of numbers and $parameters with + - * /, brackets, min, max and round"),
-        (("= 8_000_000 / $rate_bps", "= round($rate_bps, ndigits=1)"), "small.toml: topology.links.s1-s2.delay_ms: got '= round($rate_bps, ndigits=1)'; not a sum of numbers and $parameters with + - * /, brackets, min, max and round"),
-        (("= 8_000_000 / $rate_bps", "= 1 / ($rate_bps - 4_000_000)"), "got '= 1 / ($rate_bps - 4_000_000)'; divides by zero (at fast/threshold=4)"),
+        (('rate_bps = "topology.links', 'rate = "topology.links'), "small.toml: sets.rate: there is no parameter 'rate'. Did you mean 'rate_at'? There are: scheme, sender,"),
+        (('rate_bps = "topology.links.s1-s2.rate_bps"\n', ""), "small.toml: sets.rate_bps: is missing: rate_bps is no key of control, tcp or run; say which keys it sets, such as flows.NAME.variant, or []"),
+        (("[sets]", '[sets]\nthreshold = "flows.renno.connections"'), "small.toml: sets.threshold: there is no entry 'renno'. Did you mean 'reno'? There are: reno, vegas"),
+        (("[sets]", '[sets]\nthreshold = "run"'), "small.toml: sets.threshold: run is a section; say which key of it"),
+        (("[sets]", '[sets]\nthreshold = { "control.threshold" = 1e308 }'), "small.toml: sets.threshold: got 4, which times 1e+308 is no number"),
+        (('name = "vegas"', f'name = "{"v" * 33}"\ngroup = "g"'), "small.toml: flows[1].name: 'vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv' has 33 characters; allowed: up to 32"),
+        (("[sets]", '[sets]\nthreshold = "flows.reno"'), "small.toml: sets.threshold: reno: say which key of the entry"),
+        (("[sets]", '[sets]\nthreshold = "run.repeats.x"'), "small.toml: sets.threshold: x is below 2, which is no table"),
+        (('variant = "vegas"', 'variant = "$sender"'), "small.toml: flows[1].variant: got '$sender'; files have no references to parameters: [sets] names the keys"),
+        (("connections = 2", 'connections = "= 1 + 1"'), "small.toml: flows[1].connections: got '= 1 + 1'; files have no references"),
         (("warmup_s = 5", "warmup_s = 25"), "small.toml: run: warmup_s 25 leaves nothing of duration_s 20 to measure"),
-        (("repeats = 2", "repeat = 2"), "small.toml: run.repeat: there is no key 'repeat'. Did you mean 'repeats'? There are: duration_s, warmup_s, repeats, starts, draws, sample_s, series_repeats"),
+        (("repeats = 2", "repeat = 2"), "small.toml: run.repeat: there is no key 'repeat'. Did you mean 'repeats'? There are: duration_s, warmup_s, repeats, connections, starts, draws, sample_s, series_repeats"),
         (("rate_bps = 1_000_000", "rate_bps = -1"), "small.toml: topology.links.s1-s2.rate_bps: got -1; input should be greater than or equal to 0"),
         (("rate_bps = 1_000_000", ""), "small.toml: cases[0]: has no rate_bps, which other cases have"),
         (('label = "fast"', 'label = "slow"'), "small.toml: cases[1].label: 'slow' is the label of an earlier case"),
@@ -235,7 +244,6 @@ def test_an_axis_called_control_gives_its_labels_as_a_parameter() -> None:
         (("threshold = { from = 4, to = 6 }", "threshold = [0, 4]"), "small.toml: control.threshold: got 0; allowed: packets from 1 to 65535, 'model' or 'auto'"),
         (("threshold = { from = 4, to = 6 }", "threshold = { from = 4, to = 3 }"), "small.toml: sweep.threshold: to 3 is below from 4"),
         (('scheme = "qthresh"', 'scheme = "red"'), "small.toml: control.scheme: got 'red'; allowed: 'drop_tail', 'qthresh' or 'lanes'"),
-        (('"$threshold"', "5"), 'small.toml: sweep.threshold: nothing refers to it: write "$threshold" where it belongs'),
         (('metric = "fairness"', 'metric = "fairnes"'), "small.toml: expect[0].metric: there is no metric 'fairnes'. Did you mean 'fairness'?"),
         (('metric = "fairness"', 'metric = "goodput_bps[x]"'), "small.toml: expect[0].metric: there is no group of flows 'x'. There are: reno, vegas"),
         (("min = 0.5", ""), "small.toml: expect[0]: says neither min nor max"),
@@ -286,7 +294,7 @@ def test_a_variant_of_the_simulator_alone_is_refused_where_mininet_runs_too() ->
         ),
         (Selection(values={"threshold": (0,)}), "control.threshold: got 0; allowed: packets from 1 to 65535"),
         (Selection(values={"rate_bps": (5,)}), "rate_bps: there is no value 5. There are: 1000000, 4000000"),
-        (Selection(values={"duration_s": (0,)}), "duration_s: got 0; input should be greater than 0"),
+        (Selection(values={"duration_s": (0,)}), "run.duration_s: got 0; input should be greater than 0"),
         (Selection(values={"case": ("slow",), "rate_bps": (4_000_000,)}), "nothing is left to run"),
     ],
 )
@@ -311,3 +319,38 @@ def test_conditions_are_values_lists_and_ranges() -> None:
     assert matches({"a": 1, "b": ["x", "y"], "c": Between(min=2)}, {"a": 1, "b": "y", "c": 2})
     assert not matches({"c": Between(max=2)}, {"c": "auto"})
     assert not matches({"d": 1}, {})
+
+
+def test_quantities_that_the_point_decides_are_computed_from_it() -> None:
+    made = definition(
+        ('buffer_packets = "topology.ports.s1-p3.queue_packets"', 'buffer_packets = "topology.ports.s1-p3.buffer.packets"\nflows = "run.connections"'),
+        ("buffer_packets = 50", "buffer_packets = 50\nflows = 8"),
+        ('base = "dumbbell"', 'base = "dumbbell"\nports."s1-p3".buffer = { bdp = 2, other_rtt_ms = 4, packet_bytes = 1000, packets_per_flow = 4, share = 0.5 }'),
+        ("connections = 2", 'window_packets = 10\n[tcp]\nmss_bytes = 500\nreceive_windows = 3'),
+        ("[run]\n", '[run]\ndraws.fixed = "numbers of the file are looked at"\n'),
+    )  # fmt: skip
+    slow, fast = (expand(made, Selection(repeats=1, values={"case": (case,)}))[0] for case in ("slow", "fast"))
+    assert [flow.connections for flow in slow.flows] == [4, 4]
+    assert slow.tcp.receive_window_bytes == 3 * 10 * 500
+    buffers = [run.topology["switches"]["s1"]["ports"]["3"]["queue_packets"] for run in (slow, fast)]
+    assert buffers == [25, 25]  # half of 50; 2 x 1 Mbit/s x 20 ms are 5 packets, 2 x 4 Mbit/s x 8 ms are 8
+    few = Selection(repeats=1, values={"case": ("slow",), "buffer_packets": (1,), "flows": (2,)})
+    assert expand(made, few)[0].topology["switches"]["s1"]["ports"]["3"]["queue_packets"] == 4  # half of 2 x 4
+    long = Selection(repeats=1, values={"case": ("fast",), "buffer_packets": (1,), "flows": (4,)})
+    assert expand(made, long)[0].topology["switches"]["s1"]["ports"]["3"]["queue_packets"] == 8  # half of 4 x 4
+    with pytest.raises(ExperimentError, match=r"run.connections 3 is no multiple of the 2 flows"):
+        expand(made, Selection(values={"flows": (3,)}))
+
+
+def test_a_parameter_sets_several_keys_each_with_its_factor() -> None:
+    made = definition(
+        ("[sets]", '[sets]\nload = { "flows.*.app.offered_bps" = 500_000 }\nthreshold = { "control.threshold" = 2 }'),
+        ("buffer_packets = 50", "buffer_packets = 50\nload = 0.5"),
+        ('receiver = "h3"\n[[flows]]', 'receiver = "h3"\napp = { kind = "web", mean_bytes = 10_000 }\n[[flows]]'),
+        ("connections = 2", 'app = { kind = "web", mean_bytes = 20_000 }'),
+    )
+    run = expand(made)[0]
+    assert [flow.app.arrivals_per_s for flow in run.flows] == [250_000 / 80_000, 250_000 / 160_000]
+    assert (run.params["threshold"], run.control.threshold) == (8, 8)
+    with pytest.raises(ExperimentError, match=r"sets.threshold: got 'auto', which has no product with 2"):
+        expand(made, Selection(values={"threshold": ("auto",)}))

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fairlane_lab.definition import Definition, ExperimentError, Selection, expand, experiment_names, load, load_text
 from fairlane_lab.definition.draws import Draws, draws_of
-from fairlane_lab.report import worst_tables
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.summary import group_points
 from fairlane_lab.run_result import RunResult
@@ -18,9 +16,7 @@ from fairlane_lab.satellite import ceiling_of
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.world import SimWorld
-from fairlane_lab.sweep.campaign import Campaign, run_campaign
-from fairlane_lab.sweep.runners import SIM, local_executor
-from fairlane_lab.topology_scripts import fl_topology
+from fairlane_topology import topology as fl_topology
 from test_lab_definition import FILE
 
 REPEATS = 40
@@ -105,7 +101,7 @@ def test_draws_that_make_no_sense_are_refused(draws: str, says: str) -> None:
 def test_rows_carry_what_was_drawn() -> None:
     scenario = expand(definition(), Selection(repeats=2))[1]
     nothing: dict[str, Any] = {"flows": [], "ports": [], "transfers": [], "series": [], "events": []}
-    (row,) = make_rows(scenario, RunResult(**nothing, wall_s=0.0, virtual_s=1.0, packets=0), "sim", "embedded").runs
+    (row,) = make_rows(scenario, RunResult(**nothing, wall_s=0.0, virtual_s=1.0, packets=0), "sim", "embedded")["runs"]
     assert json.loads(row["drawn"]) == scenario.drawn
     assert set(scenario.drawn) == {"start_s", "delay", "rate", "buffer"}
 
@@ -160,10 +156,23 @@ flows = { from = 2, to = 9, whole = true, split = ["flows_2", "flows_3"] }
 """
 
 
+SETS = """[sets]
+flows = []
+flows_1 = "flows.reno.connections"
+flows_2 = "flows.vegas.connections"
+flows_3 = "flows.third.connections"
+"""
+THIRD = """[[flows]]
+name = "third"
+sender = "h2"
+receiver = "h3"
+variant = "vegas"
+"""
+
+
 def text_with_links(text: str = LINKS) -> str:
-    found = FILE.replace("[[cases]]\n", text, 1).replace('"= 8_000_000 / $rate_bps"', '"$delay_ms"')
-    found = found.replace("connections = 2", 'connections = "= $flows_2 + $flows_3"')
-    return found.replace('sender = "h1"', 'sender = "h1"\nconnections = "$flows_1"')
+    found = FILE.replace("[[cases]]\n", text, 1).replace("delay_ms = 8\n", "").replace("delay_ms = 2\n", "")
+    return found.replace("[sets]", SETS, 1).replace("[control]", f"{THIRD}[control]", 1)
 
 
 def with_links(text: str = LINKS) -> Definition:
@@ -206,24 +215,9 @@ def test_a_point_s_parameters_are_those_that_all_its_runs_have() -> None:
         ("from = 1, to = 100", "from = 0, to = 100", "with log from above 0"),
         ("to = 9, whole = true", "to = 9", "split: needs whole = true"),
         ("delay_ms = {", "delay = {", "drawn.delay: there is no parameter 'delay'"),
-        ('"flows_3"]', '"flows_3", "flows_4"]', "drawn.flows: nothing refers to it"),
+        ('"flows_3"]', '"flows_3", "flows_4"]', "sets.flows_4: is missing"),
     ],
 )
 def test_drawn_parameters_that_make_no_sense_are_refused(old: str, new: str, says: str) -> None:
     with pytest.raises(ExperimentError, match=says):
         with_links(LINKS.replace(old, new, 1))
-
-
-def test_the_runs_that_are_farthest_from_what_most_reach_are_shown(tmp_path: Path) -> None:
-    pytest.importorskip("fairlane_switch.native", reason="the simulator is not built")
-    most = '[[expect]]\ntext = "most are fair"\nmetric = "jain"\nstatistic = "most"\nmin = 0.5\n[[expect]]\n'
-    definition = load_text(text_with_links().replace("[[expect]]\n", most, 1), "small.toml")
-    selection = Selection(repeats=4, values={"case": ("slow",), "threshold": (4,), "flows_1": (2,), "flows": (3,)})
-    done = run_campaign(Campaign(definition, selection, tmp_path / "run"), local_executor(SIM))
-    (table,) = worst_tables(done.summary, tmp_path / "run")
-    assert table.title == "farthest from: most are fair"
-    indices = [float(str(cell)) for cell in table.columns[-1].cells]
-    assert len(indices) == 4
-    assert indices == sorted(indices)
-    delays = [float(str(cell)) for cell in table.columns[1].cells]
-    assert len(set(delays)) == 4

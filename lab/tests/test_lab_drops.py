@@ -9,13 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fairlane_controller.programs.qthresh.lab.testbed import QthreshInMininet
 from fairlane_lab.definition import Selection, expand, load
 from fairlane_lab.sim.config import resolve
 from fairlane_lab.sim.measure import snapshot
 from fairlane_lab.sim.world import SimWorld
 from fairlane_lab.testbed import port_watch
-from fairlane_lab.testbed.bed import ManagedPort
 from fairlane_lab.testbed.port_watch import PortWatch
 from fairlane_switch.port_control import PortCounts
 
@@ -43,22 +41,22 @@ def test_mininet_counts_the_drops_that_the_simulator_counts(
     monkeypatch.setattr(port_watch, "READ_MAX_S", 60.0)
     bed: Any = SimpleNamespace(
         target="embedded",
-        ports=tuple(ManagedPort(switch, port, "", 0, 0) for switch, port in world.config.managed),
-        part=SimpleNamespace(part=world.part.part),
+        ports=dict.fromkeys(world.config.managed),
+        part=world.part,
         network=SimpleNamespace(
             switches={name: SimpleNamespace(options=SimpleNamespace(control=name)) for name in world.managed_switches()}
         ),
     )
-    watch = PortWatch(world.loop, bed, 0.1, False, frozenset())
+    watch = PortWatch(bed, 0.1, False, ())
 
     async def observe() -> tuple[dict[Any, int], Any]:
         await world.set_up()
         await asyncio.sleep(6.0)
         for switch in world.managed_switches():
             async with world.client(world.endpoint(switch)) as client:
-                await watch._read_ports(client, switch)  # pyright: ignore[reportPrivateUsage]
+                await watch.read_ports(client)
         seen = await snapshot(world)
-        return seen.drops, seen.of_program
+        return {key: seen.ports[key]["drops"] for key in world.config.managed}, seen.of_program
 
     try:
         drops, of_program = world.loop.run_until_complete(observe())
@@ -79,20 +77,19 @@ def test_mininet_reads_what_a_program_sent_and_the_queues_of_flows_that_the_simu
     world = SimWorld(resolve(one, 10**9))
     monkeypatch.setattr(port_watch, "READ_MAX_S", 60.0)
     ((switch, port),) = world.config.managed
-    part = world.part.part
-    bed: Any = SimpleNamespace(target="bmv2", ports=(ManagedPort(switch, port, "", 0, 0),))
-    bed.part = QthreshInMininet(part, bed) if part.flow_register else SimpleNamespace(part=part)
+    part = world.part
+    bed: Any = SimpleNamespace(target="bmv2", ports={(switch, port): None}, part=part)
     sinks = frozenset(each.key.dst_port for each in world.config.flows)
-    watch = PortWatch(world.loop, bed, 0.1, True, sinks)
+    watch = PortWatch(bed, 0.1, True, list(sinks))
 
     async def observe() -> None:
         await world.set_up()
         await asyncio.sleep(6.0)
         async with world.client(world.endpoint(switch)) as client:
-            await watch._read_counters(client, switch)  # pyright: ignore[reportPrivateUsage]
+            await watch.read_counters(client)
             if part.flow_register:
-                await watch._find_flows(client, switch)  # pyright: ignore[reportPrivateUsage]
-                await watch._read_flows(client, switch)  # pyright: ignore[reportPrivateUsage]
+                await watch.find_flows(client)
+                await watch.read_flows(client)
 
     try:
         world.loop.run_until_complete(observe())

@@ -36,13 +36,13 @@ def refusal(folder: Path, text: str) -> list[str]:
 def test_what_a_file_does_not_say_its_base_does(folder: Path) -> None:
     made = own(folder, OWN)
     assert [each.point for each in expand(made)] == [each.point for each in expand(load(str(folder / "small.toml")))]
-    assert made.source.bases == (folder / "small.toml",)
+    assert made.source.files[1:] == (folder / "small.toml",)
 
 
 def test_tables_are_merged_and_arrays_replaced(folder: Path) -> None:
     made = own(
         folder,
-        f'{OWN}run.repeats = 5\nmininet.only = {{ threshold = [5] }}\n[[cases]]\nlabel = "one"\nrate_bps = 9_000_000\n',
+        f'{OWN}run.repeats = 5\nmininet.only = {{ threshold = [5] }}\n[[cases]]\nlabel = "one"\nrate_bps = 9_000_000\ndelay_ms = 1\n',
     )
     assert (made.experiment.run["duration_s"], made.experiment.run["repeats"]) == (20, 5)
     assert [case["label"] for case in made.experiment.cases] == ["one"]
@@ -71,7 +71,7 @@ def test_a_base_may_lie_elsewhere_extend_another_and_lack_what_an_experiment_has
     (folder / "base" / "short.toml").write_text('extends = "../small.toml"\nrun.duration_s = 12\n')
     made = own(folder, 'name = "own"\nextends = "base/short"\nalso = ["mine"]\n')
     assert made.experiment.run["duration_s"] == 12
-    assert [path.name for path in made.source.bases] == ["short.toml", "small.toml"]
+    assert [path.name for path in made.source.files[1:]] == ["short.toml", "small.toml"]
 
 
 def test_an_experiment_of_the_tree_may_be_extended_from_anywhere(folder: Path) -> None:

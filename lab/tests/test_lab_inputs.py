@@ -39,7 +39,6 @@ program = "own/"
 senders = ["SENDER/"]
 topology.base = "line.json"
 topology.links."h1-s1" = { rate_bps = 0, trace = "cell.trace" }
-control.limit = "$limit"
 sweep.limit = [5, 40]
 run.duration_s = 4
 run.warmup_s = 1
@@ -162,8 +161,7 @@ def test_a_worker_with_other_files_is_refused(tmp_path: Path, monkeypatch: pytes
         return "0123456789ab"
 
     monkeypatch.setattr("fairlane_lab.sweep.workers.digest_once", other)
-    with process_pool(RUN, 1) as pool:
-        done = run_campaign(campaign(folder, tmp_path / "run"), pool.execute)
+    done = run_campaign(campaign(folder, tmp_path / "run"), process_pool(RUN, 1))
     assert "other files: program " in done.stopped
     assert "here 0123456789ab" in done.stopped
 
@@ -218,9 +216,9 @@ def test_a_bundle_gives_the_same_bytes_in_another_place(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("own/", "{folder}/own/", "is not found in the copies: name it by a path relative to the file"),
-        ('topology.base = "line.json"', 'topology.base = "{folder}/line.json"', "is not found in the copies"),
-        ("", "", "was [0-9a-f]{12}, and [0-9a-f]{12} is what the copies lead to"),
+        ("own/", "{folder}/own/", "is missing in the copies: name it by a path relative to the file"),
+        ('topology.base = "line.json"', 'topology.base = "{folder}/line.json"', "is missing in the copies"),
+        ("", "", "was [0-9a-f]{12}, and is [0-9a-f]{12} in the copies"),
     ],
 )
 def test_what_a_bundle_cannot_repeat_is_told(old: str, new: str, said: str, tmp_path: Path) -> None:

@@ -114,13 +114,13 @@ def test_a_signal_leaves_a_partial_result_that_can_be_used(
 
 def test_an_interrupted_sweep_goes_on_and_ends_with_the_same_bytes(driver: Path, tmp_path: Path) -> None:
     folder, whole = tmp_path / "sweep", tmp_path / "whole"
-    command = ("sweep", "qthresh-fig9", "--repeats", "40", *ONE_LINK, *SHORT, "--workers", "1", "--folder", str(folder))
+    command = ("sweep", "qthresh-fig9", "--repeats", "40", *ONE_LINK, *SHORT, "--jobs", "1", "--folder", str(folder))
     ended, said = interrupted(driver, folder, signal.SIGINT, *command)
     assert ended == 130
     assert "what was measured until then is kept" in said
     before = summary_of(folder)
     assert 0 < before["runs"] < 40
-    assert f"{before['runs']} runs were there already" in lab(*command)
+    assert f"runs that were there already: {before['runs']}" in lab(*command)
     assert summary_of(folder)["complete"]
     selection = Selection(repeats=40, values={"case": ("2M-2ms",), "duration_s": (5,), "warmup_s": (3,)})
     run_campaign(Campaign(load("qthresh-fig9"), selection, whole), local_executor(SIM))

@@ -16,7 +16,7 @@ from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.config import rate_steps, resolve
 from fairlane_lab.testbed.grouping import groups_of
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from sim_scenarios import DUMBBELL, RENO, VEGAS, scenario
 
 FILE = """

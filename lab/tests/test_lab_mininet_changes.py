@@ -19,9 +19,10 @@ from fairlane_lab.scenario import Flow, Scenario
 from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.collect import VoidError
 from fairlane_lab.testbed.grouping import Group, Job
-from fairlane_lab.topology_scripts import FOLDER, LinkChange, fl_topology
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import TOPOLOGIES, LinkChange
 
-TOPOLOGY = fl_topology.read(FOLDER / "topologies" / "satellite.json")
+TOPOLOGY = fl_topology.read(TOPOLOGIES / "satellite.json")
 
 
 @dataclass
@@ -73,8 +74,8 @@ def finish(bed: FakeBed, changes: Changes, problem: RunError | None, folder: Pat
     results: list[RunResult | RunError] = []
     job = Job(scenario(), 0)
     group = Group({}, "qthresh", 1, 1_000_000, 1014, deque([job]))
-    batch = _Batch([group], MininetOptions(raw=folder), lambda _, result: results.append(result), print, ExitStack())
-    batch._finish(_Active(job, cast("Any", bed), cast("Any", None), changes, cast("Any", None), 0.0, problem))
+    batch = _Batch([group], MininetOptions(), folder, lambda _, result: results.append(result), print, ExitStack())
+    batch._finish(_Active(group, cast("Any", bed), cast("Any", None), changes, cast("Any", None), 0.0, problem))
     assert not group.jobs, "it is not tried again"
     return results
 
@@ -109,11 +110,11 @@ def test_a_change_that_is_refused_ends_its_own_run_alone(tmp_path: Path) -> None
     runs: list[_Active] = []
     for bed in (refusing, other):
         changes = changes_of(bed, LinkChange(at_s=0.5, link="s1-s2", delay_ms=3), since_s=1)
-        job = Job(scenario(duration_s=1.0), 0)
-        running = SimpleNamespace(zero_ns=time.monotonic_ns() - 1_000_000_000, scenario=job.scenario, done_ns=None)
-        runs.append(_Active(job, cast("Any", bed), cast("Any", running), changes, cast("Any", None), 0.0))
+        group = Group({}, "qthresh", 1, 1_000_000, 1014, deque([Job(scenario(duration_s=1.0), 0)]))
+        running = SimpleNamespace(zero_ns=time.monotonic_ns() - 1_000_000_000, done_ns=None)
+        runs.append(_Active(group, cast("Any", bed), cast("Any", running), changes, cast("Any", None), 0.0))
     results: list[RunResult | RunError] = []
-    batch = _Batch([], MininetOptions(raw=tmp_path), lambda _, result: results.append(result), print, ExitStack())
+    batch = _Batch([], MininetOptions(), tmp_path, lambda _, result: results.append(result), print, ExitStack())
     batch._wait(runs)
     assert not results
     assert "at 0.5 s: the wire says no" in str(runs[0].problem)
@@ -129,10 +130,10 @@ def test_where_run_after_run_is_void_the_rest_is_not_tried(tmp_path: Path, monke
         return [bed]
 
     def one_round(batch: _Batch, _beds: object) -> None:
-        job = batch._groups[0].jobs[0]
-        tried.append(job.order)
+        (group,) = batch.groups
+        tried.append(group.jobs[0].order)
         changes = changes_of(bed, since_s=0)
-        batch._finish(_Active(job, cast("Any", bed), cast("Any", None), changes, cast("Any", None), 0.0))
+        batch._finish(_Active(group, cast("Any", bed), cast("Any", None), changes, cast("Any", None), 0.0))
 
     monkeypatch.setattr(_Batch, "_start_all", start_all)
     monkeypatch.setattr(_Batch, "_round", one_round)

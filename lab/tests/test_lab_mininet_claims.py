@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fairlane_lab.run_result import RunError
 from fairlane_lab.testbed.claims import claimed_instances
-from fairlane_lab.topology_scripts import fl_state
+from fairlane_topology import state as fl_state
 
 
 @pytest.fixture(autouse=True)

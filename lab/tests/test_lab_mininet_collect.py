@@ -9,22 +9,21 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fairlane_controller.programs.qthresh.lab.testbed import QthreshInMininet
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError, RunResult
-from fairlane_lab.runners.mininet import MininetOptions
 from fairlane_lab.scenario import App, Control, Flow, Scenario
-from fairlane_lab.testbed.bed import Bed, ManagedPort, Running
+from fairlane_lab.testbed.bed import Bed, Running
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.plan import make_plan
-from fairlane_lab.testbed.port_watch import Samples
+from fairlane_lab.testbed.port_watch import Watched
 from fairlane_lab.testbed.standstill import PERIOD_S, Standstills
+from fairlane_topology import topology as fl_topology
 
 ZERO_S = 1000.0
 RENO = Flow("reno", "reno", "h1", "h3")
@@ -37,12 +36,11 @@ class FakeBed:
     """As much of a bed as `collect` looks at."""
 
     state: Path
-    ports: tuple[ManagedPort, ...] = (ManagedPort("s1", 3, "s1-eth3", 1_000_000, 50),)
+    ports: dict[tuple[str, int], Any] = field(
+        default_factory=lambda: {KEY: fl_topology.PortSpec(rate_bps=1_000_000, queue_packets=50)}
+    )
     network = SimpleNamespace(topology=None)
-
-    @property
-    def part(self) -> QthreshInMininet:
-        return QthreshInMininet(find_part("qthresh"), cast("Bed", self))
+    part = find_part("qthresh")
 
 
 @dataclass
@@ -106,7 +104,7 @@ class Made:
         ]
         stamped = [{**event, "monotonic_ns": round((ZERO_S + cast("float", event["t"])) * 1e9)} for event in events]
         self.write("controller-events.jsonl", stamped)
-        watched = Samples()
+        watched = Watched()
         watched.standstills = [(ZERO_S + t, what, seconds) for t, what, seconds in self.standstills]
         watched.tx_bytes[KEY] = [(ZERO_S + t, self.tx_bps * t / 8) for t in (0.0, 5.0, 10.2)]
         watched.drops[KEY] = [(ZERO_S + t, 10.0 * t) for t in (0.0, 5.0, 10.2)]
@@ -236,17 +234,4 @@ def test_a_sender_without_a_summary_is_said(tmp_path: Path) -> None:
     plan = make_plan(scenario, {"h1": "10.0.1.1", "h3": "10.0.3.3"}, tmp_path)
     running = Running(plan, 0, {}, tmp_path, {}, {})
     with pytest.raises(RunError, match=r"reno\.jsonl: the sender wrote no summary"):
-        collect(cast("Bed", FakeBed(tmp_path)), running, Samples(), [])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (MininetOptions(target="tofino"), "target 'tofino': must be embedded or bmv2"),
-        (MininetOptions(parallel=0), "parallel 0: must be between 1 and 16"),
-        (MininetOptions(first_instance=97), "first_instance 97: must be between 1 and 96 for 4 networks"),
-    ],
-)
-def test_bad_options_name_the_range(options: MininetOptions, message: str) -> None:
-    with pytest.raises(RunError, match=message):
-        options.check()
+        collect(cast("Bed", FakeBed(tmp_path)), running, Watched(), [])

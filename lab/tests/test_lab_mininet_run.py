@@ -12,7 +12,7 @@ import pytest
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.mininet import MininetOptions, run_many
 from fairlane_lab.scenario import Scenario, TcpOptions
-from fairlane_lab.topology_scripts import fl_state
+from fairlane_topology import state as fl_state
 from test_lab_mininet_plan import RENO, VEGAS, document, scenario
 
 pytestmark = pytest.mark.kernel
@@ -53,7 +53,7 @@ def test_a_run_whose_links_die_is_given_up(tmp_path: Path, monkeypatch: pytest.M
     found: list[RunResult | RunError] = []
     killed: list[int] = []
 
-    def kill_wire(text: str, _s: float) -> None:
+    def kill_wire(text: str) -> None:
         if text == "cut" and not killed:
             state = fl_state.read("99")
             assert state is not None

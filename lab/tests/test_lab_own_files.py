@@ -50,7 +50,6 @@ name = "mine"
 extends = "base"
 program = "own/"
 topology.base = "far.json"
-control.names_errors = "$names_errors"
 sweep.names_errors = [true, false]
 """
 BASE = """
@@ -99,7 +98,7 @@ def test_topology_and_program_are_found_beside_the_file(folder: Path) -> None:
         ("own/", "owen/", "mine.toml: program: "),
         ("own/", "~nobody-at-all/own/", "mine.toml: program: "),
         ("own/", "a" * 5000 + "/", "mine.toml: program: "),
-        ("control.names_errors", "control.names_error", "control.names_error: there is no key 'names_error'. Did you mean 'names_errors'?"),
+        ("sweep.names_errors", "sweep.names_error", "mine.toml: sweep.names_error: there is no parameter 'names_error'. Did you mean 'names_errors'?"),
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_told(folder: Path, old: str, new: str, message: str) -> None:
@@ -174,7 +173,7 @@ def test_dctcp_keeps_the_queue_of_a_port_that_marks_near_the_threshold(tmp_path:
 
 
 def test_a_sweep_goes_over_programs_each_with_its_own_control(folder: Path) -> None:
-    text = 'name = "both"\nextends = "base"\nprogram = "$program"\nsweep.program = ["ena", "own/"]\n[control.own]\nnames_errors = true\n'
+    text = 'name = "both"\nextends = "base"\nsweep.program = ["ena", "own/"]\n[control.own]\nnames_errors = true\n'
     (folder / "both.toml").write_text(text)
     first, second = expand(load(str(folder / "both.toml")), Selection(repeats=1))
     assert (first.program, first.params["program"], first.params["scheme"]) == ("ena", "ena", "drop_tail")

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from math import isnan
 from pathlib import Path
 from typing import Any, cast
@@ -14,8 +13,8 @@ import pytest
 from fairlane_lab.cli import app
 from fairlane_lab.definition import Definition, load, load_text
 from fairlane_lab.paths import RESULTS_PAGES
-from fairlane_lab.report import archive, publish
-from fairlane_lab.report.archive import archive_run, archived_runtimes, is_stale, numbers_problem, open_archived
+from fairlane_lab.report import archive, publish, run_folder
+from fairlane_lab.report.archive import archive_run, is_stale, numbers_problem, open_archived, open_measured
 from fairlane_lab.report.publish import find_differing_pages, make_pages, round_coordinates, write_pages
 from fairlane_lab.report.run_folder import open_run
 from fairlane_lab.results.summary_file import RunFolderError
@@ -57,13 +56,13 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive with one experiment in two runtimes, which is the only one there is."""
     text = (FILES / "qthresh-table1.toml").read_text()
     definition = load_text(text, "qthresh-table1.toml")
-    for module in (publish, archive):
+    for module in (publish, archive, run_folder):
         monkeypatch.setattr(module, "experiment_names", lambda: [definition.experiment.name])
 
     def load_it(_name: str) -> Definition:
         return definition
 
-    monkeypatch.setattr(archive, "load", load_it)
+    monkeypatch.setattr(run_folder, "load", load_it)
     for runtime in ("sim", "mininet"):
         archive_run(make_folder(tmp_path / runtime, text, runtime=runtime, repeats=7), tmp_path / "pages" / "data")
     return tmp_path / "pages"
@@ -84,7 +83,7 @@ def test_an_archive_gives_the_summary_of_its_folder(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "run", text, repeats=3)
     path = archive_run(folder, tmp_path / "data")
     assert path.name == f"{definition.experiment.name}.sim.runs.parquet"
-    assert archived_runtimes(tmp_path / "data", definition.experiment.name) == ["sim"]
+    assert [run.runtime for run in open_measured(tmp_path / "data", definition).runs] == ["sim"]
     there, back = open_run(folder), open_archived(tmp_path / "data", definition, "sim")
     assert back is not None
     for part in ("points", "verdicts"):
@@ -208,12 +207,11 @@ def test_what_nobody_else_can_run_is_not_published(
     about: dict[str, object], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (FILES / "qthresh-table1.toml").read_text()
-    module = sys.modules["fairlane_lab.results.metadata"]  # the package has a function of that name
 
     def git(command: str, *_: str) -> str:
         return "false" if command == "rev-parse" else ""
 
-    monkeypatch.setattr(module, "_git", git)
+    monkeypatch.setattr("fairlane_lab.results.metadata._git", git)
     folder = make_folder(tmp_path / "run", text, repeats=1, about={"metadata": about})
     done = CliRunner().invoke(app, ["publish", str(folder), "--out", str(tmp_path / "pages")])
     assert done.exit_code != 0

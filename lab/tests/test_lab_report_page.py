@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,9 @@ from fairlane_lab.definition.judging import Note
 from fairlane_lab.definition.strict import Between
 from fairlane_lab.report import RunFolderError, newest_folders
 from fairlane_lab.report.differences import find_differences, fitting_notes
-from fairlane_lab.report.pairing import pair_up
-from fairlane_lab.report.publish import make_report
-from fairlane_lab.report.run_folder import Point
-from fairlane_lab.report.side_by_side import side_by_side
-from fairlane_lab.report.verdict_table import bound_text, verdict_table
+from fairlane_lab.report.judged import Judged, judge
+from fairlane_lab.report.publish import Page, make_report
+from fairlane_lab.report.run_folder import Measured, Point, gather
 from fairlane_lab.run_result import RunResult
 from fairlane_lab.scenario import Scenario
 from report_folders import Runtime, invented, make_folder, text_of
@@ -59,9 +58,9 @@ def test_every_picture_and_every_run_that_the_page_names_is_there(page: Path) ->
 
 
 def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path], page: Path) -> None:
-    (pair,) = pair_up(folders)
-    assert [run.runtime for run in pair.runs] == ["sim", "mininet"]
-    table = side_by_side(pair)
+    (measured,) = gather(folders)
+    assert [run.runtime for run in measured.runs] == ["sim", "mininet"]
+    table = Page(measured.definition, measured.runs).numbers
     assert table.heads[0] == "goodput, reno (kbit/s)"
     first = next(place for place, row in enumerate(table.rows) if row.point == "2M-2ms")
     rows = table.rows[first : first + 3]
@@ -74,24 +73,30 @@ def test_paper_sim_and_mininet_are_side_by_side(folders: list[Path], page: Path)
 
 
 def test_expectations_are_judged_for_each_runtime(folders: list[Path]) -> None:
-    (pair,) = pair_up(folders)
-    rows = verdict_table(pair)
-    assert [(row.text[:24], row.per) for row in rows[:2]] == [("Vegas gets 6 to 17 % of ", "512k-5ms"), ("Vegas gets 6 to 17 % of ", "1.5M-2ms")]  # fmt: skip
-    assert rows[0].outcomes["sim"].value == "10 %"
-    assert rows[0].outcomes["mininet"].value == "12.5 %"
-    assert {row.outcomes["sim"].state for row in rows} == {"too few by design"}
+    (measured,) = gather(folders)
+    rows = judge(measured)
+    assert [(row.text[:24], row.per, row.runtime, row.value) for row in rows[:3]] == [
+        ("Vegas gets 6 to 17 % of ", "512k-5ms", "sim", "10 %"),
+        ("Vegas gets 6 to 17 % of ", "512k-5ms", "mininet", "12.5 %"),
+        ("Vegas gets 6 to 17 % of ", "1.5M-2ms", "sim", "10 %"),
+    ]
+    assert {row.state for row in rows if row.runtime == "sim"} == {"too few by design"}
 
 
-def test_bounds_are_told_in_the_metrics_unit() -> None:
-    assert bound_text({"metric": "utilisation", "min": 0.97, "max": None}) == "at least 97 %"
-    assert bound_text({"metric": "goodput_bps[vegas] / goodput_bps[reno]", "min": 0.06, "max": 0.17}) == "6 to 17 %"
-    assert bound_text({"metric": "jain", "min": None, "max": 0.9}) == "at most 0.9"
-    assert bound_text({"metric": "window_packets", "min": 4, "max": 10}) == "4 to 10 packets"
+def test_bounds_are_in_the_metrics_unit() -> None:
+    def bound(metric: str, least: float | None, most: float | None, **more: object) -> str:
+        return Judged("x", "sim", "", {"metric": metric, "min": least, "max": most, **more}, None).bound
+
+    assert bound("utilisation", 0.97, None) == "at least 97 %"
+    assert bound("goodput_bps[vegas] / goodput_bps[reno]", 0.06, 0.17) == "6 to 17 %"
+    assert bound("jain", None, 0.9) == "at most 0.9"
+    assert bound("window_packets", 4, 10) == "4 to 10 packets"
+    assert bound("jain", 1.05, None, relative_to={"sender": "reno"}) == "at least 105 % of reno"
 
 
 def test_every_difference_above_ten_percent_has_a_line(folders: list[Path]) -> None:
-    (pair,) = pair_up(folders)
-    lines = find_differences(pair, ["goodput_bps[reno]", "goodput_bps[vegas]"])
+    (measured,) = gather(folders)
+    lines = find_differences(measured, ["goodput_bps[reno]", "goodput_bps[vegas]"])
     found = {(line.metric, line.measured, line.against): line for line in lines}
     assert set(found) == {
         ("goodput_bps[vegas]", "sim", "paper"),
@@ -100,10 +105,10 @@ def test_every_difference_above_ten_percent_has_a_line(folders: list[Path]) -> N
         ("goodput_bps[vegas]", "mininet", "sim"),
     }
     between = found["goodput_bps[reno]", "mininet", "sim"]
-    assert [round(each.share, 3) for each in between.differences] == [-0.111] * 4
+    assert [round(share, 3) for share in between.shares.values()] == [-0.111] * 4
     assert between.compared == 4
     assert between.notes == ()
-    assert between.unexplained
+    assert not between.in_spread
 
 
 def test_what_no_note_explains_is_said(page: Path) -> None:
@@ -120,7 +125,6 @@ def test_a_note_explains_only_its_metrics_its_points_and_what_it_is_against() ->
         Note(text="mininet", where={"runtime": "mininet"}, share=any_size),
         Note(text="of sim", against="sim", share=any_size),
         Note(text="remark"),
-        Note(text="open end", share=Between(min=-1)),
     ]
 
     def texts(runtime: str, against: str) -> list[str]:
@@ -132,38 +136,41 @@ def test_a_note_explains_only_its_metrics_its_points_and_what_it_is_against() ->
 
 
 def test_a_remark_stands_on_the_page_and_explains_nothing(tmp_path: Path) -> None:
-    text = text_of("qthresh-table1").split("[[notes]]")[0] + '[[notes]]\ntext = "a word on the paper"\n'
+    text = own(text_of("qthresh-table1"), '[[notes]]\ntext = "a word on the paper"\n')
     folder = make_folder(tmp_path / "r", text, "mininet", invent=known)
     page = page_of(folder, tmp_path / "report")
     assert page.count("a word on the paper") == 1
     assert "*Not explained.*" in page
 
 
+def own(text: str, notes: str = "") -> str:
+    """An experiment that is not of the tree, with other notes."""
+    return text.split("[[notes]]")[0].replace('"qthresh-table1"', '"mine"') + notes
+
+
 def test_a_note_that_was_found_after_the_run_explains_it(tmp_path: Path) -> None:
-    folder = make_folder(tmp_path / "r", text_of("qthresh-table1").split("[[notes]]")[0], "mininet", invent=known)
+    (measured,) = gather([make_folder(tmp_path / "r", own(text_of("qthresh-table1")), "mininet", invent=known)])
+    (line,) = find_differences(measured, ["goodput_bps[reno]"])
+    assert (line.notes, line.in_spread) == ((), False)
     found = (Note(text="found later", share=Between(min=-1, max=1)),)
-    (pair,) = pair_up([folder], lambda name: found if name == "qthresh-table1" else None)
-    (line,) = find_differences(pair, ["goodput_bps[reno]"])
+    experiment = measured.definition.experiment.model_copy(update={"notes": found})
+    later = Measured(replace(measured.definition, experiment=experiment), measured.runs)
+    (line,) = find_differences(later, ["goodput_bps[reno]"])
     assert line.notes == ("found later",)
-    (pair,) = pair_up([folder], lambda _name: None)
-    (line,) = find_differences(pair, ["goodput_bps[reno]"])
-    assert line.unexplained
 
 
 def test_a_note_for_a_small_difference_does_not_explain_a_large_one(tmp_path: Path) -> None:
-    text = text_of("qthresh-table1").split("[[notes]]")[0]
-    text += '[[notes]]\ntext = "headers"\nmetrics = ["goodput_bps[reno]"]\nshare = { min = -0.12, max = 0 }\n'
-    (pair,) = pair_up([make_folder(tmp_path / "r", text, "mininet", invent=known)])
-    lines = find_differences(pair, ["goodput_bps[reno]"])
-    explained = {each.point for line in lines if line.notes == ("headers",) for each in line.differences}
-    partly = {each.point for line in lines if line.partly == ("headers",) for each in line.differences}
+    note = '[[notes]]\ntext = "headers"\nmetrics = ["goodput_bps[reno]"]\nshare = { min = -0.12, max = 0 }\n'
+    text = own(text_of("qthresh-table1"), note)
+    (measured,) = gather([make_folder(tmp_path / "r", text, "mininet", invent=known)])
+    lines = find_differences(measured, ["goodput_bps[reno]"])
+    explained = {point for line in lines if line.notes == ("headers",) for point in line.shares}
     assert explained == {"1.5M-2ms", "2M-2ms", "5M-2ms"}  # the fourth differs by 9.5 %
-    assert partly == set()
     text = text.replace("-0.12", "-0.06")
-    (pair,) = pair_up([make_folder(tmp_path / "s", text, "mininet", invent=known)])
-    (line,) = find_differences(pair, ["goodput_bps[reno]"])
-    assert line.partly == ("headers",)
-    assert line.unexplained
+    (measured,) = gather([make_folder(tmp_path / "s", text, "mininet", invent=known)])
+    (line,) = find_differences(measured, ["goodput_bps[reno]"])
+    assert line.notes == ()
+    assert not line.in_spread
 
 
 def test_a_difference_within_the_spread_of_the_repeats_says_so(tmp_path: Path) -> None:
@@ -172,19 +179,17 @@ def test_a_difference_within_the_spread_of_the_repeats_says_so(tmp_path: Path) -
         result.flows[1].goodput_bps *= (1, 1.5, 0.5)[scenario.repeat]
         return result
 
-    text = text_of("qthresh-table1").split("[[notes]]")[0]
-    (pair,) = pair_up([make_folder(tmp_path / "r", text, invent=wide)])
-    (line,) = find_differences(pair, ["goodput_bps[vegas]"])
-    assert line.explained_by_spread
-    assert not line.unexplained
+    (measured,) = gather([make_folder(tmp_path / "r", own(text_of("qthresh-table1")), invent=wide)])
+    (line,) = find_differences(measured, ["goodput_bps[vegas]"])
+    assert line.in_spread
 
 
 def test_the_newest_run_of_each_runtime_is_taken_and_the_older_one_named(tmp_path: Path) -> None:
     base = tmp_path / "qthresh-table1"
     text = text_of("qthresh-table1")
     old, new = (make_folder(base / name, text, seed=seed, repeats=1) for name, seed in (("a", 1), ("b", 2)))
-    (pair,) = pair_up([new, old])
-    assert (pair.runs[0].path, pair.older) == (new, 1)
+    (measured,) = gather([new, old])
+    assert (measured.runs[0].path, measured.older) == (new, 1)
     (tmp_path / "demo" / "x").mkdir(parents=True)
     (tmp_path / "demo" / "x" / "summary.json").write_text('{"rows": []}')
     assert newest_folders(tmp_path) == [new]

@@ -20,8 +20,8 @@ from fairlane_lab.definition.strict import Between
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.results import tables
 from fairlane_lab.results.folder import read_lines
-from fairlane_lab.results.rows import make_rows, merged_about, natural, run_metrics
-from fairlane_lab.results.slowdown import slowdown_metrics, with_slowdowns
+from fairlane_lab.results.metrics import run_metrics, slowdown_metrics, with_slowdowns
+from fairlane_lab.results.rows import make_rows, merged_about, natural
 from fairlane_lab.results.statistics import aggregate, aggregate_ratio, coverage, holm
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.verdicts import PointRuns, judge
@@ -106,11 +106,11 @@ def test_the_slowdown_is_over_the_least_time_of_the_flow_s_path() -> None:
 
 def test_rows_begin_with_the_key_and_flows_are_in_order_of_their_names() -> None:
     rows = make_rows(scenario(), result(), "sim", "embedded")
-    assert list(rows.runs[0])[:6] == ["experiment", "point", "repeat", "seed", "runtime", "target"]
-    assert rows.runs[0]["threshold"] == "4"
-    assert [row["flow"] for row in rows.flows] == ["reno", "vegas"]
-    assert rows.flows[1]["share"] == pytest.approx(1 / 3)
-    assert "wall_s" not in rows.runs[0]
+    assert list(rows["runs"][0])[:6] == ["experiment", "point", "repeat", "seed", "runtime", "target"]
+    assert rows["runs"][0]["threshold"] == "4"
+    assert [row["flow"] for row in rows["flows"]] == ["reno", "vegas"]
+    assert rows["flows"][1]["share"] == pytest.approx(1 / 3)
+    assert "wall_s" not in rows["runs"][0]
     assert sorted(["v-10", "v-9", "v-1"], key=natural) == ["v-1", "v-9", "v-10"]
 
 
@@ -368,8 +368,8 @@ def test_a_ratio_is_of_pairs() -> None:
 
 
 def test_holm() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([]) == []
+    assert holm((0.01, 0.04, 0.03)) == pytest.approx((0.03, 0.06, 0.06))
+    assert holm(()) == ()
 
 
 def test_a_quotient_of_two_groups_and_a_bound_from_above() -> None:
@@ -396,9 +396,9 @@ def test_the_largest_window_is_of_the_measured_time_and_of_sampled_runs() -> Non
         SeriesPoint(t_s, "reno", "cwnd_packets", value) for t_s, value in [(1.0, 99.0), (6.0, 7.0), (9.0, 9.0)]
     ]
     rows = make_rows(scenario(), sampled, "sim", "embedded")
-    assert rows.runs[0]["cwnd_peak_packets[reno]"] == 9.0
-    assert [row["cwnd_peak_packets"] for row in rows.flows] == [9.0, None]
-    assert make_rows(scenario(), result(), "sim", "embedded").runs[0]["cwnd_peak_packets[reno]"] is None
+    assert rows["runs"][0]["cwnd_peak_packets[reno]"] == 9.0
+    assert [row["cwnd_peak_packets"] for row in rows["flows"]] == [9.0, None]
+    assert make_rows(scenario(), result(), "sim", "embedded")["runs"][0]["cwnd_peak_packets[reno]"] is None
 
 
 def test_nothing_measured_is_no_verdict_and_other_runtimes_are_left_out() -> None:

@@ -15,7 +15,7 @@ from fairlane_lab.definition.loading import load_text
 from fairlane_lab.measures import carried_bps, recovery_s
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError
-from fairlane_lab.results.senders import file_metrics, spike_metrics
+from fairlane_lab.results.metrics import file_metrics, spike_metrics
 from fairlane_lab.results.summary import add_relative
 from fairlane_lab.results.verdicts import PointRuns, judge
 from fairlane_lab.run_result import FlowResult, PortResult, Transfer
@@ -148,7 +148,11 @@ def test_senders_of_a_pair_meet_the_same_world() -> None:
 
 
 def test_several_files_need_an_interval() -> None:
-    text = (EXPERIMENTS / "fasttcp-fig1.toml").read_text().replace('interval_s = "$interval_s", ', "")
+    text = (
+        (EXPERIMENTS / "fasttcp-fig1.toml")
+        .read_text()
+        .replace('interval_s = "flows.file.app.interval_s"', "interval_s = []")
+    )
     with pytest.raises(ExperimentError, match=r"times above 1 also need interval_s"):
         load_text(text, "x.toml")
 

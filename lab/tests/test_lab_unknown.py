@@ -18,9 +18,10 @@ import pytest
 from fairlane_lab.cli.tables import show_summary, verdict_lines
 from fairlane_lab.definition import Selection, load_text
 from fairlane_lab.known import known_mean, known_sum
-from fairlane_lab.report import compare_runs, make_plots, result_table
+from fairlane_lab.report import compare_runs, result_table
+from fairlane_lab.report.figures import make_plots
 from fairlane_lab.report.publish import make_report
-from fairlane_lab.results.rows import run_metrics
+from fairlane_lab.results.metrics import run_metrics
 from fairlane_lab.run_result import PortResult
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.campaign import Campaign, run_campaign

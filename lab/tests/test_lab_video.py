@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adaptive video: what a viewer saw, the experiment file's checks, and the player in the simulator against that of `fairlane-traffic`."""
+"""Adaptive video: what a viewer saw, and the experiment file's checks."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from fairlane_hosts.traffic.options import SendOptions
-from fairlane_hosts.traffic.video import Player, VideoOptions
-from fairlane_lab.results.video import viewings
+from fairlane_lab.results.metrics import viewings
 from fairlane_lab.run_result import Transfer
-from fairlane_lab.runners import sim
 from fairlane_lab.scenario import App, Flow
 from pydantic import ValidationError
 from sim_scenarios import scenario
@@ -65,16 +61,3 @@ def test_a_bad_video_is_refused(other: dict[str, Any], message: str) -> None:
     App(**GOOD)
     with pytest.raises(ValidationError, match=message):
         App(**GOOD | other)
-
-
-def test_the_simulators_player_is_that_of_the_traffic_tool() -> None:
-    greedy = Flow("greedy", "greedy", "h2", "h3")
-    run = replace(scenario(FLOW, greedy), duration_s=120.0, warmup_s=10.0)
-    result = sim.run(run)
-    segments = sorted((each for each in result.transfers if each.flow == "film"), key=lambda each: each.start_s)
-    assert len({each.bytes for each in segments}) > 1
-    player = Player(VideoOptions(SendOptions("", 1, seconds=1), VIDEO.bitrates_bps, 4.0, 20.0, 6.0, 8.0))
-    for each, after in pairwise(segments):
-        assert each.bytes == player.ask(round(each.start_s * 1e9))
-        asked_ns = player.take(round((each.start_s + each.completion_s) * 1e9))
-        assert after.start_s == pytest.approx(asked_ns / 1e9, abs=1e-6)

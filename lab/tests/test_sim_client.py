@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.measure.source import DIGEST_PORT_REPORT
-from fairlane_controller.programs.qthresh.lab.sim import key_of
+from fairlane_controller.programs.qthresh.lab import key_of
 from fairlane_controller.programs.qthresh.names import Scheme
 from fairlane_controller.programs.qthresh.policies import Policy, limit_entry, read_managed
 from fairlane_controller.programs.qthresh.settings import QthreshPort

@@ -19,7 +19,7 @@ from fairlane_lab.run_result import RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import Control
 from fairlane_lab.sim.client import SimSwitch
-from fairlane_lab.topology_scripts import LinkChange
+from fairlane_topology.links import LinkChange
 from finsy import P4TableEntry
 from sim_scenarios import DUMBBELL, cbr, exact, scenario
 
@@ -136,7 +136,7 @@ def test_a_dry_run_decides_under_traffic_and_writes_nothing(monkeypatch: pytest.
         written.extend(entries if asyncio.get_running_loop().time() > 0 else ())
         await write(self, entities)
 
-    monkeypatch.setattr("fairlane_lab.programs.part.SwitchAgent", partial(SwitchAgent, dry_run=True))
+    monkeypatch.setattr("fairlane_lab.sim.world.SwitchAgent", partial(SwitchAgent, dry_run=True))
     monkeypatch.setattr(SimSwitch, "write", record)
     flows = (cbr("fast", "h1", 3_000_000), cbr("slow", "h2", 1_500_000))
     change = LinkChange(at_s=6.0, link="s1-s2", delay_ms=50)

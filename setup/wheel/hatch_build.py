@@ -21,7 +21,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("controller", "hosts", "lab", "switch")
+ROOMS = ("controller", "hosts", "lab", "mininet", "switch")
 TREE = "fairlane_tree"
 CONTENTS = (
     "controller/fairlane",
@@ -35,7 +35,8 @@ CONTENTS = (
     "lab/papers",
     "lab/claims.toml",
     "lab/fairlane_lab",
-    "mininet",
+    "mininet/fairlane_topology",
+    "mininet/topologies",
     "p4src/compiled",
     "p4src/include",
     "ptf_tests",
@@ -44,6 +45,7 @@ CONTENTS = (
     "setup/setup.sh",
     "switch/fairlane_switch",
     "switch/target/release/fairlane-switch",
+    "switch/target/release/fairlane-traffic",
     "switch/target/release/fairlane-wire",
 )
 NOT_IN_IT = ("test_", "fuzz_", "__pycache__", ".pytest_cache")

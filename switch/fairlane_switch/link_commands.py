@@ -146,7 +146,7 @@ def _as_json(now: LinkNow) -> dict[str, Any]:
             "from": str(way.source),
             "to": str(way.target),
             "port_rate_bps": way.port_rate_bps,
-            "settings": None if way.options is None else asdict(way.options),
+            "settings": None if way.options is None else way.options.model_dump(),
             "spike_left_us": way.spike_left_us,
             "outage_left_us": way.outage_left_us,
         }
@@ -225,7 +225,7 @@ def set_link(
             if preset not in PRESETS:
                 there = ", ".join(PRESETS)
                 raise RunningError("unknown_name", f"there is no preset {preset!r}; there are {there}")
-            settings, rate_bps = asdict(PRESETS[preset].options), PRESETS[preset].rate_bps
+            settings, rate_bps = PRESETS[preset].options.model_dump(), PRESETS[preset].rate_bps
             del settings["rate_bps"]  # belongs to what sends into the link
         times = {"delay_us": delay, "jitter_us": jitter}
         settings |= {key: parse_time_us(text, key[:-3]) for key, text in times.items() if text is not None}

@@ -76,7 +76,7 @@ def _ways(
         if told is None:
             return WayNow(source, target, rate_bps, None)
         left = told[f"{way}_state"]
-        options = LinkOptions.decode(told[way])
+        options = LinkOptions(**told[way])
         return WayNow(source, target, rate_bps, options, left["spike_left_us"], left["outage_left_us"])
 
     return one("a_to_b", link.a, link.b), one("b_to_a", link.b, link.a)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, NoReturn
 
 from fairlane_controller.state.processes import start_time
 
@@ -59,15 +59,15 @@ def find_binary(name: str) -> Path:
     return Path(on_path)
 
 
-def become_binary() -> None:
-    """The scripts `fairlane-switch` and `fairlane-wire`: this process becomes the binary of its name.
+def become_binary(name: str = "", arguments: Sequence[str] | None = None) -> NoReturn:
+    """This process becomes a binary: the one of its name, with its arguments, unless others are given.
 
     Raises BinaryNotFoundError.
     """
-    name = Path(sys.argv[0]).name
+    name = name or Path(sys.argv[0]).name
     if not (RELEASE_DIR / name).is_file():
         raise BinaryNotFoundError(name, [RELEASE_DIR])
-    os.execv(RELEASE_DIR / name, [name, *sys.argv[1:]])
+    os.execv(RELEASE_DIR / name, [name, *(sys.argv[1:] if arguments is None else arguments)])
 
 
 class ManagedProcess:

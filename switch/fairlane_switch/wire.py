@@ -10,70 +10,20 @@ from __future__ import annotations
 import json
 import socket
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
 from fairlane_controller.state.files import reason
 
+from fairlane_switch.link_model import LinkOptions as LinkOptions
 from fairlane_switch.process import ManagedProcess, find_binary
 
-_RARE = ("errors_in", "spare_retransmissions", "ge_enter", "ge_leave", "ge_loss", "ge_ber", "trace")
 Direction = Literal["a_to_b", "b_to_a", "both"]
 SpikeBlocks = Literal["delivery", "line"]
 """What a delay spike blocks: what is due behind the line, or the line itself, before which packets wait."""
-JitterDistribution = Literal["uniform", "normal"]
-ErrorsIn = Literal["frame", "payload"]
-
-
-@dataclass(frozen=True)
-class LinkOptions:
-    """Settings of one direction of a link. The default is a perfect line."""
-
-    delay_us: float = 0
-    """Propagation delay, µs (0 to 60,000,000)."""
-    jitter_us: float = 0
-    """Half width (uniform) or standard deviation (normal) of the delay, µs; not above `delay_us`."""
-    jitter_distribution: JitterDistribution = "uniform"
-    """How the delay deviates from its mean."""
-    reorder: bool = False
-    """Lets a frame with a small delay overtake."""
-    rate_bps: int = 0
-    """Rate of the line in bit/s of Ethernet frame; 0 is unlimited (else 1,000 to 400,000,000,000)."""
-    loss: float = 0.0
-    """Probability that a frame is lost."""
-    ber: float = 0.0
-    """Probability that a bit of those that `errors_in` names is flipped."""
-    errors_in: ErrorsIn = "frame"
-    """Where bits are flipped: behind the Ethernet header, or behind the TCP or UDP header alone, so that pure ACKs are never hit."""
-    spare_retransmissions: bool = False
-    """What a TCP flow sends again on this link is not hit."""
-    queue_packets: int = 1000
-    """Frames that may wait for the line (1 to 1,000,000); without meaning while `rate_bps` is 0 and there is no trace."""
-    ge_enter: float = 0.0
-    """Gilbert-Elliott: probability per frame of entering the bad state; 0: there is none. `loss` and `ber` hold in the good one."""
-    ge_leave: float = 1.0
-    """Probability per frame of leaving it (1e-6 to 1): bursts last 1 / `ge_leave` frames on average."""
-    ge_loss: float = 1.0
-    """Probability that a frame is lost in it."""
-    ge_ber: float = 0.0
-    """Probability that a bit is flipped in it."""
-    trace: str | None = None
-    """File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."""
-
-    def encode(self) -> dict[str, Any]:
-        """As in `links.json`; what is rarely set only where it is."""
-        plain = LinkOptions()
-        return {
-            name: value for name, value in asdict(self).items() if name not in _RARE or value != getattr(plain, name)
-        }
-
-    @classmethod
-    def decode(cls, settings: dict[str, Any]) -> LinkOptions:
-        """The reverse of `encode`. Raises TypeError for an unknown key."""
-        return cls(**settings)
 
 
 @dataclass(frozen=True)
@@ -97,8 +47,8 @@ class WireLink:
             "name": self.name,
             "a": {"interface": self.interface_a},
             "b": {"interface": self.interface_b},
-            "a_to_b": self.a_to_b.encode(),
-            "b_to_a": self.b_to_a.encode(),
+            "a_to_b": self.a_to_b.model_dump(),
+            "b_to_a": self.b_to_a.model_dump(),
         }
 
     @classmethod
@@ -108,8 +58,8 @@ class WireLink:
             name=link["name"],
             interface_a=link["a"]["interface"],
             interface_b=link["b"]["interface"],
-            a_to_b=LinkOptions.decode(link["a_to_b"]),
-            b_to_a=LinkOptions.decode(link["b_to_a"]),
+            a_to_b=LinkOptions(**link["a_to_b"]),
+            b_to_a=LinkOptions(**link["b_to_a"]),
         )
 
 
@@ -244,52 +194,12 @@ class WireClient:
         except ConnectionError:
             return b""
 
-    def set(
-        self,
-        link: str,
-        *,
-        direction: Direction = "both",
-        delay_us: float | None = None,
-        jitter_us: float | None = None,
-        jitter_distribution: JitterDistribution | None = None,
-        reorder: bool | None = None,
-        rate_bps: int | None = None,
-        loss: float | None = None,
-        ber: float | None = None,
-        errors_in: ErrorsIn | None = None,
-        spare_retransmissions: bool | None = None,
-        queue_packets: int | None = None,
-        ge_enter: float | None = None,
-        ge_leave: float | None = None,
-        ge_loss: float | None = None,
-        ge_ber: float | None = None,
-        trace: str | None = None,
-    ) -> None:
-        """Change what is given, from now on; frames on their way are not lost. See LinkOptions. Raises WireError, and changes nothing then.
+    def set(self, link: str, *, direction: Direction = "both", **settings: Any) -> None:
+        """Change what is given of `LinkOptions`, from now on; frames on their way are not lost. `trace=None` removes the trace.
 
-        `change` also takes a trace away.
+        Raises:
+            WireError: nothing is changed then.
         """
-        changes = {
-            "delay_us": delay_us,
-            "jitter_us": jitter_us,
-            "jitter_distribution": jitter_distribution,
-            "reorder": reorder,
-            "rate_bps": rate_bps,
-            "loss": loss,
-            "ber": ber,
-            "errors_in": errors_in,
-            "spare_retransmissions": spare_retransmissions,
-            "queue_packets": queue_packets,
-            "ge_enter": ge_enter,
-            "ge_leave": ge_leave,
-            "ge_loss": ge_loss,
-            "ge_ber": ge_ber,
-            "trace": trace,
-        }
-        self.change(link, {key: value for key, value in changes.items() if value is not None}, direction=direction)
-
-    def change(self, link: str, settings: Mapping[str, Any], *, direction: Direction = "both") -> None:
-        """As `set`, with the settings as the socket has them: `{"trace": None}` takes the trace away."""
         self.request({"op": "set", "link": link, "direction": direction, **settings})
 
     def spike(

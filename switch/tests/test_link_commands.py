@@ -65,7 +65,7 @@ class Topology:
         self.folder = root / "0"
         self.folder.mkdir()
         self.settings: dict[tuple[str, str], dict[str, Any]] = {
-            (link, way): LinkOptions(delay_us=5_000).__dict__.copy()
+            (link, way): LinkOptions(delay_us=5_000).model_dump()
             for link in ("s1-s2", "s2-h2")
             for way in ("a_to_b", "b_to_a")
         }
@@ -223,7 +223,11 @@ def test_a_rate_is_the_ports_between_switches_and_the_wires_at_a_host(topology: 
     call("set", "s2-h2", "--rate", "1Mbit", "--delay", "1ms")
     assert topology.rates["s2", 2] == 1_000_000
     assert topology.settings["s2-h2", "a_to_b"]["rate_bps"] == 0
-    assert topology.settings["s2-h2", "b_to_a"] == {**LinkOptions().__dict__, "delay_us": 1_000, "rate_bps": 1_000_000}
+    assert topology.settings["s2-h2", "b_to_a"] == {
+        **LinkOptions().model_dump(),
+        "delay_us": 1_000,
+        "rate_bps": 1_000_000,
+    }
 
 
 def _state_rates(topology: Topology) -> dict[tuple[str, int], int]:

@@ -162,7 +162,7 @@ def test_a_trace_spaces_frames_by_its_times(net: WireNet, tmp_path: Path) -> Non
         assert wire.client.links()[0].a_to_b.trace == str(trace)
         with pytest.raises(WireError, match=r"rate_bps|stands beside"):
             wire.client.set("a-b", rate_bps=1_000_000)
-        wire.client.change("a-b", {"trace": None})
+        wire.client.set("a-b", trace=None)
         for _ in range(50):
             a.send(bytes(1472))
         stamps = [stamped(b)[1] for _ in range(50)]

@@ -126,6 +126,8 @@ class TopologyControl:
     "Whether a loop must serve every switch of the topology."
     dry_run_observes: ClassVar[bool] = False
     "Whether a dry run only reads, as a backup does, instead of being the primary."
+    listens: bool = True
+    "Whether its controls wait for what switches send by themselves."
     loop: Any = None
     "`Program.LoopSettings` in force; None: their defaults."
 

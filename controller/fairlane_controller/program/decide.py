@@ -129,3 +129,4 @@ class DecidingTopology(TopologyControl):
     """All switches of a topology whose program has a law."""
 
     control_type = DecidingControl
+    listens = False

@@ -9,18 +9,15 @@
 // after the kernel has entered Loss: before, it would lie below high_seq and its ACK would pass for the old data's.
 // This order of calls is no promise of the kernel: `fairlane hosts check` tries it on the running one.
 //
-// Only for sockets whose congestion control is E-RTO's or BCR's (its name has "erto" or "bcr" in it). An ordinary timeout
-// without new data, with a window that takes none, within a recovery (F-RTO would not judge), and from the fourth on.
+// Only for sockets whose congestion control asks for it (host_sender.bpf.h). An ordinary timeout without new data, with a window that takes none, within a recovery (F-RTO would not judge), and from the fourth on.
 #include "../kernel.bpf.h"
 
 #include <bpf/bpf_endian.h>
 
+#include "host_sender.bpf.h"
 #include "host_slot.bpf.h"
 
-#define SOL_TCP 6
 #define TCP_NODELAY 1
-#define TCP_CONGESTION 13
-#define NAME_BYTES 16
 #define ERTO_TIMEOUTS 3
 #define CA_RECOVERY 3
 #define PROTOCOL_TCP 6
@@ -44,22 +41,6 @@ SEC(".maps") struct {
 	__type(value, struct timeout);
 } timeouts;
 
-static __always_inline int is_erto(struct bpf_sock_ops *skops) {
-	char name[NAME_BYTES] = {};
-
-	if (bpf_getsockopt(skops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
-		return 0;
-	name[NAME_BYTES - 1] = '\0';
-#pragma unroll
-	for (int i = 0; i + 4 < NAME_BYTES; i++) {
-		if (name[i] == 'e' && name[i + 1] == 'r' && name[i + 2] == 't' && name[i + 3] == 'o')
-			return 1;
-		if (name[i] == 'b' && name[i + 1] == 'c' && name[i + 2] == 'r')
-			return 1;
-	}
-	return 0;
-}
-
 // Data to send, and the peer's window takes a segment of it (or all there is).
 static __always_inline int may_send_new_data(const struct tcp_sock *tp) {
 	__u32 unsent = tp->write_seq - tp->snd_nxt, room = tp->snd_una + tp->snd_wnd - tp->snd_nxt;
@@ -74,7 +55,7 @@ static __always_inline void on_timeout(struct bpf_sock_ops *skops, struct bpf_so
 	__u32 before = skops->args[0]; // timeouts in a row before this one
 	int applies;
 
-	if (!tp || !is_erto(skops))
+	if (!tp || !sender_asks(skops, PROGRAM_ERTO))
 		return;
 	timeout = bpf_sk_storage_get(&timeouts, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!timeout)

@@ -2,31 +2,22 @@
 // Host program `mrto`: the RTO floor of every socket whose congestion control is an MRTO one, as low as the kernel goes.
 //
 // By TCP_RTO_MIN_US where a BPF program may set it (one jiffy), else by TCP_BPF_RTO_MIN (two jiffies): RTO = SRTT +
-// max(4·RTTVAR, floor), rounded up to a jiffy. A variant is known by its kernel name, which ends in "mrto"; one that a
+// max(4·RTTVAR, floor), rounded up to a jiffy. Only for congestion controls that ask for it (host_sender.bpf.h); one that a
 // socket takes after its handshake is not seen: the namespace's sysctl tcp_rto_min_us does for all, where there is one.
 #include <linux/bpf.h>
 #include <linux/tcp.h>
 
 #include <bpf/bpf_helpers.h>
 
+#include "host_sender.bpf.h"
 #include "host_slot.bpf.h"
 
-#define SOL_TCP 6
 #define TCP_RTO_MIN_US 45
-#define NAME_BYTES 16
 #define TRIES 8
 
 enum { MRTO_SOCKETS };
 
 SEC("license") char _license[] = "Dual MIT/GPL";
-
-static __always_inline int ends_in_mrto(const char name[NAME_BYTES]) {
-#pragma unroll
-	for (int i = 0; i + 4 < NAME_BYTES; i++)
-		if (name[i] == 'm' && name[i + 1] == 'r' && name[i + 2] == 't' && name[i + 3] == 'o' && !name[i + 4])
-			return 1;
-	return 0;
-}
 
 static __always_inline int set_floor(struct bpf_sock_ops *skops) {
 	int floor_us = 1;
@@ -47,16 +38,11 @@ static __always_inline int set_floor(struct bpf_sock_ops *skops) {
 // quarter a round trip. Set again when the connection is there, for a socket that chose its algorithm meanwhile.
 SEC("sockops")
 int mrto(struct bpf_sock_ops *skops) {
-	char name[NAME_BYTES] = {};
-
 	int established = skops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB || skops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
 
 	if (!established && skops->op != BPF_SOCK_OPS_TCP_CONNECT_CB)
 		return 1;
-	if (bpf_getsockopt(skops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
-		return 1;
-	name[NAME_BYTES - 1] = '\0';
-	if (ends_in_mrto(name) && !set_floor(skops) && established)
+	if (sender_asks(skops, PROGRAM_MRTO) && !set_floor(skops) && established)
 		host_count(host_slot_number(), MRTO_SOCKETS);
 	return 1;
 }

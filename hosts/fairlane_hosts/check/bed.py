@@ -1,210 +1,197 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The self-test's network: two hosts in throw-away namespaces, the gate between them, and what a variant needs.
+"""The packet bed: two hosts in throw-away namespaces and the middle between them, and what the self-test does with it.
 
-    sender  eth0 10.97.0.1 --- left [gate] right --- eth0 10.97.0.2  receiver
+    sender  eth0 10.97.0.1 --- left [forwarder] right --- eth0 10.97.0.2  receiver
 
-The namespaces have no names: they live with the three child processes, which end with our end of their standard input,
-`kill -9` included; programs and congestion controls end with the lease.
+The namespaces have no names: this process has their descriptors, so they end with it, `kill -9` included.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import ctypes
+import itertools
 import os
-import select
 import shutil
+import socket
+import struct
 import subprocess
-import sys
+import threading
 import time
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
-from .. import apply, loader
+from .. import apply, cgroups, loader, tcpinfo
 from ..errors import HostsError
 from ..host import Attachment, attach, host_of
 from ..variants import Variant
 from .gate import Gate, Rule, open_packet_socket, pass_all
 
+MSS_BYTES = 1000
 SENDER_ADDRESS, RECEIVER_ADDRESS = "10.97.0.1", "10.97.0.2"
-_SENDER_MAC, _RECEIVER_MAC = "02:00:00:00:97:01", "02:00:00:00:97:02"
+_MACS = {SENDER_ADDRESS: "02:00:00:00:97:01", RECEIVER_ADDRESS: "02:00:00:00:97:02"}
 _TIMEOUT_S = 10.0
 _QUIET_S = 0.01
-_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
-_TOOLS = ("ip", "unshare", "nsenter", "ethtool")
+_SO_SNDBUFFORCE, _SEND_BUFFER_BYTES = 32, 1 << 20
+_PIECE_BYTES = 65_536
+_TOOLS = ("ip", "ethtool")
+_numbers = itertools.count()
+T = TypeVar("T")
 
 
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise HostsError("check", f"{' '.join(command[:6])} …: not done within {_TIMEOUT_S:g} s") from error
-    if done.returncode:
-        raise HostsError("check", f"{' '.join(command[:6])} …: {done.stderr.strip() or done.stdout.strip()}")
+class Network(contextlib.ExitStack[None]):
+    """The namespaces `sender`, `receiver` and `middle`, joined by cables without offloads. Raises HostsError `check`, `namespace`."""
 
-
-class Child:
-    """A process in a network namespace of its own that answers requests (see `agent`)."""
-
-    def __init__(self, command: list[str]) -> None:
-        paths = [str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH", "")]
-        self._process = subprocess.Popen(
-            ["unshare", "--net", *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)},
-        )
-        self.pid = self._process.pid
-
-    @property
-    def netns(self) -> Path:
-        return Path(f"/proc/{self.pid}/ns/net")
-
-    def wait_for_namespace(self) -> None:
-        """Until it has left our namespace."""
-        ours, deadline = Path("/proc/self/ns/net").stat().st_ino, time.monotonic() + _TIMEOUT_S
-        while self._process.poll() is None and time.monotonic() < deadline:
-            with contextlib.suppress(FileNotFoundError):
-                if self.netns.stat().st_ino != ours:
-                    return
-            time.sleep(0.005)
-        raise HostsError("check", "cannot make a network namespace", "run it as root")
-
-    def inside(self, *command: str) -> None:
-        _run(["nsenter", "-t", str(self.pid), "-n", *command])
-
-    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        """Raises HostsError `check` with what the other end says, or when it says nothing."""
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
-            process.stdin.flush()
-            ready, _, _ = select.select([process.stdout], [], [], _TIMEOUT_S)
-            line = process.stdout.readline() if ready else b""
-        except OSError as error:
-            raise HostsError("check", f"a host of the self-test went away at {op!r}: {error}") from error
-        if not line:
-            raise HostsError("check", f"a host of the self-test does not answer to {op!r}")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise HostsError("check", str(answer["error"]))
-        return answer
-
-    def close(self) -> None:
-        process = self._process
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        try:
-            process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(timeout=_TIMEOUT_S)
-
-
-class CheckBed(contextlib.AbstractContextManager["CheckBed"]):
-    """Two hosts and the gate; everything goes when it is left."""
-
-    def __init__(self, lease: loader.Lease) -> None:
-        self._lease = lease
-        self._stack = contextlib.ExitStack()
-        self._attached: dict[tuple[str, str], Attachment] = {}
-
-    def __enter__(self) -> CheckBed:
+    def __init__(self, mtu: int = 1500) -> None:
+        super().__init__()
         for tool in _TOOLS:
             if shutil.which(tool) is None:
-                raise HostsError("check", f"the self-test needs {tool}", "apt install iproute2 util-linux ethtool")
+                raise HostsError("check", f"the packet bed needs {tool}", "apt install iproute2 ethtool")
+        self.name = f"bed-{os.getpid()}-{next(_numbers)}"
+        self.netns = {role: self._new_namespace() for role in ("sender", "receiver", "middle")}
+        """Path of each."""
+        for role, side, own, peer in (
+            ("sender", "left", SENDER_ADDRESS, RECEIVER_ADDRESS),
+            ("receiver", "right", RECEIVER_ADDRESS, SENDER_ADDRESS),
+        ):
+            middle = self.netns["middle"]
+            self.run(role, f"ip link add eth0 type veth peer name {side} netns {middle}")
+            for where, interface in ((role, "eth0"), ("middle", side)):
+                self.run(where, "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6")
+                self.run(where, f"ethtool -K {interface} tx off rx off tso off gso off gro off sg off")
+                self.run(where, f"ip link set dev {interface} mtu {mtu} up")
+            self.run(role, f"ip link set dev lo up && ip link set dev eth0 address {_MACS[own]}")
+            self.run(role, f"ip addr add {own}/24 dev eth0")
+            self.run(role, f"ip neigh replace {peer} lladdr {_MACS[peer]} dev eth0 nud permanent")
+
+    def _new_namespace(self) -> Path:
+        descriptors, libc = list[int](), ctypes.CDLL(None, use_errno=True)
+
+        def unshare() -> None:
+            if libc.unshare(apply.CLONE_NEWNET) == 0:
+                descriptors.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
+
+        thread = threading.Thread(target=unshare)
+        thread.start()
+        thread.join()
+        if not descriptors:
+            raise HostsError("namespace", "cannot make a network namespace", "run it as root")
+        self.callback(os.close, descriptors[0])
+        return Path(f"/proc/{os.getpid()}/fd/{descriptors[0]}")
+
+    def inside(self, role: str, action: Callable[[], T]) -> T:
+        """Run `action` in a namespace."""
+        return apply.run_in_namespace(self.netns[role], action)
+
+    def run(self, role: str, script: str) -> None:
+        """Run a shell's commands in a namespace. Raises HostsError `check`."""
+        command = ["sh", "-ec", script]
         try:
-            agent = [sys.executable, "-m", "fairlane_hosts.check.agent"]
-            self.sender, self.receiver, middle = (self._child(command) for command in (agent, agent, ["cat"]))
-            for child in (self.sender, self.receiver, middle):
-                child.wait_for_namespace()
-            self._connect(self.sender, middle, "left", _SENDER_MAC, SENDER_ADDRESS, RECEIVER_ADDRESS, _RECEIVER_MAC)
-            self._connect(self.receiver, middle, "right", _RECEIVER_MAC, RECEIVER_ADDRESS, SENDER_ADDRESS, _SENDER_MAC)
-            sides = [
-                apply.run_in_namespace(middle.netns, lambda name=name: open_packet_socket(name))
-                for name in ("left", "right")
-            ]
-            self.gate = Gate(*sides)
-            self._stack.callback(self.gate.close)
-            self._port: int | None = None
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
+            self.inside(
+                role, lambda: subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HostsError("check", f"{script}: not done within {_TIMEOUT_S:g} s") from error
+        except subprocess.CalledProcessError as error:
+            raise HostsError("check", f"{script}: {(error.stderr or error.stdout).strip()}") from error
 
-    def _child(self, command: list[str]) -> Child:
-        child = Child(command)
-        self._stack.callback(child.close)
-        return child
+    def sides(self) -> tuple[socket.socket, socket.socket]:
+        """The middle's packet sockets: towards the sender, and the receiver."""
+        left, right = (self.inside("middle", lambda side=side: open_packet_socket(side)) for side in ("left", "right"))
+        return left, right
 
-    def _connect(
-        self, child: Child, middle: Child, side: str, mac: str, address: str, peer: str, peer_mac: str
-    ) -> None:
-        veth = ["type", "veth", "peer", "name", "eth0", "netns", str(child.pid)]
-        _run(["ip", "link", "add", "name", side, "netns", str(middle.pid), *veth])
-        offloads = " ".join(f"{name} off" for name in ("tx", "rx", "tso", "gso", "gro", "sg"))
-        child.inside(
-            *("sh", "-ec"),
-            f"""echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6
-            ethtool -K eth0 {offloads}
-            ip link set dev eth0 address {mac} up
-            ip addr add {address}/24 dev eth0
-            ip neigh replace {peer} lladdr {peer_mac} dev eth0 nud permanent""",
-        )
-        disable = "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"
-        middle.inside("sh", "-ec", f"{disable}\nethtool -K {side} {offloads}\nip link set dev {side} up")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for attachment in self._attached.values():
-            with contextlib.suppress(HostsError):
-                attachment.close()
-        self._stack.close()
+def _discard(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError), connection:
+        while True:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+            if not connection.recv(_PIECE_BYTES):
+                return
+
+
+class CheckBed(Network):
+    """The network with a gate in its middle, and one connection at a time."""
+
+    def __init__(self, lease: loader.Lease) -> None:
+        super().__init__()
+        self._lease = lease
+        self._attached = dict[tuple[str, str], Attachment]()
+        self._connection: socket.socket | None = None
+        self.gate = Gate(*self.sides())
+        self.callback(self.gate.close)
+        self.callback(self._end_connection)
 
     def use(self, variant: Variant) -> None:
         """Give the sender a variant and its programs, the receiver's host its own. Raises HostsError."""
-        for program in variant.programs:
-            self._attach("sender", self.sender, program)
-        for program in variant.receiver_programs:
-            self._attach("receiver", self.receiver, program)
-        if self._port is None:
-            self._port = int(self.receiver.ask("listen")["port"])
-        apply.use_on_host(variant, self.sender.netns, even_if_failed=True)
+        for role, programs in (("sender", variant.programs), ("receiver", variant.receiver_programs)):
+            for program in programs:
+                if (role, program) not in self._attached:
+                    host = host_of(f"{self.name}/{role}", self.netns[role])
+                    self._attached[role, program] = self.enter_context(attach(host, [program], self._lease))
+        apply.use_on_host(variant, self.netns["sender"], even_if_failed=True)
 
-    def _attach(self, name: str, child: Child, program: str) -> None:
-        if (name, program) not in self._attached:
-            host = host_of(f"check-{os.getpid()}/{name}", child.netns)
-            self._attached[name, program] = attach(host, [program], self._lease)
-            self._port = None  # a listening socket is the older one's
-
-    def counters(self, host: str, program: str) -> dict[str, int]:
+    def counters(self, role: str, program: str) -> dict[str, int]:
         """A program's counters on `sender` or `receiver`."""
-        return self._attached[host, program].counters()
+        return self._attached[role, program].counters()
 
     def begin(self, rule: Rule = pass_all) -> None:
         """End the connection that there was, with a reset; the gate's log and numbers begin anew, by this rule."""
         self.gate.open()
-        self.sender.ask("close")
+        self._end_connection()
         self.gate.wait_quiet(_QUIET_S, _TIMEOUT_S)
         self.gate.begin(rule)
 
+    def _end_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._connection.close()
+            self._connection = None
+
+    def _make_socket(self, role: str, make: Callable[[], socket.socket]) -> socket.socket:
+        """A socket of a host: made while we are in its cgroup, so that it runs the host's programs."""
+        attached = [attachment.host for (where, _), attachment in self._attached.items() if where == role]
+        if not attached:
+            return self.inside(role, make)
+        origin = cgroups.cgroup_of(os.getpid())
+        attached[0].join(os.getpid())
+        try:
+            return self.inside(role, make)
+        finally:
+            cgroups.move([os.getpid()], origin)
+
     def connect(self, cc: str | None = None) -> str:
         """A new connection of the sender; returns the congestion control that its socket uses."""
-        return str(self.sender.ask("connect", to=RECEIVER_ADDRESS, port=self._port, cc=cc)["cc"])
+        with self._make_socket("receiver", lambda: socket.create_server(("", 0))) as listener:
+            connection = self._connection = self._make_socket("sender", socket.socket)
+            for opened in (listener, connection):
+                opened.settimeout(_TIMEOUT_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, MSS_BYTES)
+            connection.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
+            if cc is not None:
+                apply.use_on_socket(connection, cc)
+            try:
+                connection.connect((RECEIVER_ADDRESS, listener.getsockname()[1]))
+                accepted, _ = listener.accept()
+            except OSError as error:
+                raise HostsError("check", f"no connection: {error}") from error
+        accepted.settimeout(None)
+        threading.Thread(target=_discard, args=(accepted,), daemon=True).start()
+        return apply.congestion_control_of(connection)
 
     def send(self, bytes: int) -> None:
-        self.sender.ask("send", bytes=bytes)
+        """All at once, into the socket's buffer."""
+        assert self._connection is not None
+        self._connection.sendall(b"x" * bytes)
 
     def info(self) -> dict[str, Any]:
         """TCP_INFO of the sender's connection, and `netstat`: its namespace's TcpExt counters."""
-        return self.sender.ask("info")
+        assert self._connection is not None
+        text = self.inside("sender", Path("/proc/thread-self/net/netstat").read_text)
+        names, values = (line.split()[1:] for line in text.splitlines() if line.startswith("TcpExt"))
+        counters = dict(zip(names, map(int, values), strict=True))
+        return {**asdict(tcpinfo.read(self._connection)), "netstat": counters}
 
     def wait_drained(self, bytes: int, timeout_s: float = 8.0) -> dict[str, Any]:
         """Until `bytes` are acknowledged; the last TCP_INFO. Raises HostsError `check` when it takes too long."""

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from ..errors import HostsError
 from ..variants import Variant
-from .agent import MSS_BYTES
-from .bed import CheckBed
+from .bed import MSS_BYTES, CheckBed
 from .gate import GateSegment
 
 Probe = Callable[[CheckBed, Variant], str]
@@ -218,34 +216,17 @@ def error_notification(bed: CheckBed, variant: Variant) -> str:
     return "corrupted segment named, window kept"
 
 
-_TRIALS: Mapping[str, tuple[Probe, ...]] = MappingProxyType(
-    {
-        "frto": (frto_spurious,),
-        "erto": (erto_spurious, erto_real),
-        "bcr": (erto_spurious, erto_real),
-        "bcr+": (erto_spurious, erto_real),
-        "ena-tahoe": (error_notification,),
-        "ena-tahoe+": (error_notification,),
-        "ena-reno": (error_notification,),
-        "ena-reno+": (error_notification,),
-        "ena-sack": (error_notification,),
-        "ena-sack+": (error_notification,),
-        "nss": (whole_window,),
-        "nss-mrto": (whole_window, low_rto),
-        "mrto": (low_rto,),
-        "nca-mrto": (low_rto,),
-        "fst1": (first_duplicate,),
-    }
-)
-
-
 def probes_of(variant: Variant) -> tuple[Probe, ...]:
-    """The trials of a variant, the simplest first."""
-    probes_tail = variant.sysctls["tcp_early_retrans"] > 0  # one segment more than the window, while ACKs are held
-    start = (initial_window,) if "FL_INITIAL_WINDOW" in variant.defines and not probes_tail else ()
-    return (runs, *start, *_TRIALS.get(variant.name, ()))
-
-
-def is_absent(variant: Variant, available: Sequence[str]) -> bool:
-    """A built-in algorithm that this kernel was built without."""
-    return bool(variant.builtin) and variant.congestion_control not in available
+    """The trials of a variant, by what its row asks for, the simplest first."""
+    sysctls, programs = variant.sysctls, variant.programs
+    probes_tail = bool(sysctls.get("tcp_early_retrans"))  # one segment more than the window, while ACKs are held
+    trials = {
+        (initial_window,): "FL_INITIAL_WINDOW" in variant.defines and not probes_tail,
+        (whole_window,): variant.header == "nss",
+        (frto_spurious,): sysctls.get("tcp_frto") == 2 and not sysctls.get("tcp_timestamps") and "erto" not in programs,
+        (erto_spurious, erto_real): "erto" in programs,
+        (low_rto,): "mrto" in programs,
+        (first_duplicate,): sysctls.get("tcp_reordering") == 1,
+        (error_notification,): "ena" in programs,
+    }
+    return (runs, *(probe for probes, holds in trials.items() if holds for probe in probes))

@@ -1,30 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands of `fairlane lab` share, and what they mean."""
+"""What the commands of `fairlane lab` share: options and their meaning; results on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
 import fnmatch
+import json
 import os
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 from fairlane_controller.cli.complete import complete_names
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from fairlane_lab.cli.output import fail
-from fairlane_lab.definition import Definition, ExperimentError, Selection, experiment_names, load
-from fairlane_lab.definition.names import RUNTIMES
+from fairlane_lab.definition.extend import experiment_names
+from fairlane_lab.definition.judging import Runtime
 from fairlane_lab.definition.strict import Scalar
+from fairlane_lab.problems import ExperimentError
+from fairlane_lab.results.summary_file import RunFolderError
+from fairlane_lab.run_result import RunError
 
-TARGETS = ("embedded", "bmv2")
+if TYPE_CHECKING:
+    from fairlane_lab.definition import Definition, Selection
 
+console = Console()
+errors = Console(stderr=True)
+
+
+FAILED = 1
+"""Exit code: something that was asked for has no result."""
+BAD_INPUT = 2
+
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on standard output instead of tables.")]
 RuntimeOption = Annotated[
-    str,
+    Runtime,
     typer.Option(
-        help="Where to run: sim (virtual time), kernel (Linux's TCP in virtual time; after `make kernel`) or mininet (Linux's TCP in real time, needs root)."
+        help="Where to run: in virtual time, with Linux's TCP in virtual time (after `make kernel`) or in real time (needs root).",
     ),
 ]
-TargetOption = Annotated[str, typer.Option(help="Which switch runs the program in Mininet: embedded or bmv2.")]
+TargetOption = Annotated[Literal["embedded", "bmv2"], typer.Option(help="Which switch runs the program in Mininet.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of everything that is left to chance.", min=0)]
 RepeatsOption = Annotated[int | None, typer.Option(help="Runs of each point; default: the experiment's.", min=1)]
 SetOption = Annotated[
@@ -32,7 +50,17 @@ SetOption = Annotated[
     typer.Option("--set", help="PARAM=VALUE[,VALUE…] or PARAM=1..20: other values of a sweep, or only these cases."),
 ]
 QuickOption = Annotated[bool, typer.Option(help="Fewer and shorter runs, to see whether it works.")]
+JobsOption = Annotated[int | None, typer.Option(help="Processes of this machine; default: its cores.", min=1)]
+PlotsOption = Annotated[bool, typer.Option(help="Make the plots too (`fairlane lab plot FOLDER` makes them later).")]
+ResultsOption = Annotated[Path | None, typer.Option(help="Folder of the run folders; default: results/.")]
+CheckOption = Annotated[
+    bool,
+    typer.Option(help="Exit code 1 when an expectation is not met; with --archived: and its file does not say why."),
+]
 complete_experiment = complete_names(lambda _: experiment_names())
+NameArgument = Annotated[
+    str, typer.Argument(help="An experiment, or a file (.toml).", autocompletion=complete_experiment)
+]
 NamesArgument = Annotated[
     list[str],
     typer.Argument(
@@ -41,63 +69,97 @@ NamesArgument = Annotated[
 ]
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+def fail(text: str, code: int = BAD_INPUT) -> NoReturn:
+    """Print what is wrong and leave."""
+    note(f"error: {text}", "red")
+    raise typer.Exit(code)
 
 
-def find_experiments(names: Sequence[str], runtime: str | None = None) -> list[Definition]:
-    """The experiments that names and patterns mean; of a pattern only those that run in `runtime`. Leaves with what is wrong."""
+def note(text: str, style: str = "dim") -> None:
+    """A line on standard error, as it is."""
+    errors.print(text, style=style, soft_wrap=True, highlight=False, markup=False)
+
+
+@contextmanager
+def refusals() -> Generator[None]:
+    """What the block was given and cannot use is one sentence, and exit code 2; what it cannot run, 1."""
+    try:
+        yield
+    except (ExperimentError, RunFolderError) as error:
+        fail(str(error))
+    except RunError as error:
+        fail(str(error), FAILED)
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(value, indent=1, allow_nan=False, default=str))
+
+
+def make_table(*heads: str, right: str = "", **settings: Any) -> Table:
+    """A table with these columns; those that `right` names are numbers."""
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), show_edge=False, **settings)
+    for head in heads:
+        table.add_column(head, justify="right" if head and head in right else "left", overflow="fold")
+    return table
+
+
+def find_experiments(names: Sequence[str], selection: Selection | None = None) -> list[Definition]:
+    """The experiments that names and patterns mean, of a pattern only those that run in the selection's runtime.
+
+    Leaves with what is wrong, also of what is selected in any of them.
+    """
+    from fairlane_lab.definition import expand, load
+
     known = experiment_names()
     found: dict[str, Definition] = {}
-    try:
+    with refusals():
         for given in names:
-            name = "*" if given == "all" else given
-            if not any(character in name for character in "*?["):
-                found[name] = load(name)
+            pattern = "*" if given == "all" else given
+            if not any(character in pattern for character in "*?["):
+                found[given] = load(given)
                 continue
-            matching = [each for each in known if fnmatch.fnmatchcase(each, name)]
-            chosen = [load(each) for each in matching]
-            chosen = [each for each in chosen if runtime is None or each.experiment.runs_in(runtime)]
+            matching = [load(name) for name in known if fnmatch.fnmatchcase(name, pattern)]
+            chosen = {
+                each.experiment.name: each
+                for each in matching
+                if selection is None or each.experiment.runs_in(selection.runtime)
+            }
             if not chosen:
-                fail(f"no experiment is called like {name!r}; there are: {', '.join(known)}")
-            found |= {each.experiment.name: each for each in chosen}
-    except ExperimentError as error:
-        fail(str(error))
+                fail(f"no experiment is called like {given!r}; there are: {', '.join(known)}")
+            found |= chosen
+        for definition in found.values() if selection else ():
+            expand(definition, selection)
     return list(found.values())
 
 
 def make_selection(
-    runtime: str, target: str, seed: int, repeats: int | None, values: Sequence[str] | None, quick: bool
+    runtime: Runtime,
+    seed: int,
+    repeats: int | None,
+    values: Sequence[str] | None,
+    quick: bool,
+    target: str = "embedded",
 ) -> Selection:
     """The selection that the options mean. Leaves with what is wrong and what is allowed."""
-    if runtime not in RUNTIMES:
-        fail(f"--runtime {runtime!r}: must be {' or '.join(RUNTIMES)}")
-    if target not in TARGETS:
-        fail(f"--target {target!r}: must be {' or '.join(TARGETS)}")
+    from fairlane_lab.definition import Selection
+
     if runtime != "mininet" and target != "embedded":
         fail(f"--target {target}: the simulator runs the embedded switch's own code; {target} needs --runtime mininet")
-    return Selection(
-        runtime=runtime,
-        seed=seed,
-        repeats=repeats,
-        quick=quick,
-        values=parse_values(values or []),
-    )
-
-
-def parse_values(texts: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
-    """`threshold=4,auto` and `threshold=1..20` as values by parameter. Leaves with what is wrong."""
+    if runtime == "mininet" and os.geteuid() != 0:
+        fail("Mininet needs root: run it with sudo, or use --runtime sim")
     found: dict[str, tuple[Scalar, ...]] = {}
-    for text in texts:
-        name, equals, listed = text.partition("=")
+    for text in values or ():
+        name, _, listed = (part.strip() for part in text.partition("="))
         words = [word.strip() for word in listed.split(",")]
-        if not equals or not name.strip() or not all(words):
+        if not name or not all(words):
             fail(f"--set {text!r}: must be PARAM=VALUE, PARAM=VALUE,VALUE or PARAM=FIRST..LAST")
-        if name.strip() in found:
-            fail(f"--set {text!r}: {name.strip()} is set twice; give its values with commas")
-        found[name.strip()] = tuple(value for word in words for value in _values(word, text))
-    return found
+        if name in found:
+            fail(f"--set {text!r}: {name} is set twice; give its values with commas")
+        found[name] = tuple(value for word in words for value in _values(word, text))
+    return Selection(runtime=runtime, seed=seed, repeats=repeats, quick=quick, values=found)
 
 
 def _values(word: str, text: str) -> list[Scalar]:
@@ -115,7 +177,7 @@ def _value(word: str) -> Scalar:
         return word == "true"
     for kind in (int, float):
         try:
-            return kind(word.replace("_", ""))
+            return kind(word)
         except ValueError:
             continue
     return word

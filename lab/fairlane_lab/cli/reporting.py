@@ -8,29 +8,33 @@ from typing import Annotated
 
 import typer
 
-from fairlane_lab.cli.options import complete_experiment
-from fairlane_lab.cli.output import JsonOption, console, errors, fail, print_json
-from fairlane_lab.definition import ExperimentError, experiment_names, load
-from fairlane_lab.definition.judging import Note
+from fairlane_lab.cli.options import (
+    JsonOption,
+    ResultsOption,
+    complete_experiment,
+    console,
+    errors,
+    fail,
+    note,
+    print_json,
+    refusals,
+)
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.paths import RESULTS_PAGES, results_root
-from fairlane_lab.results.folder import newest_folder
 from fairlane_lab.results.metadata import origin_problem
-from fairlane_lab.results.summary_file import RunFolderError, read_summary
+from fairlane_lab.results.summary_file import read_summary
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, such as results/demo/latest.")]
+PagesOption = Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")]
 
 
-def plot(folder: Annotated[Path, typer.Argument(help="A run folder, such as results/demo/latest.")]) -> None:
+def plot(folder: FolderArgument) -> None:
     """Make the plots of a run folder again."""
-    from fairlane_lab.report import make_plots
+    from fairlane_lab.report.figures import make_plots
 
-    try:
-        pictures = make_plots(folder)
-    except RunFolderError as error:
-        fail(str(error))
-    except (OSError, KeyError, ValueError) as error:
-        fail(f"{folder}: not a run folder: {error}")
-    for picture in pictures:
-        console.print(str(picture), soft_wrap=True)
+    with refusals():
+        for picture in make_plots(folder):
+            console.print(str(picture), soft_wrap=True)
 
 
 def report(
@@ -38,7 +42,7 @@ def report(
         list[Path] | None, typer.Argument(help="Run folders; default: the newest of each experiment and runtime.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder of the pages; default results/report.")] = None,
-    results: Annotated[Path | None, typer.Option(help="Where run folders are looked for; default results/.")] = None,
+    results: ResultsOption = None,
 ) -> None:
     """A page in Markdown for each experiment: paper, sim, kernel and Mininet side by side, plots, and where differences come from."""
     from fairlane_lab.report import newest_folders
@@ -48,28 +52,16 @@ def report(
     chosen = folders or newest_folders(root)
     if not chosen:
         fail(f"{root}: no run folder of an experiment; run one first: fairlane lab run NAME")
-    try:
-        for page in make_report(chosen, out or root / "report", _notes_of):
+    with refusals():
+        for page in make_report(chosen, out or root / "report"):
             console.print(f"page {page}", soft_wrap=True)
-    except (RunFolderError, OSError) as error:
-        fail(str(error))
-
-
-def _notes_of(name: str) -> tuple[Note, ...] | None:
-    """The notes of an experiment's file as it is now; None when the tree has no such file or it is broken."""
-    if name not in experiment_names():
-        return None
-    try:
-        return load(name).experiment.notes
-    except ExperimentError:
-        return None
 
 
 def publish(
     folders: Annotated[
         list[Path] | None, typer.Argument(help="Run folders that go into the archive; default: none, the pages only.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")] = RESULTS_PAGES,
+    out: PagesOption = RESULTS_PAGES,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "-n", help="Write nothing; exit code 1 where a page differs.")
     ] = False,
@@ -82,49 +74,40 @@ def publish(
     from fairlane_lab.report.publish import DATA, find_differing_pages, write_pages
     from fairlane_lab.report.run_folder import open_run
 
-    try:
-        origins = [(str(folder), origin_problem(open_run(folder).metadata)) for folder in folders or ()]
-        if any(problem for _, problem in origins):
-            fail("; ".join(f"{name}: {problem}" for name, problem in origins if problem))
+    with refusals(), errors.status("publish") as status:
+
+        def report_page(name: str) -> None:
+            status.update(f"publish: {name}")
+
+        origins = {folder: origin_problem(open_run(folder).metadata) for folder in folders or ()}
+        if problems := [f"{folder}: {problem}" for folder, problem in origins.items() if problem]:
+            fail("; ".join(problems))
         for folder in folders or ():
             console.print(f"archived {archive_run(folder, out / DATA)}", soft_wrap=True)
-        archives = [(path.name, archive_problem(path)) for path in sorted((out / DATA).glob("*.runs.parquet"))]
-        if not dry_run and any(problem for _, problem in archives):
-            fail("not published; " + "; ".join(f"{name}: {problem}" for name, problem in archives if problem))
-        with errors.status("publish") as status:
-
-            def say(name: str) -> None:
-                status.update(f"publish: {name}")
-
-            differing = find_differing_pages(out, say) if dry_run else []
-            pages = [] if dry_run else write_pages(out, say)
-    except (RunFolderError, ExperimentError, OSError) as error:
-        fail(str(error))
-    refused = [f"{name}: {problem}" for name, problem in archives if problem]
-    if dry_run and (differing or refused):
-        said = f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish"
-        fail("; ".join([*([said] if differing else []), *refused]))
-    if pages:
-        console.print(f"{len(pages)} pages in {out}", soft_wrap=True)
+        archives = {path.name: archive_problem(path) for path in sorted((out / DATA).glob("*.runs.parquet"))}
+        refused = [f"{name}: {problem}" for name, problem in archives.items() if problem]
+        if dry_run and (differing := find_differing_pages(out, report_page)):
+            refused.insert(0, f"{', '.join(differing)} in {out}: not what the archive says; run: fairlane lab publish")
+        if refused:
+            fail("not published; " + "; ".join(refused))
+        if not dry_run:
+            console.print(f"{len(write_pages(out, report_page))} pages in {out}", soft_wrap=True)
 
 
 def claims(
     folders: Annotated[
         list[Path] | None, typer.Argument(help="Run folders that judge them; default: the archived runs.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where the pages are; the archive is in its folder data/.")] = RESULTS_PAGES,
+    out: PagesOption = RESULTS_PAGES,
     as_json: JsonOption = False,
 ) -> None:
     """What the papers claim, sentence by sentence, and what sim, kernel and Mininet say to it."""
     from fairlane_lab.cli.tables import claims_table
-    from fairlane_lab.report.claims import claim_rows, judge_archive, judge_folders
+    from fairlane_lab.report.judged import claim_rows, judge_archive, judge_folders
     from fairlane_lab.report.publish import DATA
 
-    try:
-        with errors.status("claims"):
-            rows = claim_rows(judge_folders(folders) if folders else judge_archive(out / DATA))
-    except (RunFolderError, ExperimentError, OSError) as error:
-        fail(str(error))
+    with refusals(), errors.status("claims"):
+        rows = claim_rows(judge_folders(folders) if folders else judge_archive(out / DATA))
     if as_json:
         print_json({"claims": [row.as_json() for row in rows]})
     else:
@@ -132,20 +115,16 @@ def claims(
 
 
 def bundle(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, such as results/demo/latest.")],
+    run: FolderArgument,
     out: Annotated[Path | None, typer.Option(help="The archive; default NAME-TIME.tar.gz, here.")] = None,
 ) -> None:
     """One archive of a run folder with all files that decided its runs: unpack it, and one command makes them again, byte for byte."""
     from fairlane_lab.sweep.bundle import COMMAND, make_bundle
 
-    try:
-        name = f"{read_summary(run)['experiment']}-{run.resolve().name}.tar.gz"
-        target = out or Path(name)
-        notes = make_bundle(run, target)
-    except (RunFolderError, OSError) as error:
-        fail(str(error))
-    for note in notes:
-        errors.print(f"note: {note}", style="yellow", soft_wrap=True, highlight=False, markup=False)
+    with refusals():
+        target = out or Path(f"{read_summary(run)['experiment']}-{run.resolve().name}.tar.gz")
+        for text in make_bundle(run, target):
+            note(f"note: {text}", "yellow")
     folder = target.name.removesuffix(".tar.gz")
     console.print(f"bundle {target}; to repeat it: tar xzf {target.name} && sh {folder}/{COMMAND}", soft_wrap=True)
 
@@ -154,41 +133,36 @@ def compare(
     a: Annotated[
         str, typer.Argument(help="A run folder, or an experiment (its newest run).", autocompletion=complete_experiment)
     ],
-    b: Annotated[str, typer.Argument(help="What to set beside it: a run folder, or `sim` or `mininet` of the same.")],
-    outside: Annotated[bool, typer.Option(help="Only what lies outside both confidence ranges.")] = False,
-    results: Annotated[Path | None, typer.Option(help="Where run folders are looked for; default results/.")] = None,
+    b: Annotated[str, typer.Argument(help="What to set beside it: a run folder, or a runtime of the same experiment.")],
+    results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Two runs side by side: sim and Mininet, before and after, one seed and another."""
     from fairlane_lab.report import compare_runs, compare_table
 
-    first, second = _run_folders(a, b, results)
-    try:
+    of_one = b in RUNTIMES and not Path(a).is_dir()
+    first = _folder(a, ("mininet" if b == "sim" else "sim") if of_one else None, results)
+    second = _folder(a if of_one else b, b if of_one else None, results)
+    with refusals():
         comparison = compare_runs(first, second)
-    except RunFolderError as error:
-        fail(str(error))
     if as_json:
         print_json(comparison.as_json())
     else:
-        console.print(compare_table(comparison, only_outside=outside))
+        console.print(compare_table(comparison))
 
 
-def _run_folders(a: str, b: str, root: Path | None) -> tuple[Path, Path]:
-    """The folders that the arguments of `compare` mean. Leaves with what is wrong."""
-    if b in RUNTIMES and not Path(a).is_dir():
-        other = "mininet" if b == "sim" else "sim"
-        return _newest(a, other, root), _newest(a, b, root)
-    first = Path(a) if Path(a).is_dir() else _newest(a, None, root)
-    second = Path(b) if Path(b).is_dir() else _newest(b, None, root)
-    return first, second
+def _folder(given: str, runtime: str | None, root: Path | None) -> Path:
+    """The folder that an argument of `compare` means. Leaves with what is wrong."""
+    from fairlane_lab.report import newest_folders, open_run
 
-
-def _newest(name: str, runtime: str | None, root: Path | None) -> Path:
-    found = newest_folder(name, root, runtime)
-    if found is None:
-        where = f" in {runtime}" if runtime else ""
-        text = (
-            f"{name!r} is no run folder, and {root or results_root()} has no run of an experiment of that name{where}"
+    if Path(given).is_dir():
+        return Path(given)
+    runs = [open_run(folder) for folder in newest_folders(root)]
+    mine = [run for run in runs if run.experiment == given and runtime in (None, run.runtime)]
+    if not mine:
+        where = (
+            f"{root or results_root()} has no run of an experiment of that name{f' in {runtime}' if runtime else ''}"
         )
-        fail(f"{text}. Allowed: a run folder, an experiment that was run, or as the second sim, kernel or mininet")
-    return found
+        allowed = f"Allowed: a run folder, an experiment that was run, or as the second {' or '.join(RUNTIMES)}"
+        fail(f"{given!r} is no run folder, and {where}. {allowed}")
+    return max(mine, key=lambda run: run.started).path

@@ -38,15 +38,13 @@ def stoppable() -> Generator[Stop]:
     stop = Stop()
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
-        again, stop.number = stop.is_requested, stop.number or number
-        if number == signal.SIGINT or not again:
+        repeated, stop.number = stop.is_requested, stop.number or number
+        if number == signal.SIGINT or not repeated:
             raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    taken = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {n: signal.signal(n, on_signal) for n in taken if signal.getsignal(n) is not signal.SIG_IGN}
+    is_main = threading.current_thread() is threading.main_thread()
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    before = {each: signal.signal(each, on_signal) for each in wanted if signal.getsignal(each) is not signal.SIG_IGN}
     try:
         yield stop
     finally:

@@ -2,7 +2,7 @@
 """Experiment files: one small TOML file says what an experiment is; here it becomes scenarios.
 
 names.py       parameters and metrics: the same names in every experiment    points.py    cases and sweep: the points
-schema.py      what a file may say                                            references.py  `$param` and `= $a * 2`
+schema.py      what a file may say                                            settings.py  the keys that parameters set
 body.py        its resolved part: topology, flows, tcp, control, changes, run topology.py  overrides of a topology document
 judging.py     paper's numbers, expectations, notes                           expansion.py points and repeats: the scenarios
 plots.py       what to draw                                                   loading.py   files, and all their errors at once
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlane_lab.definition.expansion import Selection, expand, repeats_of
+    from fairlane_lab.definition.expansion import Selection, expand
     from fairlane_lab.definition.extend import experiment_names
     from fairlane_lab.definition.loading import Definition, load, load_text
     from fairlane_lab.problems import ExperimentError, Problem
@@ -28,11 +28,10 @@ __all__ = [
     "experiment_names",
     "load",
     "load_text",
-    "repeats_of",
 ]
 
 _LATE = {
-    **dict.fromkeys(("Selection", "expand", "repeats_of"), "fairlane_lab.definition.expansion"),
+    **dict.fromkeys(("Selection", "expand"), "fairlane_lab.definition.expansion"),
     **dict.fromkeys(("Definition", "load", "load_text"), "fairlane_lab.definition.loading"),
     **dict.fromkeys(("ExperimentError", "Problem"), "fairlane_lab.problems"),
     "experiment_names": "fairlane_lab.definition.extend",

@@ -1,46 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of an experiment file that may refer to parameters, as it is once they are filled in: topology, flows, vcs, tcp, control, changes, run."""
+"""The part of an experiment file that is run, with the parameters of a point: program, topology, flows, vcs, tcp, control, changes, run."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
+from fairlane_topology import topology as fl_topology
 from pydantic import Field, model_validator
 
 from fairlane_lab.definition.draws import Draws
 from fairlane_lab.definition.links import ChangeSpec, LinkChanges
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.scenario import App, Flow, NotNegative, Rate, TcpGiven, TcpOptions, Vc
-from fairlane_lab.topology_scripts import fl_topology
-
-Positive = Annotated[float, Field(gt=0)]
+from fairlane_lab.scenario import Flow, NotNegative, Rate, TcpOptions, Vc
 
 
-class FlowSpec(Strict):
-    """`scenario.Flow`: one sender, or `connections` alike."""
+class Buffer(Strict):
+    """How many packets a port's buffer has at a point: `share` of the largest of `packets`, `bdp` and `packets_per_flow`."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(-[a-z0-9_]+)*$", max_length=32)]
-    group: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=32)] | None = None
-    """Its name when left out."""
-    sender: str
-    receiver: str
-    variant: str = "reno"
-    app: App = App()
-    start_s: NotNegative = 0.0
-    stop_s: Positive | None = None
-    weight: Annotated[float, Field(gt=0, le=256)] = 1.0
-    window_packets: Annotated[int, Field(ge=0, le=65535)] = 0
-    connections: Annotated[int, Field(ge=0, le=10_000)] = 1
-    """0: not at this point."""
-    tcp: TcpGiven = Field(default_factory=dict)
-    vc: str = ""
-    """The VC that it is in, where the program has VCs."""
+    packets: Annotated[float, Field(ge=0, le=1e6)] = 0
+    bdp: Annotated[float, Field(ge=0, le=1e4)] = 0
+    """Products of the link's rate and the round-trip time: twice the link's delay, and `other_rtt_ms`."""
+    other_rtt_ms: Annotated[float, Field(ge=0, le=60_000)] = 0
+    packet_bytes: Annotated[int, Field(ge=1)] = 1500
+    """That `bdp` is counted in."""
+    packets_per_flow: Annotated[float, Field(ge=0, le=1e4)] = 0
+    share: Annotated[float, Field(gt=0, le=1e3)] = 1
 
-    @property
-    def flow(self) -> Flow:
-        """As a scenario has it; in the group that it says, else its VC, else its name."""
-        fields: dict[str, Any] = {**dict(self), "group": self.group or self.vc or self.name}
-        return Flow(**fields)
+    def queue_packets(self, link: fl_topology.Link, connections: int) -> int:
+        """The port's `queue_packets`."""
+        rtt_ms = 2 * link.a_to_b.delay_us / 1000 + self.other_rtt_ms
+        bdp = self.bdp * link.bandwidth_bps * rtt_ms / (8000 * self.packet_bytes)
+        return max(1, round(self.share * max(self.packets, bdp, self.packets_per_flow * connections)))
 
 
 class PortChanges(Strict):
@@ -50,6 +41,10 @@ class PortChanges(Strict):
     queues: Annotated[int, Field(ge=1, le=4096)] | None = None
     scheduler: fl_topology.Scheduler | None = None
     queue_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    calendar_packets: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Instead of `queue_packets`, where the scheduler is `calendar`."""
+    buffer: Buffer | None = None
+    """Instead of `queue_packets`: computed from the point."""
     bottleneck: bool | None = None
 
 
@@ -61,7 +56,6 @@ class TopologySpec(Strict):
     links: dict[str, LinkChanges] = Field(default_factory=dict)
     """By name (`s1-s2`) or pattern (`h*`); later ones win."""
     ports: dict[str, PortChanges] = Field(default_factory=dict)
-    program: str = ""
 
 
 class Starts(Strict):
@@ -83,6 +77,8 @@ class RunSpec(Strict):
     warmup_s: NotNegative
     """Not counted; every greedy flow has started by then."""
     repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
+    connections: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Of all flows together, as many of each; None: as each flow says."""
     starts: Starts = Starts()
     draws: Draws = Draws()
     sample_s: Annotated[float, Field(ge=0.001, le=60)] = 0.1
@@ -99,12 +95,12 @@ class RunSpec(Strict):
 
 
 class Body(Strict):
-    """The resolved part of one point."""
+    """What one point runs."""
 
     program: str = ""
-    """Also `topology.program`; neither: `DEFAULT_PROGRAM`."""
+    """Name of the P4 program that the switches run, or its folder."""
     topology: TopologySpec
-    flows: Annotated[list[FlowSpec], Field(min_length=1)]
+    flows: Annotated[list[Flow], Field(min_length=1)]
     vcs: tuple[Vc, ...] = ()
     tcp: TcpOptions = TcpOptions()
     control: Any = Field(default_factory=dict)
@@ -114,15 +110,20 @@ class Body(Strict):
 
     @model_validator(mode="after")
     def _sends(self) -> Body:
-        if not any(flow.connections for flow in self.flows):
+        each, rest = divmod(self.run.connections or 0, len(self.flows))
+        if rest:
+            raise ValueError(f"run.connections {self.run.connections} is no multiple of the {len(self.flows)} flows")
+        if not each and not any(flow.connections for flow in self.flows):
             raise ValueError("flows: every one has 0 connections; at least one must have 1 or more")
         return self
 
+    def with_totals(self) -> Body:
+        """With what the file says of all flows together filled in for each."""
+        each = (self.run.connections or 0) // len(self.flows)
+        flows = [replace(flow, connections=each) for flow in self.flows] if each else self.flows
+        window = max(flow.window_packets for flow in self.flows)
+        return self.model_copy(update={"flows": flows, "tcp": self.tcp.with_window(window)})
 
-TEMPLATED = ("program", "topology", "flows", "vcs", "tcp", "control", "changes", "run")
-"""The sections in which `$param` and `= expression` may stand."""
 
-
-def explicit_values(model: Strict) -> dict[str, Any]:
-    """The values that a file sets itself, by name, without defaults."""
-    return {name: value for name, value in model.model_dump().items() if value is not None}
+SECTIONS = tuple(Body.model_fields)
+"""Of an experiment file: those of `Body`."""

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fairlane_controller.documents import DocumentError, parse_toml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from fairlane_lab.definition.extend import shown
 from fairlane_lab.definition.judging import Changed, Expectation
 from fairlane_lab.definition.strict import Scalar, Strict
 from fairlane_lab.paths import CLAIMS
-from fairlane_lab.problems import ExperimentError, Problem, keys_only, pydantic_problems
+from fairlane_lab.problems import ExperimentError, Problem, pydantic_problems
 
 
 class ClaimBound(Expectation):
@@ -128,17 +128,9 @@ def read_claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
     except (OSError, DocumentError) as error:
         raise ExperimentError(shown(path), [Problem("", str(error))]) from None
     except ValidationError as error:
-        raise ExperimentError(shown(path), pydantic_problems(error, _keys)) from None
+        raise ExperimentError(shown(path), pydantic_problems(error, _File)) from None
 
 
 def bounds_of(experiment: str) -> list[ClaimBound]:
     """What the claims ask of an experiment."""
     return [bound for claim in read_claims() for bound in claim.bounds() if bound.experiment == experiment]
-
-
-def _keys(loc: tuple[str | int, ...]) -> list[str]:
-    names: tuple[Any, ...] = keys_only(loc)
-    models: dict[str, type[BaseModel]] = {"claims": Claim, "expect": Asked, "changed": Changed}
-    above = [name for name in names[:-1] if name in models]
-    model = models[above[-1]] if above else _File
-    return [info.alias or name for name, info in model.model_fields.items()]

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fairlane_controller.units import parse_rate
+from fairlane_topology import topology as fl_topology
 from pydantic import Field, model_validator
 
 from fairlane_lab.definition.links import ChangeSpec
 from fairlane_lab.definition.strict import Strict
-from fairlane_lab.topology_scripts import fl_topology
 
 Document = dict[str, Any]
 Share = Annotated[float, Field(ge=0, le=0.5)]

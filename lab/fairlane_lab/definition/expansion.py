@@ -11,32 +11,35 @@ import hashlib
 import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
 from pydantic import ValidationError
 
-from fairlane_lab.definition.body import TEMPLATED, Body, FlowSpec, RunSpec, Starts
+from fairlane_lab.definition.body import Body, RunSpec
 from fairlane_lab.definition.draws import Drawn
 from fairlane_lab.definition.names import PARAMETERS, part_of, variants
 from fairlane_lab.definition.points import Point, draw_params, make_points
-from fairlane_lab.definition.references import resolve
-from fairlane_lab.definition.schema import Overrides, Selected, SimOverrides
+from fairlane_lab.definition.schema import Overrides, Selected
+from fairlane_lab.definition.settings import fill_in
 from fairlane_lab.definition.strict import Scalar, matches
-from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, with_wire
+from fairlane_lab.definition.topology import Resolved, change_problems, resolve_topology, topology_path, with_wire
 from fairlane_lab.problems import ExperimentError, Problem, place, pydantic_problems, unknown
 from fairlane_lab.programs import find_part
 from fairlane_lab.programs.part import LabPart
-from fairlane_lab.scenario import Control, Flow, Scenario, TcpOptions
+from fairlane_lab.scenario import Control, Flow, Scenario, names_of
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.loading import Definition
-from fairlane_lab.topology_scripts import LinkChange, fl_topology
 
-RUN_PARAMETERS = ("duration_s", "warmup_s")
+
+NAME_LENGTH = 32
+"""Characters of a flow's name, without the numbers of its connections."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,6 @@ def expand(definition: Definition, selection: Selection | None = None) -> list[S
     return scenarios
 
 
-def repeats_of(definition: Definition, selection: Selection) -> int:
-    """How many runs a point has where the selection does not say. Raises ExperimentError for a selection that makes no sense."""
-    return _resolve(definition, select_points(definition, selection)[0], selection).body.run.repeats
-
-
 def _resolve(definition: Definition, point: Point, selection: Selection, repeat: int = 0) -> Resolution:
     point = with_drawn(definition, point, selection.seed, repeat)
     resolution, problems = resolve_point(definition, point, overrides(definition, selection))
@@ -108,206 +106,146 @@ def with_drawn(definition: Definition, point: Point, base_seed: int = 1, repeat:
 
 
 def overrides(definition: Definition, selection: Selection) -> list[Selected]:
-    """What holds on top of `[run]`, later ones first to be heeded."""
+    """What holds on top of `[run]`, later ones first to be heeded; what the selection sets stays."""
     experiment = definition.experiment
     chosen: list[Selected] = [experiment.mininet if selection.runtime == "mininet" else experiment.sim]
     if selection.runtime == "kernel":
         chosen = [experiment.sim.model_copy(update={"tcp": {}}), experiment.kernel]
     if selection.quick:
         chosen.append(experiment.quick)
-    run = {name: selection.values[name] for name in RUN_PARAMETERS if name in selection.values}
-    if run:
-        try:
-            chosen.append(Overrides.model_validate({name: _single(name, values) for name, values in run.items()}))
-        except ValidationError as error:
-            raise ExperimentError("--set", pydantic_problems(error, lambda _: RUN_PARAMETERS)) from None
-    return chosen
-
-
-def _single(name: str, values: Sequence[Scalar]) -> Scalar:
-    if len(values) != 1:
-        raise ExperimentError("--set", [Problem(name, f"takes one value, got {len(values)}")])
-    return values[0]
+    asked = selection.values
+    only = [{name: where for name, where in layer.only.items() if name not in asked} for layer in chosen]
+    return [
+        layer.model_copy(update={"only": where, **{name: None for name in asked if name in Overrides.model_fields}})
+        for layer, where in zip(chosen, only, strict=True)
+    ]
 
 
 def select_points(definition: Definition, selection: Selection) -> list[Point]:
     """The points of a selection. Raises ExperimentError when a value or name does not exist or nothing is left."""
-    experiment = definition.experiment
-    asked = {name: values for name, values in selection.values.items() if name not in RUN_PARAMETERS}
-    all_points = make_points(experiment)
-    known = {name for point in all_points for name in point.params} | set(experiment.drawn)
-    replaced = {
-        name: values
-        for name, values in asked.items()
-        if name in experiment.params or name in experiment.drawn or _is_scalar_axis(definition, name)
+    experiment, asked = definition.experiment, selection.values
+    scalar_axes = {
+        name for name, axis in experiment.sweep.items() if not (isinstance(axis, list) and isinstance(axis[0], dict))
     }
-    grouped = {name for point in make_points(experiment, replaced) for name in point.params}
-    in_tables = {name for name in known if name not in experiment.params and name not in replaced} & grouped
-    points = make_points(experiment, replaced)
+    replaceable = {*experiment.params, *experiment.drawn, *scalar_axes, "duration_s", "warmup_s"}
+    points = make_points(experiment, {name: values for name, values in asked.items() if name in replaceable})
+    chosen = {name: list(values) for name, values in asked.items() if name not in replaceable}
     problems: list[Problem] = []
-    for name, values in asked.items():
-        if name in replaced:
-            continue
-        if name not in in_tables:
-            problems.append(Problem("--set", unknown("parameter", name, [*sorted(known), *RUN_PARAMETERS])))
-            continue
-        there = list(dict.fromkeys(point.params.get(name) for point in all_points))
-        for value in values:
-            if value not in there:
-                problems.append(Problem("--set", f"{name}: {unknown('value', value, there)}"))
+    for name, values in chosen.items():
+        there = list(dict.fromkeys(point.params[name] for point in points if name in point.params))
+        if not there:
+            known = {key for point in points for key in point.params} | replaceable
+            problems.append(Problem("--set", unknown("parameter", name, sorted(known))))
+        wrong = [value for value in values if there and value not in there]
+        problems += [Problem("--set", f"{name}: {unknown('value', value, there)}") for value in wrong]
     if problems:
         raise ExperimentError(definition.origin, problems)
-    chosen = {name: list(values) for name, values in asked.items() if name not in replaced}
-    points = [point for point in points if matches(chosen, point.params)]
-    for layer in overrides(definition, selection):
-        only = {name: condition for name, condition in layer.only.items() if name not in asked}
-        points = [point for point in points if matches(only, point.params)]
+    conditions = [chosen, *(layer.only for layer in overrides(definition, selection))]
+    points = [point for point in points if all(matches(where, point.params) for where in conditions)]
     if not points:
-        raise ExperimentError(
-            definition.origin, [Problem("", "nothing is left to run: no point matches the selection")]
-        )
+        problem = Problem("", "nothing is left to run: no point matches the selection")
+        raise ExperimentError(definition.origin, [problem])
     return points
 
 
-def _is_scalar_axis(definition: Definition, name: str) -> bool:
-    axis = definition.experiment.sweep.get(name)
-    return axis is not None and not (isinstance(axis, list) and isinstance(axis[0], dict))
-
-
 def resolve_point(
-    definition: Definition, point: Point, layers: Sequence[Selected] = (), used: set[str] | None = None
+    definition: Definition, point: Point, layers: Sequence[Selected] = ()
 ) -> tuple[Resolution | None, list[Problem]]:
     """Fill a point's parameters in and check everything that it names. Returns the problems instead of raising them."""
-    problems: list[Problem] = []
-    used = set[str]() if used is None else used
-    document: dict[str, Any] = {}
-    for section in TEMPLATED:
-        raw = definition.document.get(section)
-        if raw is not None:
-            document[section] = resolve(raw, point.params, (section,), problems, used)
+    source = definition.source
+    document, problems = fill_in(source.document, point.params, definition.experiment.sets)
     for layer in layers:
-        for name in ("repeats", *RUN_PARAMETERS):
-            value = getattr(layer, name, None)
-            if value is not None and isinstance(document.get("run"), dict):
-                document["run"] = {**document["run"], name: value}
-        if isinstance(layer, SimOverrides) and isinstance(document.get("tcp", {}), dict):
-            document["tcp"] = document.get("tcp", {}) | layer.tcp
-    if problems:
-        return None, problems
+        given = layer.model_dump(exclude_none=True, exclude={"only", "parallel", "tcp"})
+        document["run"] = {**document["run"], **given}
+        document["tcp"] = {**document.get("tcp", {}), **getattr(layer, "tcp", {})}
     try:
-        body = Body.model_validate(document, context={"folder": definition.source.file.parent})
+        body = Body.model_validate(document, context=source).with_totals()
     except ValidationError as error:
-        return None, pydantic_problems(error, _keys)
-    topology, problems = resolve_topology(body.topology, definition.source.file_of("topology.base").parent)
-    name = definition.program_path(body.program or body.topology.program or DEFAULT_PROGRAM)
+        return None, [*problems, *pydantic_problems(error, Body)]
+    base = body.topology.base
+    topology, found = resolve_topology(body, topology_path(base, source.find(base)))
+    problems += found
+    name = definition.program_path(body.program or DEFAULT_PROGRAM)
     try:
         part = part_of(name)
+        names = [part.name, *(find_part(program).name for program in definition.programs())]
     except FairlaneError as error:
-        return None, [*problems, Problem("program" if body.program else "topology.program", error.message)]
-    control, found = _control(definition, part, body.control)
-    body = body.model_copy(update={"control": control})
-    problems += found
+        return None, [*problems, Problem("program", error.message)]
+    given = {key: value for key, value in body.control.items() if key not in names}
+    try:  # `[control.NAME]` holds where program NAME runs
+        control = part.control_model.model_validate({**given, **body.control.get(part.name, {})})
+    except ValidationError as error:
+        found = pydantic_problems(error, part.control_model, ("control",))
+        return None, [*problems, *(_unset(problem, point, definition) for problem in found)]
     if topology is None or problems:
         return None, problems
+    body = body.model_copy(update={"control": control})
     try:
         fl_topology.check_settings(topology.checked, part.program.Settings)
     except fl_topology.TopologyError as error:
         return None, [Problem("topology", str(error))]
     problems = [*_name_problems(body, topology, definition.experiment.runtimes), *part.problems(body, topology)]
-    return Resolution(point, body, topology, name, part, part.control(body.control)), problems
+    return Resolution(point, body, topology, name, part, part.control(control)), problems
 
 
-def _control(definition: Definition, part: LabPart, given: dict[str, Any]) -> tuple[Any, list[Problem]]:
-    """`[control]` as the program's own model; `[control.NAME]` holds where program NAME runs."""
-    names = [part.name, *(find_part(program).name for program in definition.programs())]
-    own = {**{key: value for key, value in given.items() if key not in names}, **given.get(part.name, {})}
-    try:
-        return part.control_model.model_validate(own), []
-    except ValidationError as error:
-        return None, pydantic_problems(error, lambda _: list(part.control_model.model_fields), ("control",))
+def _unset(problem: Problem, point: Point, definition: Definition) -> Problem:
+    """Of a parameter that is no key of `[control]`: that `[sets]` has to say what it sets."""
+    name = problem.path.removeprefix("control.")
+    if name not in point.params or name in definition.experiment.sets or not problem.message.startswith("there is no"):
+        return problem
+    text = f"is missing: {name} is no key of control, tcp or run; say which keys it sets, such as flows.NAME.variant, or []"
+    return Problem(place(("sets", name)), text)
 
 
-def _keys(loc: tuple[int | str, ...]) -> list[str]:
-    """The keys that the table around `loc` may have."""
-    model: type[Any] | None = Body
-    for part in loc[:-1]:
-        if model is None:
-            break
-        if isinstance(part, int) or part not in model.__pydantic_fields__:
-            continue
-        about = model.__pydantic_fields__[part]
-        model = TcpOptions if part == "tcp" else _model_of(about.annotation)
-    return list(model.__pydantic_fields__) if model else []
-
-
-def _model_of(annotation: Any) -> type[Any] | None:
-    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_fields__"):
-        return annotation
-    for part in get_args(annotation):
-        found = _model_of(part)
-        if found:
-            return found
-    return None
-
-
-def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> list[Problem]:
-    problems: list[Problem] = []
-    names: set[str] = set()
+def _name_problems(body: Body, topology: Resolved, runtimes: Sequence[str]) -> Iterator[Problem]:
+    """What is wrong with names and times of flows and changes."""
+    senders = variants(runtimes)
+    names = [flow.name for flow in body.flows]
     for index, flow in enumerate(body.flows):
-        path = ("flows", index)
-        if flow.name in names:
-            problems.append(Problem(place((*path, "name")), f"{flow.name!r} is the name of an earlier flow"))
-        names.add(flow.name)
-        for end in ("sender", "receiver"):
-            host = getattr(flow, end)
-            if host not in topology.hosts:
-                problems.append(Problem(place((*path, end)), unknown("host", host, topology.hosts)))
+        wrong: list[tuple[str, str]] = []
+        if len(flow.name) > NAME_LENGTH:
+            wrong.append(("name", f"{flow.name!r} has {len(flow.name)} characters; allowed: up to {NAME_LENGTH}"))
+        if flow.name in names[:index]:
+            wrong.append(("name", f"{flow.name!r} is the name of an earlier flow"))
+        hosts = (("sender", flow.sender), ("receiver", flow.receiver))
+        wrong += [(end, unknown("host", host, topology.hosts)) for end, host in hosts if host not in topology.hosts]
         if flow.sender == flow.receiver:
-            problems.append(Problem(place((*path, "receiver")), f"{flow.receiver!r} is the sender too"))
-        if flow.variant not in variants(runtimes):
-            text = unknown("variant", flow.variant, variants(runtimes))
-            problems.append(Problem(place((*path, "variant")), f"{text} (in {' and '.join(runtimes)})"))
+            wrong.append(("receiver", f"{flow.receiver!r} is the sender too"))
+        if flow.variant not in senders:
+            wrong.append(("variant", f"{unknown('variant', flow.variant, senders)} (in {' and '.join(runtimes)})"))
         if flow.stop_s is not None and flow.stop_s <= flow.start_s:
-            problems.append(Problem(place((*path, "stop_s")), f"{flow.stop_s:g} is not after start_s {flow.start_s:g}"))
+            wrong.append(("stop_s", f"{flow.stop_s:g} is not after start_s {flow.start_s:g}"))
         if flow.app.kind == "greedy" and flow.start_s > body.run.warmup_s and not flow.vc:
             text = f"{flow.start_s:g} is after run.warmup_s {body.run.warmup_s:g}: greedy flows start before what is counted"
-            problems.append(Problem(place((*path, "start_s")), text))
+            wrong.append(("start_s", text))
+        yield from (Problem(place(("flows", index, key)), message) for key, message in wrong)
     for index, change in enumerate(body.changes):
         if change.link not in topology.links:
-            problems.append(Problem(place(("changes", index, "link")), unknown("link", change.link, topology.links)))
+            yield Problem(place(("changes", index, "link")), unknown("link", change.link, topology.links))
         if change.at_s >= body.run.duration_s:
             text = f"{change.at_s:g} is not before the end, run.duration_s {body.run.duration_s:g}"
-            problems.append(Problem(place(("changes", index, "at_s")), text))
-    problems += change_problems(topology, body.changes)
-    groups = {spec.flow.group for spec in body.flows}
+            yield Problem(place(("changes", index, "at_s")), text)
+    yield from change_problems(topology, body.changes)
+    known = {*names, *(flow.group for flow in body.flows)}
     for index, name in enumerate(body.run.starts.flows):
-        if name not in names | groups:
-            text = unknown("flow or group", name, sorted(names | groups))
-            problems.append(Problem(place(("run", "starts", "flows", index)), text))
+        if name not in known:
+            yield Problem(place(("run", "starts", "flows", index)), unknown("flow or group", name, sorted(known)))
     if not topology.bottlenecks:
-        text = "no port has bottleneck = true: nothing would be measured or managed"
-        problems.append(Problem("topology.ports", text))
-    return problems
+        yield Problem("topology.ports", "no port has bottleneck = true: nothing would be measured or managed")
 
 
 def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_seed: int) -> Scenario:
-    body, point, name = resolution.body, resolution.point, definition.experiment.name
+    body, point = resolution.body, resolution.point
     drawn = Drawn(body.run.draws, lambda name: fixed_hash(base_seed, repeat, "draws", name))
     flows, offset_s = _start(body, repeat, fixed_hash(base_seed, repeat, "starts"), drawn)
-    params = {
-        **resolution.columns(),
-        "offset_s": offset_s,
-        "duration_s": body.run.duration_s,
-        "warmup_s": body.run.warmup_s,
-    }
+    run = {"duration_s": body.run.duration_s, "warmup_s": body.run.warmup_s}
+    params = {**resolution.columns(), "offset_s": offset_s, **run}
     return Scenario(
-        experiment=name,
+        experiment=definition.experiment.name,
         point=point.name,
         params={key: params[key] for key in PARAMETERS if key in params},
         topology=drawn.topology(with_wire(resolution.topology, body.changes), resolution.topology.checked),
         flows=flows,
-        duration_s=body.run.duration_s,
-        warmup_s=body.run.warmup_s,
         program=resolution.program,
         tcp=body.tcp,
         control=resolution.control,
@@ -320,6 +258,7 @@ def _scenario(definition: Definition, resolution: Resolution, repeat: int, base_
         until_done=body.run.until_done,
         topology_file=resolution.topology.file,
         drawn=drawn.record,
+        **run,
     )
 
 
@@ -331,28 +270,28 @@ def fixed_hash(*parts: Any) -> int:
 
 def _start(body: Body, repeat: int, seed: int, drawn: Drawn) -> tuple[tuple[Flow, ...], float]:
     """The flows with this repeat's starts, none before 0; and the offset that was used."""
-    starts: Starts = body.run.starts
+    starts = body.run.starts
     offset_s = starts.offsets_s[repeat % len(starts.offsets_s)] if starts.offsets_s else 0.0
-    moved = _moved(body.flows, starts)
-    flows = [
-        replace(flow, start_s=flow.start_s + (offset_s if index in moved else 0.0) + _later_s(flow, body.run, drawn))
-        for index, flow in enumerate(spec.flow for spec in body.flows)
-        if flow.connections
-    ]
+    begin: list[tuple[Flow, float]] = []
+    for index, flow in enumerate(body.flows):
+        moved = {flow.name, flow.group} & set(starts.flows) if starts.flows else index
+        if flow.connections:
+            later_s = (offset_s if moved else 0.0) + _later_s(flow, body.run, drawn)
+            begin.append((flow, flow.start_s + later_s))
     if starts.jitter_s:
-        chance = random.Random(seed)
-        flows = [
-            replace(each, start_s=each.start_s + round(chance.random() * starts.jitter_s, 6))
-            for flow in flows
-            for each in _apart(flow)
+        chance = random.Random(seed)  # one flow a connection, so that each may start when it likes
+        begin = [
+            (replace(flow, name=name, connections=1), start_s + round(chance.random() * starts.jitter_s, 6))
+            for flow, start_s in begin
+            for name in names_of(flow)
         ]
-    early = min([0.0, *(flow.start_s for flow in flows)])
+    early = min([0.0, *(start_s for _, start_s in begin)])
     shifted = [
         replace(
-            flow, start_s=round(flow.start_s - early, 9), stop_s=None if flow.stop_s is None else flow.stop_s - early
+            flow, start_s=round(start_s - early, 9), stop_s=None if flow.stop_s is None else flow.stop_s - early
         )
-        for flow in flows
-    ]
+        for flow, start_s in begin
+    ]  # fmt: skip
     return tuple(shifted), offset_s
 
 
@@ -362,18 +301,3 @@ def _later_s(flow: Flow, run: RunSpec, drawn: Drawn) -> float:
     if flow.app.kind == "greedy" and flow.start_s <= run.warmup_s:
         room_s.append(run.warmup_s - flow.start_s)
     return min(drawn.start_s(flow.name), *room_s)
-
-
-def _moved(flows: Sequence[FlowSpec], starts: Starts) -> set[int]:
-    if not starts.flows:
-        return set(range(1, len(flows)))
-    return {index for index, flow in enumerate(flows) if {flow.name, flow.group} & set(starts.flows)}
-
-
-def _apart(flow: Flow) -> list[Flow]:
-    """One flow a connection, so that each may start when it likes; their names are those that a runner would give."""
-    if flow.connections == 1:
-        return [flow]
-    return [
-        replace(flow, name=f"{flow.name}-{number}", connections=1) for number in range(1, flow.connections + 1)
-    ]  # fmt: skip

@@ -6,26 +6,26 @@ Tables are merged key by key, everything else takes the place of what the base h
 - a table where the base has an array of tables changes the entries that it names: `flows.tcp2.variant = "vegas"` (`name` or `label`);
 - `[[append.notes]]` adds to the base's array of that name.
 
-`name` and `also` are never a base's. `Source` remembers which file each value stands in.
+`name` and `also` are never a base's.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from fairlane_controller.documents import DocumentError, parse_toml
+from fairlane_controller.documents import DocumentError, is_file, parse_toml
 
+from fairlane_lab.definition.strict import is_array, is_table
 from fairlane_lab.paths import EXPERIMENTS
 from fairlane_lab.problems import ExperimentError, Problem, place, unknown
 
 _NOT_INHERITED_KEYS = ("name", "also")
-_LAST_STEP = re.compile(r'(\.[^.\[\]"]+|\[\d+\]|\.?"[^"]*")$')
+_STEP = re.compile(r'[^.\[\]"]+|"[^"]*"')
 
-Steps = tuple[str | int, ...]
 Document = dict[str, Any]
 
 
@@ -34,18 +34,30 @@ class Source:
     """An experiment's document with everything that it extends."""
 
     document: Document
-    file: Path
-    """That was asked for."""
-    files: Mapping[str, Path]
-    """TOML path of each value → the file in which it stands."""
-    bases: tuple[Path, ...] = ()
-    """What it extends, nearest first."""
+    files: tuple[Path, ...]
+    """That was asked for, and what it extends, nearest first."""
+    written: tuple[Document, ...] = ()
+    """What each of them says itself."""
+
+    @property
+    def file(self) -> Path:
+        """That was asked for."""
+        return self.files[0]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where relative paths are looked for."""
+        return tuple(dict.fromkeys(file.parent for file in self.files))
+
+    def find(self, name: str) -> Path:
+        """A relative path: beside the nearest of the files that has something of that name there, else beside the first."""
+        return next((folder / name for folder in self.folders if _exists(folder / name)), self.folders[0] / name)
 
     def file_of(self, path: str) -> Path:
-        """The file in which the value at a TOML path stands, or what is around it where there is none."""
-        while path and path not in self.files:
-            path = _LAST_STEP.sub("", path) if _LAST_STEP.search(path) else ""
-        return self.files.get(path, self.file)
+        """The file that says the value at a TOML path: the nearest of those that say the largest part of the path."""
+        steps = [int(step) if step.isdigit() else step.strip('"') for step in _STEP.findall(path)]
+        depths = [self._depth(document, steps) for document in self.written]
+        return self.files[depths.index(max(depths))] if depths else self.file
 
     def is_of_base(self, path: str) -> bool:
         """Whether the value at a TOML path stands in a base."""
@@ -53,10 +65,24 @@ class Source:
 
     def located(self, problems: Sequence[Problem]) -> list[Problem]:
         """The problems with the base file in which each stands."""
-        return [replace(problem, file=problem.file or self._base(problem)) for problem in problems]
+        return [
+            replace(problem, file=shown(self.file_of(problem.path)))
+            if not problem.file and self.is_of_base(problem.path)
+            else problem
+            for problem in problems
+        ]
 
-    def _base(self, problem: Problem) -> str:
-        return shown(self.file_of(problem.path)) if self.is_of_base(problem.path) else ""
+    def _depth(self, document: Document, steps: Sequence[str | int]) -> int:
+        """How many steps of a path a document has; entries of arrays by their names too."""
+        here: Any = document
+        whole: Any = self.document
+        for depth, step in enumerate(steps):
+            key: Any = _name(whole[step]) if isinstance(step, int) and is_table(here) else step
+            try:
+                here, whole = here[key], whole[step]
+            except (KeyError, IndexError, TypeError):
+                return depth
+        return len(steps)
 
 
 def experiment_names(folder: Path = EXPERIMENTS) -> list[str]:
@@ -72,123 +98,79 @@ def read_source(path: Path) -> Source:
 def parse_source(text: str, file: Path, above: tuple[Path, ...] = ()) -> Source:
     """As `read_source`, of a text that stands in `file`; `above` are the files that extend it."""
     try:
-        return make_source(parse_toml(text), file, above)
+        own = parse_toml(text)
     except DocumentError as error:
         raise ExperimentError(shown(file), [Problem("", f"not TOML: {error}")]) from None
-
-
-def make_source(document: Mapping[str, Any], file: Path, above: tuple[Path, ...] = ()) -> Source:
-    """As `read_source`, of a document that stands in `file`."""
-    own = dict(document)
-    base, added = own.pop("extends", None), own.pop("append", None)
+    base, added = own.pop("extends", None), own.pop("append", {})
     if base is None:
-        problems = [Problem("append", "adds to what a base has: it needs extends")] if added is not None else []
-        _refuse(file, problems)
-        return Source(own, file, _places(own, (), file))
+        if added:
+            raise ExperimentError(shown(file), [Problem("append", "adds to what a base has: it needs extends")])
+        return Source(own, (file,), (own,))
     path = _base_path(base, file)
     chain = (*above, file.resolve())
     if path.resolve() in chain:
         names = " → ".join(shown(each) for each in (*chain[chain.index(path.resolve()) :], path))
-        _refuse(file, [Problem("extends", f"goes round in a circle: {names}")])
+        raise ExperimentError(shown(file), [Problem("extends", f"goes round in a circle: {names}")])
     below = parse_source(_text(path), path, chain)
-    merge = _Merge(file, {each: of for each, of in below.files.items() if each not in _NOT_INHERITED_KEYS})
-    merged = merge.tables(
-        {key: value for key, value in below.document.items() if key not in _NOT_INHERITED_KEYS}, own, ()
-    )
-    merge.append(merged, added)
-    _refuse(file, merge.problems)
-    return Source(merged, file, merge.files, (path, *below.bases))
+    inherited = {key: value for key, value in below.document.items() if key not in _NOT_INHERITED_KEYS}
+    problems: list[Problem] = []
+    merged = _merge(inherited, own, (), problems)
+    for key, entries in added.items() if is_table(added) else ():
+        if is_array(entries) and is_array(merged.get(key, [])):
+            merged[key] = [*merged.get(key, []), *entries]
+        else:
+            problems.append(Problem(place(("append", key)), "only an array is added to an array"))
+    if problems:
+        raise ExperimentError(shown(file), problems)
+    return Source(merged, (file, *below.files), ({**added, **own}, *below.written))
 
 
-class _Merge:
-    """One file over its base; `files` and `problems` grow."""
-
-    def __init__(self, file: Path, files: dict[str, Path]) -> None:
-        self.files = files
-        self.problems: list[Problem] = []
-        self._file = file
-
-    def tables(self, base: Mapping[str, Any], own: Mapping[str, Any], path: Steps) -> Document:
-        merged = dict(base)
-        for key, value in own.items():
-            merged[key] = self._value(base.get(key), value, (*path, key))
-        if path:
-            self.files[place(path)] = self._file
-        return merged
-
-    def append(self, merged: Document, added: Any) -> None:
-        for key, entries in _table(Document() if added is None else added, "append", self.problems).items():
-            there = merged.get(key, [])
-            if not isinstance(entries, list) or not isinstance(there, list):
-                self.problems.append(Problem(place(("append", key)), "only an array is added to an array"))
-                continue
-            known, new = cast("list[Any]", there), cast("list[Any]", entries)
-            for index, entry in enumerate(new, len(known)):
-                self.files |= _places(entry, (key, index), self._file)
-            merged[key] = [*known, *new]
-
-    def _value(self, base: Any, own: Any, path: Steps) -> Any:
-        if isinstance(own, dict) and isinstance(base, dict):
-            return self.tables(cast(Document, base), cast(Document, own), path)
-        if isinstance(own, dict) and isinstance(base, list):
-            return self._entries(cast("list[Any]", base), cast(Document, own), path)
-        around = place(path)
-        for each in [each for each in self.files if each == around or each.startswith((f"{around}.", f"{around}["))]:
-            del self.files[each]
-        self.files |= _places(own, path, self._file)
-        return cast(Any, own)
-
-    def _entries(self, base: list[Any], own: Document, path: Steps) -> list[Any]:
-        merged = list(base)
-        tables = [cast(Document, entry) if isinstance(entry, dict) else Document() for entry in base]
-        names = [table.get("name", table.get("label")) for table in tables]
-        for name, changes in own.items():
-            if name not in names:
-                known = [each for each in names if each is not None]
-                self.problems.append(Problem(place((*path, name)), unknown("entry of the base", name, known)))
-                continue
+def _merge(base: Any, own: Any, path: tuple[str | int, ...], problems: list[Problem]) -> Any:
+    """What the file says over what its base says."""
+    if not is_table(own) or not (is_table(base) or is_array(base)):
+        return own
+    if is_table(base):
+        changed = {key: _merge(base.get(key), value, (*path, key), problems) for key, value in own.items()}
+        return {**base, **changed}
+    merged: list[Any] = list(base)
+    names = [_name(entry) for entry in merged]
+    for name, changes in own.items():
+        if name not in names:
+            known = [each for each in names if each is not None]
+            problems.append(Problem(place((*path, name)), unknown("entry of the base", name, known)))
+        elif not is_table(changes):
+            problems.append(Problem(place((*path, name)), f"got {changes!r}; it must be a table"))
+        else:
             index = names.index(name)
-            merged[index] = self.tables(
-                tables[index], _table(changes, place((*path, name)), self.problems), (*path, index)
-            )
-        return merged
+            merged[index] = _merge(merged[index], changes, (*path, index), problems)
+    return merged
 
 
-def _table(value: Any, path: str, problems: list[Problem]) -> Document:
-    if isinstance(value, dict):
-        return cast(Document, value)
-    problems.append(Problem(path, f"got {value!r}; it must be a table"))
-    return {}
+def _name(entry: Any) -> Any:
+    """By which an entry of an array is changed."""
+    return entry.get("name", entry.get("label")) if is_table(entry) else None
 
 
-def _places(value: Any, path: Steps, file: Path) -> dict[str, Path]:
-    """TOML path → file, of a value and all that is in it."""
-    found = {place(path): file} if path else {}
-    inner: Sequence[tuple[str | int, Any]] = ()
-    if isinstance(value, dict):
-        inner = list(cast(Document, value).items())
-    elif isinstance(value, list):
-        inner = list(enumerate(cast("list[Any]", value)))
-    for key, each in inner:
-        found |= _places(each, (*path, key), file)
-    return found
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def _base_path(name: Any, file: Path) -> Path:
     if not isinstance(name, str) or not name:
-        _refuse(file, [Problem("extends", f"got {name!r}; it must be the name or the path of a file")])
-    stem = str(name).removesuffix(".toml")
+        text = f"got {name!r}; it must be the name or the path of a file"
+        raise ExperimentError(shown(file), [Problem("extends", text)])
+    stem = name.removesuffix(".toml")
     folders = (file.parent, EXPERIMENTS)
-    try:
-        for path in (folder / f"{stem}.toml" for folder in folders):
-            if path.is_file():
-                return path
-        beside = {each.stem for folder in folders for each in (folder / stem).parent.glob("*.toml")}
-    except (OSError, ValueError) as error:  # a name that no file can have
-        raise ExperimentError(shown(file), [Problem("extends", f"got {name!r:.80}: {error}")]) from None
-    raise ExperimentError(
-        shown(file), [Problem("extends", unknown("experiment file", name, sorted(beside - {file.stem})))]
-    )
+    for path in (folder / f"{stem}.toml" for folder in folders):
+        if is_file(path):
+            return path
+    parents = [(folder / stem).parent for folder in folders]
+    beside = {each.stem for parent in parents if _exists(parent) for each in parent.glob("*.toml")}
+    problem = Problem("extends", unknown("experiment file", name, sorted(beside - {file.stem})))
+    raise ExperimentError(shown(file), [problem])
 
 
 def _text(path: Path) -> str:
@@ -196,11 +178,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(shown(path), [Problem("", f"cannot be read: {error}")]) from None
-
-
-def _refuse(file: Path, problems: Sequence[Problem]) -> None:
-    if problems:
-        raise ExperimentError(shown(file), problems)
 
 
 def shown(path: Path) -> str:

@@ -7,9 +7,22 @@ import datetime
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from fairlane_lab.definition.strict import Between, Scalar, Strict, Where, holds
+from fairlane_lab.definition.metric import MetricText, OneMetric, check_metric
+from fairlane_lab.definition.names import PARAMETERS, RUN_METRICS, RUNTIMES
+from fairlane_lab.definition.strict import (
+    Between,
+    Condition,
+    Known,
+    Parameter,
+    Strict,
+    Values,
+    Where,
+    conditions,
+    holds,
+    parameter,
+)
 
 Runtime = Literal["sim", "kernel", "mininet"]
 
@@ -18,7 +31,7 @@ class PaperNumbers(Strict):
     """Numbers of the paper for the points that match."""
 
     where: Where = Field(default_factory=dict)
-    values: Annotated[dict[str, float], Field(min_length=1)]
+    values: Annotated[dict[OneMetric, float], Field(min_length=1)]
     """Metric (`fairness`, `goodput_bps[reno]`) → value in the metric's own unit."""
     source: str = ""
     """Where it stands when it is not the experiment's paper, such as `FIFO` or `FQ-CoDel, published`."""
@@ -35,8 +48,12 @@ class PaperFigure(Strict):
     """The parameter that the file's x is."""
     series: str = ""
     """The parameter that the file's series is."""
+    line: str = ""
+    """Only this series of the file."""
     where: Where = Field(default_factory=dict)
     """What else the points are."""
+    source: str = ""
+    """As in `paper_numbers`."""
 
 
 class Changed(Strict):
@@ -48,12 +65,21 @@ class Changed(Strict):
     why: str
 
 
+def _is_parameter(name: str) -> bool:
+    """Whether it is one, and no metric."""
+    return name in PARAMETERS and name not in RUN_METRICS
+
+
+def _metric_or_parameter(name: str, info: ValidationInfo) -> str:
+    return name if _is_parameter(name) else check_metric(name, info)
+
+
 class Expectation(Strict):
     """A bound on a metric. One verdict for each value of the parameters in `per`, or one over all that match."""
 
     text: str
     """What is asked, in a sentence."""
-    metric: str
+    metric: Annotated[str, AfterValidator(_metric_or_parameter)]
     """A metric, `metric[group]`, a quotient `a / b` of two of them (or by a parameter), or with `over` that parameter itself."""
     min: float | None = None
     max: float | None = None
@@ -63,17 +89,17 @@ class Expectation(Strict):
     all runs is within at least."""
     share: Annotated[float, Field(ge=0.5, lt=1)] = 0.75
     """With `statistic` min or max: what runs that are all within have to show, that so many of all runs are (exact binomial test)."""
-    per: tuple[str, ...] = ("point",)
+    per: tuple[Annotated[str, parameter("point")], ...] = ("point",)
     """Parameters; `point` is all of them."""
-    over: str | None = None
+    over: Parameter | None = None
     """Parameter over which one point is picked, by the runs of even repeats, before the bound is applied to the others."""
     pick: Literal["highest", "lowest", "first", "last", "mean"] = "highest"
     """With `over`: by the metric (`highest`, `lowest`) or by the parameter's own order (`first`, `last`); `mean`: the mean of all points instead."""
-    by: str = ""
+    by: MetricText = ""
     """With `highest` or `lowest`: another metric by which the point is picked."""
-    given: dict[str, Between] = Field(default_factory=dict)
+    given: dict[MetricText, Between] = Field(default_factory=dict)
     """With `over`: only points whose metrics lie in these ranges."""
-    relative_to: dict[str, Scalar] = Field(default_factory=dict)
+    relative_to: Values = Field(default_factory=dict)
     """What is bounded is the metric divided by itself at the point with these values: the ratio of the two middles, runs of the same repeat paired."""
     runtimes: tuple[Runtime, ...] = ("sim", "kernel", "mininet")
     why: str = ""
@@ -81,7 +107,10 @@ class Expectation(Strict):
     changed: tuple[Changed, ...] = ()
 
     @model_validator(mode="after")
-    def _bounded(self) -> Expectation:
+    def _bounded(self, info: ValidationInfo) -> Expectation:
+        known = info.context
+        if isinstance(known, Known) and _is_parameter(self.metric) and not (self.over and self.metric in known.values):
+            raise ValueError(f"metric: got {self.metric!r}; allowed: a metric, or with over a parameter of the points")
         if self.min is None and self.max is None:
             raise ValueError("says neither min nor max")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -97,8 +126,8 @@ class Relative(Strict):
     """A metric of every run divided by itself in the run of the same repeat with another sender or scheme."""
 
     name: Literal["relative_time", "relative_packets", "relative_goodput", "relative_throughput"]
-    metric: str
-    to: Annotated[dict[str, Scalar], Field(min_length=1)]
+    metric: OneMetric
+    to: Annotated[Values, Field(min_length=1)]
     """Values of `sender` or of the switch's parameters."""
 
 
@@ -109,12 +138,18 @@ class Note(Strict):
     """The cause and its measured effect."""
     against: Literal["paper", "sim", "kernel"] = "paper"
     """What is differed from: the paper, the simulator (by real Linux), or Linux in virtual time (by Mininet)."""
-    where: Where = Field(default_factory=dict)
+    where: Annotated[dict[str, Condition], conditions(runtime=RUNTIMES)] = Field(default_factory=dict)
     """Parameters; also `runtime`."""
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[OneMetric, ...] = ()
     """Only these metrics; empty: all."""
     share: Between | None = None
     """The differences that it explains, as (measured - reference) / reference; one outside stays unexplained. Needs both ends."""
+
+    @model_validator(mode="after")
+    def _has_both_ends(self) -> Note:
+        if self.share is not None and self.is_remark:
+            raise ValueError("share: needs both min and max: a note that explains any difference explains none")
+        return self
 
     @property
     def is_remark(self) -> bool:

@@ -4,25 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fairlane_controller.documents import is_file
+from fairlane_switch.link_model import LinkSettings
+from fairlane_topology.links import NO_TRACE, TOPOLOGIES, Direction, LinkChange, PresetName, Rate
 from pydantic import AfterValidator, Field, ValidationInfo
-
-from fairlane_lab.definition.strict import Strict
-from fairlane_lab.topology_scripts import (
-    NO_TRACE,
-    TRACE_FOLDER,
-    DelayMs,
-    Direction,
-    ErrorsIn,
-    Leave,
-    LinkChange,
-    PresetName,
-    QueuePackets,
-    Rate,
-    Share,
-)
 
 DIRECTION_KEYS = frozenset(
     name for field, info in Direction.model_fields.items() for name in (field, info.validation_alias) if name
@@ -34,8 +21,8 @@ def _trace(name: str, info: ValidationInfo) -> str:
     """Beside the experiment or below mininet/topologies, unless it is absolute."""
     if name == NO_TRACE:
         return name
-    beside: Path = info.context["folder"] if info.context else TRACE_FOLDER
-    for folder in (beside, TRACE_FOLDER):
+    beside: tuple[Path, ...] = info.context.folders if info.context else ()
+    for folder in (*beside, TOPOLOGIES):
         if is_file(folder / name):
             return str(folder / name)
     raise ValueError(f"there is no file {name!r}; a relative name is beside the experiment or below mininet/topologies")
@@ -44,27 +31,13 @@ def _trace(name: str, info: ValidationInfo) -> str:
 Trace = Annotated[str, AfterValidator(_trace)]
 
 
-class LinkChanges(Strict):
+class LinkChanges(LinkSettings):
     """Values of a topology file's link, both directions alike."""
 
     preset: PresetName | None = None
     """Instead of all that the file says of its directions and its rate; what stands beside it here wins."""
     rate_bps: Rate | None = None
     """Of the switch ports at its ends, and of the wire in the direction that leaves a host (the file's `bandwidth`)."""
-    delay_ms: DelayMs | None = None
-    jitter_ms: DelayMs | None = None
-    jitter_distribution: Literal["uniform", "normal"] | None = None
-    reorder: bool | None = None
-    loss: Share | None = None
-    ber: Share | None = None
-    errors_in: ErrorsIn | None = None
-    spare_retransmissions: bool | None = None
-    queue_packets: QueuePackets | None = None
-    """Of the wire."""
-    ge_enter: Share | None = None
-    ge_leave: Leave | None = None
-    ge_loss: Share | None = None
-    ge_ber: Share | None = None
     trace: Trace | None = None
     """File in Mahimahi's format, `none` for no trace."""
 
@@ -85,7 +58,7 @@ class LinkChanges(Strict):
         link.update(values)
 
 
-class ChangeSpec(LinkChange, Strict):
+class ChangeSpec(LinkChange):
     """`scenario.Change`: something that changes while it runs."""
 
     at_s: Annotated[float, Field(ge=0)]

@@ -17,7 +17,7 @@ from fairlane_lab.definition.strict import Scalar, Strict
 from fairlane_lab.paths import PAPERS
 from fairlane_lab.problems import unknown
 
-_SCALES = {"": 1.0, "packets": 1.0, "%": 0.01, "kbit/s": 1e3, "Mbit/s": 1e6}
+_SCALES = {"": 1.0, "packets": 1.0, "%": 0.01, "bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6}
 
 
 class PaperRow(Strict):
@@ -34,7 +34,7 @@ class PaperRow(Strict):
     y: float
     of: float | None = None
     """What `y` is divided by to be the metric, in the same unit."""
-    unit: Literal["", "packets", "%", "kbit/s", "Mbit/s"]
+    unit: Literal["", "packets", "%", "bit/s", "kbit/s", "Mbit/s"]
     how: Literal["table", "text", "read off the figure"]
 
     @model_validator(mode="before")
@@ -70,17 +70,21 @@ def numbers_of(figure: PaperFigure, folder: Path = PAPERS) -> list[PaperNumbers]
     if not is_file(path):
         raise ValueError(unknown("paper", figure.paper, sorted(each.stem for each in folder.glob("*.csv"))))
     rows = read_paper(path)
-    chosen = [row for row in rows if row.figure == figure.figure]
-    if not chosen:
-        raise ValueError(unknown("figure", figure.figure, dict.fromkeys(row.figure for row in rows)))
+    for key, wanted in (("figure", figure.figure), ("series", figure.line)):
+        there = dict.fromkeys(getattr(row, key) for row in rows)
+        rows = tuple(row for row in rows if wanted in ("", getattr(row, key)))
+        if not rows:
+            raise ValueError(unknown(key, wanted, there))
     at = [(name, key) for name, key in ((figure.x, "x"), (figure.series, "series")) if name]
     found: dict[tuple[str, ...], dict[str, float]] = {}
-    for row in chosen:
+    for row in rows:
         found.setdefault(tuple(getattr(row, key) for _, key in at), {})[row.metric] = row.value
+    names = [name for name, _ in at]
     return [
         PaperNumbers(
-            where={**{name: _scalar(text) for (name, _), text in zip(at, place, strict=True)}, **figure.where},
+            where={**dict(zip(names, map(_scalar, place), strict=True)), **figure.where},
             values=values,
+            source=figure.source,
         )
         for place, values in found.items()
     ]

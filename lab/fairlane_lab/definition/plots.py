@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
-from fairlane_lab.definition.strict import Strict, Where
+from fairlane_lab.definition.metric import MetricText, check_metric
+from fairlane_lab.definition.names import GROUP_METRICS, SERIES_METRICS, TRANSFER_METRICS
+from fairlane_lab.definition.strict import Known, Parameter, ParameterOrGroup, Strict, Where
+from fairlane_lab.problems import unknown
 
 
 class _Plot(Strict):
@@ -22,16 +25,24 @@ class _Plot(Strict):
     """Only these points."""
 
 
+def _of_bars(name: str, info: ValidationInfo) -> str:
+    if info.data.get("by") != "group":
+        return check_metric(name, info)
+    if isinstance(info.context, Known) and name not in GROUP_METRICS:
+        raise ValueError(unknown("metric of groups", name, sorted(GROUP_METRICS)))
+    return name
+
+
 class Bars(_Plot):
     """Groups of bars: one group for each value of `x`, one bar for each value of `by`; a panel for each value of `panel`; the paper's
     values as markers."""
 
     kind: Literal["bars"]
-    metric: str
-    x: str = "case"
-    by: str = "group"
+    x: Parameter = "case"
+    by: ParameterOrGroup = "group"
     """A parameter, or `group`: the groups of flows."""
-    panel: str | None = None
+    metric: Annotated[str, AfterValidator(_of_bars)]
+    panel: Parameter | None = None
     paper: bool = True
 
 
@@ -39,11 +50,11 @@ class Lines(_Plot):
     """Lines over a parameter: one for each value of `by`; a panel for each value of `panel`."""
 
     kind: Literal["lines"]
-    x: str
-    y: list[str] | str
+    x: Parameter
+    y: list[MetricText] | MetricText
     """A metric, or several (one panel above the other)."""
-    by: str | None = None
-    panel: str | None = None
+    by: ParameterOrGroup | None = None
+    panel: Parameter | None = None
     band: bool = True
     """Shade from `_lo` to `_hi`."""
     log_x: bool = False
@@ -51,13 +62,26 @@ class Lines(_Plot):
     paper: bool = True
 
 
+def _of_series(name: str, info: ValidationInfo) -> str:
+    if isinstance(info.context, Known) and name not in SERIES_METRICS:
+        raise ValueError(unknown("metric of series", name, SERIES_METRICS))
+    return name
+
+
+def _of_transfers(name: str, info: ValidationInfo) -> str:
+    return name if name in TRANSFER_METRICS else check_metric(name, info)
+
+
+SeriesMetric = Annotated[str, AfterValidator(_of_series)]
+
+
 class Series(_Plot):
     """Metrics over time, for one run of each chosen point."""
 
     kind: Literal["series"]
-    metric: list[str] | str
+    metric: list[SeriesMetric] | SeriesMetric
     by: Literal["flow", "group"] = "flow"
-    panel: str | None = None
+    panel: Parameter | None = None
     """A parameter: one panel for each of its values, one above the other."""
     repeat: int = 0
     from_s: float | None = None
@@ -68,9 +92,9 @@ class Cdf(_Plot):
     """Distribution of a metric of transfers, or else of runs: one line for each value of `by`."""
 
     kind: Literal["cdf"]
-    metric: str = "completion_s"
-    by: str = "scheme"
-    panel: str | None = None
+    metric: Annotated[str, AfterValidator(_of_transfers)] = "completion_s"
+    by: ParameterOrGroup = "scheme"
+    panel: ParameterOrGroup | None = None
     """A parameter or `group`."""
     log_x: bool = True
 
@@ -79,10 +103,10 @@ class Heat(_Plot):
     """A metric over two parameters; a field for each value of `panel`."""
 
     kind: Literal["heat"]
-    metric: str
-    x: str
-    y: str
-    panel: str | None = None
+    metric: MetricText
+    x: Parameter
+    y: Parameter
+    panel: Parameter | None = None
 
 
 Plot = Annotated[Bars | Lines | Series | Cdf | Heat, Field(discriminator="kind")]

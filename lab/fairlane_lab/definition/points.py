@@ -7,16 +7,25 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field, model_validator
 
 from fairlane_lab.definition.strict import Scalar, Steps, Strict
+from fairlane_lab.problems import Problem, place
 
 LABELLED_AXES = frozenset({"control", "sender"})
 """Axes whose items may be tables with a label, which then is a parameter of the axis's name."""
+COLUMNS_ONLY = frozenset({"case", *LABELLED_AXES})
+"""Parameters that set nothing unless `[sets]` says so: labels."""
+
+Params = dict[str, Scalar]
+Case = dict[str, Scalar]
+Axis = Steps | Annotated[list[Scalar | Params], Field(min_length=1)]
+"""Values of the parameter after which it is called; or tables of parameters that go together (then its name is only a name)."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +35,6 @@ class Point:
     name: str
     """Readable, unique in the experiment: `512k-5ms/threshold=4`; `only` for an experiment with one point."""
     params: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Item:
-    label: str
-    params: Mapping[str, Scalar]
 
 
 class Spread(Strict):
@@ -88,46 +91,72 @@ class Swept(Protocol):
 def make_points(experiment: Swept, replaced: Mapping[str, Sequence[Scalar]] | None = None) -> list[Point]:
     """Every point; `replaced` are other values for axes or `params` that the file has."""
     replaced = replaced or {}
-    axes = [_case_items(experiment)] if experiment.cases else []
-    axes += [_axis_items(name, experiment, replaced) for name in experiment.sweep]
+    axes = [[_table_item("case", case) for case in experiment.cases]] if experiment.cases else []
+    for name, axis in experiment.sweep.items():
+        values = replaced.get(name) or (axis.values() if isinstance(axis, Steps) else axis)
+        axes.append([_axis_item(name, value) for value in values])
     constants = dict(experiment.params)
     for name, values in replaced.items():
-        if name in experiment.sweep:
-            continue
-        if len(values) == 1:
+        if name not in experiment.sweep and len(values) == 1:
             constants[name] = values[0]
-        else:
-            axes.append([_Item(f"{name}={_text(value)}", {name: value}) for value in values])
+        elif name not in experiment.sweep:
+            axes.append([_axis_item(name, value) for value in values])
     points: list[Point] = []
     for items in itertools.product(*axes):
         params = dict(constants)
-        for item in items:
-            params |= item.params
-        points.append(Point("/".join(item.label for item in items) or "only", params))
+        for _, given in items:
+            params |= given
+        points.append(Point("/".join(label for label, _ in items) or "only", params))
     return points
 
 
-def _case_items(experiment: Swept) -> list[_Item]:
-    items: list[_Item] = []
-    for case in experiment.cases:
-        label = str(case["label"])
-        items.append(_Item(label, {"case": label, **{name: value for name, value in case.items() if name != "label"}}))
-    return items
+def _axis_item(name: str, value: Scalar | Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
+    """The label and the parameters of one value of an axis."""
+    if isinstance(value, Mapping):
+        return _table_item(name, value)
+    return f"{name}={_text(value)}", {name: value}
 
 
-def _axis_items(name: str, experiment: Swept, replaced: Mapping[str, Sequence[Scalar]]) -> list[_Item]:
-    axis = experiment.sweep[name]
-    values = replaced.get(name) or (axis.values() if isinstance(axis, Steps) else axis)
-    items: list[_Item] = []
-    for value in values:
-        if isinstance(value, dict):
-            params = {key: item for key, item in value.items() if key != "label"}
-            label = value.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items())
-            items.append(_Item(str(label), {name: str(label), **params} if name in LABELLED_AXES else params))
-        else:
-            items.append(_Item(f"{name}={_text(value)}", {name: value}))
-    return items
+def _table_item(name: str, table: Mapping[str, Scalar]) -> tuple[str, dict[str, Scalar]]:
+    params = {key: item for key, item in table.items() if key != "label"}
+    label = str(table.get("label") or ",".join(f"{key}={_text(item)}" for key, item in params.items()))
+    return label, {name: label, **params} if name in COLUMNS_ONLY else params
 
 
 def _text(value: Scalar) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def point_problems(
+    experiment: Swept, others: Mapping[str, Mapping[str, Any]], named: Callable[[str], str]
+) -> Iterator[Problem]:
+    """What is wrong with names and labels; `others`: further tables by parameter, `named`: what is wrong with a name, or nothing."""
+    tables: list[tuple[tuple[str | int, ...], Mapping[str, Any]]] = [
+        ((section,), table) for section, table in others.items()
+    ]
+    tables += [(("cases", index), case) for index, case in enumerate(experiment.cases)]
+    for name, axis in experiment.sweep.items():
+        items = axis if isinstance(axis, list) else []
+        own = [((("sweep", name, index)), item) for index, item in enumerate(items) if isinstance(item, dict)]
+        tables += own or [(("sweep",), {name: axis})]
+        if len(own) not in (0, len(items)):
+            yield Problem(place(("sweep", name)), "mixes values and tables: give one or the other")
+    for path, table in tables:
+        for name in table.keys() - {"label"}:
+            if message := named(name):
+                yield Problem(place((*path, name)), message)
+    labels = [case.get("label") for case in experiment.cases]
+    every = {name for case in experiment.cases for name in case} - experiment.params.keys() - {"label"}
+    for index, (label, case) in enumerate(zip(labels, experiment.cases, strict=True)):
+        if not isinstance(label, str) or not label or "/" in label:
+            yield Problem(place(("cases", index, "label")), f"got {label!r}; each case has a label without /")
+        elif label in labels[:index]:
+            yield Problem(place(("cases", index, "label")), f"{label!r} is the label of an earlier case")
+        if missing := sorted(every - case.keys()):
+            yield Problem(place(("cases", index)), f"has no {', '.join(missing)}, which other cases have")
+
+
+def twice_problems(points: Sequence[Point]) -> Iterator[Problem]:
+    """Points of the same name."""
+    names = Counter(point.name for point in points)
+    yield from (Problem("sweep", f"gives the point {name!r} twice") for name, times in names.items() if times > 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment file may say beside its templated part (body.py): who it is, its points, how it is judged and drawn."""
+"""What an experiment file may say beside what it runs (body.py): who it is, its points, how it is judged and drawn."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ from pydantic import Field
 
 from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative, Runtime
 from fairlane_lab.definition.plots import Plot
-from fairlane_lab.definition.points import Spread
-from fairlane_lab.definition.strict import Scalar, Steps, Strict, Where
-from fairlane_lab.scenario import TcpGiven
-
-Params = dict[str, Scalar]
-
+from fairlane_lab.definition.points import Axis, Case, Params, Spread
+from fairlane_lab.definition.settings import Setting
+from fairlane_lab.definition.strict import Strict, Where
+from fairlane_lab.scenario import NotNegative, Positive, TcpGiven
 
 _NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
-
-
-Axis = Steps | Annotated[list[Scalar | Params], Field(min_length=1)]
-"""Values of the parameter after which it is called; or tables of parameters that go together (then its name is only a name)."""
 
 
 class Selected(Strict):
@@ -34,8 +28,8 @@ class Selected(Strict):
 class Overrides(Selected):
     """What is different in one runtime, or with `--quick`."""
 
-    duration_s: Annotated[float, Field(gt=0)] | None = None
-    warmup_s: Annotated[float, Field(ge=0)] | None = None
+    duration_s: Positive | None = None
+    warmup_s: NotNegative | None = None
 
 
 class SimOverrides(Overrides):
@@ -46,14 +40,14 @@ class SimOverrides(Overrides):
 
 
 class MininetOverrides(Overrides):
-    """`[mininet]`: real time is dear."""
+    """`[mininet]`: real time is expensive."""
 
     parallel: Annotated[int, Field(ge=1, le=16)] = 1
     """Topologies that run side by side."""
 
 
 class Experiment(Strict):
-    """An experiment file, its templated part left as it is."""
+    """An experiment file; what it runs is checked with the parameters of each point."""
 
     name: Annotated[str, Field(pattern=_NAME)]
     title: str
@@ -67,21 +61,19 @@ class Experiment(Strict):
     """What it does and what is to be seen: a sentence or two."""
     runtimes: Annotated[list[Runtime], Field(min_length=1)]
 
-    def runs_in(self, runtime: str) -> bool:
-        """Whether it can: what runs on Linux in real time (`mininet`) runs on Linux in virtual time (`kernel`)."""
-        return runtime in self.runtimes or (runtime == "kernel" and "mininet" in self.runtimes)
-
     params: Params = Field(default_factory=dict)
     """Values that hold where neither case nor sweep gives one."""
-    cases: tuple[dict[str, Any], ...] = ()
+    cases: tuple[Case, ...] = ()
     """Parameters that go together, and a `label`."""
     drawn: dict[str, Spread] = Field(default_factory=dict)
     """Parameters that are drawn for each run; the same for all points of a repeat."""
     sweep: dict[str, Axis] = Field(default_factory=dict)
     """Cross product of its axes, the last one changing fastest."""
+    sets: dict[str, Setting] = Field(default_factory=dict)
+    """Parameter → the keys that it sets. Left out: the key of its name in `control`, `tcp` or `run`, or `program`."""
 
     program: str = ""
-    """Name of the P4 program that the switches run; may be `"$program"`."""
+    """Name of the P4 program that the switches run, or its folder."""
     senders: tuple[str, ...] = ()
     """Folders of senders of the user's own that `flows` name, from the file's folder."""
     topology: dict[str, Any]
@@ -111,3 +103,7 @@ class Experiment(Strict):
     """What stands for the repeats of a point in tables and plots."""
     main_metrics: tuple[str, ...] = ()
     """Columns of the result table in the terminal; empty: a choice from the groups that there are."""
+
+    def runs_in(self, runtime: str) -> bool:
+        """Whether it can: what runs on Linux in real time (`mininet`) runs on Linux in virtual time (`kernel`)."""
+        return runtime in self.runtimes or (runtime == "kernel" and "mininet" in self.runtimes)

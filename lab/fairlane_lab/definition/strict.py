@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_serializer, model_validator
+
+from fairlane_lab.problems import unknown
 
 Scalar = bool | int | float | str
+
+
+def is_table(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a value of a TOML document is a table."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """Whether a value of a TOML document is an array."""
+    return isinstance(value, list)
 
 
 class Strict(BaseModel):
@@ -23,12 +36,10 @@ class Steps(Strict):
 
     first: float | int = Field(alias="from")
     last: float | int = Field(alias="to")
-    step: float | int = 1
+    step: Annotated[float | int, Field(gt=0)] = 1
 
     @model_validator(mode="after")
     def _goes_up(self) -> Steps:
-        if self.step <= 0:
-            raise ValueError(f"step must be above 0, got {self.step:g}")
         if self.last < self.first:
             raise ValueError(f"to {self.last:g} is below from {self.first:g}")
         if (self.last - self.first) / self.step > 10_000:
@@ -54,8 +65,6 @@ class Between(Strict):
 
 
 Condition = Scalar | list[Scalar] | Between
-Where = dict[str, Condition]
-"""Parameter → its value, a list of values, or `{min, max}`."""
 
 
 def holds(condition: Condition, value: Any) -> bool:
@@ -68,3 +77,54 @@ def holds(condition: Condition, value: Any) -> bool:
 def matches(where: Mapping[str, Condition], params: Mapping[str, Any]) -> bool:
     """Whether every condition holds; a parameter that is not there satisfies none."""
     return all(name in params and holds(condition, params[name]) for name, condition in where.items())
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the points of an experiment have. With it as the context of a validation, the names in conditions, metrics and axes must exist."""
+
+    values: Mapping[str, Sequence[Any]]
+    """Parameter → its values."""
+    groups: Sequence[str]
+    """Of flows, and objects of the program."""
+    of_base: bool = False
+    """Conditions may name values that other experiments of the same base have."""
+
+
+def parameter(*also: str) -> AfterValidator:
+    """The check of a name: points have a parameter of that name, or it is one of `also`."""
+
+    def check(name: str, info: ValidationInfo) -> str:
+        known = info.context
+        if isinstance(known, Known) and name and name not in (*known.values, *also):
+            raise ValueError(unknown("parameter", name, [*sorted(known.values), *also]))
+        return name
+
+    return AfterValidator(check)
+
+
+def conditions(**also: Sequence[Any]) -> AfterValidator:
+    """The check of conditions: points have such parameters and values; `also` are further parameters with their values."""
+
+    def check(where: dict[str, Condition], info: ValidationInfo) -> dict[str, Condition]:
+        known = info.context
+        if not isinstance(known, Known):
+            return where
+        values = {**known.values, **also}
+        for name, condition in where.items():
+            if name not in values:
+                raise ValueError(unknown("parameter", name, sorted(values)))
+            for value in condition if isinstance(condition, list) else [condition]:
+                if not known.of_base and not any(holds(value, there) for there in values[name]):
+                    raise ValueError(f"{name}: {unknown('value', value, dict.fromkeys(values[name]))}")
+        return where
+
+    return AfterValidator(check)
+
+
+Where = Annotated[dict[str, Condition], conditions()]
+"""Parameter → its value, a list of values, or `{min, max}`."""
+Values = Annotated[dict[str, Scalar], conditions()]
+"""Parameter → its value."""
+Parameter = Annotated[str, parameter()]
+ParameterOrGroup = Annotated[str, parameter("group")]

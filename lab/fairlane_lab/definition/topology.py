@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from fairlane_controller.documents import is_file
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import TOPOLOGIES
 
-from fairlane_lab.definition.body import PortChanges, TopologySpec, explicit_values
+from fairlane_lab.definition.body import Body, PortChanges
 from fairlane_lab.definition.links import ChangeSpec
 from fairlane_lab.problems import Problem, place, unknown
-from fairlane_lab.topology_scripts import FOLDER, fl_changes, fl_topology
 
-TOPOLOGIES = FOLDER / "topologies"
 Document = dict[str, Any]
 
 
@@ -43,13 +44,18 @@ class Resolved:
         return tuple(f"{switch}-p{port}" for switch, own in ports for port, spec in own.items() if spec.bottleneck)
 
 
-def resolve_topology(spec: TopologySpec, folder: Path) -> tuple[Resolved | None, list[Problem]]:
-    """The document of `spec`, or what is wrong with it (paths below `topology`). A path is relative to `folder`."""
-    is_path = "/" in spec.base or spec.base.endswith(".json")
-    path = folder / spec.base if is_path else TOPOLOGIES / f"{spec.base}.json"
+def topology_path(base: str, beside: Path) -> Path:
+    """The file of `topology.base`, a name or a path; `beside` is that path as seen from the experiment's file."""
+    return beside if "/" in base or base.endswith(".json") else TOPOLOGIES / f"{base}.json"
+
+
+def resolve_topology(body: Body, path: Path) -> tuple[Resolved | None, list[Problem]]:
+    """The document of a point's `[topology]`, whose file is `path`; or what is wrong with it (paths below `topology`)."""
+    spec = body.topology
     if not is_file(path):
-        names = sorted(path.stem for path in TOPOLOGIES.glob("*.json"))
-        text = f"there is no file {path}" if is_path else unknown("topology", spec.base, names)
+        names = sorted(each.stem for each in TOPOLOGIES.glob("*.json"))
+        named = path.parent == TOPOLOGIES
+        text = unknown("topology", spec.base, names) if named else f"there is no file {path}"
         return None, [Problem("topology.base", text)]
     try:
         base, link_names = _base(path)
@@ -57,51 +63,47 @@ def resolve_topology(spec: TopologySpec, folder: Path) -> tuple[Resolved | None,
         return None, [Problem("topology.base", str(error))]
     document: Document = json.loads(base)
     links: list[Document] = document["links"]
-    problems: list[Problem] = []
-    for pattern, changes in spec.links.items():
-        found = [index for index, name in enumerate(link_names) if fnmatch.fnmatchcase(name, pattern)]
-        if not found:
-            problems.append(Problem(place(("topology", "links", pattern)), unknown("link", pattern, link_names)))
-        for index in found:
-            changes.apply_to(links[index])
     ports = sorted(end for link in links for end in (link["a"], link["b"]) if "-p" in end)
-    for name, changes in spec.ports.items():
-        if name not in ports:
-            problems.append(Problem(place(("topology", "ports", name)), unknown("switch port", name, ports)))
-            continue
-        _change_port(document["switches"], name, changes)
-    if problems:
-        return None, problems
+    chosen = {pattern: fnmatch.filter(link_names, pattern) for pattern in spec.links}
+    unknown_names = [(("links", each), unknown("link", each, link_names)) for each in chosen if not chosen[each]]
+    unknown_names += [
+        (("ports", each), unknown("switch port", each, ports)) for each in spec.ports if each not in ports
+    ]
+    if unknown_names:
+        return None, [Problem(place(("topology", *path)), message) for path, message in unknown_names]
+    for pattern, names in chosen.items():
+        for name, link in zip(link_names, links, strict=True):
+            if name in names:
+                spec.links[pattern].apply_to(link)
     try:
         checked = checked_topology(json.dumps(document))
+        for name, changes in spec.ports.items():
+            link = next(link for link, ends in zip(checked.links, links, strict=True) if name in (ends["a"], ends["b"]))
+            _change_port(document["switches"], name, changes, link, sum(flow.connections for flow in body.flows))
+        return Resolved(document, checked_topology(json.dumps(document)), link_names, path), []
     except fl_topology.TopologyError as error:
         return None, [Problem("topology", str(error))]
-    return Resolved(document, checked, link_names, path), []
 
 
-def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> list[Problem]:
+def change_problems(topology: Resolved, changes: Sequence[ChangeSpec]) -> Iterator[Problem]:
     """Changes whose settings do not fit those in force by then, the topology file's own changes among them."""
     if not changes or any(change.link not in topology.links for change in changes):
-        return []
+        return
     first = len(topology.checked.changes)
     found = fl_changes.change_problems([*topology.checked.changes, *changes], topology.checked.links)
-    return [
-        Problem(place(("changes", index - first, key)) if index >= first else "topology.base", message)
-        for index, key, message in found
-    ]
+    for index, key, message in found:
+        yield Problem(place(("changes", index - first, key)) if index >= first else "topology.base", message)
 
 
 def with_wire(topology: Resolved, changes: Sequence[ChangeSpec]) -> Document:
     """The document, with the wire on links that only changes need it for."""
-    document = topology.document
-    needed = [
-        not link.is_emulated and any(change.link == link.name and _needs_wire(change, link) for change in changes)
-        for link in topology.checked.links
+    links = [
+        {**link, "emulated": True}
+        if not read.is_emulated and any(change.link == read.name and _needs_wire(change, read) for change in changes)
+        else link
+        for link, read in zip(topology.document["links"], topology.checked.links, strict=True)
     ]
-    if not any(needed):
-        return document
-    links = [{**link, "emulated": True} if need else link for link, need in zip(document["links"], needed, strict=True)]
-    return {**document, "links": links}
+    return {**topology.document, "links": links}
 
 
 def _needs_wire(change: ChangeSpec, link: fl_topology.Link) -> bool:
@@ -133,8 +135,14 @@ def _as_object(link: Any) -> Document:
     return entry
 
 
-def _change_port(switches: Document, name: str, changes: PortChanges) -> None:
+def _change_port(switches: Document, name: str, changes: PortChanges, link: fl_topology.Link, connections: int) -> None:
     switch, port = name.split("-p")
     spec = switches[switch].setdefault("ports", {}).setdefault(port, {})
-    for key, value in explicit_values(changes).items():
-        spec["rate" if key == "rate_bps" else key] = value
+    values = changes.model_dump(exclude={"buffer", "calendar_packets"}, exclude_none=True)
+    if "rate_bps" in values:
+        values["rate"] = values.pop("rate_bps")
+    spec.update(values)
+    if changes.buffer is not None:
+        spec["queue_packets"] = changes.buffer.queue_packets(link, connections)
+    if changes.calendar_packets is not None and spec.get("scheduler") == "calendar":
+        spec["queue_packets"] = changes.calendar_packets

@@ -16,7 +16,6 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,14 +24,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fairlane_lab.definition.expansion import Selection, expand
-from fairlane_lab.definition.extend import Source, experiment_names
+from fairlane_lab.definition.extend import experiment_names
 from fairlane_lab.definition.judging import Runtime
-from fairlane_lab.definition.loading import Definition, load, make_definition
+from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
 from fairlane_lab.inputs import configuration
 from fairlane_lab.paths import digest_files
-from fairlane_lab.report.run_folder import RunFolder, open_run
+from fairlane_lab.report.run_folder import Measured, RunFolder, definition_of, open_run
 from fairlane_lab.results import tables
 from fairlane_lab.results.metadata import origin_problem
 from fairlane_lab.results.summary import read_rows, summary_of
@@ -90,12 +89,16 @@ def runs_file(data: Path, definition: Definition, runtime: str) -> Path:
 def is_stale(data: Path, definition: Definition, run: RunFolder) -> bool:
     """Whether archived runs are of points that are no more, or are run otherwise now; what is asked of them may have changed, and they may be a part of the points."""
     path = runs_file(data, definition, run.runtime)
-    if "configuration" not in pq.read_schema(path).names:  # archived before runs said it
-        return run.summary["definition_sha256"] != definition.sha256
     rows = pq.read_table(path, columns=["point", "configuration"], filters=[("repeat", "=", 0)]).to_pydict()
     selection = Selection(runtime=cast("Runtime", run.runtime), seed=run.summary["seed"], repeats=1)
     now = {scenario.point: configuration(scenario) for scenario in expand(definition, selection)}
     return not dict(zip(rows["point"], rows["configuration"], strict=True)).items() <= now.items()
+
+
+def open_measured(data: Path, definition: Definition) -> Measured:
+    """The archive's runs of an experiment in every runtime."""
+    runs = (open_archived(data, definition, runtime) for runtime in RUNTIMES)
+    return Measured(definition, tuple(run for run in runs if run))
 
 
 def archived_definitions(data: Path) -> list[Definition]:
@@ -103,24 +106,9 @@ def archived_definitions(data: Path) -> list[Definition]:
 
     Raises ExperimentError for a file with errors.
     """
-    found: dict[str, Definition] = {}
-    for name, path in sorted((path.name.split(".")[0], path) for path in data.glob("*.runs.parquet")):
-        if name in experiment_names():
-            found[name] = load(name)
-        elif "definition" in (about := _about(path)):
-            found[name] = definition_as_run(about["definition"])
-    return list(found.values())
-
-
-def definition_as_run(definition: Mapping[str, Any]) -> Definition:
-    """An experiment as a summary has it. Raises ExperimentError where it is not valid any more."""
-    document = {key: value for key, value in definition.items() if key != "origin"}
-    return make_definition(Source(document, Path(definition["origin"]), {}))
-
-
-def archived_runtimes(data: Path, name: str) -> list[str]:
-    """The runtimes of which an archive has runs of an experiment."""
-    return [runtime for runtime in RUNTIMES if (data / f"{name}.{runtime}.runs.parquet").exists()]
+    paths = {path.name.split(".")[0]: path for path in sorted(data.glob("*.runs.parquet"))}
+    found = (definition_of(name, _about(path).get("definition")) for name, path in sorted(paths.items()))
+    return [definition for definition in found if definition]
 
 
 def archive_files(data: Path, stem: str) -> list[Path]:
@@ -140,11 +128,8 @@ def archive_problem(path: Path) -> str:
 
 def numbers_problem(path: Path) -> str:
     """Why an archive's numbers are not to be trusted; empty where they are as they were archived."""
-    about = _about(path)
-    if "rows" not in about:
-        return "archived before archives said what they hold: run it anew"
     runs = tables.read(path)
-    same = runs is not None and _rows_digest(runs) == about["rows"]
+    same = runs is not None and _rows_digest(runs) == _about(path).get("rows")
     return "" if same else "its numbers are not those that were archived"
 
 
@@ -158,33 +143,22 @@ def _rows_digest(runs: pa.Table) -> str:
 
 def _about(path: Path) -> dict[str, Any]:
     packed = (pq.read_metadata(path).metadata or {}).get(_METADATA)
-    if not packed:
-        return {}
-    is_plain = packed.startswith(b"{")  # of before it was compressed
-    return json.loads(packed if is_plain else zlib.decompress(base64.b64decode(packed)))
+    return json.loads(zlib.decompress(base64.b64decode(packed))) if packed else {}
 
 
 def _drawn(run: RunFolder) -> dict[str, pa.Table]:
-    """Of the larger tables, what the plots need."""
-    wanted: dict[str, list[pa.Table]] = {}
+    """Of the larger tables, what the plots need: a row once, although several plots draw it."""
+    wanted: dict[str, pc.Expression] = {}
     for plot in run.plots:
-        if not isinstance(plot, Series | Cdf):
-            continue
-        points = [point.name for point in run.select(plot.where)]
-        here = pc.field("point").isin(points)
+        here = pc.field("point").isin([point.name for point in run.select(plot.where)])
+        needs: dict[str, pc.Expression] = {}
         if isinstance(plot, Series):
             metrics = [plot.metric] if isinstance(plot.metric, str) else list(plot.metric)
             here &= pc.field("repeat") == plot.repeat
             needs = {"flows": here, "series": here & pc.field("metric").isin([*metrics, *LIMIT_SERIES])}
-        else:
-            needs = {"transfers": here} if plot.metric in TRANSFER_METRICS else {}
+        elif isinstance(plot, Cdf) and plot.metric in TRANSFER_METRICS:
+            needs = {"transfers": here}
         for name, rows in needs.items():
-            if (table := tables.read(run.path / f"{name}.parquet")) is not None:
-                wanted.setdefault(name, []).append(table.filter(rows))
-    return {name: _distinct(found) for name, found in wanted.items()}
-
-
-def _distinct(found: list[pa.Table]) -> pa.Table:
-    """Rows that several plots draw are kept once."""
-    whole = tables.concatenate(found)
-    return whole.group_by(whole.column_names, use_threads=False).aggregate([])
+            wanted[name] = wanted[name] | rows if name in wanted else rows
+    found = {name: tables.read(run.path / f"{name}.parquet") for name in wanted}
+    return {name: table.filter(wanted[name]) for name, table in found.items() if table is not None}

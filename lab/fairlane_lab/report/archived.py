@@ -53,7 +53,7 @@ class Archived:
         where = f"{scenario.point}, run {scenario.repeat}"
         if outcome.result is None:
             return [f"{where}: {outcome.failure.error if outcome.failure else 'no result'}"]
-        now = tables.archived_row(make_rows(scenario, outcome.result, "", "").runs[0])
+        now = tables.archived_row(make_rows(scenario, outcome.result, "", "")["runs"][0])
         then = self.rows[scenario.point, scenario.repeat]
         for name, value in then.items():
             if name not in TOLD and value is not None and now.get(name) != value:
@@ -68,13 +68,12 @@ def find_archived(data: Path, definition: Definition, runtime: str) -> Archived 
     if run is None:
         return None
     path = runs_file(data, definition, runtime)
-    if problem := numbers_problem(path):
+    problem = numbers_problem(path)
+    if not problem and is_stale(data, definition, run):
+        problem = "the experiment's file runs other points, or runs them otherwise now: run it anew"
+    if problem:
         raise RunFolderError(f"{path.name}: {problem}")
-    if is_stale(data, definition, run):
-        raise RunFolderError(
-            f"{path.name}: the experiment's file runs other points, or runs them otherwise now: run it anew"
-        )
-    rows = {(row["point"], row["repeat"]): row for row in read_rows(runs_file(data, definition, runtime))}
+    rows = {(row["point"], row["repeat"]): row for row in read_rows(path)}
     repeats = 1 + max(repeat for _, repeat in rows)
     selection = Selection(runtime=cast("Runtime", runtime), seed=run.summary["seed"], repeats=repeats)
     places = {point: place for place, point in enumerate(dict.fromkeys(point for point, _ in rows))}

@@ -9,7 +9,7 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,31 +17,20 @@ from typing import Any
 import matplotlib.pyplot as plt
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from fairlane_lab.definition import Definition, ExperimentError, experiment_names, load
-from fairlane_lab.definition.claims import ClaimBound, read_claims
+from fairlane_lab.definition import Definition, experiment_names
+from fairlane_lab.definition.claims import ClaimBound
 from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.judging import Changed
 from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.paths import RESULTS_DATA, digest_files
 from fairlane_lab.report import labels
-from fairlane_lab.report.archive import (
-    archived_definitions,
-    archived_runtimes,
-    definition_as_run,
-    digest,
-    is_stale,
-    open_archived,
-)
-from fairlane_lab.report.claims import NOT_RUN, Answer, Judged, answer_of, claim_rows, judged_bounds
+from fairlane_lab.report.archive import archived_definitions, digest, is_stale, open_measured
 from fairlane_lab.report.differences import find_differences
-from fairlane_lab.report.pairing import NotesOf, Pair, pair_up
-from fairlane_lab.report.pictures import draw
-from fairlane_lab.report.run_folder import RunFolder
-from fairlane_lab.report.side_by_side import Table, shown_metrics, side_by_side
-from fairlane_lab.report.style import RC, mark
-from fairlane_lab.report.verdict_table import verdict_table
-from fairlane_lab.results.summary_file import RunFolderError
+from fairlane_lab.report.figures import draw, save
+from fairlane_lab.report.judged import STATES, Judged, Sentence, claim_rows, judge, sentences
+from fairlane_lab.report.run_folder import Measured, gather
+from fairlane_lab.report.tables import Numbers, main_metrics, numbers
 
 PLOTS = "plots"
 DATA = RESULTS_DATA.name
@@ -50,65 +39,61 @@ _TAG = re.compile(r"<[^>]+>")
 _LONG_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{3,}(?![\w.])")
 ROWS_SHOWN = 12
 """Numbers of an experiment that stand on its page; all are in its table's file."""
-STATES = ("not met", NOT_RUN, "too few by design", "undecided", "met")
-"""What can become of a sentence, the worst first."""
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(Measured):
     """What the template of an experiment's page gets."""
 
-    pair: Pair
-    definition: Definition
-    data: Mapping[str, str]
+    data: Mapping[str, str] = field(default_factory=dict[str, str])
     """Runtime → where its runs are, as a link."""
-    root: Path
+    root: Path = Path()
     """The folder of the page; its pictures are in `PLOTS` below."""
     digest: str = ""
     """Of the data: a picture that was drawn from other data is drawn anew; empty: none is drawn."""
     stale: tuple[str, ...] = ()
     """Runtimes that were measured before the experiment's file changed."""
-    is_known: bool = False
-    """Whether that file is one of lab/experiments."""
     is_archived: bool = False
 
     @property
-    def name(self) -> str:
-        """The experiment's."""
-        return self.definition.experiment.name
+    def is_known(self) -> bool:
+        """Whether its file is one of lab/experiments."""
+        return self.is_archived and self.name in experiment_names()
 
     @property
     def drawn(self) -> str:
         """What differs from run to run."""
         return draws_of(self.definition.document).text()
 
-    @property
-    def runs(self) -> Sequence[RunFolder]:
-        """Its runs, sim first."""
-        return self.pair.runs
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The main metrics of the newest run, then what the paper has numbers of."""
+        newest = self.newest
+        there = {metric for run in self.runs for point in run.points for metric in point.metrics}
+        paper = [metric for entry in newest.paper for metric in entry.values if metric in there]
+        return list(dict.fromkeys([*main_metrics(newest), *paper]))
 
     @cached_property
-    def numbers(self) -> Table:
+    def numbers(self) -> Numbers:
         """The table of paper and runtimes."""
-        return side_by_side(self.pair)
+        return numbers(self.points(), self.newest, self.metrics, intervals=True)
 
     @cached_property
     def pictures(self) -> list[tuple[Plot, str]]:
         """Each plot with the link to its picture."""
-        plots = [plot for plot in self.pair.newest.plots if any(run.select(plot.where) for run in self.runs)]
+        plots = [plot for plot in self.newest.plots if any(run.select(plot.where) for run in self.runs)]
         return [(plot, self._picture(plot)) for plot in plots]
 
     @cached_property
     def causes(self) -> list[tuple[str, str]]:
         """Causes of differences, each with the comparisons that it explains; an empty cause: nothing explains them. What lies within the spread of the repeats is none."""
         found: dict[str, dict[str, list[str]]] = {}
-        for line in find_differences(self.pair, shown_metrics(self.pair)):
-            against = "the paper" if line.against == "paper" else mark(line.against).label
-            points = f"{labels.name_of(line.metric).label} {len(line.differences)} of {line.compared}"
-            for cause in () if line.explained_by_spread else line.notes or ("",):
-                found.setdefault(cause, {}).setdefault(f"{mark(line.measured).label} against {against}", []).append(
-                    points
-                )
+        for line in find_differences(self, self.metrics):
+            against = "the paper" if line.against == "paper" else _runtime(line.against)
+            points = f"{labels.name_of(line.metric).label} {len(line.shares)} of {line.compared}"
+            for cause in () if line.in_spread else line.notes or ("",):
+                compared = found.setdefault(cause, {}).setdefault(f"{_runtime(line.measured)} against {against}", [])
+                compared.append(points)
         return [
             (cause, "; ".join(f"{compared}: {', '.join(points)}" for compared, points in where.items()))
             for cause, where in found.items()
@@ -117,17 +102,17 @@ class Page:
     @property
     def remarks(self) -> list[str]:
         """Notes on the experiment that explain no difference."""
-        return [note.text for note in self.pair.notes if note.is_remark]
+        return [note.text for note in self.definition.experiment.notes if note.is_remark]
 
     @cached_property
     def judged(self) -> list[Judged]:
         """Every bound in every runtime in which it is asked."""
-        return list(judged_bounds(self.pair, verdict_table(self.pair), self.definition.experiment.expect))
+        return judge(self)
 
     @cached_property
-    def sentences(self) -> list[SentenceRow]:
+    def sentences(self) -> list[Sentence]:
         """What the experiment asks, a row for each sentence."""
-        return sentence_rows(self.judged)
+        return sentences(self.judged)
 
     @property
     def whys(self) -> dict[str, list[str]]:
@@ -144,81 +129,39 @@ class Page:
         expect = self.definition.experiment.expect
         return [(each.text, change) for each in expect if not isinstance(each, ClaimBound) for change in each.changed]
 
-    def tables(self) -> dict[str, str]:
-        """All its numbers, its bounds and their changes, as CSV by the file's name."""
+    def texts(self) -> dict[str, str]:
+        """The page and, as CSV, all its numbers, bounds and their changes, by the file's name."""
         rows = ((row.point, row.source, row.runs, *row.cells) for row in self.numbers.rows)
-        numbers = _csv(("point", "in", "n", *self.numbers.heads), rows)
         written = {
-            f"{TABLES}/{self.name}.numbers.csv": numbers,
-            f"{TABLES}/{self.name}.bounds.csv": bounds_csv(self.judged),
+            f"{self.name}.md": _render("experiment.md.j2", page=self),
+            f"{TABLES}/{self.name}.numbers.csv": _csv(("point", "in", "n", *self.numbers.heads), rows),
+            f"{TABLES}/{self.name}.bounds.csv": _bounds_csv(self.judged),
         }
-        if self.changed:
-            written[f"{TABLES}/{self.name}.changes.csv"] = changes_csv(self.changed)
-        return written
+        return written | ({f"{TABLES}/{self.name}.changes.csv": _changes_csv(self.changed)} if self.changed else {})
 
     def _picture(self, plot: Plot) -> str:
         path = self.root / PLOTS / f"{self.name}-{plot.name}.svg"
         if self.digest and picture_digest(path) != self.digest:
             path.parent.mkdir(parents=True, exist_ok=True)
-            figure = draw(plot, self.runs)
-            with plt.rc_context({**RC, "svg.hashsalt": path.stem}):
-                about = {"Date": None, "Description": f"data {self.digest}"}
-                drawn = io.StringIO()
-                figure.savefig(drawn, format="svg", facecolor="white", metadata=about)
+            figure, drawn = draw(plot, self.runs), io.StringIO()
+            save(figure, drawn, {"Date": None, "Description": f"data {self.digest}"}, "svg")
             path.write_text(round_coordinates(drawn.getvalue()), encoding="utf-8")
             plt.close(figure)
         return f"![{plot.name}]({PLOTS}/{path.name})"
 
 
-@dataclass(frozen=True)
-class SentenceRow:
-    """One sentence of an experiment and what each runtime says to it."""
-
-    experiment: str
-    text: str
-    bound: str
-    answers: Mapping[str, Answer]
-    why: str
-    """Why it is not met, as far as it is known; empty where it is met."""
-
-    @property
-    def state(self) -> str:
-        """The worst of the answers, `met` being the best."""
-        return min((answer.state for answer in self.answers.values()), key=STATES.index)
-
-
-def sentence_rows(judged: Iterable[Judged]) -> list[SentenceRow]:
-    """A row for each sentence, in the file's order."""
-    found: dict[tuple[str, str], list[Judged]] = {}
-    for each in judged:
-        found.setdefault((each.experiment, each.claim or each.asked.text), []).append(each)
-    sentences = {claim.id: claim.sentence for claim in read_claims()}
-    rows: list[SentenceRow] = []
-    for (experiment, _), asked in found.items():
-        claim = asked[0].claim
-        text = f"{claim}: {sentences[claim]}" if claim else asked[0].asked.text
-        of_runtime = {runtime: [each for each in asked if each.runtime == runtime] for runtime in RUNTIMES}
-        answers = {runtime: answer_of(bounds) for runtime, bounds in of_runtime.items() if bounds}
-        bounds = list(dict.fromkeys(each.asked.bound for each in asked))
-        bound = bounds[0] if len(bounds) == 1 else f"{len(bounds)} bounds"
-        why = next((each.why for each in asked if each.outcome.state == "not met" and each.why), "")
-        rows.append(SentenceRow(experiment, text, bound, answers, why))
-    return rows
-
-
-def bounds_csv(judged: Iterable[Judged]) -> str:
-    """Every bound in every runtime, a line each."""
+def _bounds_csv(judged: Iterable[Judged]) -> str:
     head = ("sentence", "claim", "for", "bound", "runtime", "measured", "95 % interval", "n", "verdict", "runs that would decide")  # fmt: skip
     lines = [
-        (each.asked.text, each.claim, ", ".join(filter(None, (each.asked.per, each.outcome.at))), each.asked.bound, each.runtime,
-         each.outcome.value, each.outcome.interval, each.outcome.runs, each.outcome.state, each.outcome.needed or "")
+        (each.text, each.claim, ", ".join(filter(None, (each.per, each.at))), each.bound, each.runtime, each.value,
+         each.interval, each.runs, "not judged" if each.state == "no data" else each.state,
+         each.verdict.get("runs_needed") or "")
         for each in judged
     ]  # fmt: skip
     return _csv(head, lines)
 
 
-def changes_csv(changed: Iterable[tuple[str, Changed]]) -> str:
-    """Every change of a bound after it was measured, a line each."""
+def _changes_csv(changed: Iterable[tuple[str, Changed]]) -> str:
     head = ("bound of", "day", "from", "to", "why")
     return _csv(head, ((of, each.day, each.before, each.after, _words(each.why)) for of, each in changed))
 
@@ -242,21 +185,18 @@ def make_pages(
     for definition in archived_definitions(results / DATA):
         show_progress(definition.experiment.name)
         pages.append(_page(definition, results, draws))
-    template = _environment().get_template
-    texts = {f"{page.name}.md": template("experiment.md.j2").render(page=page) for page in pages}
-    texts |= {name: text for page in pages for name, text in page.tables().items()}
+    texts = {name: text for page in pages for name, text in page.texts().items()}
     judged = [each for page in pages for each in page.judged]
     claims = claim_rows(judged)
     states = dict.fromkeys(["met", "not met", *(each.state for row in claims for each in row.answers.values())])
-    index = template("claims.md.j2").render(
-        claims=claims, states=states, runtimes=RUNTIMES, pages=pages, measured={page.name for page in pages}
-    )
-    texts[f"{TABLES}/claims.changes.csv"] = changes_csv(
-        (row.claim.id, change) for row in claims for change in row.claim.changed
-    )
-    ours = sentence_rows(each for each in judged if not each.claim)
-    hypotheses = template("hypotheses.md.j2").render(rows=ours, states=STATES, runtimes=RUNTIMES)
-    return {"index.md": index, "hypotheses.md": hypotheses, **texts}
+    ours = sentences(each for each in judged if not each.claim)
+    changes = ((row.claim.id, change) for row in claims for change in row.claim.changed)
+    return {
+        "index.md": _render("claims.md.j2", claims=claims, states=states, pages=pages),
+        "hypotheses.md": _render("hypotheses.md.j2", rows=ours, states=STATES),
+        f"{TABLES}/claims.changes.csv": _changes_csv(changes),
+        **texts,
+    }
 
 
 def write_pages(results: Path, show_progress: Callable[[str], None] = lambda _name: None) -> list[Path]:
@@ -313,13 +253,12 @@ def picture_digest(path: Path) -> str:
     return rest[:16] if found else ""
 
 
-def make_report(folders: Sequence[Path], out: Path, notes_of: NotesOf = lambda _name: None) -> list[Path]:
+def make_report(folders: Sequence[Path], out: Path) -> list[Path]:
     """Write a page for each experiment of some run folders into the folder `out`: its newest run in each runtime, side by side.
 
     Args:
         folders: The run folders.
         out: Where the pages go; their pictures are in `plots/` there.
-        notes_of: An experiment's notes where they are newer than the runs.
 
     Returns:
         The pages.
@@ -329,38 +268,30 @@ def make_report(folders: Sequence[Path], out: Path, notes_of: NotesOf = lambda _
 
     """
     written: list[Path] = []
-    for pair in pair_up(folders, notes_of):
-        data = {run.runtime: os.path.relpath(run.path / "runs.parquet", out) for run in pair.runs}
-        try:
-            known = pair.experiment in experiment_names()
-            definition = load(pair.experiment) if known else definition_as_run(pair.newest.definition)
-            of = digest_files([run.path / "summary.json" for run in pair.runs], 16)
-            page = Page(pair, definition, data, out, of)
-            text = _environment().get_template("experiment.md.j2").render(page=page)
-        except ExperimentError as error:
-            raise RunFolderError(f"{pair.newest.path}: {error}") from None
-        _write(out, {f"{page.name}.md": text, **page.tables()})
-        written.append(out / f"{page.name}.md")
+    for measured in gather(folders):
+        data = {run.runtime: os.path.relpath(run.path / "runs.parquet", out) for run in measured.runs}
+        of = digest_files([run.path / "summary.json" for run in measured.runs], 16)
+        _write(out, Page(measured.definition, measured.runs, measured.older, data, out, of).texts())
+        written.append(out / f"{measured.name}.md")
     return written
 
 
 def _page(definition: Definition, results: Path, draws: bool) -> Page:
     archive, name = results / DATA, definition.experiment.name
-    runs = [run for runtime in archived_runtimes(archive, name) if (run := open_archived(archive, definition, runtime))]
+    runs = open_measured(archive, definition).runs
     known = name in experiment_names()  # of another the file as it is now is not known
     return Page(
-        Pair(tuple(runs)),
         definition,
+        runs,
         data={run.runtime: f"{DATA}/{name}.{run.runtime}.runs.parquet" for run in runs},
         root=results,
         digest=digest(archive, name) if draws else "",
         stale=tuple(run.runtime for run in runs if known and is_stale(archive, definition, run)),
-        is_known=known,
         is_archived=True,
     )
 
 
-def _environment() -> Environment:
+def _render(template: str, **values: Any) -> str:
     environment = Environment(
         loader=PackageLoader("fairlane_lab.report", "templates"),
         autoescape=False,  # Markdown
@@ -369,20 +300,13 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
-    filters: dict[str, Any] = {
-        "runtime": _runtime,
-        "cell": _cell,
-        "words": _words,
-        "number": labels.number,
-    }
-    environment.filters.update(filters)
-    environment.globals["rows_shown"] = ROWS_SHOWN  # pyright: ignore[reportArgumentType]
-    return environment
+    environment.filters.update({"runtime": _runtime, "cell": _cell, "words": _words})
+    return environment.get_template(template).render(runtimes=RUNTIMES, rows_shown=ROWS_SHOWN, **values)
 
 
 def _runtime(name: str) -> str:
     """As a reader sees it."""
-    return mark(name).label
+    return labels.value_label("runtime", name)
 
 
 def _words(text: object) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,17 +14,25 @@ from typing import Any
 
 import pandas as pd
 from fairlane_controller.errors import short
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from fairlane_lab.definition.judging import Note, PaperNumbers
+from fairlane_lab.definition.extend import Source, experiment_names
+from fairlane_lab.definition.judging import PaperNumbers
+from fairlane_lab.definition.loading import Definition, load, make_definition
+from fairlane_lab.definition.names import RUNTIMES
 from fairlane_lab.definition.plots import Plot, Series
 from fairlane_lab.definition.strict import Where, matches
+from fairlane_lab.paths import results_root
+from fairlane_lab.problems import ExperimentError
 from fairlane_lab.results.folder import read_lines
 from fairlane_lab.results.summary_file import RunFolderError, read_summary
 
-_PLOTS: TypeAdapter[list[Plot]] = TypeAdapter(list[Plot])
-_PAPER: TypeAdapter[list[PaperNumbers]] = TypeAdapter(list[PaperNumbers])
-_NOTES: TypeAdapter[list[Note]] = TypeAdapter(list[Note])
+
+class _Shown(BaseModel):
+    """What is shown of a definition that may be of an older version."""
+
+    plots: list[Plot] | None = None
+    paper_numbers: list[PaperNumbers] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,9 +51,8 @@ class Spread:
 
     def scaled(self, factor: float) -> Spread:
         """The same spread in another unit."""
-        values = (self.value, self.lo, self.hi, self.least, self.most)
-        value, lo, hi, least, most = (each * factor for each in values)
-        return Spread(value, lo, hi, self.runs, least, most)
+        ends = (self.least * factor, self.most * factor)
+        return Spread(self.value * factor, self.lo * factor, self.hi * factor, self.runs, *ends)
 
     def over(self, other: Spread) -> Spread:
         """The quotient of two middles above 0; its interval from theirs, as of a difference of logarithms (MOVER)."""
@@ -54,16 +62,6 @@ class Spread:
         low = math.hypot(math.log(self.value / self.lo), math.log(other.hi / other.value))
         high = math.hypot(math.log(self.hi / self.value), math.log(other.value / other.lo))
         return Spread(value, value * math.exp(-low), value * math.exp(high), min(self.runs, other.runs))
-
-    @property
-    def bottom(self) -> float:
-        """The lowest run, or the lower bound where the runs are not known."""
-        return self.lo if math.isnan(self.least) else self.least
-
-    @property
-    def top(self) -> float:
-        """The highest run, or the upper bound where the runs are not known."""
-        return self.hi if math.isnan(self.most) else self.most
 
     @property
     def is_range(self) -> bool:
@@ -117,20 +115,10 @@ class RunFolder:
         return str(self.summary["runtime"])
 
     @property
-    def target(self) -> str:
-        """Which switch ran the program."""
-        return str(self.summary.get("target", ""))
-
-    @property
-    def count(self) -> int:
-        """How many runs are in it."""
-        return int(self.summary.get("runs", 0)) or sum(point.runs for point in self.points)
-
-    @property
     def count_text(self) -> str:
         """`20` where each point has so many runs, else `75 runs` of all points."""
         counts = {point.runs for point in self.points}
-        return str(counts.pop()) if len(counts) == 1 else f"{self.count} runs"
+        return str(counts.pop()) if len(counts) == 1 else f"{sum(point.runs for point in self.points)} runs"
 
     @property
     def minutes(self) -> str:
@@ -174,19 +162,24 @@ class RunFolder:
         return self.summary["definition"]
 
     @cached_property
+    def _shown(self) -> _Shown:
+        try:
+            return _Shown.model_validate(self.definition)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = "/".join(map(str, first["loc"]))
+            text = short(f"/definition/{place}: {first['msg']} (got {first['input']!r:.60})", 400)
+            raise RunFolderError(f"{self.path}/summary.json: not of `fairlane lab run`: {text}") from None
+
+    @property
     def plots(self) -> list[Plot]:
         """What to draw."""
-        return self._parsed(_PLOTS, "plots")
+        return self._shown.plots or []
 
-    @cached_property
+    @property
     def paper(self) -> list[PaperNumbers]:
         """The paper's numbers."""
-        return self._parsed(_PAPER, "paper_numbers")
-
-    @cached_property
-    def notes(self) -> list[Note]:
-        """Where known differences come from."""
-        return self._parsed(_NOTES, "notes")
+        return self._shown.paper_numbers or []
 
     @property
     def main_metrics(self) -> list[str]:
@@ -200,11 +193,6 @@ class RunFolder:
         measured = [str(group) for group in self.flows["group"]] if "group" in self.flows else []
         there = set(measured) or set(named)
         return [group for group in dict.fromkeys([*named, *measured]) if group in there]
-
-    @cached_property
-    def parameters(self) -> list[str]:
-        """Columns that are parameters of the points, in the definition's order."""
-        return list(dict.fromkeys(name for point in self.points for name in point.params))
 
     @cached_property
     def points(self) -> list[Point]:
@@ -256,15 +244,6 @@ class RunFolder:
             and (value := entry.values.get(metric)) is not None
         }
 
-    def _parsed(self, adapter: TypeAdapter[Any], key: str) -> Any:
-        try:
-            return adapter.validate_python(self.definition.get(key) or [])
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = "".join(f"/{step}" for step in first["loc"])
-            text = f"/definition/{key}{place}: {first['msg']} (got {first['input']!r:.60})"
-            raise RunFolderError(f"{self.path}/summary.json: not of `fairlane lab run`: {short(text, 400)}") from None
-
     def _table(self, stem: str, filters: Any = None) -> pd.DataFrame:
         path = self.path / f"{self.prefix}{stem}.parquet"
         return pd.read_parquet(path, filters=filters) if path.exists() else pd.DataFrame()
@@ -276,16 +255,90 @@ def open_run(folder: Path) -> RunFolder:
 
 
 def _point(entry: Mapping[str, Any]) -> Point:
-    runs = int(entry.get("runs", 1))
     values: Mapping[str, float] = entry["metrics"]
     ranges: Mapping[str, Sequence[float]] = entry.get("ranges", {})
     metrics: dict[str, Spread] = {}
     for name, value in values.items():
         if not name.endswith(("_lo", "_hi")):
-            lo, hi = values.get(f"{name}_lo", value), values.get(f"{name}_hi", value)
-            least, most = ranges.get(name, (math.nan, math.nan))
-            metrics[name] = Spread(value, lo, hi, runs, least, most)
-    return Point(str(entry["point"]), dict(entry["params"]), metrics)
+            ends = (values.get(f"{name}_lo", value), values.get(f"{name}_hi", value))
+            metrics[name] = Spread(value, *ends, entry.get("runs", 1), *ranges.get(name, (math.nan, math.nan)))
+    return Point(entry["point"], entry["params"], metrics)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An experiment as its file is now, and at most one run of it in each runtime, sim first."""
+
+    definition: Definition
+    runs: tuple[RunFolder, ...]
+    older: int = 0
+    """Run folders that were given but are older runs in the same runtime."""
+
+    @property
+    def name(self) -> str:
+        """The experiment's."""
+        return self.definition.experiment.name
+
+    @property
+    def newest(self) -> RunFolder:
+        """The run whose plots and paper's numbers are used."""
+        return max(self.runs, key=lambda run: run.started)
+
+    def points(self) -> dict[str, dict[str, Point]]:
+        """Every point's name in the definition's order, with the point in each runtime that has it."""
+        found: dict[str, dict[str, Point]] = {}
+        for run in sorted(self.runs, key=lambda run: -len(run.points)):
+            for point in run.points:
+                found.setdefault(point.name, {})[run.runtime] = point
+        return found
+
+
+def definition_of(name: str, kept: Mapping[str, Any] | None) -> Definition | None:
+    """An experiment of the tree as its file is now, another as a run `kept` it; None without either. Raises ExperimentError where it is not valid."""
+    if name in experiment_names():
+        return load(name)
+    if kept is None:
+        return None
+    document = {key: value for key, value in kept.items() if key != "origin"}
+    return make_definition(Source(document, (Path(kept["origin"]),)))
+
+
+def gather(folders: Sequence[Path]) -> list[Measured]:
+    """Experiments in the order in which they first appear, each with its newest run in each runtime.
+
+    Raises RunFolderError for a folder that is none or of an experiment that is not valid any more, or when there are no folders.
+    """
+    if not folders:
+        raise RunFolderError(
+            "no run folders: run an experiment first: `fairlane lab run NAME` (names: `fairlane lab list`)"
+        )
+    found: list[Measured] = []
+    for name, runtimes in _by_runtime(map(open_run, folders)).items():
+        newest = tuple(runs[-1] for runs in runtimes.values())
+        try:
+            definition = definition_of(name, newest[0].definition)
+        except ExperimentError as error:
+            raise RunFolderError(f"{newest[0].path}: {error}") from None
+        assert definition is not None
+        found.append(Measured(definition, newest, sum(len(runs) - 1 for runs in runtimes.values())))
+    return found
+
+
+def newest_folders(root: Path | None = None) -> list[Path]:
+    """The newest run folder of each experiment in each runtime below `root` (default: the tree's `results/`)."""
+    runs: list[RunFolder] = []
+    for path in sorted((root or results_root()).glob("*/*/summary.json")):
+        with contextlib.suppress(RunFolderError):  # of another program
+            runs += [] if path.parent.is_symlink() else [open_run(path.parent)]
+    return [found[-1].path for _, runtimes in sorted(_by_runtime(runs).items()) for found in runtimes.values()]
+
+
+def _by_runtime(runs: Iterable[RunFolder]) -> dict[str, dict[str, list[RunFolder]]]:
+    """Experiment → runtime, sim first → its runs, the newest last."""
+    found: dict[str, dict[str, list[RunFolder]]] = {}
+    for run in sorted(runs, key=lambda run: (RUNTIMES.index(run.runtime), run.started)):
+        found.setdefault(run.experiment, {}).setdefault(run.runtime, []).append(run)
+    return found
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:

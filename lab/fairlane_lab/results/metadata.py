@@ -18,28 +18,25 @@ PACKAGES = ("fairlane_switch", "fairlane_controller", "fairlane_hosts", "fairlan
 
 def metadata() -> dict[str, Any]:
     """What the numbers depend on beside the experiment's own parameters."""
+    version = git_version()
     return {
-        "git": git_version(),
+        "git": version,
         "commit": _git("rev-parse", "HEAD") or "unknown",
-        "dirty": git_version().endswith("-dirty"),
+        "dirty": version.endswith("-dirty"),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": versions(),
+        "versions": {name: _version(name) for name in PACKAGES},
     }
 
 
-def versions() -> dict[str, str]:
-    """Versions of the packages that the results come from."""
-    found: dict[str, str] = {}
-    for name in PACKAGES:
-        try:
-            found[name] = packages.version(name)
-        except packages.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+def _version(package: str) -> str:
+    try:
+        return packages.version(package)
+    except packages.PackageNotFoundError:
+        return "not installed"
 
 
 def git_version() -> str:
@@ -55,15 +52,12 @@ def origin_problem(about: Mapping[str, Any]) -> str:
         return f"{commit[:12]} with changes: its runs are of a changed tree"
     if _git("rev-parse", "--is-shallow-repository") != "false":
         return ""
-    return (
-        ""
-        if _git("merge-base", commit, "HEAD") == _git("rev-parse", commit) != ""
-        else f"{commit[:12]} is not in the history"
-    )
+    known = _git("merge-base", commit, "HEAD") == _git("rev-parse", commit) != ""
+    return "" if known else f"{commit[:12]} is not in the history"
 
 
 def _git(*arguments: str) -> str:
-    """What git says of this tree; empty where it fails."""
+    """What git reports of this tree; empty where it fails."""
     command = ["git", "-c", f"safe.directory={REPOSITORY}", "-C", str(REPOSITORY), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeStubs=false
-"""Middle and confidence of a metric over the repeats of a point, and tests of a middle against a bound.
+"""Middle and confidence of a metric over the repeats of a point, and tests of a share of all runs against a bound.
 
-The tests are of order statistics: exact for any distribution of the median. A mean has no such test; its verdicts also ask the interval.
+The tests and intervals are of order statistics (binomial): exact for any distribution. A mean and a ratio have BCa intervals.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean, median, stdev
 from typing import Any, Literal
@@ -43,59 +43,71 @@ class Aggregate:
 
 
 def aggregate(values: Sequence[float], statistic: Statistic = "median") -> Aggregate:
-    """Middle, confidence interval and range. Raises ValueError when there are no values.
+    """Middle, confidence interval and range of some values.
 
-    Below 6 values the interval is their range (`coverage` tells its confidence). Median: the order statistics whose coverage is at
-    least 95 % whatever the distribution (binomial). Mean: BCa bootstrap. Neither leaves the range of the values.
+    Below 6 values the interval is their range. Median: the order statistics that cover it with 95 % at least, whatever the
+    distribution. Mean: BCa bootstrap (Efron 1987). Neither leaves the range of the values.
+
+    Raises:
+        ValueError: There are no values.
+
     """
     return aggregate_all({"": values}, statistic)[""]
 
 
 def aggregate_all(columns: Mapping[str, Sequence[float]], statistic: Statistic = "median") -> dict[str, Aggregate]:
-    """`aggregate` of each column; those of equal length share their resamples."""
+    """`aggregate` of each column; the bootstrap of all columns of a length is one call."""
     found: dict[str, Aggregate] = {}
     drawn: dict[int, list[str]] = {}
     for name, values in columns.items():
         if not values:
             raise ValueError("no values")
-        ordered = sorted(values)
-        count, rank = len(ordered), _rank(len(ordered))
-        lo, hi = ordered[rank], ordered[count - 1 - rank]
-        if statistic == "mean" and count >= LEAST_RUNS:
-            lo, hi = ordered[0], ordered[-1]
-            if lo < hi:
-                drawn.setdefault(count, []).append(name)
+        ordered, count = sorted(values), len(values)
+        low, high = _ranks(count, 0.5) if statistic == "median" else (0, count - 1)
+        lo, hi = ordered[max(0, low)], ordered[min(count - 1, high)]
         found[name] = Aggregate(MIDDLES[statistic](ordered), lo, hi, ordered[0], ordered[-1], count)
+        if statistic == "mean" and count >= LEAST_RUNS and lo < hi:
+            drawn.setdefault(count, []).append(name)
     for names in drawn.values():
         ends = _bca(np.mean, np.array([columns[name] for name in names]))
         for name, lo, hi in zip(names, *ends, strict=True):
-            each = found[name]
-            found[name] = Aggregate(each.value, float(lo), float(hi), each.min, each.max, each.runs)
+            found[name] = replace(found[name], lo=float(lo), hi=float(hi))
     return found
 
 
 def aggregate_ratio(values: Sequence[float], below: Sequence[float], statistic: Statistic = "median") -> Aggregate | None:  # fmt: skip
-    """The ratio of two middles over paired runs; its interval resamples pairs (BCa). None where it is not known: a middle of 0 below.
+    """The ratio of two middles over paired runs; its interval resamples pairs (BCa).
 
-    `min` and `max` are of the pairs' own ratios. An end that is not known is infinite.
+    Returns:
+        `min` and `max` are of the pairs' own ratios, an end that is not known is infinite. None where the middle below is 0.
+
     """
-    middle = MIDDLES[statistic](below)
-    if not middle:
+    of = MIDDLES[statistic]
+    if not of(below):
         return None
     pairs = [value / under for value, under in zip(values, below, strict=True) if under]
-    value, least, most, count = MIDDLES[statistic](values) / middle, min(pairs), max(pairs), len(values)
+    value, least, most, count = of(values) / of(below), min(pairs), max(pairs), len(values)
     lo, hi = min(least, value), max(most, value)
     if least == most and len(pairs) == count:
         lo = hi = value = least
     elif count >= LEAST_RUNS:
-        of = np.median if statistic == "median" else np.mean
+        middle: Any = np.median if statistic == "median" else np.mean
 
         def ratio(above: Any, under: Any, axis: int) -> Any:
-            top, bottom = of(above, axis=axis), of(under, axis=axis)
+            top, bottom = middle(above, axis=axis), middle(under, axis=axis)
             return np.divide(top, bottom, out=np.full(np.shape(top), math.inf), where=bottom != 0)
 
         lo, hi = (float(end) for end in _bca(ratio, np.array(values), np.array(below)))
     return Aggregate(value, lo, hi, least, most, count)
+
+
+def aggregate_share(values: Sequence[float], share: float, *, is_low: bool) -> Aggregate:
+    """What `share` of the runs reach, at least (`is_low`) or at most, and the exact interval of that quantile; its ends may be NaN."""
+    ordered, count = sorted(values), len(values)
+    good = math.ceil(round(share * count, 9))
+    low, high = _ranks(count, 1 - share if is_low else share)
+    lo, hi = (ordered[low], ordered[high]) if low >= 0 and high < count else (math.nan, math.nan)
+    return Aggregate(ordered[-good if is_low else good - 1], lo, hi, ordered[0], ordered[-1], count)
 
 
 def _bca(statistic: Callable[..., Any], *data: Any) -> tuple[Any, Any]:
@@ -119,12 +131,11 @@ def _bca(statistic: Callable[..., Any], *data: Any) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=4096)
-def _rank(count: int) -> int:
-    """How many values may be cut off at each end so that the rest covers the median with 95 % confidence; 0 for fewer than 6."""
+def _ranks(count: int, share: float) -> tuple[int, int]:
+    """The places of the order statistics that bound the quantile `share` with 95 % confidence; outside of the values where these are too few."""
     from scipy import stats
 
-    rank = int(stats.binom.ppf(LEVEL, count, 0.5))  # the least with at least LEVEL up to it
-    return max(0, rank if stats.binom.cdf(rank, count, 0.5) <= LEVEL else rank - 1)
+    return int(stats.binom.ppf(LEVEL, count, share)) - 1, int(stats.binom.isf(LEVEL, count, share))
 
 
 @lru_cache(maxsize=4096)
@@ -132,52 +143,20 @@ def coverage(count: int) -> float:
     """Confidence with which the interval of `aggregate` holds the median: 0.5 for 2 values, 0.75 for 3, 0.979 for 10."""
     from scipy import stats
 
-    return float(1 - 2 * stats.binom.cdf(_rank(count), count, 0.5))
+    return float(1 - 2 * stats.binom.cdf(max(0, _ranks(count, 0.5)[0]), count, 0.5))
 
 
 @lru_cache(maxsize=65536)
-def p_most(there: int, count: int) -> float:
-    """How likely at least `there` of `count` runs are on a side where at most half of all runs are (the sign test, exact); 1 without runs."""
+def p_share(outside: int, runs: int, share: float) -> tuple[float, float]:
+    """How likely so few runs are outside of a bound where `share` of all runs at most are within, and so many where at least are (exact binomial)."""
     from scipy import stats
 
-    return float(stats.binom.sf(there - 1, count, 0.5)) if count else 1.0
-
-
-@dataclass(frozen=True)
-class OfMost:
-    """What `share` of all runs reach at least (`is_low`) or at most, and how likely the runs are if that is not within a bound, and if it is."""
-
-    value: float
-    lo: float
-    hi: float
-    """Exact 95 % interval of that quantile; NaN where the number of runs gives none."""
-    p_within: float
-    p_beyond: float
-
-
-def of_most(values: Sequence[float], share: float, bound: float, *, is_low: bool) -> OfMost:
-    """The quantile that `share` of the runs are on the good side of, beside a bound. Raises ValueError without values."""
-    from scipy import stats
-
-    ordered = sorted(values, reverse=is_low)
-    value = ordered[math.ceil(round(share * len(ordered), 9)) - 1]
-
-    def test(alternative: Literal["two-sided", "less", "greater"]) -> Any:
-        return stats.quantile_test(ordered, q=bound, p=1 - share if is_low else share, alternative=alternative)  # pyright: ignore[reportArgumentType]
-
-    within, beyond = (test("greater"), test("less")) if is_low else (test("less"), test("greater"))
-    found = test("two-sided").confidence_interval(CONFIDENCE)
-    lo, hi = (float(found.low), float(found.high)) if math.isfinite(found.low + found.high) else (math.nan, math.nan)
-    return OfMost(value, lo, hi, float(within.pvalue), float(beyond.pvalue))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p values of a family, each made larger so that the chance of any wrong claim is that of one (Holm 1979)."""
-    return list(_holm(tuple(p_values)))
+    return float(stats.binom.cdf(outside, runs, 1 - share)), float(stats.binom.sf(outside - 1, runs, 1 - share))
 
 
 @lru_cache(maxsize=1024)
-def _holm(p_values: tuple[float, ...]) -> tuple[float, ...]:
+def holm(p_values: tuple[float, ...]) -> tuple[float, ...]:
+    """The p values of a family, each made larger so that the chance of any wrong claim is that of one (Holm 1979)."""
     from statsmodels.stats.multitest import multipletests
 
     adjusted: Any = multipletests(p_values, method="holm")[1] if p_values else ()
@@ -191,11 +170,10 @@ def runs_needed(differences: Sequence[float], level: float) -> int | None:
     """
     from scipy import stats
 
-    least = max(LEAST_RUNS, math.ceil(math.log2(1 / level)))
+    least = max(LEAST_RUNS, math.ceil(math.log2(1 / level)), len(differences) + 1)
     distance = abs(median(differences))
     if distance == 0:
         return None
     if len(differences) < 2:
-        return max(least, len(differences) + 1)
-    wanted = math.pi / 2 * (float(stats.norm.isf(level)) * stdev(differences) / distance) ** 2
-    return max(least, len(differences) + 1, math.ceil(wanted))
+        return least
+    return max(least, math.ceil(math.pi / 2 * (float(stats.norm.isf(level)) * stdev(differences) / distance) ** 2))

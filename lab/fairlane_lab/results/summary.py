@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
 """summary.json: what was run and with what, each point's aggregates, the verdicts. Made from a folder's tables, later and again."""
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from fairlane_lab.definition.draws import draws_of
 from fairlane_lab.definition.judging import Relative
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import PARAMETERS
-from fairlane_lab.definition.strict import matches
 from fairlane_lab.results import tables
-from fairlane_lab.results.rows import KEY, TEXTS, Row, merged_about, param_value
-from fairlane_lab.results.statistics import CONFIDENCE, Aggregate, Statistic, aggregate_all, aggregate_ratio, coverage
-from fairlane_lab.results.verdicts import PointRuns, beside, judge
+from fairlane_lab.results.metrics import Row
+from fairlane_lab.results.rows import KEY, TEXTS, merged_about, param_value
+from fairlane_lab.results.statistics import Aggregate, Statistic, aggregate_all, aggregate_ratio
+from fairlane_lab.results.verdicts import PointRuns, judge, paired
 
 PER_RUN_PARAMETERS = frozenset({"offset_s"})
 """Parameters that differ between the repeats of a point."""
@@ -27,15 +27,10 @@ PER_RUN_PARAMETERS = frozenset({"offset_s"})
 def summarise(folder: Path, definition: Definition, about: Mapping[str, Any]) -> dict[str, Any]:
     """The summary of a folder with merged tables. `about` is what the caller knows: selection, metadata, completeness, failures."""
     rows, timing = read_rows(folder / "runs.parquet"), read_rows(folder / "timing.parquet")
-    wall_s = sum(row["wall_s"] or 0.0 for row in timing)
-    virtual_s = sum(row.get("virtual_s") or 0.0 for row in rows)
-    packets = sum(row.get("packets") or 0 for row in rows)
     speed = {
-        "wall_s_of_runs": wall_s,
-        "virtual_s": virtual_s,
-        "packets": packets,
-        "virtual_per_wall": virtual_s / wall_s if wall_s > 0 else None,
-        "packets_per_wall_s": packets / wall_s if wall_s > 0 else None,
+        "wall_s_of_runs": sum(row["wall_s"] or 0.0 for row in timing),
+        "virtual_s": sum(row.get("virtual_s") or 0.0 for row in rows),
+        "packets": sum(row.get("packets") or 0 for row in rows),
     }
     machines = merged_about(json.loads(row["about"]) for row in timing if row["about"])
     return summary_of(rows, definition, {**about, "speed": speed, "about": machines})
@@ -46,9 +41,8 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
     experiment = definition.experiment
     points = group_points(rows)
     ratios = add_relative(points, experiment.relative, experiment.statistic)
-    verdicts = judge(
-        experiment.expect, points, str(about["runtime"]), experiment.relative, draws_of(definition.document).why_nothing
-    )
+    fixed = draws_of(definition.document).why_nothing
+    verdicts = judge(experiment.expect, points, str(about["runtime"]), experiment.relative, fixed)
     return {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -56,8 +50,7 @@ def summary_of(rows: Sequence[Row], definition: Definition, about: Mapping[str, 
         **about,
         "runs": len(rows),
         "statistic": experiment.statistic,
-        "confidence": CONFIDENCE,
-        "points": [_point(point, experiment.statistic, ratios.get(point.point, {})) for point in points],
+        "points": [_point(point, experiment.statistic, ratios[point.point]) for point in points],
         "verdicts": [verdict.as_json() for verdict in verdicts],
         "definition": definition.as_json(),
     }
@@ -68,16 +61,12 @@ def group_points(rows: Sequence[Row]) -> list[PointRuns]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(row["point"], []).append(row)
+    names = [name for name in PARAMETERS if name not in PER_RUN_PARAMETERS]
     found: list[PointRuns] = []
-    for name, group in groups.items():
-        params = {
-            column: param_value(column, group[0][column])
-            for column in PARAMETERS
-            if column not in PER_RUN_PARAMETERS
-            and group[0].get(column) is not None
-            and all(row[column] == group[0][column] for row in group)
-        }
-        found.append(PointRuns(name, params, group))
+    for point, group in groups.items():
+        values = {name: {row.get(name) for row in group} for name in names if group[0].get(name) is not None}
+        params = {name: param_value(name, group[0][name]) for name, seen in values.items() if len(seen) == 1}
+        found.append(PointRuns(point, params, group))
     return found
 
 
@@ -88,48 +77,40 @@ def add_relative(
 
     Returns the same of each point: ratios of the two middles, None where one is not known.
     """
-    found: dict[str, dict[str, Aggregate | None]] = {}
+    found: dict[str, dict[str, Aggregate | None]] = {point.point: {} for point in points}
     for relative in wanted:
-        references = {beside(point, relative.to): point for point in points if matches(dict(relative.to), point.params)}
-        for point in points:
-            other = references.get(beside(point, relative.to))
-            below = {} if other is None else {row["repeat"]: row.get(relative.metric) for row in other.rows}
-            pairs: list[tuple[float, float]] = []
+        for point, pairs in zip(points, paired(points, relative.metric, relative.to), strict=True):
             for row in point.rows:
-                value, reference = row.get(relative.metric), below.get(row["repeat"])
-                row[relative.name] = None if value is None or not reference else float(value) / float(reference)
-                if value is not None and reference is not None:
-                    pairs.append((float(value), float(reference)))
-            above, under = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-            ratio = aggregate_ratio(above, under, statistic) if pairs else None
-            found.setdefault(point.point, {})[relative.name] = ratio
+                value, below = pairs.get(row["repeat"], (0.0, 0.0))
+                row[relative.name] = value / below if below else None
+            above, under = zip(*pairs.values(), strict=True) if pairs else ((), ())
+            found[point.point][relative.name] = aggregate_ratio(above, under, statistic) if pairs else None
     return found
 
 
 def _point(point: PointRuns, statistic: Statistic, ratios: Mapping[str, Aggregate | None]) -> dict[str, Any]:
-    metrics: dict[str, float] = {}
-    ranges: dict[str, list[float]] = {}
-    names = [
-        name for name in point.rows[0] if name not in (*KEY, *TEXTS, *ratios) and name not in PARAMETERS
-    ]  # a table's rows have the same columns
-    columns = {name: [float(row[name]) for row in point.rows if row[name] is not None] for name in names}
+    others = {*KEY, *TEXTS, *ratios, *PARAMETERS}
+    columns = {  # a table's rows have the same columns
+        name: [float(row[name]) for row in point.rows if row[name] is not None]
+        for name in point.rows[0]
+        if name not in others
+    }
     measured = aggregate_all({name: values for name, values in columns.items() if values}, statistic)
-    for name, found in {**measured, **ratios}.items():
-        if found is None or not math.isfinite(found.lo + found.hi):
-            continue
+    known = {
+        name: found for name, found in {**measured, **ratios}.items() if found and math.isfinite(found.lo + found.hi)
+    }
+    metrics: dict[str, float] = {}
+    for name, found in known.items():
         metrics |= {name: found.value, f"{name}_lo": found.lo, f"{name}_hi": found.hi}
-        ranges[name] = [found.min, found.max]
     return {
         "point": point.point,
         "params": dict(point.params),
         "runs": len(point.rows),
-        "confidence": round(coverage(len(point.rows)), 4) if statistic == "median" else CONFIDENCE,
         "metrics": metrics,
-        "ranges": ranges,
+        "ranges": {name: [found.min, found.max] for name, found in known.items()},
     }
 
 
 def read_rows(path: Path) -> list[Row]:
     """A table's rows, what is not finite as None; none when there is no file."""
-    table = tables.read(path)
-    return [] if table is None else tables.rows_of(table)
+    return tables.rows_of(tables.read(path))

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from fairlane_controller.documents import parse_json
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from fairlane_lab.problems import pydantic_problems
+
 SUMMARY = "summary.json"
+Plain = dict[str, Any]
 
 
 class RunFolderError(ValueError):
@@ -22,7 +25,7 @@ class _Part(BaseModel):
 
 class _Point(_Part):
     point: str
-    params: dict[str, Any]
+    params: Plain
     metrics: dict[str, FiniteFloat]
     runs: int = 1
     ranges: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field(default_factory=dict)
@@ -31,7 +34,7 @@ class _Point(_Part):
 class _Verdict(_Part):
     text: str
     metric: str
-    per: dict[str, Any]
+    per: Plain
     points: list[str]
     value: FiniteFloat | None
     met: bool | None
@@ -41,9 +44,6 @@ class _Verdict(_Part):
 
 class _Flow(_Part):
     group: str | None = None
-
-
-Plain = dict[str, Any]
 
 
 class _Definition(_Part):
@@ -73,38 +73,33 @@ class _Experiment(_Part):
     complete: bool = True
     runs: int = 0
     asked_runs: int = 0
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    about: dict[str, Any] = Field(default_factory=dict)
-    speed: dict[str, Any] = Field(default_factory=dict)
+    metadata: Plain = Field(default_factory=dict)
+    about: Plain = Field(default_factory=dict)
+    speed: Plain = Field(default_factory=dict)
 
 
-def read_summary(folder: Path) -> dict[str, Any]:
+def read_summary(folder: Path) -> Plain:
     """The summary as plain data. Raises RunFolderError when there is none, or it is no experiment's."""
-    path = folder / SUMMARY
+    document = read_document(folder, SUMMARY)
     try:
-        text = path.read_text(encoding="utf-8")
+        _Experiment.model_validate(document)
+    except ValidationError as error:
+        problems = "; ".join(map(str, pydantic_problems(error, _Experiment)[:8]))
+        raise RunFolderError(f"{folder / SUMMARY}: not of `fairlane lab run`: {problems}") from None
+    return document
+
+
+def read_document(folder: Path, name: str) -> Plain:
+    """A JSON object in a run folder. Raises RunFolderError."""
+    path = folder / name
+    try:
+        document: Any = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise RunFolderError(f"{folder}: not a run folder: there is no {SUMMARY} in it") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise RunFolderError(f"{path}: cannot be read: {reason}") from None
-    try:
-        document: Any = parse_json(text)
-    except ValueError as error:
+        raise RunFolderError(f"{folder}: not a run folder: there is no {name} in it") from None
+    except OSError as error:
+        raise RunFolderError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:  # UnicodeDecodeError too
         raise RunFolderError(f"{path}: not JSON: {error}") from None
     if not isinstance(document, dict):
         raise RunFolderError(f"{path}: not of `fairlane lab`: it must be a JSON object")
-    summary = cast("dict[str, Any]", document)
-    try:
-        _Experiment.model_validate(summary)
-    except ValidationError as error:
-        details = error.errors()
-        missing = [str(each["loc"][0]) for each in details if each["type"] == "missing" and len(each["loc"]) == 1]
-        if missing:
-            raise RunFolderError(f"{path}: not of `fairlane lab run`: it has no {', '.join(missing)}") from None
-        place = "/".join(str(step) for step in details[0]["loc"])
-        given = f"{details[0]['input']!r:.60}"
-        raise RunFolderError(
-            f"{path}: not of `fairlane lab run`: /{place}: {details[0]['msg']} (got {given})"
-        ) from None
-    return summary
+    return document  # pyright: ignore[reportUnknownVariableType]

@@ -16,59 +16,38 @@ import pyarrow.parquet as pq
 
 from fairlane_lab.definition.names import PARAMETERS, column_kind
 from fairlane_lab.known import finite_or_none
-from fairlane_lab.results.folder import read_lines
-from fairlane_lab.results.rows import KEY, Row
+from fairlane_lab.results.folder import write_whole
+from fairlane_lab.results.metrics import Row
+from fairlane_lab.results.rows import KEY, TABLES
+from fairlane_lab.run_result import RunError
 
-TABLES: Mapping[str, tuple[str, ...]] = {
-    "runs": (*KEY, "configuration", "virtual_s", "packets"),
-    "flows": (*KEY, "flow", "group", "variant", "weight", "greedy", "goodput_bps", "share", "retransmits", "timeouts", "cwnd_packets", "srtt_ms"),
-    "ports": (*KEY, "switch", "port", "port_rate_bps", "throughput_bps", "utilisation", "drops", "queue_packets"),
-    "vcs": (*KEY, "vc", "mcr_bps", "w_bps", "ideal_bps", "goodput_bps", "ratio", "mcr_met", "mcr_met_5s", "active_s"),
-    "transfers": (*KEY, "flow", "group", "start_s", "bytes", "completion_s", "retransmits"),
-    "series": (*KEY, "t_s", "flow", "metric", "value"),
-    "timing": (*KEY, "wall_s", "about"),
-}  # fmt: skip
-"""Table → the columns that it has even without rows; parameters and metrics come between and after."""
-
-DETERMINISTIC = ("runs", "flows", "ports", "vcs", "transfers", "series")
+DETERMINISTIC = tuple(name for name in TABLES if name != "timing")
 """A seed gives these (and events.jsonl) byte for byte; `timing` holds what differs."""
-
 RunKey = tuple[str, int]
 """(point, repeat)."""
 _TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
 
 
-def column_type(name: str) -> pa.DataType:
-    """The type of a column, by its name alone; `retransmits[reno]` is of `retransmits`'s."""
-    return _TYPES[column_kind(name.split("[")[0])]
-
-
 def to_table(name: str, rows: Sequence[Row]) -> pa.Table:
-    """Rows as the table `name`; columns in the order in which rows bring them, after the key."""
+    """Rows as the table `name`; columns in the order in which rows bring them, after the key. A column's type is of its name alone."""
     columns = dict.fromkeys((*KEY, *(column for row in rows for column in row), *TABLES[name]))
-    fields = [(column, column_type(column)) for column in columns]
-    data = {column: pa.array([_cast(row.get(column), kind) for row in rows], type=kind) for column, kind in fields}
-    return pa.table(data, schema=pa.schema(fields))
+    schema = pa.schema([(column, _TYPES[column_kind(column.split("[")[0])]) for column in columns])
+    return pa.table({field.name: pa.array([_cast(row.get(field.name), field.type) for row in rows], type=field.type) for field in schema}, schema=schema)  # fmt: skip
 
 
 def _cast(value: Any, kind: pa.DataType) -> Any:
     value = finite_or_none(value)
-    if value is None:
-        return None
-    return round(value) if pa.types.is_integer(kind) else value
+    return round(value) if value is not None and pa.types.is_integer(kind) else value
 
 
 def write(path: Path, table: pa.Table) -> None:
     """Write a Parquet file whole or not at all."""
-    draft = path.with_name(f".{path.name}.new")
-    pq.write_table(table, draft, compression="zstd")
-    draft.replace(path)
+    write_whole(path, lambda draft: pq.write_table(table, draft, compression="zstd"))
 
 
 def write_small(path: Path, table: pa.Table, about: Mapping[str, str]) -> None:
     """Write a Parquet file of `narrow` numbers, as small as possible, however long that takes; `about` goes into the file's metadata, in place of the table's."""
-    draft = path.with_name(f".{path.name}.new")
-    table = narrow(table).replace_schema_metadata(None)
+    table = _narrow(table).replace_schema_metadata(None)
     floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
     options: dict[str, Any] = {
         "compression": "zstd",
@@ -78,13 +57,16 @@ def write_small(path: Path, table: pa.Table, about: Mapping[str, str]) -> None:
         "use_dictionary": [name for name in table.column_names if name not in floats],
         "column_encoding": dict.fromkeys(floats, "BYTE_STREAM_SPLIT"),
     }
-    with pq.ParquetWriter(draft, table.schema, **options) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata(dict(about))
-    draft.replace(path)
+
+    def fill(draft: Path) -> None:
+        with pq.ParquetWriter(draft, table.schema, **options) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata(dict(about))
+
+    write_whole(path, fill)
 
 
-def narrow(table: pa.Table) -> pa.Table:
+def _narrow(table: pa.Table) -> pa.Table:
     """The table with measured numbers as float32: seven digits, more than any measurement of ours has. Parameters stay as they are."""
     fields = [
         field.with_type(pa.float32()) if pa.types.is_float64(field.type) and field.name not in PARAMETERS else field
@@ -93,7 +75,7 @@ def narrow(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields, table.schema.metadata))
 
 
-def widen(table: pa.Table) -> pa.Table:
+def _widen(table: pa.Table) -> pa.Table:
     """The table with float32 as float64: as the shortest decimal number that float32 holds, so that 0.1 is 0.1 again."""
     for place, field in enumerate(table.schema):
         if pa.types.is_float32(field.type):
@@ -104,7 +86,7 @@ def widen(table: pa.Table) -> pa.Table:
 
 def as_archived(table: pa.Table) -> pa.Table:
     """The table as an archive gives it again (`write_small`, then `read`)."""
-    return widen(narrow(table))
+    return _widen(_narrow(table))
 
 
 def archived_row(row: Row) -> Row:
@@ -112,31 +94,23 @@ def archived_row(row: Row) -> Row:
     return rows_of(as_archived(to_table("runs", [row])))[0]
 
 
-def find_damage(path: Path, whole: bool = False) -> str | None:
-    """Why a Parquet file cannot be read, in words; None where it can be, or is not there. Its end says where all is; with `whole` all is read.
-
-    Raises OSError where that is not for what is in it: no right to read it, too many open files.
-    """
+def read(path: Path, columns: Sequence[str] | None = None) -> pa.Table | None:
+    """A Parquet file's table with float64 for all fractions, None when there is no file. Raises RunError for a damaged one."""
+    if not path.exists():
+        return None
     try:
-        if path.exists() and whole:
-            pq.read_table(path)
-        elif path.exists():
-            pq.read_metadata(path)
+        return _widen(pq.read_table(path, columns=columns))
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno:
+        if isinstance(error, OSError) and error.errno:  # no right to read it, too many open files
             raise
-        return "it is empty" if not path.stat().st_size else str(error).splitlines()[0].rstrip(".")
-    return None
+        text = f"{path} is damaged ({str(error).splitlines()[0].rstrip('.')})"
+        raise RunError(f"{text}: move {path.parent} away, and the same command makes its runs again") from None
 
 
-def read(path: Path) -> pa.Table | None:
-    """A Parquet file's table with float64 for all fractions, None when there is no file."""
-    return widen(pq.read_table(path)) if path.exists() else None
-
-
-def rows_of(table: pa.Table) -> list[Row]:
-    """A table's rows, what is not finite as None."""
-    return [{name: finite_or_none(value) for name, value in row.items()} for row in table.to_pylist()]
+def rows_of(table: pa.Table | None) -> list[Row]:
+    """A table's rows, what is not finite as None; none without a table."""
+    rows = [] if table is None else table.to_pylist()
+    return [{name: finite_or_none(value) for name, value in row.items()} for row in rows]
 
 
 def concatenate(tables: Sequence[pa.Table]) -> pa.Table:
@@ -146,55 +120,35 @@ def concatenate(tables: Sequence[pa.Table]) -> pa.Table:
 
 def keys_of(path: Path) -> set[RunKey]:
     """The runs in a file; none when there is no file."""
-    if not path.exists():
+    table = read(path, ["point", "repeat"])
+    if table is None:
         return set()
-    runs = pq.read_table(path, columns=["point", "repeat"]).group_by(["point", "repeat"]).aggregate([])
-    return set(zip(runs["point"].to_pylist(), runs["repeat"].to_pylist(), strict=True))
+    return set(zip(table["point"].to_pylist(), table["repeat"].to_pylist(), strict=True))
 
 
-def merge_runs(
-    name: str, sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path, params: Sequence[str]
-) -> None:
-    """Write the wanted runs of several files as one file, sorted by the points' `order` and repeat. The bytes depend on the rows alone."""
-    found = [_rows_of(path, wanted) for path, wanted in sources if wanted and path.exists()]
-    whole = sorted_columns(name, concatenate([to_table(name, []), *found]), params).combine_chunks()
-    places = pa.table(
-        {
-            "point": pc.index_in(  # pyright: ignore[reportAttributeAccessIssue]
-                whole["point"], pa.array(sorted(order, key=order.__getitem__), pa.string())
-            ),
-            "repeat": whole["repeat"],
-            "row": pa.array(range(len(whole)), pa.int64()),
-        }
-    )
-    rows = places.sort_by([(column, "ascending") for column in places.column_names])["row"]
-    write(out, whole.take(rows).combine_chunks().replace_schema_metadata())
+def merge(name: str, sources: Iterable[tuple[Path, set[RunKey]]], points: Sequence[str], out: Path) -> None:
+    """Write the wanted runs of several files as one file, sorted by point and repeat. The bytes depend on the rows alone.
+
+    Columns: the key, parameters in the lab's order, then the rest: sorted by name in `runs`, in their own order elsewhere.
+    """
+    found = [_wanted(table, keys) for path, keys in sources if keys and (table := read(path)) is not None]
+    whole = concatenate([to_table(name, []), *found])
+    first = [*KEY, *(column for column in PARAMETERS if column in whole.column_names and column not in KEY)]
+    rest = [column for column in whole.column_names if column not in first]
+    whole = whole.select([*first, *(sorted(rest) if name == "runs" else rest)]).combine_chunks()
+    place = pc.index_in(whole["point"], pa.array(points, pa.string()))  # pyright: ignore[reportAttributeAccessIssue]
+    row = pa.array(range(len(whole)), pa.int64())
+    keys = pa.table({"point": place, "repeat": whole["repeat"], "row": row})
+    order = keys.sort_by([(column, "ascending") for column in keys.column_names])["row"]
+    write(out, whole.take(order).combine_chunks().replace_schema_metadata())
 
 
-def _rows_of(path: Path, wanted: set[RunKey]) -> pa.Table:
-    table = pq.read_table(path)
-    if keys_of(path) <= wanted:
-        return table
-    keys = zip(table["point"].to_pylist(), table["repeat"].to_pylist(), strict=True)
-    return table.filter(pa.array([key in wanted for key in keys], pa.bool_()))
-
-
-def sorted_columns(name: str, table: pa.Table, params: Sequence[str]) -> pa.Table:
-    """Key, parameters in the lab's order, then the rest: the rest sorted by name in `runs`, in their own order elsewhere."""
-    first = [*KEY, *(column for column in params if column in table.column_names and column not in KEY)]
-    rest = [column for column in table.column_names if column not in first]
-    return table.select([*first, *(sorted(rest) if name == "runs" else rest)])
+def _wanted(table: pa.Table, keys: set[RunKey]) -> pa.Table:
+    runs = zip(table["point"].to_pylist(), table["repeat"].to_pylist(), strict=True)
+    return table.filter(pa.array([run in keys for run in runs], pa.bool_()))
 
 
 def write_lines(path: Path, rows: Iterable[Row]) -> None:
     """Write a JSON-lines file whole or not at all."""
-    draft = path.with_name(f".{path.name}.new")
-    with draft.open("w") as file:
-        file.writelines(json.dumps(row, sort_keys=False, default=str) + "\n" for row in rows)
-    draft.replace(path)
-
-
-def merge_lines(sources: Sequence[tuple[Path, set[RunKey]]], order: Mapping[str, int], out: Path) -> None:
-    """`merge_runs` for JSON-lines files; a run's lines stay in their order."""
-    rows = [row for path, wanted in sources for row in read_lines(path) if (row["point"], row["repeat"]) in wanted]
-    write_lines(out, sorted(rows, key=lambda row: (order[row["point"]], row["repeat"])))
+    text = "".join(json.dumps(row, default=str) + "\n" for row in rows)
+    write_whole(path, lambda draft: draft.write_text(text))

@@ -9,8 +9,8 @@ Where a value is relative, it is the ratio of two middles, and runs of the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from statistics import NormalDist, fmean
 from typing import Any, Literal
@@ -20,23 +20,24 @@ from fairlane_lab.definition.metric import parse_metric, range_of
 from fairlane_lab.definition.names import SENDER_PARAMETERS, SWITCH_PARAMETERS, column_kind
 from fairlane_lab.definition.strict import holds, matches
 from fairlane_lab.known import finite_or_none
-from fairlane_lab.results.rows import Row
+from fairlane_lab.results.metrics import Row
 from fairlane_lab.results.statistics import (
     LEAST_RUNS,
     LEVEL,
     MIDDLES,
     Aggregate,
-    OfMost,
     Statistic,
     aggregate,
     aggregate_ratio,
+    aggregate_share,
     holm,
-    of_most,
-    p_most,
+    p_share,
     runs_needed,
 )
 
 State = Literal["met", "not met", "undecided", "too few by design", "no data"]
+Sides = tuple[float, float]
+"""Of a bound: within and outside."""
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {**MIDDLES, "min": min, "max": max}
 
 
@@ -89,152 +90,138 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Sample:
-    """The values of a point, one a run, and where they are relative those of the same repeats that they are divided by."""
+    """The values of a point, one a run, and where they are relative those of the same repeats that they are divided by.
+
+    Every kind of bound says what share of all runs is within: half of them (a median or a mean), `share`, or every one (min and max).
+    """
 
     expectation: Expectation
-    point: str
     values: Sequence[float]
     below: Sequence[float] | None = None
     missing: int = 0
     """Runs in which nothing qualified: outside of any bound."""
-    share: float = 1.0
-    """Of all runs; the others picked the point."""
+    judging: float = 1.0
+    """Share of the runs that judge; the others picked the point."""
 
     @property
     def runs(self) -> int:
         return len(self.values) + self.missing
 
+    @property
+    def of_all(self) -> bool:
+        """Whether it is about every run: one outside refutes it."""
+        return self.expectation.statistic in ("min", "max")
+
+    @property
+    def share(self) -> float:
+        """Of all runs, what has to be within."""
+        return 0.5 if self.expectation.statistic in MIDDLES else self.expectation.share
+
+    @property
+    def _pairs(self) -> list[tuple[float, float]]:
+        return list(zip(self.values, self.below or [1.0] * len(self.values), strict=True))
+
     @cached_property
-    def aggregate(self) -> Aggregate | None:
-        """None where the value is not known."""
-        statistic: Statistic = "mean" if self.expectation.statistic == "mean" else "median"
+    def each(self) -> list[float]:
+        """The value of each run; infinite where none is known."""
+        return [value / under for value, under in self._pairs if under] or [math.inf]
+
+    @cached_property
+    def middle(self) -> Aggregate | None:
+        """What is judged and its interval, for min and max the middle; None where it is not known."""
+        asked = self.expectation
+        if asked.statistic == "most" and self.values:
+            outside = -math.inf if asked.max is None else math.inf
+            return aggregate_share([*self.values, *[outside] * self.missing], asked.share, is_low=asked.max is None)
         if not self.values or 2 * self.missing >= self.runs:
             return None
+        statistic: Statistic = "mean" if asked.statistic == "mean" else "median"
         if self.below is not None:
             return aggregate_ratio(self.values, self.below, statistic)
         return aggregate(self.values, statistic)
 
     @cached_property
-    def of_most(self) -> OfMost | None:
-        """With `statistic` most: what that share of the runs reach."""
-        asked = self.expectation
-        if asked.statistic != "most" or not self.values:
-            return None
-        if asked.min is not None:
-            return of_most([*self.values, *[-math.inf] * self.missing], asked.share, asked.min, is_low=True)
-        return of_most([*self.values, *[math.inf] * self.missing], asked.share, asked.max or 0.0, is_low=False)
-
-    @cached_property
     def value(self) -> float | None:
-        if self.of_most is not None:
-            return self.of_most.value
-        if self._is_of_all and self.values and not self.missing:
-            return _STATISTICS[self.expectation.statistic](self._each)
-        return None if self.aggregate is None else self.aggregate.value
-
-    @property
-    def _is_of_all(self) -> bool:
-        """Whether it is about every run, not about the middle one."""
-        return self.expectation.statistic in ("min", "max")
-
-    @property
-    def _each(self) -> list[float]:
-        below = self.below or [1.0] * len(self.values)
-        return [value / under for value, under in zip(self.values, below, strict=True) if under] or [math.inf]
-
-    def inside(self) -> list[list[float]]:
-        """How far inside of each bound the runs are: of pairs without a division, so that a bound of 0 below does no harm."""
-        below = self.below or [1.0] * len(self.values)
-        pairs = list(zip(self.values, below, strict=True))
-        low, high = self.expectation.min, self.expectation.max
-        found = [] if low is None else [[value - low * under for value, under in pairs]]
-        return found if high is None else [*found, [high * under - value for value, under in pairs]]
+        if self.of_all and self.values and not self.missing:
+            return _STATISTICS[self.expectation.statistic](self.each)
+        return None if self.middle is None else self.middle.value
 
     @cached_property
-    def p(self) -> tuple[float, float]:
-        """How likely the sample is while its middle is outside of the bound, and while it is within."""
+    def margins(self) -> list[list[float]]:
+        """How far inside of each bound the runs are: of pairs without a division, so that a bound of 0 below does no harm."""
+        low, high = self.expectation.min, self.expectation.max
+        found = [] if low is None else [[value - low * under for value, under in self._pairs]]
+        return found if high is None else [*found, [high * under - value for value, under in self._pairs]]
+
+    @cached_property
+    def p(self) -> Sides:
+        """How likely the sample is while too few of all runs are within, and while enough are."""
         if self.runs < LEAST_RUNS or (self.value is None and not self.missing):
             return 1.0, 1.0
-        if self.of_most is not None:
-            return self.of_most.p_within, self.of_most.p_beyond
-        margins, runs = self.inside(), self.runs
-        outside = [sum(each < 0 for each in margin) + self.missing for margin in margins]
-        if self._is_of_all:
-            return (1.0, 0.0) if any(outside) else (self.floors[0], 1.0)
-        within = max(p_most(runs - count, runs) for count in outside)
-        beyond = min(1.0, len(margins) * min(p_most(count, runs) for count in outside))
-        if self.below is None and self.expectation.statistic == "median":
+        outside = [sum(each < 0 for each in margin) + self.missing for margin in self.margins]
+        if self.of_all and any(outside):
+            return 1.0, 0.0
+        found = [p_share(count, self.runs, self.share) for count in outside]
+        within = max(each[0] for each in found)
+        beyond = min(1.0, len(found) * min(each[1] for each in found))
+        if self.below is None and self.expectation.statistic != "mean":
             return within, beyond
-        return (within if within > LEVEL or self._shows(True) else 1.0, beyond if beyond > LEVEL or self._shows(False) else 1.0)  # fmt: skip
+        return (within if self._shows(True) else 1.0, beyond if self._shows(False) else 1.0)
 
     def _shows(self, within: bool) -> bool:
         """Whether all of the interval is on that side; signs of runs say nothing of a mean, nor of a ratio of middles."""
-        low = -math.inf if self.expectation.min is None else self.expectation.min
-        high = math.inf if self.expectation.max is None else self.expectation.max
-        found = self.aggregate
+        if self.of_all:
+            return True
+        asked, found = self.expectation, self.middle
+        low, high = -math.inf if asked.min is None else asked.min, math.inf if asked.max is None else asked.max
         if found is None:
             return False
         return low <= found.lo and found.hi <= high if within else found.hi < low or high < found.lo
 
     @property
-    def floors(self) -> tuple[float, float]:
+    def floors(self) -> Sides:
         """The least that `p` can be with so many runs: all agree."""
         if self.runs < LEAST_RUNS:
             return 1.0, 1.0
-        share = self.expectation.share
-        if self.expectation.statistic == "most":
-            return share**self.runs, (1 - share) ** self.runs
-        if self._is_of_all:
-            return share**self.runs, 0.0
-        return p_most(self.runs, self.runs), min(1.0, len(self.inside()) * p_most(self.runs, self.runs))
+        return self.share**self.runs, 0.0 if self.of_all else min(
+            1.0, len(self.margins) * (1 - self.share) ** self.runs
+        )
 
     def needed(self, level: float, too_few: bool) -> int | None:
-        """Runs that would decide it, for the nearer bound, at a one-sided level."""
-        share = self.expectation.share
-        if self._is_of_all or (too_few and self.expectation.statistic == "most"):
-            least = math.ceil(math.log(level) / math.log(share))
+        """Runs that would decide it, for the nearer bound, at a one-sided level; None: no number would."""
+        if self.of_all or too_few:
+            least = max(LEAST_RUNS, math.ceil(math.log(level) / math.log(self.share)))
         elif self.expectation.statistic == "most":
-            within = sum(each >= 0 for each in self.inside()[0]) / self.runs
-            spread = share * (1 - share) * NormalDist().inv_cdf(1 - level) ** 2
-            least = None if within == share else max(self.runs + 1, math.ceil(spread / (within - share) ** 2))
-        elif too_few:
-            least = max(LEAST_RUNS, math.ceil(math.log2(1 / level)))
+            within = sum(each >= 0 for each in self.margins[0]) / self.runs
+            spread = self.share * (1 - self.share) * NormalDist().inv_cdf(1 - level) ** 2
+            distance = within - self.share
+            least = max(self.runs + 1, math.ceil(spread / distance**2)) if distance else None
         else:
-            nearest = min(self.inside(), key=lambda margin: abs(MIDDLES["median"](margin)))
+            nearest = min(self.margins, key=lambda margin: abs(MIDDLES["median"](margin)))
             least = runs_needed(nearest, level)
-        return None if least is None else math.ceil(least / self.share)
+        return None if least is None else math.ceil(least / self.judging)
 
     def same(self, fixed: str) -> str:
         """Why an interval has no width; empty where it has one. `fixed`: why nothing is drawn, as the experiment says."""
-        found = self.aggregate
-        if found is None or self.runs < 2 or found.lo < found.hi or self._is_of_all or self.of_most:
+        found, metric, relative = self.middle, self.expectation.metric, self.below is not None
+        if found is None or self.runs < 2 or found.lo < found.hi or self.expectation.statistic not in MIDDLES:
             return ""
-        each = self._each
-        of = (
-            "every run"
-            if found.min == found.max and not self.missing
-            else f"{each.count(found.value)} of {self.runs} runs"
-        )
-        if fixed:
-            return f"the same in {of}, because {fixed}"
-        metric = self.expectation.metric
-        least, most = range_of(metric) if self.below is None else (0.0, math.inf)
-        whole = self.below is None and all(value == round(value) for value in each)
-        if metric == self.expectation.over:
-            why = "it is one of the values that were tried"
-        elif found.value == least:
-            why = "it cannot be less"
-        elif found.value == most:
-            why = "it cannot be more"
-        elif self.below is not None and found.value == 1:
-            why = "both runs of a pair are alike in it"
-        elif whole or column_kind(metric) is int:
-            why = "it counts whole things, and what is drawn moves it by less than one"
-        elif found.min < found.max:
-            why = "what is drawn hardly moves it"
-        else:
-            why = "nothing that is drawn reaches it"
-        return f"the same in {of}, because {why}"
+        least, most = (0.0, math.inf) if relative else range_of(metric)
+        whole = not relative and all(value == round(value) for value in self.each)
+        reasons = {
+            fixed: bool(fixed),
+            "it is one of the values that were tried": metric == self.expectation.over,
+            "it cannot be less": found.value == least,
+            "it cannot be more": found.value == most,
+            "both runs of a pair are alike in it": relative and found.value == 1,
+            "it counts whole things, and what is drawn moves it by less than one": whole or column_kind(metric) is int,
+            "what is drawn hardly moves it": found.min < found.max,
+            "nothing that is drawn reaches it": True,
+        }
+        why = next(reason for reason, holds_here in reasons.items() if holds_here)
+        every = found.min == found.max and not self.missing
+        runs = "every run" if every else f"{self.each.count(found.value)} of {self.runs} runs"
+        return f"the same in {runs}, because {why}"
 
 
 @dataclass(frozen=True)
@@ -249,20 +236,20 @@ class _Claim:
     """Where no point qualifies: of each, in how many runs it does not, and of how many."""
 
     @property
-    def p(self) -> tuple[float, float]:
-        """Within: all samples are. Outside: one at least is, so the number of samples counts."""
-        if self.unfit:
-            return 1.0, max(p_most(*each) if each[1] >= LEAST_RUNS else 1.0 for each in self.unfit)
-        if not self.samples:
-            return 1.0, 1.0
-        return max(each.p[0] for each in self.samples), min(1.0, len(self.samples) * min(each.p[1] for each in self.samples))  # fmt: skip
+    def p(self) -> Sides:
+        return self._together([each.p for each in self.samples], self.unfit)
 
     @property
-    def floors(self) -> tuple[float, float]:
-        if self.unfit:
-            return 1.0, max(p_most(runs, runs) if runs >= LEAST_RUNS else 1.0 for _, runs in self.unfit)
-        within, outside = zip(*(each.floors for each in self.samples), strict=True)
-        return max(within), min(1.0, len(self.samples) * min(outside))
+    def floors(self) -> Sides:
+        return self._together([each.floors for each in self.samples], [(runs, runs) for _, runs in self.unfit])
+
+    @staticmethod
+    def _together(samples: Sequence[Sides], unfit: Sequence[tuple[int, int]]) -> Sides:
+        """Within: all samples are. Outside: one at least is, so the number of samples counts; of points that do not qualify, none does."""
+        if unfit:
+            return 1.0, max(p_share(count, runs, 0.5)[1] if runs >= LEAST_RUNS else 1.0 for count, runs in unfit)
+        within, outside = zip(*samples, strict=True)
+        return max(within), min(1.0, len(samples) * min(outside))
 
 
 def judge(
@@ -274,74 +261,156 @@ def judge(
 ) -> list[Verdict]:
     """A verdict for each expectation that holds in this runtime, and each value of its `per`; all are one family.
 
-    `relative`: what metrics of that name are ratios of. `fixed`: why nothing is drawn from run to run, where that is so.
+    Args:
+        expectations: What is asked.
+        points: The runs.
+        runtime: Where they were made.
+        relative: What metrics of that name are ratios of.
+        fixed: Why nothing is drawn from run to run, where that is so.
+
     """
     claims: list[_Claim] = []
     for expectation in expectations:
         if runtime not in expectation.runtimes:
             continue
-        reference = _References(expectation, points, relative)
+        asked = _Asked(expectation, points, relative)
         groups: dict[tuple[Any, ...], list[PointRuns]] = {}
         for point in points:
             if matches(expectation.where, point.params) and point.rows:
-                groups.setdefault(_key(expectation, point), []).append(point)
+                key = [point.point if name == "point" else point.params.get(name) for name in expectation.per]
+                groups.setdefault(tuple(key), []).append(point)
         if not groups:
             claims.append(_Claim(expectation, {}, []))
         for key, group in groups.items():
-            per = dict(zip(expectation.per, key, strict=True))
-            claims.append(_picked(reference, per, group) if expectation.over else _all(reference, per, group))
-    return _decide(claims, fixed)
-
-
-def _decide(claims: Sequence[_Claim], fixed: str) -> list[Verdict]:
-    """A verdict for each claim; they are one family, of which each side may be wrong in half of 5 %."""
+            claims.append(asked.claim(dict(zip(expectation.per, key, strict=True)), group))
     judged = [claim for claim in claims if claim.samples or claim.unfit]
-    within, outside = (holm([claim.p[side] for claim in judged]) for side in (0, 1))
-    least = [
-        min(both) for both in zip(*(holm([claim.floors[side] for claim in judged]) for side in (0, 1)), strict=True)
-    ]
+    within, outside = (holm(tuple(claim.p[side] for claim in judged)) for side in (0, 1))
+    floors = [holm(tuple(claim.floors[side] for claim in judged)) for side in (0, 1)]
     states: dict[int, State] = {}
-    for claim, inside, beyond, floor in zip(judged, within, outside, least, strict=True):
-        undecided: State = "too few by design" if floor > LEVEL else "undecided"
+    for claim, inside, beyond, *least in zip(judged, within, outside, *floors, strict=True):
+        undecided: State = "too few by design" if min(least) > LEVEL else "undecided"
         states[id(claim)] = "met" if inside <= LEVEL else "not met" if beyond <= LEVEL else undecided
     level = LEVEL / max(1, len(judged))
     return [_verdict(claim, states.get(id(claim), "no data"), level, fixed) for claim in claims]
 
 
-def _key(expectation: Expectation, point: PointRuns) -> tuple[Any, ...]:
-    return tuple(point.point if name == "point" else point.params.get(name) for name in expectation.per)
-
-
-class _References:
-    """An expectation with the points that its values may be relative to."""
+class _Asked:
+    """An expectation, and the points that its values may be relative to."""
 
     def __init__(self, expectation: Expectation, points: Sequence[PointRuns], named: Sequence[Relative]) -> None:
-        self.expectation = expectation
+        self._expectation = expectation
         of = None  # a relative column that is itself relative to another point: the column is a metric as any other
         if not expectation.relative_to:
             of = next((each for each in named if each.name == expectation.metric), None)
         self._metric = of.metric if of else expectation.metric
         self._to = of.to if of else expectation.relative_to
-        self._points = {
-            beside(each, self._to): each for each in points if self._to and matches(dict(self._to), each.params)
-        }
+        self._points = points
 
-    def sample(self, point: PointRuns, runs: Iterable[int] | None = None, share: float = 1.0) -> _Sample | None:
+    @cached_property
+    def _pairs(self) -> dict[int, dict[int, tuple[float, float]]]:
+        found = paired(self._points, self._metric, self._to)
+        return {id(point): pairs for point, pairs in zip(self._points, found, strict=True)}
+
+    def claim(self, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
+        """What is claimed of all points of a group; with `over` of the one that is picked.
+
+        It is picked by the runs of even repeats and judged by the others, so that it is not its luck that is judged. A bound on the
+        parameter itself is judged by what each run alone would pick.
+        """
+        asked = self._expectation
+        names = [point.point for point in group]
+        if asked.over is None:
+            return _Claim(asked, per, names, _known([self._sample(point) for point in group]))
+        repeats = sorted({int(row.get("repeat", place)) for point in group for place, row in enumerate(point.rows)})
+        if asked.metric == asked.over:
+            picks = [self._pick(group, {repeat}) for repeat in repeats]
+            found = [float(pick.params[asked.over]) for pick in picks if pick]
+            sample = _Sample(asked, found, missing=len(repeats) - len(found))
+            return _Claim(asked, per, names, [sample] if found else [], [] if found else [(len(repeats), len(repeats))])
+        repeats = sorted({repeat for point in group for repeat in _values(asked.metric, point)}) or repeats
+        chooses = asked.pick != "mean" or bool(asked.given)
+        halves = [[each for each in repeats if each % 2 == half] for half in (0, 1)]
+        first, second = halves if chooses and all(halves) else (repeats, repeats)
+        judging = 0.5 if chooses else 1.0
+        fit = [point for point in group if self._qualifies(point, first)]
+        if not fit:
+            unfit = [(sum(not self._qualifies(point, {one}) for one in second), len(second)) for point in group]
+            return _Claim(asked, per, names, unfit=unfit)
+        if asked.pick == "mean":
+            means = self._mean(_known([self._sample(point, second, judging) for point in fit], valued=False))
+            return _Claim(asked, per, [point.point for point in fit], _known([means]))
+        chosen = self._pick(fit, first)
+        if chosen is None:
+            return _Claim(asked, per, names)
+        sample = _known([self._sample(chosen, second, judging)])
+        return _Claim(asked, {**per, asked.over: chosen.params[asked.over]}, [chosen.point], sample)
+
+    def _sample(self, point: PointRuns, runs: Container[int] | None = None, judging: float = 1.0) -> _Sample | None:
         """A point's runs (some of them), where they and what they are relative to were measured; None without any."""
-        measured = _values(self._metric, point)
-        chosen = [each for each in measured if runs is None or each in runs]
-        below: list[float] | None = None
-        if self._to:
-            other = self._points.get(beside(point, self._to))
-            under = _values(self._metric, other) if other else {}
-            chosen = [each for each in chosen if each in under]
-            below = [under[each] for each in chosen]
+        chosen = [pair for run, pair in self._pairs[id(point)].items() if runs is None or run in runs]
         if not chosen:
             return None
-        return _Sample(self.expectation, point.point, [measured[each] for each in chosen], below, share=share)
+        values, below = zip(*chosen, strict=True)
+        return _Sample(self._expectation, values, below if self._to else None, judging=judging)
+
+    def _middle(self, metric: str, point: PointRuns, runs: Container[int]) -> float | None:
+        """A metric over some runs of a point, as the expectation takes the repeats."""
+        values = [value for repeat, value in _values(metric, point).items() if repeat in runs]
+        return _STATISTICS[self._expectation.statistic](values) if values else None
+
+    def _qualifies(self, point: PointRuns, runs: Container[int]) -> bool:
+        """Whether some runs of a point satisfy each condition of `given`."""
+        given = self._expectation.given.items()
+        return all(holds(condition, self._middle(name, point, runs)) for name, condition in given)
+
+    def _pick(self, group: Sequence[PointRuns], runs: Container[int]) -> PointRuns | None:
+        """The point that some runs pick among those that qualify; the first of those that are alike."""
+        asked = self._expectation
+        tried: list[tuple[Any, PointRuns]] = []
+        for point in group:
+            param = point.params[asked.over or ""]
+            if asked.by:
+                value = self._middle(asked.by, point, runs)
+            elif asked.metric == asked.over:
+                value = param
+            else:
+                sample = self._sample(point, runs)
+                value = sample.value if sample else None
+            if value is not None and self._qualifies(point, runs):
+                tried.append((value if asked.pick in ("highest", "lowest") else param, point))
+        best = max if asked.pick in ("highest", "last") else min
+        return best(tried, key=lambda each: each[0])[1] if tried else None
+
+    def _mean(self, samples: Sequence[_Sample]) -> _Sample | None:
+        """The mean over points, run by run: relative ones in units of what they are relative to, so that each point counts alike."""
+        scaled = [
+            ([value / unit for value in each.values], [value / unit for value in each.below or ()])
+            for each in samples
+            if (unit := 1.0 if each.below is None else MIDDLES["median"](each.below))
+        ]
+        if not scaled:
+            return None
+        means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in zip(*scaled, strict=True))
+        return _Sample(self._expectation, means, under or None, judging=samples[0].judging)
 
 
-def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _known(samples: Sequence[_Sample | None], valued: bool = True) -> list[_Sample]:
+    """Those that there are, with `valued` those whose value is known."""
+    return [each for each in samples if each is not None and (not valued or each.value is not None)]
+
+
+def paired(points: Sequence[PointRuns], metric: str, to: Mapping[str, Any]) -> list[dict[int, tuple[float, float]]]:
+    """Of each point, by repeat, a metric and what it is divided by: itself at the point with the values `to`; 1 without any."""
+    others = {_beside(each, to): each for each in points if to and matches(dict(to), each.params)}
+    found: list[dict[int, tuple[float, float]]] = []
+    for point in points:
+        values, other = _values(metric, point), others.get(_beside(point, to))
+        below = dict.fromkeys(values, 1.0) if not to else _values(metric, other) if other else {}
+        found.append({repeat: (value, below[repeat]) for repeat, value in values.items() if repeat in below})
+    return found
+
+
+def _beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """What must be the same at the point that `point` is relative to: all but what is compared; with a parameter of the switch, all
     that the switch does; with `sender`, all that the sender is."""
     apart = set(relative_to)
@@ -349,160 +418,47 @@ def beside(point: PointRuns, relative_to: Mapping[str, Any]) -> tuple[tuple[str,
     return tuple((name, value) for name, value in sorted(point.params.items()) if name not in apart)
 
 
-def _all(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
-    found = [reference.sample(point) for point in group]
-    samples = [each for each in found if each is not None and each.value is not None]
-    return _Claim(reference.expectation, per, [point.point for point in group], samples)
+def _values(text: str, point: PointRuns) -> dict[int, float]:
+    """A metric or a quotient of two by repeat, of the runs that measured it."""
+    metric, divisor = parse_metric(text)
+    found: dict[int, float] = {}
+    for place, row in enumerate(point.rows):
+        value, below = row.get(str(metric)), 1.0 if divisor is None else row.get(str(divisor))
+        if value is not None and below:
+            found[int(row.get("repeat", place))] = float(value) / float(below)
+    return found
 
 
-def _picked(reference: _References, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
-    """One point of a group: picked by the runs of even repeats, judged by the others, so that it is not its luck that is judged.
-
-    A bound on the parameter itself is judged by what each run alone would pick.
-    """
-    expectation = reference.expectation
-    over = expectation.over or ""
-    if expectation.metric == over:
-        return _picks(expectation, per, group)
-    repeats = sorted({repeat for point in group for repeat in _values(expectation.metric, point)} or _repeats(group))
-    first, second = [each for each in repeats if each % 2 == 0], [each for each in repeats if each % 2]
-    chooses = expectation.pick != "mean" or bool(expectation.given)
-    if not chooses or not first or not second:
-        first = second = repeats
-    share = 0.5 if chooses else 1.0
-    fit = [point for point in group if _qualifies(expectation, point, first)]
-    if not fit:
-        unfit = [_count_unfit(expectation, point, second) for point in group]
-        return _Claim(expectation, per, [point.point for point in group], unfit=unfit)
-    if expectation.pick == "mean":
-        means = _mean_sample(expectation, [each for point in fit if (each := reference.sample(point, second, share))])
-        return _Claim(expectation, per, [point.point for point in fit], [means] if means else [])
-    tried = {point.point: value for point in fit if (value := _tried(reference, point, first)) is not None}
-    fit = [point for point in fit if point.point in tried]
-    if not fit:
-        return _Claim(expectation, per, [point.point for point in group])
-    best = max if expectation.pick in ("highest", "last") else min
-    by_metric = expectation.pick in ("highest", "lowest")
-    chosen = best(fit, key=lambda point: tried[point.point] if by_metric else point.params[over])
-    sample = reference.sample(chosen, second, share)
-    usable = [sample] if sample is not None and sample.value is not None else []
-    return _Claim(expectation, {**per, over: chosen.params[over]}, [chosen.point], usable)
-
-
-def _picks(expectation: Expectation, per: dict[str, Any], group: Sequence[PointRuns]) -> _Claim:
-    """Of each run the parameter that it alone would pick."""
-    found: list[float] = []
-    repeats = _repeats(group)
-    for repeat in repeats:
-        fit = [each for each in group if _qualifies(expectation, each, [repeat])]
-        measured = {each.point: _values(expectation.by, each).get(repeat) for each in fit} if expectation.by else {}
-        tried = [(measured.get(each.point, 0.0), float(each.params[expectation.metric])) for each in fit]
-        tried = [each for each in tried if each[0] is not None]
-        if tried:
-            found.append((max(tried) if expectation.pick in ("highest", "last") else min(tried))[1])
-    names = [point.point for point in group]
-    if not found:
-        return _Claim(expectation, per, names, unfit=[(len(repeats), len(repeats))])
-    return _Claim(expectation, per, names, [_Sample(expectation, "", found, missing=len(repeats) - len(found))])
-
-
-def _repeats(group: Sequence[PointRuns]) -> list[int]:
-    return sorted({int(row.get("repeat", place)) for point in group for place, row in enumerate(point.rows)})
-
-
-def _qualifies(expectation: Expectation, point: PointRuns, runs: Sequence[int]) -> bool:
-    """Whether the middle of some runs of a point satisfies each condition of `given`."""
-    for name, condition in expectation.given.items():
-        values = [value for repeat, value in _values(name, point).items() if repeat in runs]
-        if not values or not holds(condition, _STATISTICS[expectation.statistic](values)):
-            return False
-    return True
-
-
-def _count_unfit(expectation: Expectation, point: PointRuns, runs: Sequence[int]) -> tuple[int, int]:
-    """In how many of some runs a point does not qualify, and of how many."""
-    return sum(not _qualifies(expectation, point, [repeat]) for repeat in runs), len(runs)
-
-
-def _mean_sample(expectation: Expectation, samples: Sequence[_Sample]) -> _Sample | None:
-    """The mean over points, run by run: relative ones in units of what they are relative to, so that each point counts alike."""
-    values: list[Sequence[float]] = []
-    below: list[Sequence[float]] = []
-    for each in samples:
-        unit = 1.0 if each.below is None else MIDDLES["median"](each.below)
-        if unit:
-            values.append([value / unit for value in each.values])
-            below.append([value / unit for value in each.below or ()])
-    if not values:
-        return None
-    means, under = ([fmean(run) for run in zip(*columns, strict=False)] for columns in (values, below))
-    found = _Sample(expectation, "", means, under or None, share=samples[0].share)
-    return found if found.value is not None else None
-
-
-def _tried(reference: _References, point: PointRuns, runs: Sequence[int]) -> float | None:
-    """What some runs of a point are picked by: the middle of the metric `by`, or else of what is judged."""
-    expectation = reference.expectation
-    if expectation.by:
-        values = [value for repeat, value in _values(expectation.by, point).items() if repeat in runs]
-        return _STATISTICS[expectation.statistic](values) if values else None
-    sample = reference.sample(point, runs)
-    return sample.value if sample else None
-
-
-def _margin(expectation: Expectation, value: float) -> float:
+def _margin(expectation: Expectation, value: float | None) -> float:
+    if value is None:
+        return -math.inf
     low = value - expectation.min if expectation.min is not None else math.inf
     high = expectation.max - value if expectation.max is not None else math.inf
     return min(low, high)
 
 
-def _values(text: str, point: PointRuns) -> dict[int, float]:
-    """A metric by repeat, of the runs that measured it."""
-    found = {int(row.get("repeat", place)): metric_value(text, row) for place, row in enumerate(point.rows)}
-    return {repeat: value for repeat, value in found.items() if value is not None}
-
-
-def metric_value(text: str, row: Row) -> float | None:
-    """A metric or a quotient of two, of one run; None where it was not measured."""
-    metric, divisor = parse_metric(text)
-    value = row.get(str(metric))
-    if divisor is None:
-        return None if value is None else float(value)
-    below = row.get(str(divisor))
-    return float(value) / float(below) if value is not None and below else None
-
-
 def _verdict(claim: _Claim, state: State, level: float, fixed: str) -> Verdict:
     """`level` is what a verdict has to reach at the latest, one-sided."""
-    expectation = claim.expectation
-    verdict = Verdict(
-        expectation.text,
-        expectation.metric,
-        expectation.min,
-        expectation.max,
-        expectation.relative_to,
-        claim.per,
-        claim.points,
-        None,
-        False if claim.unfit else None,
-        state,
-        runs=max((runs for _, runs in claim.unfit), default=0),
-    )
-    if not claim.samples:
-        return verdict
-    worst = min(claim.samples, key=lambda each: -math.inf if each.value is None else _margin(expectation, each.value))
-    open_ones = (
-        [each for each in claim.samples if min(each.p) > level] if state in ("undecided", "too few by design") else []
-    )
-    needed = [each.needed(level / len(claim.samples), state == "too few by design") for each in open_ones]
-    middle = None if expectation.statistic in ("min", "max") else worst.of_most or worst.aggregate
-    return replace(
-        verdict,
-        value=worst.value,
-        within=worst.value is not None and _margin(expectation, worst.value) >= 0,
-        lo=None if middle is None else finite_or_none(middle.lo),
-        hi=None if middle is None else finite_or_none(middle.hi),
-        runs=worst.runs,
-        runs_needed=None if not needed or None in needed else max(each for each in needed if each is not None),
-        same=worst.same(fixed),
-    )
+    asked = claim.expectation
+    measured: dict[str, Any] = {"value": None, "within": False if claim.unfit else None}
+    measured["runs"] = max((runs for _, runs in claim.unfit), default=0)
+    if claim.samples:
+        worst = min(claim.samples, key=lambda each: _margin(asked, each.value))
+        is_open, too_few = state in ("undecided", "too few by design"), state == "too few by design"
+        needed = [
+            each.needed(level / len(claim.samples), too_few)
+            for each in claim.samples
+            if is_open and min(each.p) > level
+        ]
+        middle = None if worst.of_all else worst.middle
+        measured = {
+            "value": worst.value,
+            "within": worst.value is not None and _margin(asked, worst.value) >= 0,
+            "lo": None if middle is None else finite_or_none(middle.lo),
+            "hi": None if middle is None else finite_or_none(middle.hi),
+            "runs": worst.runs,
+            "runs_needed": None if not needed or None in needed else max(each for each in needed if each is not None),
+            "same": worst.same(fixed),
+        }
+    bound = (asked.text, asked.metric, asked.min, asked.max, asked.relative_to)
+    return Verdict(*bound, claim.per, claim.points, state=state, **measured)

@@ -13,13 +13,13 @@ from fairlane_lab.scenario import Scenario
 from fairlane_lab.sim.kernel import make_machine
 
 
-def run(scenario: Scenario, progress: sim.Progress | None = None) -> RunResult:
+def run(scenario: Scenario) -> RunResult:
     """One run, as `runners.sim.run`. The result depends on the scenario and the kernel's file alone, but for `wall_s`."""
     cores = os.sched_getaffinity(0)  # the simulation shares a core with the machine
     try:
         with tempfile.TemporaryDirectory(prefix="fairlane-kernel-") as folder:
             machine = make_machine(Path(folder))
-            result = sim.run(scenario, progress, machine)
+            result = sim.run(scenario, machine)
             machine.check_programs()
             return result
     finally:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
+from fairlane_topology import control as fl_control
+from fairlane_topology import processes as fl_processes
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -26,11 +28,9 @@ from fairlane_lab.testbed.changes import Changes
 from fairlane_lab.testbed.claims import claimed_instances
 from fairlane_lab.testbed.collect import VoidError, collect
 from fairlane_lab.testbed.facts import describe_bed
-from fairlane_lab.testbed.grouping import Group, Job, groups_of, next_batch, split
+from fairlane_lab.testbed.grouping import Group, groups_of, next_batch, split
 from fairlane_lab.testbed.port_watch import PortWatch, WatchLoop
-from fairlane_lab.testbed.scripts import fl_control, fl_processes
 
-TARGETS = ("embedded", "bmv2")
 INSTANCE_MAX = 99
 REPEATS_OF_A_VOID_RUN = 2
 """How often one run is made again because this machine stood still."""
@@ -48,8 +48,8 @@ WATCH_AFTER_RUN_S = 0.25
 """The watch goes on for so long: a counter is read at an instant by what was sampled around it."""
 
 OnResult = Callable[[Scenario, "RunResult | RunError"], None]
-Tell = Callable[[str, float], None]
-"""Told what happens now, and the seconds that have passed since the start."""
+Report = Callable[[str], None]
+"""Called with what happens now."""
 
 
 @dataclass(frozen=True)
@@ -67,33 +67,25 @@ class MininetOptions:
     raw: Path | None = None
     """Where the processes' own records stay; None: nowhere."""
 
-    def check(self) -> None:
-        """Raises RunError naming the option and what is allowed."""
-        if self.target not in TARGETS:
-            raise RunError(f"target {self.target!r}: must be {' or '.join(TARGETS)}")
-        if not 1 <= self.parallel <= 16:
-            raise RunError(f"parallel {self.parallel}: must be between 1 and 16")
-        if not 1 <= self.first_instance <= INSTANCE_MAX + 1 - self.parallel:
-            most = INSTANCE_MAX + 1 - self.parallel
-            raise RunError(
-                f"first_instance {self.first_instance}: must be between 1 and {most} for {self.parallel} networks"
-            )
-
 
 def run_many(
-    scenarios: Sequence[Scenario], options: MininetOptions, on_result: OnResult, tell: Tell = lambda _text, _s: None
+    scenarios: Sequence[Scenario],
+    options: MininetOptions,
+    on_result: OnResult,
+    report: Report = lambda _text: None,
 ) -> None:
-    """Run all scenarios; `on_result` gets each one's result, or why there is none, as soon as it is known.
+    """Run all scenarios; one that cannot be run does not stop the others. Whatever was started is removed in any case.
 
-    A scenario that cannot be run does not stop the others. Raises RunError for bad options, RuntimeError when the control
-    loop ends in the middle of a run, and what `on_result` raises. Whatever was started is removed in any case.
+    Args:
+        scenarios: What is run.
+        options: How.
+        on_result: Called with each scenario's result, or why there is none, as soon as it is known. What it raises ends all.
+        report: Called with what happens.
+
+    Raises:
+        RuntimeError: The control loop ended in the middle of a run.
+
     """
-    options.check()
-    started_s = time.monotonic()
-
-    def say(text: str) -> None:
-        tell(text, time.monotonic() - started_s)
-
     void_in_a_row = 0
 
     def count_void(scenario: Scenario, result: RunResult | RunError) -> None:
@@ -112,7 +104,8 @@ def run_many(
             _fail_all(batch, on_result, why)
             continue
         with ExitStack() as stack:
-            _Batch(batch, options, count_void, say, stack).run()
+            raw = options.raw or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlane-runs-")))
+            _Batch(batch, options, raw, count_void, report, stack).run()
 
 
 def _fail_all(groups: Sequence[Group], on_result: OnResult, why: object) -> None:
@@ -122,9 +115,9 @@ def _fail_all(groups: Sequence[Group], on_result: OnResult, why: object) -> None
 
 @dataclass
 class _Active:
-    """A run that is under way on a bed."""
+    """The first run of a group, under way on a bed."""
 
-    job: Job
+    group: Group
     bed: Bed
     running: Running
     changes: Changes
@@ -133,118 +126,107 @@ class _Active:
     problem: RunError | None = None
     """Why it was given up before its end."""
 
+    @property
+    def scenario(self) -> Scenario:
+        return self.group.jobs[0].scenario
 
+
+@dataclass
 class _Batch:
     """Networks side by side, until their scenarios are done."""
 
-    def __init__(
-        self,
-        groups: list[Group],
-        options: MininetOptions,
-        on_result: OnResult,
-        say: Callable[[str], None],
-        stack: ExitStack,
-    ) -> None:
-        self._groups = groups
-        self._options = options
-        self._on_result = on_result
-        self._say = say
-        self._stack = stack
-        self._loop: fl_processes.Service | None = None
-        """The control loop of the networks whose program needs one."""
-        self._raw = options.raw
-        if self._raw is None:
-            self._raw = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fairlane-runs-")))
+    groups: list[Group]
+    options: MininetOptions
+    raw: Path
+    on_result: OnResult
+    report: Report
+    stack: ExitStack
+    loop: fl_processes.Service | None = None
+    """The control loop of the networks whose program needs one."""
 
     def run(self) -> None:
         """Start, go round by round, stop."""
-        self._watches = self._stack.enter_context(WatchLoop())
+        self._watches = self.stack.enter_context(WatchLoop())
         try:
             beds = self._start_all()
         except (RuntimeError, HostsError) as error:  # the scenarios of other batches may still run
-            _fail_all(self._groups, self._on_result, error)
+            _fail_all(self.groups, self.on_result, error)
             return
-        while any(group.jobs for group in self._groups):
+        while any(group.jobs for group in self.groups):
             self._round(beds)
 
     def _start_all(self) -> list[Bed]:
-        count, first = len(self._groups), self._options.first_instance
-        instances = self._stack.enter_context(claimed_instances(count, first, INSTANCE_MAX))
-        beds = [self._start(group, instance) for group, instance in zip(self._groups, instances, strict=True)]
-        self._say("programming the switches")
+        first = self.options.first_instance
+        instances = self.stack.enter_context(claimed_instances(len(self.groups), first, INSTANCE_MAX))
+        beds = [self._start(group, instance) for group, instance in zip(self.groups, instances, strict=True)]
+        self.report("programming the switches")
         for bed in beds:
             fl_control.program_switches(bed.network)
         for bed in beds:
             bed.shape()
-        followed = [bed.network for bed in beds if bed.part.part.has_loop]
+        followed = [bed.network for bed in beds if bed.part.has_loop]
         if followed:
-            probes = any(job.scenario.control.probes for group in self._groups for job in group.jobs)
-            self._loop = fl_control.start_loop(followed, probes=probes)
-            self._stack.callback(self._loop.stop)
-        self._facts = [describe_bed(bed) for bed in beds]
+            probes = any(job.scenario.control.probes for group in self.groups for job in group.jobs)
+            self.loop = fl_control.start_loop(followed, probes=probes)
+            self.stack.callback(self.loop.stop)
+        self._facts = {id(bed): describe_bed(bed) for bed in beds}
         return beds
 
     def _start(self, group: Group, instance: int) -> Bed:
-        bed = Bed(group.document, group.program, instance, self._options.target, group.seed, group.frame_bytes)
-        self._say(f"starting network {instance}")
-        self._stack.callback(bed.stop)
+        bed = Bed(group.document, group.program, instance, self.options.target, group.seed, group.frame_bytes)
+        self.report(f"starting network {instance}")
+        self.stack.callback(bed.stop)
         bed.start()
         return bed
 
     def _round(self, beds: list[Bed]) -> None:
         """The next scenario of every network."""
-        active: list[_Active] = []
+        due = [(group, bed) for group, bed in zip(self.groups, beds, strict=True) if group.jobs]
         with ExitStack() as stack:
-            due = [(bed, group.jobs[0]) for bed, group in zip(beds, self._groups, strict=True) if group.jobs]
-            for number, (bed, job) in enumerate(due, 1):
-                self._begin(bed, job, active, stack, START_S * (len(due) - number))
+            begun = [self._begin(*each, stack, START_S * (len(due) - place)) for place, each in enumerate(due, 1)]
+            active = [one for one in begun if one is not None]
             self._wait(active)
         for one in active:
             self._finish(one)
-        drains = [min(DRAIN_MAX_S, one.bed.drain_s()) for one in active]
-        held = [one.changes.over_s - time.monotonic() for one in active]
-        time.sleep(max(PAUSE_BETWEEN_RUNS_S, *drains, *held) if active else 0.0)
+        waits = [max(min(DRAIN_MAX_S, one.bed.drain_s()), one.changes.over_s - time.monotonic()) for one in active]
+        time.sleep(max(PAUSE_BETWEEN_RUNS_S, *waits) if active else 0.0)
 
-    def _begin(self, bed: Bed, job: Job, active: list[_Active], stack: ExitStack, wait_s: float) -> None:
+    def _begin(self, group: Group, bed: Bed, stack: ExitStack, wait_s: float) -> _Active | None:
+        job = group.jobs[0]
         scenario = job.scenario
-        assert self._raw is not None
-        folder = self._raw / f"{job.order:04d}-{job.attempts}"
         try:
-            running = bed.begin(scenario, folder, wait_s)
+            running = bed.begin(scenario, self.raw / f"{job.order:04d}-{job.attempts}", wait_s)
             changes = Changes(bed, scenario, running.zero_ns)
         except (RunError, HostsError, FairlaneError) as error:
-            self._failed(job, bed, error)
-            return
+            self._failed(group, bed, error)
+            return None
         ports = [sink.port for sink in running.plan.sinks]
         watch = stack.enter_context(self._watches.watch(bed, max(WATCH_S, scenario.sample_s), scenario.series, ports))
-        active.append(_Active(job, bed, running, changes, watch, time.monotonic()))
+        return _Active(group, bed, running, changes, watch, time.monotonic())
 
     def _wait(self, active: list[_Active]) -> None:
         """Until every run's time is over; makes the changes meanwhile."""
-        points = ", ".join(dict.fromkeys(one.job.scenario.point for one in active))
-        ends = {id(one): one.running.zero_ns / 1e9 + one.job.scenario.duration_s + WATCH_AFTER_RUN_S for one in active}
+        self.report(", ".join(dict.fromkeys(one.scenario.point for one in active)))
+        ends = {id(one): one.running.zero_ns / 1e9 + one.scenario.duration_s + WATCH_AFTER_RUN_S for one in active}
         while (now := time.monotonic()) < max(ends.values(), default=0.0):
-            for one in active:
+            if self.loop is not None and self.loop.has_ended:
+                raise RuntimeError("the control loop ended in the middle of a run")
+            due = [max(ends.values()), now + TICK_S]
+            for one in (each for each in active if each.problem is None):
                 if one.bed.look_for_end():
                     ends[id(one)] = min(ends[id(one)], (one.running.done_ns or 0) / 1e9 + WATCH_AFTER_RUN_S)
-            if self._loop is not None and self._loop.has_ended:
-                raise RuntimeError("the control loop ended in the middle of a run")
-            for one in active:
-                if one.problem is None and (dead := one.bed.network.dead()):
-                    one.problem, ends[id(one)] = RunError(f"in the middle of the run {' and '.join(dead)}"), now
-            self._say(points)
-            going_on = [one for one in active if one.problem is None and one.running.done_ns is None]
-            for one in going_on:
                 try:
-                    one.changes.apply_due()
+                    if dead := one.bed.network.dead():
+                        raise RunError(f"in the middle of the run {' and '.join(dead)}")
+                    if one.running.done_ns is None:
+                        one.changes.apply_due()
+                        due += [] if one.changes.due_s is None else [one.changes.due_s]
                 except RunError as error:  # the others go on
                     one.problem, ends[id(one)] = error, now
-            due = [one.changes.due_s for one in going_on if one.problem is None and one.changes.due_s is not None]
-            until = min([*due, max(ends.values()), now + TICK_S])
-            time.sleep(max(0.0, until - time.monotonic()))
+            time.sleep(max(0.0, min(due) - time.monotonic()))
 
     def _finish(self, one: _Active) -> None:
-        job, bed = one.job, one.bed
+        job, bed = one.group.jobs[0], one.bed
         try:
             try:
                 if one.problem is not None:
@@ -256,32 +238,25 @@ class _Batch:
         except VoidError as error:
             job.attempts += 1
             if job.attempts > REPEATS_OF_A_VOID_RUN:
-                self._failed(job, bed, VoidError(f"{error}; {job.attempts} times in a row"))
+                self._failed(one.group, bed, VoidError(f"{error}; {job.attempts} times in a row"))
             else:
-                self._say(f"{job.scenario.point} again: {error}")
+                self.report(f"{job.scenario.point} again: {error}")
             return
         except (RunError, HostsError, FairlaneError) as error:
-            self._failed(job, bed, error)
+            self._failed(one.group, bed, error)
             return
         result.wall_s = time.monotonic() - one.begun_s
         result.about = {
-            **self._facts[self._groups.index(self._group_with(job))],
+            **self._facts[id(bed)],
             "kernel": platform.release(),
             "variants": one.running.variants,
             "repeated": job.attempts,
             "not_sampled": one.watch.samples.problems,
         }
-        self._remove_job(job)
-        self._on_result(job.scenario, result)
+        self.on_result(one.group.jobs.popleft().scenario, result)
 
-    def _group_with(self, job: Job) -> Group:
-        return next(group for group in self._groups if group.jobs and group.jobs[0] is job)
-
-    def _failed(self, job: Job, bed: Bed, error: Exception) -> None:
+    def _failed(self, group: Group, bed: Bed, error: Exception) -> None:
         bed.abandon()
-        self._remove_job(job)
+        scenario = group.jobs.popleft().scenario
         kind = VoidError if isinstance(error, VoidError) else RunError
-        self._on_result(job.scenario, kind(f"{job.scenario.point}: {error}"))
-
-    def _remove_job(self, job: Job) -> None:
-        self._group_with(job).jobs.popleft()
+        self.on_result(scenario, kind(f"{scenario.point}: {error}"))

@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
 
 from fairlane_controller.errors import FairlaneError
 
@@ -25,16 +26,19 @@ MANY_FLOWS = 32
 """With more flows they are sampled as the scenario says, and no finer."""
 DONE_STEP_S = 0.5
 STEPS = 50
-"""In so many pieces does a run go, to tell progress and to hear ^C."""
-
-Progress = Callable[[float], None]
+"""In so many pieces does a run go, so that Ctrl-C is handled."""
 
 
-def run(scenario: Scenario, progress: Progress | None = None, machine: Machine | None = None) -> RunResult:
-    """One run, with a `machine` of real hosts. `progress` is called with the share of its virtual time that has passed, 0 to 1.
+def run(scenario: Scenario, machine: Machine | None = None) -> RunResult:
+    """One run in virtual time; its result depends on the scenario alone, but for `wall_s`.
 
-    Raises RunError for a scenario that cannot be run, or a run that cannot be trusted. The result depends on the scenario
-    alone, but for `wall_s`.
+    Args:
+        scenario: What is run.
+        machine: The real hosts, where there are any.
+
+    Raises:
+        RunError: The scenario cannot be run, or the run cannot be trusted.
+
     """
     started = time.perf_counter()
     if scenario.sample_s <= 0:
@@ -44,7 +48,7 @@ def run(scenario: Scenario, progress: Progress | None = None, machine: Machine |
     config = resolve(scenario, sample_period_ns=max(1, round(scenario.sample_s * 1e9 / step)), machine=machine)
     world = SimWorld(config)
     try:
-        seen = world.loop.run_until_complete(_observe(world, progress or _silent))
+        seen = world.loop.run_until_complete(_observe(world))
         result = run_result(seen, step)
     finally:
         world.close()
@@ -52,29 +56,33 @@ def run(scenario: Scenario, progress: Progress | None = None, machine: Machine |
     return result
 
 
-async def _observe(world: SimWorld, progress: Progress) -> Observed:
+async def _observe(world: SimWorld) -> Observed:
     scenario = world.config.scenario
     await world.set_up()
-    loops = _Loops(world)
-    spike: list[Snapshot] = []
-    async with loops:
-        begins: list[Snapshot] = []
-        for mark_s in marks_s(scenario):
-            await _sleep_until(mark_s, scenario, progress)
-            begins.append(await _trusted(world, loops))
-        if scenario.spike_s is not None:
-            for mark_s in (scenario.spike_s[0], scenario.spike_s[1], scenario.spike_s[1] + AFTER_SPIKE_S):
-                await _sleep_until(min(mark_s, scenario.duration_s), scenario, progress)
-                spike.append(await _trusted(world, loops))
+    log = MemoryLog()
+    loops = _Loops(world, log, await world.start(log))
+
+    async def at(instants_s: Iterable[float]) -> list[Snapshot]:
+        found: list[Snapshot] = []
+        for instant_s in instants_s:
+            await _sleep_until(min(instant_s, scenario.duration_s), scenario)
+            found.append(await _trusted(world, loops))
+        return found
+
+    try:
+        begins = await at(marks_s(scenario))
+        begin_s, end_s = scenario.spike_s or (0.0, 0.0)
+        spike = await at((begin_s, end_s, end_s + AFTER_SPIKE_S) if scenario.spike_s else ())
         if scenario.ends_with_its_files:
-            await _sleep_until_done(world, progress)
+            await _sleep_until_done(world)
         else:
-            await _sleep_until(scenario.duration_s, scenario, progress)
+            await _sleep_until(scenario.duration_s, scenario)
         after = await _trusted(world, loops)
-        world.part.end()
         if problem := world.simulation.machine_failure():
             raise RunError(f"the machine of the hosts: {problem}")
-    return Observed(world, begins, after, loops.log.events, spike)
+    finally:
+        await loops.end()
+    return Observed(world, begins, spike, after, loops.log.events)
 
 
 async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
@@ -86,17 +94,15 @@ async def _trusted(world: SimWorld, loops: _Loops) -> Snapshot:
         raise RunError(problem.message) from None
 
 
-async def _sleep_until(t_s: float, scenario: Scenario, progress: Progress) -> None:
+async def _sleep_until(t_s: float, scenario: Scenario) -> None:
     """Until an instant, in steps of the whole run's length divided by `STEPS`."""
     loop = asyncio.get_running_loop()
     while (now_s := loop.time()) < t_s - 1e-9:
-        progress(now_s / scenario.duration_s)
         await _instant(min(t_s, now_s + scenario.duration_s / STEPS))
-    progress(t_s / scenario.duration_s)
 
 
-async def _sleep_until_done(world: SimWorld, progress: Progress) -> None:
-    """Until every file of the run is finished, looked at once in `DONE_STEP_S`, or its time is over."""
+async def _sleep_until_done(world: SimWorld) -> None:
+    """Until every file of the run is finished, polled once in `DONE_STEP_S`, or its time is over."""
     scenario = world.config.scenario
     names = {each.name: each.flow.app.times for each in world.config.flows if each.flow.app.kind == "bytes"}
     loop = asyncio.get_running_loop()
@@ -105,8 +111,6 @@ async def _sleep_until_done(world: SimWorld, progress: Progress) -> None:
         if all(counts[name] >= times for name, times in names.items()):
             break
         await _instant(min(scenario.duration_s, loop.time() + DONE_STEP_S))
-        progress(loop.time() / scenario.duration_s)
-    progress(1.0)
 
 
 async def _instant(at_s: float) -> None:
@@ -120,23 +124,16 @@ async def _instant(at_s: float) -> None:
         timer.cancel()
 
 
-def _silent(share: float) -> None:
-    """No progress is reported."""
-
-
 class _Loops:
     """What the program runs beside the simulation: its control loops."""
 
-    def __init__(self, world: SimWorld) -> None:
-        self.log = MemoryLog()
-        self._tasks: list[asyncio.Task[None]] = []
+    def __init__(self, world: SimWorld, log: MemoryLog, jobs: Sequence[Coroutine[Any, Any, None]]) -> None:
+        self.log = log
         self._world = world
+        self._tasks = [asyncio.create_task(job) for job in jobs]
 
-    async def __aenter__(self) -> _Loops:
-        self._tasks = [asyncio.create_task(job) for job in self._world.part.start(self.log)]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def end(self) -> None:
+        """End them, whatever they are doing."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -145,11 +142,10 @@ class _Loops:
         """Raises RunError when a loop has failed or is not there: in virtual time nothing may come between."""
         for task in self._tasks:
             if task.done():
-                problem = None if task.cancelled() else task.exception()
-                raise RunError(f"a control loop ended: {problem!r}")
+                raise RunError(f"a control loop ended: {None if task.cancelled() else task.exception()!r}")
         for event in self.log.events:
             if event["event"] in ("error", "disconnected", "flow_refused"):
                 raise RunError(f"the control loop of {event['switch']} failed at {event['t_s']:g} s: {event}")
-        for agent in self._world.part.agents:
+        for agent in self._world.agents:
             if agent.last_error is not None:
                 raise RunError(f"the control loop of {agent.endpoint.name} failed: {agent.last_error.message}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import grpc
 from fairlane_controller.switch.bounded import BoundedSwitch
@@ -21,26 +21,6 @@ from finsy.proto import p4r
 
 DEVICE_ID = 1
 _STATUS_CODES = {code.value[0]: code for code in grpc.StatusCode}
-
-
-class Transport(Protocol):
-    """`fairlane_switch.native.P4Runtime`: serialized P4Runtime messages in and out."""
-
-    def write(self, request: bytes) -> None:
-        """A WriteRequest."""
-        ...
-
-    def read(self, request: bytes) -> list[bytes]:
-        """The ReadResponses to a ReadRequest."""
-        ...
-
-    def messages(self) -> list[bytes]:
-        """The StreamMessageResponses since the last call."""
-        ...
-
-    def send(self, request: bytes) -> None:
-        """A StreamMessageRequest."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -73,17 +53,17 @@ class SimSwitch:
     is_primary = True
     primary_id = 1
 
-    def __init__(self, name: str, transport: Transport, schema: P4Schema, error: type[Exception]) -> None:
-        """`error` is the type of what `transport` raises: `native.P4RuntimeError`."""
+    def __init__(self, name: str, transport: Any, schema: P4Schema, error: type[Exception]) -> None:
+        """`transport` is a `native.P4Runtime` (serialized messages in and out), `error` the type of what it raises."""
         self.name = name
         self.p4info = schema
         self.ee = _Events()
         self._transport = transport
         self._error = error
-        self._digests: dict[int, asyncio.Queue[DigestList]] = {}
-        self._packets: tuple[frozenset[int], asyncio.Queue[Any]] | None = None
-        "EtherTypes with a listener, and the queue of their packet-ins."
-        self._idle: asyncio.Queue[Any] | None = None
+        self._queues: dict[Any, asyncio.Queue[Any]] = {}
+        "Of each kind of message, or of a digest's number, that has a listener."
+        self._eth_types: frozenset[int] = frozenset()
+        "Packet-ins that have one."
 
     async def __aexit__(self, *_: object) -> None:
         """A client goes; the switch stays."""
@@ -119,27 +99,23 @@ class SimSwitch:
         except self._error as problem:
             raise P4ClientError(_rpc_error(problem), operation, msg=request, schema=self.p4info) from None
 
-    # ---- what it says by itself ----------------------------------------------------------------------------------
+    # ---- what it sends by itself ---------------------------------------------------------------------------------
 
     def deliver(self) -> None:
         """Deliver the switch's messages since the last call to their listeners; messages without a listener are dropped."""
         for data in self._transport.messages():
             message = p4r.StreamMessageResponse.FromString(data)
-            match message.WhichOneof("update"):
-                case "digest":
-                    queue = self._digests.get(message.digest.digest_id)
-                    if queue is not None:
-                        queue.put_nowait(self._decode_digest(message.digest))
-                case "idle_timeout_notification" if self._idle is not None:
-                    self._idle.put_nowait(decode_stream(message, self.p4info))
-                case "packet" if self._packets is not None:
-                    types, packets = self._packets
-                    if int.from_bytes(message.packet.payload[12:14], "big") in types:
-                        packets.put_nowait(decode_stream(message, self.p4info))
-                case "error":
-                    raise RuntimeError(f"switch {self.name} refused a stream message: {message.error.message}")
-                case _:
-                    pass
+            kind = message.WhichOneof("update")
+            if kind == "error":
+                raise RuntimeError(f"switch {self.name} refused a stream message: {message.error.message}")
+            if kind == "packet" and int.from_bytes(message.packet.payload[12:14], "big") not in self._eth_types:
+                continue
+            queue = self._queues.get(message.digest.digest_id if kind == "digest" else kind)
+            if queue is not None:
+                is_digest = kind == "digest"
+                queue.put_nowait(
+                    self._decode_digest(message.digest) if is_digest else decode_stream(message, self.p4info)
+                )
 
     def _decode_digest(self, message: p4r.DigestList) -> DigestList:
         """As finsy's `P4DigestList.decode` for a struct of plain numbers, which is what a digest list of ours is."""
@@ -151,51 +127,35 @@ class SimSwitch:
         ]
         return DigestList(message.digest_id, message.list_id, data)
 
-    async def read_digests(self, digest_id: str, *, queue_size: int = 0) -> AsyncIterator[DigestList]:
+    async def _listen(self, key: Any, size: int) -> AsyncIterator[Any]:
+        if key in self._queues:
+            raise ValueError(f"somebody listens already: {key}")
+        queue = self._queues[key] = asyncio.Queue[Any](size)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            del self._queues[key]
+
+    def read_digests(self, digest_id: str, *, queue_size: int = 0) -> AsyncIterator[DigestList]:
         """Lists of a digest from now on; one listener for each digest."""
-        number = self.p4info.digests[digest_id].id
-        if number in self._digests:
-            raise ValueError(f"queue for digest_id {digest_id!r} already open")
-        queue = self._digests[number] = asyncio.Queue[DigestList](queue_size)
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            del self._digests[number]
+        return self._listen(self.p4info.digests[digest_id].id, queue_size)
 
-    async def read_packets(self, *, queue_size: int = 0, eth_types: Iterable[int] | None = None) -> AsyncIterator[Any]:
+    def read_packets(self, *, queue_size: int = 0, eth_types: Iterable[int] | None = None) -> AsyncIterator[Any]:
         """Packet-ins of these EtherTypes from now on; one listener."""
-        if self._packets is not None:
-            raise ValueError("packet queue already open")
-        queue = asyncio.Queue[Any](queue_size)
-        self._packets = frozenset(eth_types or ()), queue
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            self._packets = None
+        self._eth_types = frozenset(eth_types or ())
+        return self._listen("packet", queue_size)
 
-    async def read_idle_timeouts(self, *, queue_size: int = 0) -> AsyncIterator[Any]:
+    def read_idle_timeouts(self, *, queue_size: int = 0) -> AsyncIterator[Any]:
         """Idle notifications from now on; one listener."""
-        if self._idle is not None:
-            raise ValueError("timeout queue already open")
-        queue = self._idle = asyncio.Queue[Any](queue_size)
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            self._idle = None
+        return self._listen("idle_timeout_notification", queue_size)
 
 
 def _rpc_error(problem: Any) -> grpc.aio.AioRpcError:
     """The gRPC error that a server would have answered with."""
     details = [("grpc-status-details-bin", bytes(problem.details))] if problem.details else []
-    return grpc.aio.AioRpcError(
-        _STATUS_CODES.get(int(problem.code), grpc.StatusCode.UNKNOWN),
-        grpc.aio.Metadata(),
-        grpc.aio.Metadata(*details),
-        details=str(problem.message),
-    )
+    code = _STATUS_CODES.get(int(problem.code), grpc.StatusCode.UNKNOWN)
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*details), details=str(problem.message))
 
 
 class SimClient(SwitchClient):

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from fairlane_hosts.variants import find_variant
 from fairlane_lab.paths import REPOSITORY
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario, tcp_of
-from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, HostWish, RouteWish, Wishes, wishes
+from fairlane_lab.wishes import DEFAULT_RTO_MIN_S, RouteWish, wishes
 
 MEMORY_MB = 64
 CONNECTION_MB = 4
@@ -43,17 +43,10 @@ class Machine:
 
     def document(self, scenario: Scenario, sample_period_ns: int) -> dict[str, Any]:
         """The simulator's `machine` object."""
-        return {
-            "kernel": str(self.kernel),
-            "guest": str(self.guest),
-            "folder": str(self.folder),
-            "end_ns": round(scenario.duration_s * 1e9),
-            "sample_ns": sample_period_ns,
-            "cpu": self.cpu,
-            "boot_limit_s": self.boot_limit_s,
-            "patience_s": self.patience_s,
-            "memory_mb": MEMORY_MB + CONNECTION_MB * sum(flow.connections for flow in scenario.flows),
-        }
+        given = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(self).items()}
+        memory_mb = MEMORY_MB + CONNECTION_MB * sum(flow.connections for flow in scenario.flows)
+        end_ns = round(scenario.duration_s * 1e9)
+        return {**given, "end_ns": end_ns, "sample_ns": sample_period_ns, "memory_mb": memory_mb}
 
     def build(self) -> dict[str, str]:
         """Which kernel it is: the source package, and the SHA-256 of its file."""
@@ -111,7 +104,7 @@ class KernelHosts:
     def __init__(self, scenario: Scenario, addresses: Mapping[str, str]) -> None:
         """`addresses` of the hosts, by name."""
         self._scenario = scenario
-        self._wishes: Wishes = wishes(scenario)
+        self._wishes = wishes(scenario)
         self._addresses = addresses
 
     def host(self, name: str) -> dict[str, Any]:
@@ -119,21 +112,29 @@ class KernelHosts:
         wish = self._wishes.hosts.get(name)
         if wish is None:
             return {}
-        routes = {peer: route for (host, peer), route in self._wishes.routes.items() if host == name}
-        return {
-            "sysctls": [[f"net.ipv4.{key}", str(value)] for key, value in self._sysctls(name, wish).items()],
-            "routes": [_route(self._addresses[peer], route) for peer, route in routes.items() if route != RouteWish()],
-        }
-
-    def _sysctls(self, name: str, wish: HostWish) -> dict[str, Any]:
+        programs = [find_program(program) for program in wish.programs]
         values: dict[str, Any] = {**wish.variant.sysctls, **wish.variant.optional_sysctls, **wish.sysctls}
-        for program in wish.programs:
-            values |= find_program(program).sysctls
-        if wish.programs:
-            values["fairlane_programs"] = sum(1 << find_program(program).bit for program in wish.programs)
+        for program in programs:
+            values |= program.sysctls
+        if programs:
+            values["fairlane_programs"] = sum(1 << program.bit for program in programs)
         if any(flow.app.kind == "command" and flow.sender == name for flow in self._scenario.flows):
             values["tcp_congestion_control"] = wish.variant.congestion_control
-        return values
+        routes = {peer: route for (host, peer), route in self._wishes.routes.items() if host == name}
+        return {
+            "sysctls": [[f"net.ipv4.{key}", str(value)] for key, value in values.items()],
+            "routes": [
+                {
+                    "to": self._addresses[peer],
+                    "initcwnd": route.initial_window or None,
+                    "cwnd": route.window_packets or None,
+                    "rto_min_ms": None if route.rto_min_s == DEFAULT_RTO_MIN_S else round(route.rto_min_s * 1000),
+                    "quickack": route.quick_ack,
+                }
+                for peer, route in routes.items()
+                if route != RouteWish()
+            ],
+        }
 
     def flow(self, flow: Flow) -> dict[str, Any]:
         """The `linux` object of a flow."""
@@ -145,13 +146,3 @@ class KernelHosts:
             "mss_bytes": tcp.mss_bytes,
             "receive_window_bytes": tcp.receive_window_bytes or None,
         }
-
-
-def _route(address: str, route: RouteWish) -> dict[str, Any]:
-    return {
-        "to": address,
-        "initcwnd": route.initial_window or None,
-        "cwnd": route.window_packets or None,
-        "rto_min_ms": None if route.rto_min_s == DEFAULT_RTO_MIN_S else round(route.rto_min_s * 1000),
-        "quickack": route.quick_ack,
-    }

@@ -12,35 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol, cast
-
-
-class World(Protocol):
-    """What the loop needs of a simulation (`fairlane_switch.native.Simulation`)."""
-
-    @property
-    def now_ns(self) -> int:
-        """The instant that the simulation has reached."""
-        ...
-
-    def run_until(self, t_ns: int, stop_on_messages: bool = False) -> int:
-        """Let time pass; returns the new now, earlier than `t_ns` when it stopped for a message."""
-        ...
-
-
-class _Waiter:
-    """Stands where other loops have a selector: what is waited for are instants, never files."""
-
-    def __init__(self, wait: Callable[[float | None], None]) -> None:
-        self._wait = wait
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        self._wait(timeout)
-        return []
+from types import SimpleNamespace
+from typing import Any, cast
 
 
 class VirtualTimeLoop(asyncio.base_events.BaseEventLoop):
-    """`loop.run_until_complete(main())`: `loop.time()` and all timers are seconds of the world's time.
+    """`loop.run_until_complete(main())`: `loop.time()` and all timers are seconds of the world's time (`fairlane_switch.native.Simulation`).
 
     `deliver` is called whenever the world has run: it hands the switches' messages to whoever waits for them. A timer
     fires when the world is at its instant, rounded to a nanosecond. When every task waits and no timer is set, nothing
@@ -48,28 +25,29 @@ class VirtualTimeLoop(asyncio.base_events.BaseEventLoop):
     listens) the world runs from timer to timer without a look at what the switches say.
     """
 
-    def __init__(self, world: World, deliver: Callable[[], None], *, stop_on_messages: bool = True) -> None:
+    def __init__(self, world: Any, deliver: Callable[[], None], *, stop_on_messages: bool = True) -> None:
         super().__init__()
         self.stop_on_messages = stop_on_messages
         self._world = world
         self._deliver = deliver
         inherited = cast("Any", self)
         inherited._clock_resolution = 1e-9  # the world's: a timer this near is due
-        inherited._selector = _Waiter(self._wait)
+        inherited._selector = SimpleNamespace(select=self._wait)  # what is waited for are instants, never files
 
     def time(self) -> float:
         """Seconds of virtual time."""
         return self._world.now_ns / 1e9
 
-    def _wait(self, timeout: float | None) -> None:
+    def _wait(self, timeout: float | None = None) -> list[Any]:
         if timeout is not None and timeout <= 0:
-            return
+            return []
         timers: list[asyncio.TimerHandle] = cast("Any", self)._scheduled
         if timeout is None or not timers:
             raise RuntimeError("every task waits and no timer is set: nothing can ever happen again")
         self._world.run_until(round(timers[0].when() * 1e9), self.stop_on_messages)
         if self.stop_on_messages:
             self._deliver()
+        return []
 
     # What the base class leaves to loops with real files and threads.
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlane_controller.state.events import EventLog
+from fairlane_topology.topology import PortKey
 
 from fairlane_lab.programs.part import program_drops
 from fairlane_lab.sim.world import SimWorld
-
-PortKey = tuple[str, int]
 
 
 class MemoryLog(EventLog):
@@ -36,8 +35,7 @@ class Snapshot:
     t_s: float
     flows: dict[str, dict[str, Any]]
     ports: dict[PortKey, dict[str, Any]]
-    drops: dict[PortKey, int]
-    "Of the managed ports: refused by the program, and by the queue behind."
+    "Of the managed ones `drops` are those refused by the program, and by the queue behind."
     of_program: dict[str, Any]
     "What the program reads of each switch beside that."
 
@@ -46,12 +44,11 @@ async def snapshot(world: SimWorld) -> Snapshot:
     """Read everything; takes no virtual time."""
     flows = {row["flow"]: row for row in json.loads(world.simulation.flows())}
     ports = {(row["switch"], row["port"]): row for row in json.loads(world.simulation.ports())}
-    drops: dict[PortKey, int] = {}
     of_program: dict[str, Any] = {}
     for switch in world.managed_switches():
         numbers = [port for name, port in world.config.managed if name == switch]
         async with world.client(world.endpoint(switch)) as client:
-            for port, refused in (await program_drops(client, world.part.part, numbers)).items():
-                drops[switch, port] = refused + sum(ports[switch, port]["drops"].values())
-            of_program[switch] = await world.part.read(client)
-    return Snapshot(asyncio.get_running_loop().time(), flows, ports, drops, of_program)
+            for port, refused in (await program_drops(client, world.part, numbers)).items():
+                ports[switch, port]["drops"] = refused + sum(ports[switch, port]["drops"].values())
+            of_program[switch] = await world.part.read(client, world.config.managed, world.plans)
+    return Snapshot(world.loop.time(), flows, ports, of_program)

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairlane_lab.recording import FlowRecord, Recording, Values
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sim.columns import Columns, Values
-from fairlane_lab.sim.config import SimConfig, SimFlow, rate_steps
 
 WINDOWS_S = {"jain_100ms": 0.1, "jain_1s": 1.0, "jain_10s": 10.0}
 FAIR = 0.95
@@ -17,48 +16,50 @@ WORST_S = 5.0
 """Length of the window of `worst_5s_use`."""
 
 
-def sharing(config: SimConfig, columns: Columns, start_s: float, end_s: float) -> dict[str, float]:
-    """Metrics of a run over [`start_s`, `end_s`]; each is left out where there is nothing to measure it by."""
-    flows = [each for each in config.flows if each.is_greedy_tcp]
-    known = [(each, got) for each in flows if (got := columns.flow(each.name, "received_bytes")) is not None]
+def sharing(seen: Recording) -> dict[str, float]:
+    """Metrics of a run over its measured window; each is left out where there is nothing to measure it by."""
+    start_s, end_s = seen.start_s, seen.end_s
+    flows = [each for each in seen.flows if each.is_greedy_tcp]
+    known = [each for each in flows if each.sampled.t_s.size]
     found: dict[str, float] = {}
     if len(known) > 1:
-        step_s = float(np.median(np.diff(columns.t_s))) if len(columns.t_s) > 1 else np.inf
+        t_s = known[0].sampled.t_s
+        step_s = float(np.median(np.diff(t_s))) if len(t_s) > 1 else np.inf
         for name, window_s in WINDOWS_S.items():
             count = int((end_s - start_s) / window_s + 1e-6)
             if count and step_s <= window_s * (1 + 1e-6):
                 edges = (end_s - window_s * np.arange(count, -1, -1)).astype(np.float64)
-                jains = _jains(known, columns.t_s, edges[:-1], edges[1:])
+                jains = _jains(known, edges[:-1], edges[1:])
                 if not np.isnan(jains).all():
                     found[name] = float(np.nanmean(jains))
-        if (fair_s := _fair_after_s(config.scenario, known, columns.t_s)) is not None:
+        if (fair_s := _fair_after_s(seen.scenario, known)) is not None:
             found["fair_after_s"] = fair_s
-    if (used := _worst_use(config, columns, start_s, end_s)) is not None:
+    if (used := _worst_use(seen)) is not None:
         found["worst_5s_use"] = used
-    waits = [_waits_ms(columns, each, start_s, end_s) for each in flows]
+    waits = [_waits_ms(each, start_s, end_s) for each in flows]
     if waits and (all_ms := np.concatenate(waits)).size:
         found["delay_p99_ms"] = float(np.quantile(all_ms, 0.99))
     return found
 
 
-def _jains(known: list[tuple[SimFlow, Values]], t_s: Values, begins: Values, ends: Values) -> Values:
+def _jains(known: list[FlowRecord], begins: Values, ends: Values) -> Values:
     """Jain's index of the flows that run in each window; NaN where there are fewer than two."""
     count, total, squares = np.zeros(len(ends)), np.zeros(len(ends)), np.zeros(len(ends))
-    for each, got in known:
+    for each in known:
         stop_s = np.inf if each.flow.stop_s is None else each.flow.stop_s
         runs = (each.flow.start_s <= begins + 1e-9) & (ends <= stop_s + 1e-9)
-        rates = runs * (np.interp(ends, t_s, got) - np.interp(begins, t_s, got)) / each.flow.weight
+        rates = runs * (each.sampled.at(ends) - each.sampled.at(begins)) / each.flow.weight
         count, total, squares = count + runs, total + rates, squares + rates**2
     jains = np.divide(total**2, count * squares, out=np.zeros(len(ends)), where=squares > 0)
     return np.where(count > 1, jains, np.nan)
 
 
-def _fair_after_s(scenario: Scenario, known: list[tuple[SimFlow, Values]], t_s: Values) -> float | None:
+def _fair_after_s(scenario: Scenario, known: list[FlowRecord]) -> float | None:
     """The longest time from a change (of a link, or a flow that starts or stops) to the end of the first second that is shared fairly;
     where that does not come before the next change, the time to that one. Only the changes of the measured window count, or the last one before it."""
     end_s = scenario.duration_s
     times = {change.at_s for change in scenario.changes if change.every_s is None}
-    times |= {each.flow.start_s for each, _ in known} | {each.flow.stop_s or end_s for each, _ in known}
+    times |= {each.flow.start_s for each in known} | {each.flow.stop_s or end_s for each in known}
     ordered = [at_s for at_s in sorted(times) if at_s <= end_s - 1.0]
     changes = [at_s for at_s in ordered if at_s >= scenario.warmup_s] or ordered[-1:]
     took: list[float] = []
@@ -66,7 +67,7 @@ def _fair_after_s(scenario: Scenario, known: list[tuple[SimFlow, Values]], t_s: 
         ends = np.arange(at_s + 1.0, next_s + 1e-9, 0.1)
         if not ends.size:
             continue
-        jains = _jains(known, t_s, ends - 1.0, ends)
+        jains = _jains(known, ends - 1.0, ends)
         if np.isnan(jains).all():
             continue  # one flow, or none
         fair = np.flatnonzero(jains >= FAIR)
@@ -74,29 +75,22 @@ def _fair_after_s(scenario: Scenario, known: list[tuple[SimFlow, Values]], t_s: 
     return max(took, default=None)
 
 
-def _worst_use(config: SimConfig, columns: Columns, start_s: float, end_s: float) -> float | None:
+def _worst_use(seen: Recording) -> float | None:
     """The smallest part of the first managed port's rate that was used in any `WORST_S` of the window."""
-    if not config.managed or end_s - start_s < WORST_S:
+    start_s, end_s = seen.start_s, seen.end_s
+    if not seen.ports or end_s - start_s < WORST_S or not seen.ports[0].sampled.t_s.size:
         return None
-    port = config.managed[0]
-    sent = columns.port(*port, "tx_bytes")
-    if sent is None:
-        return None
+    rates, sent = seen.ports[0].rates, seen.ports[0].sampled
     ends = np.arange(start_s + WORST_S, end_s + 1e-9, 0.1)
-    steps = rate_steps(config, *port)
-    times = np.array([at_s for at_s, _ in steps] + [end_s])
-    could = np.concatenate(([0.0], np.cumsum([rate for _, rate in steps] * np.diff(times))))
+    times = np.array([at_s for at_s, _ in rates] + [end_s])
+    could = np.concatenate(([0.0], np.cumsum([rate for _, rate in rates] * np.diff(times))))
     possible = np.interp(ends, times, could) - np.interp(ends - WORST_S, times, could)
-    carried = 8 * (np.interp(ends, columns.t_s, sent) - np.interp(ends - WORST_S, columns.t_s, sent))
+    carried = 8 * (sent.at(ends) - sent.at(ends - WORST_S))
     usable = possible > 0
     return float((carried[usable] / possible[usable]).min()) if usable.any() else None
 
 
-def _waits_ms(columns: Columns, each: SimFlow, start_s: float, end_s: float) -> Values:
+def _waits_ms(each: FlowRecord, start_s: float, end_s: float) -> Values:
     """The sender's round-trip times beyond the smallest that it had in the window, ms."""
-    srtt_ns = columns.flow(each.name, "srtt_ns")
-    if srtt_ns is None:
-        return np.empty(0)
-    seen = srtt_ns[columns.window(start_s, end_s)]
-    seen = seen[seen > 0]
-    return (seen - seen.min()) / 1e6 if seen.size else seen
+    found = each.srtt_ns.within(start_s, end_s)
+    return (found - found.min()) / 1e6 if found.size else found

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fairlane_lab.measures import mser5
+from fairlane_lab.recording import FlowRecord, Values
 from fairlane_lab.scenario import Scenario
-from fairlane_lab.sim.columns import Columns
-from fairlane_lab.sim.config import SimConfig
 
 BINS = 500
 """Goodput is looked at over so many equal parts of the run."""
@@ -23,15 +24,13 @@ def marks_s(scenario: Scenario) -> list[float]:
     return [round(scenario.warmup_s + rest_s * step / 10, 9) for step in range(count + 1)]
 
 
-def steady_s(config: SimConfig, columns: Columns) -> float | None:
+def steady_s(flows: Sequence[FlowRecord], end_s: float) -> float | None:
     """From when on the goodput of every group of greedy flows is steady, seconds; None when it never is in the first half."""
-    end_s = config.scenario.duration_s
     edges = np.linspace(0.0, end_s, BINS + 1)
-    groups: dict[str, np.ndarray] = {}
-    for each in config.flows:
-        received = columns.flow(each.name, "received_bytes")
-        if each.is_greedy_tcp and received is not None:
-            grown = np.diff(np.interp(edges, columns.t_s, received))
+    groups: dict[str, Values] = {}
+    for each in flows:
+        if each.is_greedy_tcp and each.sampled.t_s.size:
+            grown = np.diff(each.sampled.at(edges))
             groups[each.flow.group] = groups.get(each.flow.group, 0.0) + grown
     cuts = [mser5(grown.tolist()) for grown in groups.values()]
     known = [cut for cut in cuts if cut is not None]

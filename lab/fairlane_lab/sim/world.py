@@ -5,42 +5,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any
 
 from fairlane_controller.errors import FairlaneError
+from fairlane_controller.loop.agent import SwitchAgent
+from fairlane_controller.program.contract import Plan
+from fairlane_controller.program.control import TopologyControl
+from fairlane_controller.program.setup import apply_plan, set_up_program
+from fairlane_controller.state.events import EventLog
 from fairlane_controller.state.run_state import PortState, RouteState, RunState, SwitchState
 from fairlane_controller.switch.client import Endpoint
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
+from fairlane_lab.programs.part import LOOK_PERIOD_S
+from fairlane_lab.recording import CARRIED_STEP_S
 from fairlane_lab.run_result import RunError
-from fairlane_lab.sim.client import SimClient, SimSwitch, Transport
-from fairlane_lab.sim.config import SimConfig
+from fairlane_lab.sim.client import SimClient, SimSwitch
+from fairlane_lab.sim.config import TRAFFIC_MANAGER, SimConfig, SimFlow
 from fairlane_lab.sim.loop import VirtualTimeLoop
-from fairlane_lab.topology_scripts import PortKey, fl_topology
 
-TRAFFIC_MANAGER: dict[str, Any] = {"port_cells": 0, "queue_cells": 0, "queues": 0, "scheduler": "", "link_layer": ""}
-"""Keys of a port's traffic manager that a run state has too, and what stands there when the topology says nothing."""
 GRPC = "virtual-time"
 """Stands where a run state has an address: nothing connects to it."""
-
-
-class Simulation(Protocol):
-    """`fairlane_switch.native.Simulation` as far as it is used here; what it says is JSON."""
-
-    @property
-    def now_ns(self) -> int: ...
-    def run_until(self, t_ns: int, stop_on_messages: bool = False) -> int: ...
-    def flows(self) -> str: ...
-    def ports(self) -> str: ...
-    def switches(self) -> str: ...
-    def transfers(self) -> str: ...
-    def unfinished_transfers(self) -> str: ...
-    def series(self) -> dict[str, bytes]: ...
-    def p4rt(self, switch: str) -> Any: ...
-    def machine_failure(self) -> str | None: ...
-    def end_machine(self) -> None: ...
 
 
 class SimWorld:
@@ -48,9 +37,13 @@ class SimWorld:
 
     def __init__(self, config: SimConfig) -> None:
         """Raises RunError when the simulator is not built or refuses the configuration."""
-        native = _native()
         try:
-            self.simulation: Simulation = native.Simulation(json.dumps(config.document()))
+            from fairlane_switch import native  # pyright: ignore[reportMissingModuleSource]
+
+            self.simulation: Any = native.Simulation(json.dumps(config.document()))
+            "A `native.Simulation`; what it reports is JSON."
+        except ImportError as problem:
+            raise RunError(f"the simulator is not built ({problem}): run `make setup`") from None
         except ValueError as problem:
             raise RunError(f"the simulator refuses the configuration: {problem}") from None
         self.config = config
@@ -59,19 +52,28 @@ class SimWorld:
         for name in config.topology.switches:
             transport = self.simulation.p4rt(name)
             transport.set_pipeline(config.program.set_pipeline)
-            schema, error = config.program.schema, native.P4RuntimeError
-            self.switches[name] = SimSwitch(name, cast("Transport", transport), schema, error)
+            self.switches[name] = SimSwitch(name, transport, config.program.schema, native.P4RuntimeError)
         self.loop = VirtualTimeLoop(self.simulation, self.deliver, stop_on_messages=False)
         self.client = partial(SimClient, find=self.switches.__getitem__)
         "Makes a `SwitchClient`; the factory that `SwitchAgent` takes."
-        self.part = find_part(config.scenario.program).in_sim(self)
+        self.part = find_part(config.scenario.program)
+        self.plans: Sequence[Plan] = ()
+        "What the program had the switches set up with."
+        self._control: TopologyControl | None = None
+        self.thresholds: dict[PortKey, int | None] = {}
+        self.agents: list[SwitchAgent] = []
+        "The control loops, of `start`."
+        self.measured: dict[PortKey, list[tuple[float, Mapping[str, float | None]]]] = {}
+        "For `Recording`."
+        self.datagrams: dict[str, list[tuple[float, float]]] = {}
+        "Bytes over time of each UDP flow, where the program has VCs."
 
     def close(self) -> None:
         """Cancel what still runs, and end the loop and the machine of real hosts."""
         left = asyncio.all_tasks(self.loop)
         for task in left:
             task.cancel()
-        self.loop.run_until_complete(_ended(left))
+        self.loop.run_until_complete(gathered(*left))
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
         self.simulation.end_machine()
@@ -90,43 +92,93 @@ class SimWorld:
         return list(dict.fromkeys(switch for switch, _ in self.config.managed))
 
     async def set_up(self) -> None:
-        """What the program sets up. Raises RunError with what a switch, or the controller's own checks, refuse."""
+        """Set up the switches at time 0. Raises RunError with what a switch, or the controller's own checks, refuse."""
+        config, part = self.config, self.part
         try:
-            await self.part.set_up()
+            self.plans = part.plans(self.run_state, config.scenario, config.topology)
+            capacities = {key: spec.queue_packets for key, spec in managed_ports(config.topology).items()}
+            self.thresholds = part.thresholds(config.scenario.control, capacities)
+            self._control = part.control_loop(self.run_state, config.scenario, self.plans)
+            for state in self.run_state.switches:
+                async with self.client(self.endpoint(state.name), write=True) as client:
+                    await set_up_program(client, part.program, self.plans[0], state)
+                    for plan in self.plans[1:]:
+                        await apply_plan(client, part.program, plan)
+                    if self._control is None and state.name in self.managed_switches():
+                        await client.write([+entry for entry in part.flow_entries(config.flows)])
         except FairlaneError as problem:
             raise RunError(problem.message) from None
 
+    async def start(self, log: EventLog) -> Sequence[Coroutine[Any, Any, None]]:
+        """What runs beside the simulation, until it is cancelled: a control loop's agent for each switch with managed ports."""
+        jobs: list[Coroutine[Any, Any, None]] = []
+        if self.part.has_vcs and any(not each.is_tcp for each in self.config.flows):
+            jobs.append(self._count_datagrams())
+        if (control := self._control) is None:
+            return jobs
+        for request in self.part.requests(flow_weights(self.config.flows)):
+            await control.handle({}, request)
+        self.loop.stop_on_messages = control.listens
+        states = {state.name: state for state in self.run_state.switches} if control.run is not None else {}
+        self.agents = [
+            SwitchAgent(self.endpoint(name), control, log, state=states.get(name), client_factory=self.client)
+            for name in self.managed_switches()
+        ]
+        jobs += [agent.run() for agent in self.agents]
+        return [*jobs, self._poll()] if self.part.loop_values else jobs
 
-async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
+    async def _poll(self) -> None:
+        """Read what the control loops have measured, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_PERIOD_S)
+            for agent in self.agents:
+                for row in agent.control.measurements():
+                    polls = self.measured.setdefault((agent.endpoint.name, row["port"]), [])
+                    polls.append((self.loop.time(), self.part.loop_row(row)))
+
+    async def _count_datagrams(self) -> None:
+        """Read what UDP flows have carried, for ever: the simulator samples TCP flows only."""
+        names = {each.name for each in self.config.flows if not each.is_tcp}
+        while True:
+            for row in json.loads(self.simulation.flows()):
+                if row["flow"] in names:
+                    self.datagrams.setdefault(row["flow"], []).append((self.loop.time(), row["received_bytes"]))
+            await asyncio.sleep(CARRIED_STEP_S)
+
+
+def flow_weights(flows: Sequence[SimFlow]) -> list[dict[str, Any]]:
+    """Rules for the weights of flows that do not weigh 1: by address and port, of `web` (many ports) by the address. Raises RunError."""
+    of_hosts: dict[str, float] = {}
+    for each in flows:
+        host, weight = each.flow.sender, each.flow.weight
+        if not each.has_known_key and of_hosts.setdefault(host, weight) != weight:
+            raise RunError(f"flow {each.name}: web flows of one host ({host}) must have the same weight")
+    others = {host for host, weight in of_hosts.items() if weight != 1.0}
+    rules: list[dict[str, Any]] = []
+    for each in sorted(flows, key=lambda one: not one.has_known_key):
+        if each.flow.weight != 1.0 or each.flow.sender in others:
+            port = {"src_port": each.key.src_port} if each.has_known_key else {}
+            rules.append({"src": str(each.key.src), **port, "weight": each.flow.weight})
+    return rules
+
+
+async def gathered(*jobs: Any) -> None:
+    """Until all have ended, however they end."""
+    await asyncio.gather(*jobs, return_exceptions=True)
 
 
 def run_state_of(topology: fl_topology.Topology, managed: Sequence[PortKey], program: str) -> RunState:
     """A topology as the controller knows a running one; `managed` are its bottlenecks."""
+    mtus = {(end.node, end.port): link.mtu for link in topology.links for end in (link.a, link.b)}
+
+    def port_state(switch: str, number: int, spec: fl_topology.PortSpec) -> PortState:
+        given = {key: value for key in ("rate_bps", "queue_packets", *TRAFFIC_MANAGER) if (value := getattr(spec, key))}
+        about = {"port": number, "bottleneck": (switch, number) in managed, "mtu": mtus[switch, number]}
+        return PortState.model_validate({**about, **topology.settings(switch, number), **given})
+
     switches: list[SwitchState] = []
-    mtus = {end: link.mtu for link in topology.links for end in (link.a, link.b)}
     for name in topology.switches:
-        ports = tuple(
-            PortState(
-                port=number,
-                rate_bps=spec.rate_bps or 0,
-                queue_packets=spec.queue_packets,
-                bottleneck=(name, number) in managed,
-                mtu=mtus[fl_topology.Endpoint(name, number)],
-                **topology.settings(name, number),
-                **{key: getattr(spec, key, None) or fallback for key, fallback in TRAFFIC_MANAGER.items()},
-            )
-            for number, spec in topology.ports[name].items()
-        )
-        routes = tuple(RouteState(prefix=r.prefix, port=r.port, mac=r.mac) for r in topology.routes(name))
+        ports = tuple(port_state(name, number, spec) for number, spec in topology.ports[name].items())
+        routes = tuple(RouteState(prefix=one.prefix, port=one.port, mac=one.mac) for one in topology.routes(name))
         switches.append(SwitchState(name=name, grpc=GRPC, ports=ports, routes=routes))
     return RunState(name="sim", target="sim", program=program, switches=tuple(switches))
-
-
-def _native() -> Any:
-    """The binding. Raises RunError when it is not built."""
-    try:
-        from fairlane_switch import native  # pyright: ignore[reportMissingModuleSource]
-    except ImportError as problem:
-        raise RunError(f"the simulator is not built ({problem}): run `make setup`") from None
-    return native

@@ -2,7 +2,7 @@
 """What is to be run and where its results go; the one way in which `run` and `sweep` run it.
 
 campaign.json in the folder says what the folder is of: definition, runtime, target, seed, and hashes of all files that decide
-a run's bytes (`fairlane_lab.inputs`), which the folder holds too. A campaign that finds a folder of the same goes on where it
+a run's bytes (`fairlane_lab.inputs`), which the folder has too. A campaign that finds a folder of the same goes on where it
 stopped: runs that are there are not made again. A folder of anything else is refused.
 """
 
@@ -10,30 +10,30 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
-
-from fairlane_controller.documents import parse_json
+from typing import Any
 
 from fairlane_lab.definition import Definition, Selection, expand
 from fairlane_lab.definition.points import make_points
 from fairlane_lab.inputs import COPIES, Input, build_hashes, campaign_inputs, copy_inputs, digest_once, stamp
-from fairlane_lab.results.folder import publish
+from fairlane_lab.results.folder import publish, write_json
 from fairlane_lab.results.metadata import metadata
 from fairlane_lab.results.rows import make_rows
 from fairlane_lab.results.store import Store
 from fairlane_lab.results.summary import summarise
+from fairlane_lab.results.summary_file import RunFolderError, read_document
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.sweep.runners import Executor, Failure, Outcome
 
 CAMPAIGN = "campaign.json"
+_SHARED = ("duration_s", "warmup_s")
+"""Values that all runs of a folder have alike."""
 
 
-class CampaignError(RuntimeError):
+class CampaignError(RunFolderError):
     """A folder that cannot be gone on with; the text says what differs."""
 
 
@@ -56,7 +56,7 @@ class Campaign:
         return campaign_inputs(self.definition, [*every, *scenarios])
 
     def identity(self, inputs: Sequence[Input]) -> dict[str, Any]:
-        """What all runs of a folder share."""
+        """What all runs of a folder share, as campaign.json has it."""
         folder = self.definition.source.file.absolute().parent.resolve()
         return {
             "experiment": self.definition.experiment.name,
@@ -69,9 +69,6 @@ class Campaign:
             "inputs": {each.name(folder): each.digest for each in inputs if each.kind != "experiment"},
             "set": {name: list(values) for name, values in self.selection.values.items() if name in _SHARED},
         }
-
-
-_SHARED = ("duration_s", "warmup_s")
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,6 @@ class CampaignResult:
     """Runs that were there already."""
     stopped: str = ""
     """Why it could not go on, when it could not."""
-    notes: Sequence[str] = ()
-    """What was found damaged."""
 
     @property
     def complete(self) -> bool:
@@ -101,37 +96,48 @@ def run_campaign(
 ) -> CampaignResult:
     """Run what is missing, and write tables and summary whatever happens: after Ctrl-C too, `interrupted` and not complete.
 
-    Raises ExperimentError and CampaignError, before anything runs; RunError where results cannot be written. Without a single
-    result no folder is left.
+    Without a single result no folder is left.
+
+    Raises:
+        ExperimentError, CampaignError: Before anything runs.
+        RunError: Results cannot be written, or what is there is damaged.
+
     """
+    try:
+        return _run(campaign, executor, on_outcome)
+    except OSError as error:
+        text = f"{campaign.folder} cannot be written: {error.strerror or error}"
+        raise RunError(
+            f"{text}; `fairlane lab sweep` with this --folder goes on with the runs that are in it"
+        ) from None
+
+
+def _run(campaign: Campaign, executor: Executor, on_outcome: Callable[[Outcome], None]) -> CampaignResult:
     scenarios = campaign.scenarios()
     inputs = campaign.inputs(scenarios)
     for each in inputs:
         if each.kind == "program" and each.digest != digest_once(each):
             raise CampaignError(f"{each.kind} {each.given} has changed since this process loaded it: start another one")
-    with _writing(campaign):
-        identity = _claim(campaign, inputs)
+    points = [
+        *(point.name for point in make_points(campaign.definition.experiment)),
+        *(each.point for each in scenarios),
+    ]
+    store = Store(campaign.folder, list(dict.fromkeys(points)))
+    identity = _claim(campaign, inputs)
     about = {**metadata(), "campaign": identity}
-    order = [point.name for point in make_points(campaign.definition.experiment)]
-    order += [scenario.point for scenario in scenarios if scenario.point not in set(order)]
-    store = Store(campaign.folder, list(dict.fromkeys(order)))
-    with _writing(campaign):
-        notes = store.set_damaged_aside()
     there = store.finished_runs()
     missing = [scenario for scenario in scenarios if (scenario.point, scenario.repeat) not in there]
     failures: list[Failure] = []
     began = stamp(inputs)
 
     def take(outcome: Outcome) -> None:
-        nonlocal began
-        if (now := stamp(inputs)) != began:
-            if changed := _changed(inputs, identity):
+        if stamp(inputs) != began:
+            known = identity["inputs"].values()
+            others = [each for each in inputs if each.kind != "experiment" and each.digest not in known]
+            if changed := ", ".join(f"{each.kind} {each.given}" for each in others):
                 raise RunError(f"{changed} changed while the campaign ran: what ran since then is not kept")
-            began = now
         if outcome.result is not None:
-            runtime = campaign.selection.runtime
-            with _writing(campaign):
-                store.add(make_rows(outcome.scenario, outcome.result, runtime, campaign.target))
+            store.add(make_rows(outcome.scenario, outcome.result, campaign.selection.runtime, campaign.target))
         elif outcome.failure is not None:
             failures.append(outcome.failure)
         on_outcome(outcome)
@@ -144,55 +150,28 @@ def run_campaign(
         interrupted = True
     except RuntimeError as error:  # RunError too: a cluster that is gone, a network that does not start
         stopped = str(error)
-    with _writing(campaign, store):
-        store.flush()
-        if store.finished_runs():
-            notes += _merge(store)
-            summary = _summary(campaign, about, scenarios, store, failures)
-            path = publish(campaign.folder, summary)
-        else:
-            summary, path = _summary(campaign, about, scenarios, store, failures), campaign.folder
-            if not notes:
-                shutil.rmtree(campaign.folder)
-    return CampaignResult(summary, path, failures, interrupted, len(scenarios) - len(missing), stopped, notes)
-
-
-def _merge(store: Store) -> list[str]:
-    """Merge what can be read; returns what cannot."""
-    try:
+    store.flush()
+    path = campaign.folder
+    if done := store.finished_runs():
         store.merge()
-    except (OSError, ValueError):  # pyarrow's errors are of these
-        if not (damaged := store.set_damaged_aside(whole=True)):
-            raise
-        store.merge()
-        return damaged
-    return []
-
-
-@contextmanager
-def _writing(campaign: Campaign, store: Store | None = None) -> Generator[None]:
-    """Raises RunError, in one sentence, where the block cannot write the campaign's folder; `store` says what is in it."""
-    try:
-        yield
-    except OSError as error:
-        text = f"{campaign.folder} cannot be written: {error.strerror or error}"
-        if store is not None and (there := len(store.finished_runs())):
-            text += f"; {there} finished {'run is' if there == 1 else 'runs are'} in it, and the same `fairlane lab sweep` with this --folder goes on"
-        raise RunError(text) from None
+    summary = _summary(campaign, about, scenarios, done, failures)
+    if done:
+        path = publish(campaign.folder, summary)
+    else:
+        shutil.rmtree(campaign.folder)
+    return CampaignResult(summary, path, failures, interrupted, len(scenarios) - len(missing), stopped)
 
 
 def _summary(
     campaign: Campaign,
     about: Mapping[str, Any],
     scenarios: Sequence[Scenario],
-    store: Store,
+    done: set[tuple[str, int]],
     failures: Sequence[Failure],
 ) -> dict[str, Any]:
-    done = store.finished_runs()
     asked = {(scenario.point, scenario.repeat) for scenario in scenarios}
     # Other repeats differ in what is drawn alone, and the column `drawn` has that.
     first = [each for each in scenarios if each.repeat == scenarios[0].repeat]
-    topologies = {json.dumps(each.topology, sort_keys=True): each.topology for each in first}
     known = {
         "runtime": campaign.selection.runtime,
         "target": campaign.target,
@@ -202,7 +181,7 @@ def _summary(
         "asked_runs": len(asked),
         "failures": [asdict(failure) for failure in sorted(failures, key=lambda each: (each.point, each.repeat))],
         "metadata": dict(about),
-        "topologies": list(topologies.values()),
+        "topologies": list({json.dumps(each.topology, sort_keys=True): each.topology for each in first}.values()),
     }
     return summarise(campaign.folder, campaign.definition, known)
 
@@ -210,64 +189,40 @@ def _summary(
 def _claim(campaign: Campaign, inputs: Sequence[Input]) -> dict[str, Any]:
     """Make the folder this campaign's, or find that it is; returns what campaign.json says now. Raises CampaignError when it is another's."""
     path = campaign.folder / CAMPAIGN
-    mine = json.loads(json.dumps(campaign.identity(inputs)))
-    asked = {
-        "repeats": campaign.selection.repeats,
-        "values": {name: list(values) for name, values in campaign.selection.values.items()},
-    }
-    mine["selections"] = [json.loads(json.dumps(asked))]
-    if path.exists():
-        try:
-            theirs: Any = parse_json(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise CampaignError(f"{path}: not readable: {error}") from error
-        if not isinstance(theirs, dict):
-            raise CampaignError(f"{path}: not of a campaign: it must be a JSON object")
-        theirs = cast("dict[str, Any]", theirs)
-        known: dict[str, str] = theirs.get("inputs", {})
-        others = {name: digest for name, digest in mine["inputs"].items() if known.get(name, digest) != digest}
-        different = [(name, theirs.get(name), mine[name]) for name in mine if name not in ("inputs", "selections")]
-        different += [(name, known[name], digest) for name, digest in others.items()]
-        said = [f"{name} was {_short(was)}, is {_short(now)}" for name, was, now in different if was != now]
-        if said:
-            raise CampaignError(f"{campaign.folder} holds results of something else: {'; '.join(said)}")
-        mine["inputs"] = known | mine["inputs"]
-        before: list[Any] = theirs.get("selections", [])
-        mine["selections"] = before + [each for each in mine["selections"] if each not in before]
-    else:
+    selection = {"repeats": campaign.selection.repeats, "values": campaign.selection.values}
+    mine = json.loads(json.dumps({**campaign.identity(inputs), "selections": [selection]}))
+    is_new = not path.exists()
+    if is_new:
         campaign.folder.mkdir(parents=True, exist_ok=True)
         if any(campaign.folder.iterdir()):
             raise CampaignError(f"{campaign.folder} is not empty and has no {CAMPAIGN}: not a folder of ours")
+    else:
+        theirs = read_document(campaign.folder, CAMPAIGN)
+        if different := _differing(theirs, mine):
+            raise CampaignError(
+                f"{campaign.folder} holds results of something else: {'; '.join(different)}; --fresh begins again"
+            )
+        mine["inputs"] = theirs.get("inputs", {}) | mine["inputs"]
+        before = theirs.get("selections", [])
+        mine["selections"] = before + [each for each in mine["selections"] if each not in before]
     try:
         mine["file"] = str(Path(COPIES) / copy_inputs(inputs, campaign.folder / COPIES))
-        draft = path.with_suffix(".new")
-        draft.write_text(json.dumps(mine, indent=1) + "\n")
-        draft.replace(path)
+        write_json(path, mine)
     except OSError:
-        if not path.exists():  # begun just now: the next one must not find a folder that seems to be somebody else's
+        if is_new:  # the next one must not find a folder that seems to be somebody else's
             shutil.rmtree(campaign.folder, ignore_errors=True)
         raise
     return mine
 
 
-def _changed(inputs: Sequence[Input], identity: Mapping[str, Any]) -> str:
-    known = set(identity["inputs"].values())
-    return ", ".join(
-        f"{each.kind} {each.given}" for each in inputs if each.kind != "experiment" and each.digest not in known
-    )
+def _differing(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> list[str]:
+    """`seed was 1, is 2` for each of what a folder's runs share that is not the same; files that only one of them has do not count."""
+    then, now = ({**each, **each.get("inputs", {})} for each in (theirs, mine))
+    names = [name for name in now if name not in ("inputs", "selections")]
+    shared = [name for name in names if name not in mine["inputs"] or name in then]
+    return [f"{name} was {_short(then.get(name))}, is {_short(now[name])}" for name in shared if then.get(name) != now[name]]  # fmt: skip
 
 
 def _short(value: Any) -> str:
     text = str(value)
     return text[:12] if len(text) == 64 else text
-
-
-def set_aside(folder: Path) -> Path | None:
-    """Move a folder out of the way (`…-old`, `…-old-2`); nothing is deleted. Returns where it is now; None when there was none."""
-    if not folder.exists():
-        return None
-    number = 1
-    while (aside := folder.with_name(f"{folder.name}-old" + (f"-{number}" if number > 1 else ""))).exists():
-        number += 1
-    shutil.move(folder, aside)
-    return aside

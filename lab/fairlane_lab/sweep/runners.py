@@ -3,24 +3,20 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
 
 SIM = "fairlane_lab.runners.sim:run"
-"""`run(scenario, progress) -> RunResult`; progress is called with the virtual seconds that have passed."""
+"""`run(scenario) -> RunResult`."""
 KERNEL = "fairlane_lab.runners.kernel:run"
 """As `SIM`, with real hosts."""
 MININET = "fairlane_lab.runners.mininet:run_many"
-"""`run_many(scenarios, options, on_result)`."""
-
-Progress = Callable[[float], None]
+"""`run_many(scenarios, options, on_result, report)`."""
 
 
 @dataclass(frozen=True)
@@ -45,55 +41,48 @@ class Outcome:
 
 OnOutcome = Callable[[Outcome], None]
 Executor = Callable[[Sequence[Scenario], OnOutcome], None]
-"""Runs scenarios and tells each outcome as it comes, in any order. Raises RunError when it cannot run at all."""
+"""Runs scenarios and reports each outcome as it comes, in any order. Raises RunError when it cannot run at all."""
 
 
-def find_runner(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names. Raises RunError when it is not there."""
-    module, _, function = name.partition(":")
-    try:
-        return getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise RunError(f"the runner {name} is not there: {error}") from error
+def failed(scenario: Scenario, error: object, detail: str = "") -> Outcome:
+    """The outcome of a run without a result."""
+    return Outcome(scenario, None, Failure(scenario.point, scenario.repeat, str(error), detail))
 
 
-def run_one(runner: str, scenario: Scenario, progress: Progress | None = None) -> Outcome:
+def run_one(runner: str, scenario: Scenario) -> Outcome:
     """Run one scenario with the runner called `runner`. Whatever goes wrong in it is the outcome's failure."""
     try:
-        return Outcome(scenario, find_runner(runner)(scenario, progress))
+        return Outcome(scenario, pkgutil.resolve_name(runner)(scenario))
     except RunError as error:
-        return Outcome(scenario, None, Failure(scenario.point, scenario.repeat, str(error)))
+        return failed(scenario, error)
     except Exception as error:  # one point's fault must not stop the others; it is reported with its traceback
-        text = f"{type(error).__name__}: {error}"
-        return Outcome(scenario, None, Failure(scenario.point, scenario.repeat, text, traceback.format_exc()))
+        return failed(scenario, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
-def local_executor(runner: str, progress: Callable[[Scenario, float], None] | None = None) -> Executor:
+def local_executor(runner: str) -> Executor:
     """An executor that makes one run after the other in this process."""
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         for scenario in scenarios:
-            on_outcome(run_one(runner, scenario, partial(progress, scenario) if progress else None))
+            on_outcome(run_one(runner, scenario))
 
     return execute
 
 
 def mininet_testbed(
-    target: str, parallel: int, tell: Callable[[str, float], None] | None = None, runner: str = MININET
+    target: str, parallel: int, report: Callable[[str], None] = lambda _text: None, runner: str = MININET
 ) -> Executor:
-    """Runs on Mininet with at most `parallel` topologies side by side; `tell` hears what happens and the seconds so far.
+    """Runs on Mininet with at most `parallel` topologies side by side; `report` is called with what happens.
 
     Its runner takes all scenarios at once, because topologies run side by side and are used again.
     """
 
     def execute(scenarios: Sequence[Scenario], on_outcome: OnOutcome) -> None:
         def on_result(scenario: Scenario, result: RunResult | RunError) -> None:
-            if isinstance(result, RunError):
-                on_outcome(Outcome(scenario, None, Failure(scenario.point, scenario.repeat, str(result))))
-            else:
-                on_outcome(Outcome(scenario, result))
+            is_error = isinstance(result, RunError)
+            on_outcome(failed(scenario, result) if is_error else Outcome(scenario, result))
 
-        options = find_runner(f"{runner.partition(':')[0]}:MininetOptions")(target=target, parallel=parallel)
-        find_runner(runner)(scenarios, options, on_result, *([tell] if tell else []))
+        options = pkgutil.resolve_name(f"{runner.partition(':')[0]}:MininetOptions")(target=target, parallel=parallel)
+        pkgutil.resolve_name(runner)(scenarios, options, on_result, report)
 
     return execute

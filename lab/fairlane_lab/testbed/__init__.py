@@ -3,7 +3,6 @@
 
 Map: `scripts` finds Mininet's scripts; `grouping` says which scenarios share a network; `claims` numbers the networks;
 `bed` is one running topology; `facts` reads back what it is; `plan` turns a scenario's flows into processes; `host_settings`
-sets the hosts' TCP and attaches their programs; `port_watch` samples ports and queues (a P4 program may bring a watch of its own);
-`changes` is what happens in mid-run; `collect` makes a RunResult of the files that the processes left (`counters`: of the
-hosts' programs). `runners/mininet.py` drives it all.
+sets the hosts' TCP and attaches their programs; `port_watch` samples ports and queues;
+`changes` is what happens in mid-run; `collect` makes a `Recording` of the files that the processes left. `runners/mininet.py` drives it all.
 """

@@ -9,24 +9,31 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fairlane import connect
+from fairlane_controller.program.contract import Plan as ControlPlan
+from fairlane_controller.program.setup import change_set
 from fairlane_controller.state.ask import ask
-from fairlane_controller.switch.client import Endpoint
+from fairlane_controller.state.run_state import read_run_state
+from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fairlane_hosts import loader
+from fairlane_switch.process import find_binary
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import network as fl_net
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import LinkChange
+from fairlane_topology.topology import PortKey, managed_ports
 
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.host_settings import HostSettings
 from fairlane_lab.testbed.plan import Plan, make_plan, sample_ms
-from fairlane_lab.testbed.scripts import fl_net
-from fairlane_lab.topology_scripts import LinkChange, fl_changes, fl_topology, managed_ports
 from fairlane_lab.wishes import wishes
 
 LEAD_S = 0.7
@@ -35,18 +42,6 @@ LEAD_PER_PROCESS_S = 0.06
 """… and for each process to get up."""
 SINK_READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 15.0
-
-
-@dataclass(frozen=True)
-class ManagedPort:
-    """A switch port with a bottleneck's queue."""
-
-    switch: str
-    port: int
-    interface: str
-    rate_bps: int
-    queue_packets: int
-    link_layer: str = "none"
 
 
 @dataclass
@@ -60,7 +55,7 @@ class Running:
     folder: Path
     variants: dict[str, str]
     """Of the hosts."""
-    thresholds: dict[tuple[str, int], int | None]
+    thresholds: dict[PortKey, int | None]
     """In force at the beginning, packets."""
     done_ns: int | None = None
     """CLOCK_MONOTONIC instant at which all files were finished, before the run's time was over."""
@@ -70,6 +65,18 @@ class Running:
     @property
     def scenario(self) -> Scenario:
         return self.plan.scenario
+
+    @property
+    def zero_s(self) -> float:
+        """Of CLOCK_MONOTONIC."""
+        return self.zero_ns / 1e9
+
+    @property
+    def end_s(self) -> float:
+        """When what is measured ends, seconds after the zero."""
+        if self.done_ns is None:
+            return self.scenario.duration_s
+        return min(self.scenario.duration_s, max(self.done_ns / 1e9 - self.zero_s, self.scenario.warmup_s + 1e-3))
 
 
 class Bed:
@@ -82,9 +89,10 @@ class Bed:
         topology = fl_topology.check(document, str(document.get("name") or "topology"))
         self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
         self.target = target
-        self.program = program
-        self.ports = _managed_ports(self.network)
-        self.part = find_part(program).in_mininet(self)
+        self.ports = managed_ports(topology)
+        self.part = find_part(program)
+        self.plans: Sequence[ControlPlan] = ()
+        "What is in force, for the program's part."
         self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
         self._frame_bytes = frame_bytes
         self._lease: loader.Lease | None = None
@@ -95,11 +103,6 @@ class Bed:
     def state(self) -> Path:
         """The run-state folder."""
         return self.network.folder
-
-    @property
-    def total_rate_bps(self) -> int:
-        """Of the managed ports: the measure of the load on this machine."""
-        return sum(port.rate_bps for port in self.ports)
 
     def start(self) -> None:
         """Start the topology. Raises RuntimeError when something does not start."""
@@ -127,10 +130,7 @@ class Bed:
         """End the processes of a run that is under way; nothing when there is none."""
         running, self._running = self._running, None
         if running is not None:
-            for process in running.processes.values():
-                process.terminate()
-            for process in running.processes.values():
-                _reap(process)
+            _stop(running.processes.values())
 
     def change_link(self, change: LinkChange) -> tuple[tuple[str, int, int], ...]:
         """Make a change of a link now; returns the (switch, port, bit/s) that have new rates. Raises RuntimeError."""
@@ -144,10 +144,6 @@ class Bed:
         """P4Runtime of a switch."""
         return Endpoint(switch, self.network.grpc(switch), self.network.switches[switch].options.device_id)
 
-    def ask(self, request: dict[str, Any]) -> Any:
-        """Ask the control loop (see `fairlane_controller.state.ask`). Raises FairlaneError."""
-        return asyncio.run(ask(self.state, request))
-
     def begin(self, scenario: Scenario, folder: Path, wait_s: float) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now, later by `wait_s`.
 
@@ -155,23 +151,47 @@ class Bed:
         """
         assert self._settings is not None
         folder.mkdir(parents=True, exist_ok=True)
-        plan = make_plan(scenario, self.addresses, folder)
-        wanted = wishes(scenario)
+        plan, wanted = make_plan(scenario, self.addresses, folder), wishes(scenario)
         variants = self._settings.apply(wanted)
-        thresholds = self.part.begin(scenario, plan)
-        running = self._running = Running(plan, 0, {}, folder, variants, thresholds)
+        running = self._running = Running(plan, 0, {}, folder, variants, self._control(scenario, plan))
         for sink in plan.sinks:
             sink.ready.unlink(missing_ok=True)
-            running.processes[sink.name] = self._traffic(sink.host, sink.command(sample_ms(scenario)), sink.name)
-        for sink in plan.sinks:
-            _wait_for(sink.ready, SINK_READY_TIMEOUT_S)
+            self._start_traffic(running, sink.name, sink.host, sink.command(sample_ms(scenario)))
+        deadline = time.monotonic() + SINK_READY_TIMEOUT_S
+        while missing := [sink.ready.name for sink in plan.sinks if not sink.ready.exists()]:
+            if time.monotonic() > deadline:
+                raise RunError(f"{missing[0]} did not appear within {SINK_READY_TIMEOUT_S:g} s")
+            time.sleep(0.01)
         self._settings.clamp(wanted, {(s.flow.sender, s.flow.receiver): s.sink.port for s in plan.senders})
-        lead_s = LEAD_S + self.round_trip_s() + LEAD_PER_PROCESS_S * plan.processes + wait_s
+        ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
+        round_trip_s = sum(way.delay_us for way in ways) / 1e6  # no connection takes longer to be there
+        lead_s = LEAD_S + round_trip_s + LEAD_PER_PROCESS_S * plan.processes + wait_s
         running.zero_ns = time.monotonic_ns() + round(lead_s * 1e9)
         for sender in plan.senders:
             words = sender.command(scenario, running.zero_ns)
-            running.processes[sender.name] = self._traffic(sender.flow.sender, words, sender.name)
+            self._start_traffic(running, sender.name, sender.flow.sender, words)
         return running
+
+    def _control(self, scenario: Scenario, plan: Plan) -> dict[PortKey, int | None]:
+        """Put the scenario's control in force, as after a fresh start; returns the thresholds. Raises RunError, FairlaneError."""
+        for configuration in self.part.configurations(scenario, self.network.topology):
+            connect(self.state).apply(configuration)
+        run, program = read_run_state(self.state), self.part.program
+        if program.decided:
+            asyncio.run(self._forget_decisions(self.part.plans(run, scenario, self.network.topology)[-1]))
+        if self.part.has_loop:
+            for request in self.part.requests(plan.weights()):
+                asyncio.run(ask(self.state, request))
+        self.plans = [program.initial_plan(run)]
+        return self.part.thresholds(scenario.control, {key: spec.queue_packets for key, spec in self.ports.items()})
+
+    async def _forget_decisions(self, plan: ControlPlan) -> None:
+        """Replace what a law has decided for the run before, which a configuration leaves as it is; the loop writes."""
+        for name in self.network.switches:
+            async with SwitchClient(self.endpoint(name), write=False) as client:
+                found = await change_set(self.part.program, plan, {name: client})
+            if updates := found.updates(name):
+                await ask(self.state, {"op": "table_write", "switch": name, "updates": updates})
 
     def look_for_end(self) -> bool:
         """Whether the run that is under way has nothing left to do: it ends with its files, and they are finished."""
@@ -188,35 +208,27 @@ class Bed:
 
     def end(self) -> None:
         """Wait until the senders have ended, then end the sinks. Raises RunError when one does not, or broke."""
-        running = self._running
+        running, settings = self._running, self._settings
         assert running is not None
+        assert settings is not None
         self._running = None
-        end_ns = running.zero_ns + round(running.scenario.duration_s * 1e9)
-        deadline = time.monotonic() + max(0.0, (end_ns - time.monotonic_ns()) / 1e9) + END_TIMEOUT_S
-        problem = ""
+        deadline = time.monotonic() + END_TIMEOUT_S
+        deadline += max(0.0, running.zero_s + running.scenario.duration_s - time.monotonic())
+        problems: list[str] = []
         for sender in running.plan.senders:
-            process = running.processes[sender.name]
             try:
-                code = process.wait(timeout=max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                code = None
-            if code != 0 and not problem:
+                code = running.processes[sender.name].wait(timeout=max(0.1, deadline - time.monotonic()))
                 words = (running.folder / f"{sender.name}.log").read_text(errors="replace").strip()[-400:]
-                how = "did not end in time" if code is None else f"ended with {code}: {words}"
-                problem = f"the sender of flow {sender.name} {how}"
-        assert self._settings is not None
-        running.counters = self._settings.counters()
-        for sink in running.plan.sinks:
-            running.processes[sink.name].terminate()
-        for process in running.processes.values():
-            _reap(process)
-        if problem:
-            raise RunError(problem)
-
-    def round_trip_s(self) -> float:
-        """Of a packet that crosses every link there and back: no connection of this network takes longer to be there."""
-        ways = [way for link in self.network.topology.links for way in (link.a_to_b, link.b_to_a)]
-        return sum(way.delay_us for way in ways) / 1e6
+                problems += [f"ended with {code}: {words}"] * bool(code)
+            except subprocess.TimeoutExpired:
+                problems.append("did not end in time")
+            if problems:
+                problems = [f"the sender of flow {sender.name} {problems[0]}"]
+                break
+        running.counters = settings.counters()
+        _stop(running.processes.values())
+        if problems:
+            raise RunError(problems[0])
 
     def processes(self) -> dict[int, str]:
         """Switches, links, and the traffic of the run under way: what they are, by pid."""
@@ -231,43 +243,25 @@ class Bed:
 
     def drain_s(self) -> float:
         """How long full queues take to empty, at most."""
-        return max((port.queue_packets * 1514 * 8 / port.rate_bps for port in self.ports if port.rate_bps), default=0.0)
-
-    def _traffic(self, host: str, arguments: list[str], name: str) -> subprocess.Popen[bytes]:
-        assert self._running is not None
-        assert self._settings is not None
-        command = self._settings.entering(host, [sys.executable, "-m", "fairlane_hosts.traffic", *arguments])
-        with (self._running.folder / f"{name}.log").open("wb") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-        self.network.adopt(process.pid, f"traffic {name} on {host}")
-        return process
-
-
-def _managed_ports(network: fl_net.Network) -> tuple[ManagedPort, ...]:
-    return tuple(
-        ManagedPort(
-            switch,
-            number,
-            f"{network.prefix}{switch}-eth{number}",
-            spec.rate_bps or 0,
-            spec.queue_packets,
-            spec.link_layer,
+        return max(
+            (one.queue_packets * 1514 * 8 / one.rate_bps for one in self.ports.values() if one.rate_bps), default=0.0
         )
-        for (switch, number), spec in managed_ports(network.topology).items()
-    )
+
+    def _start_traffic(self, running: Running, name: str, host: str, arguments: list[str]) -> None:
+        assert self._settings is not None
+        command = self._settings.entering(host, [str(find_binary("fairlane-traffic")), *arguments])
+        with (running.folder / f"{name}.log").open("wb") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        running.processes[name] = process
+        self.network.adopt(process.pid, f"traffic {name} on {host}")
 
 
-def _wait_for(path: Path, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not path.exists():
-        if time.monotonic() > deadline:
-            raise RunError(f"{path.name} did not appear within {timeout_s:g} s")
-        time.sleep(0.01)
-
-
-def _reap(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait(timeout=5)
+def _stop(processes: Collection[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(timeout=5)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import time
 from collections import deque
 
+from fairlane_topology.links import LinkChange
+from fairlane_topology.topology import PortKey
+
 from fairlane_lab.link_changes import changes_of
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario
 from fairlane_lab.testbed.bed import Bed
-from fairlane_lab.testbed.port_watch import PortKey
-from fairlane_lab.topology_scripts import LinkChange
 
 
 class Changes:

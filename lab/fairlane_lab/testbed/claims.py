@@ -12,8 +12,9 @@ import socket
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
+from fairlane_topology import state as fl_state
+
 from fairlane_lab.run_result import RunError
-from fairlane_lab.topology_scripts import fl_state
 
 
 @contextmanager

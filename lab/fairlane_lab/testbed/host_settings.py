@@ -7,13 +7,12 @@ makes those when a connection ends: so one empty connection is made first, see `
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
 import socket
 import subprocess
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairlane_hosts.apply import namespace_of, run_in_namespace, use_on_host, write_sysctls
@@ -29,9 +28,7 @@ CONNECT_TIMEOUT_S = 10.0
 class HostSettings:
     """Puts wishes in force on the hosts of one running topology, and takes routes and programs away again."""
 
-    def __init__(
-        self, pids: dict[str, int], addresses: dict[str, str], lease: Lease | None = None, topology: str = "lab"
-    ) -> None:
+    def __init__(self, pids: dict[str, int], addresses: dict[str, str], lease: Lease, topology: str) -> None:
         """`lease` holds the host programs; `topology` is a name for the cgroups that no other running one has."""
         self._pids = pids
         self._addresses = addresses
@@ -49,8 +46,6 @@ class HostSettings:
             if wish.sysctls:
                 run_in_namespace(namespace, lambda wish=wish: write_sysctls(wish.sysctls))
             if wish.programs:
-                if self._lease is None:
-                    raise RunError(f"{name} needs host programs {', '.join(wish.programs)}, and there is no lease")
                 self._attachments[name] = attach(
                     host_of(f"{self._topology}/{name}", namespace), wish.programs, self._lease
                 )
@@ -111,19 +106,14 @@ class HostSettings:
         return namespace_of(pid=self._pids[host])
 
 
-@contextlib.contextmanager
-def _metrics_saved() -> Generator[None]:
+def _make_metrics(address: tuple[str, int]) -> None:
     setting = Path("/proc/sys/net/ipv4/tcp_no_metrics_save")
     before = setting.read_text()
     setting.write_text("0")
     try:
-        yield
+        with socket.create_connection(address, timeout=CONNECT_TIMEOUT_S) as connection:
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(4096):
+                pass
     finally:
         setting.write_text(before)
-
-
-def _make_metrics(address: tuple[str, int]) -> None:
-    with _metrics_saved(), socket.create_connection(address, timeout=CONNECT_TIMEOUT_S) as connection:
-        connection.shutdown(socket.SHUT_WR)
-        while connection.recv(4096):
-            pass

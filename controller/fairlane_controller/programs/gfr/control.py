@@ -141,7 +141,7 @@ class GfrControl(SwitchControl):
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Poll the VCs' counters; measure the lines."""
         jobs: list[Coroutine[Any, Any, Any]] = [self._poll_forever(client)]
-        if self.topology.measures:
+        if self.topology.listens:
             jobs.append(self._listen(client))
             if self.topology.probes:
                 jobs += [send_probes(client, self._all_lines), listen_probes(client, self.line)]
@@ -336,7 +336,7 @@ class GfrTopology(TopologyControl):
             FairlaneError: NO_TOPOLOGY without both; BAD_FILE when the topology cannot have what is remembered.
         """
         super().__init__(run, probes=probes)
-        self.loop, self.measures, self.checks_counts = GfrLoop(), measures, checks_counts
+        self.loop, self.listens, self.checks_counts = GfrLoop(), measures, checks_counts
         if plan is None:
             if run is None:
                 raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Applications of flows, for simulated hosts (`netsim`) and real ones (`guest`): the same settings, chance and instants. They
+//! Applications of flows, for simulated hosts (`netsim`) and real ones (`flows`): the same settings, chance and instants. They
 //! know no network.
 //!
 //! | module | idea |

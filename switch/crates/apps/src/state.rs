@@ -79,7 +79,12 @@ impl AppState {
         }
     }
 
-    /// True when what is not finished at the end is told of.
+    /// True when the acknowledgment of each of its messages counts.
+    pub fn has_messages(&self) -> bool {
+        matches!(self.app, App::Interactive(_) | App::Video(_))
+    }
+
+    /// True when what is not finished at the end is reported.
     pub fn is_file(&self) -> bool {
         matches!(self.app, App::Bytes(_))
     }

@@ -2,7 +2,6 @@
 //! The player of an adaptive video: how much of it waits to be played, and at which rate its next segment is asked for.
 //!
 //! BBA-0 of Huang, Johari, McKeown, Trunnell, Watson: A Buffer-Based Approach to Rate Adaptation, SIGCOMM 2014, Algorithm 1.
-//! `hosts/fairlane_hosts/traffic/video.py` is the same in real time.
 
 use crate::config::Video;
 use crate::Nanos;

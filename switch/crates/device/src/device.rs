@@ -6,15 +6,14 @@ use crate::config::{DeviceConfig, PortConfig, DROP_PORT, PORT_MAX};
 use crate::events::{Event, EventBuffer, MissedEvents};
 use crate::live_trace::LiveTrace;
 use crate::pool::Pool;
-use crate::ports::{Item, Port};
+use crate::ports::{Item, Port, QueueFields};
 use crate::pre::Replication;
 use crate::replace::{Before, Next};
 use crate::stats::{Accounts, DeviceStats, DropReason, PortStats};
 use traffic::calendar::{Calendar, Moves};
 use traffic::{QueueStats, SharedBuffer, Usage};
 use v1model::{
-    ControlError, Effects, Entry, ErrorKind, FieldRef, FrameBuffer, Nanos, Packet, Pipeline,
-    TableId,
+    ControlError, Effects, Entry, ErrorKind, FrameBuffer, Nanos, Packet, Pipeline, TableId,
 };
 
 /// Where frames go that leave the switch.
@@ -40,7 +39,7 @@ pub struct Device {
 }
 
 /// Everything of the device but the pipeline, so that both can be borrowed at once.
-pub(crate) struct Core {
+pub(crate) struct Core<O = ()> {
     pub(crate) config: DeviceConfig,
     pub(crate) now: Nanos,
     pub(crate) ports: Vec<Option<Box<Port>>>,
@@ -58,19 +57,44 @@ pub(crate) struct Core {
     pub(crate) log: String,
     /// Rounds left in this call from outside.
     pub(crate) rounds_left: u32,
-    /// User metadata field `queue_id`, when the program has one.
-    pub(crate) queue_id: Option<FieldRef>,
-    /// User metadata field `queue_weight`, when the program has one.
-    pub(crate) queue_weight: Option<FieldRef>,
-    /// User metadata field `queue_turn`, when the program has one.
-    pub(crate) queue_turn: Option<FieldRef>,
-    /// User metadata field `queue_quantum`, when the program has one.
-    pub(crate) queue_quantum: Option<FieldRef>,
-    /// User metadata field `queue_drop`, when the program has one of 8 bits.
-    pub(crate) queue_drop: Option<FieldRef>,
+    pub(crate) fields: QueueFields,
+    pub(crate) observer: O,
     next_expiry: Nanos,
     expires: bool,
     expired: Vec<(TableId, Entry)>,
+}
+
+impl<O> Core<O> {
+    /// Without ports.
+    pub fn new(config: DeviceConfig, observer: O) -> Core<O> {
+        Core {
+            now: 0,
+            ports: Vec::new(),
+            calendar: Calendar::default(),
+            buffer: SharedBuffer::new(config.buffer),
+            pool: Pool::default(),
+            pre: Replication::default(),
+            events: EventBuffer::new(config.events_max, config.event_bytes_max),
+            stats: DeviceStats::default(),
+            effects: Effects::new(),
+            clone_effects: Effects::new(),
+            told_effects: Effects::new(),
+            log: String::new(),
+            rounds_left: 0,
+            fields: QueueFields::default(),
+            observer,
+            next_expiry: 0,
+            expires: false,
+            expired: Vec::new(),
+            config,
+        }
+    }
+
+    pub fn set_logging(&mut self, on: bool) {
+        self.effects.log.enabled = on;
+        self.clone_effects.log.enabled = on;
+        self.told_effects.log.enabled = on;
+    }
 }
 
 impl Device {
@@ -79,44 +103,20 @@ impl Device {
     /// # Panics
     /// When `config.cpu_port` is above [`PORT_MAX`].
     pub fn new(config: DeviceConfig) -> Device {
-        let mut ports: Vec<Option<Box<Port>>> = Vec::new();
-        ports.resize_with(DROP_PORT as usize + 1, || None);
-        let mut calendar = Calendar::default();
-        for _ in &ports {
-            calendar.add_entity(Moves::Often);
+        let mut core = Core::new(config, ());
+        core.ports.resize_with(DROP_PORT as usize + 1, || None);
+        for _ in &core.ports {
+            core.calendar.add_entity(Moves::Often);
         }
-        if let Some(cpu) = config.cpu_port {
-            ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
+        if let Some(cpu) = core.config.cpu_port {
+            core.ports[cpu as usize] = Some(Box::new(Port::new(PortConfig::default())));
         }
         Device {
             pipeline: None,
             ahead: Ahead::new(),
             live: None,
             live_done: None,
-            core: Core {
-                now: 0,
-                ports,
-                calendar,
-                buffer: SharedBuffer::new(config.buffer),
-                pool: Pool::default(),
-                pre: Replication::default(),
-                events: EventBuffer::new(config.events_max, config.event_bytes_max),
-                stats: DeviceStats::default(),
-                effects: Effects::new(),
-                clone_effects: Effects::new(),
-                told_effects: Effects::new(),
-                log: String::new(),
-                rounds_left: 0,
-                queue_id: None,
-                queue_weight: None,
-                queue_turn: None,
-                queue_quantum: None,
-                queue_drop: None,
-                next_expiry: 0,
-                expires: false,
-                expired: Vec::new(),
-                config,
-            },
+            core,
         }
     }
 
@@ -138,7 +138,7 @@ impl Device {
     /// The same with a program that was made ready before. What was there comes back, to be dropped elsewhere.
     pub fn replace(&mut self, now: Nanos, next: Next) -> Before {
         // What the old program counted goes with it: it is not told.
-        self.core.queue_drop = None;
+        self.core.fields.drop = None;
         let flushed = self.flush(now);
         let core = &mut self.core;
         let Next {
@@ -149,13 +149,7 @@ impl Device {
         pipeline.seed(core.config.seed);
         let pool = std::mem::replace(&mut core.pool, pool);
         let replication = replication.map(|new| std::mem::replace(&mut core.pre, new));
-        core.queue_id = pipeline.field_by_name("queue_id");
-        core.queue_weight = pipeline.field_by_name("queue_weight");
-        core.queue_turn = pipeline.field_by_name("queue_turn");
-        core.queue_quantum = pipeline.field_by_name("queue_quantum");
-        core.queue_drop = pipeline
-            .field_by_name("queue_drop")
-            .filter(|field| field.width == 8);
+        core.fields = QueueFields::of(&pipeline);
         core.expires = pipeline.schema().tables.iter().any(|t| t.support_timeout);
         core.next_expiry = core.now + EXPIRY_PERIOD;
         core.events.clear_program();
@@ -169,7 +163,7 @@ impl Device {
 
     /// Takes the program out; frames are dropped and counted until the next `load`.
     pub fn unload(&mut self, now: Nanos) -> Option<Pipeline> {
-        self.core.queue_drop = None;
+        self.core.fields.drop = None;
         self.flush(now);
         self.core.pool.clear();
         self.core.expires = false;
@@ -351,9 +345,7 @@ impl Device {
 
     /// Lines of `log_msg` and failed assertions are kept when on; read them by `take_log`.
     pub fn set_logging(&mut self, on: bool) {
-        self.core.effects.log.enabled = on;
-        self.core.clone_effects.log.enabled = on;
-        self.core.told_effects.log.enabled = on;
+        self.core.set_logging(on);
         for effects in &mut self.ahead.effects {
             effects.log.enabled = on;
         }

@@ -6,6 +6,7 @@
 //! | `device` | `Device`: what the outside calls, and ports |
 //! | `config` | options of the device and of a port, checked |
 //! | `path` | what happens to a packet between reception and transmission, in simple_switch's order |
+//! | `observe` | who looks on: nobody, or a trace |
 //! | `ahead` | frames in a row, parsed before they are handled |
 //! | `ports` | one port: queues, frame on the line, counts |
 //! | `pre` | packet replication engine: multicast groups, clone sessions |
@@ -23,6 +24,7 @@ mod device;
 pub mod events;
 pub mod handle;
 pub mod live_trace;
+mod observe;
 mod path;
 mod pool;
 mod ports;

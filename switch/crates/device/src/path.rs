@@ -19,12 +19,13 @@
 //! (its code loses it), and rounds are limited (`ROUNDS_MAX`, `ROUNDS_PER_CALL_MAX`), as are the loops within one, so
 //! that a program that resubmits, recirculates or loops for ever cannot hang the switch.
 
-use crate::device::{Core, Transmit};
-use crate::ports::{Item, Port};
+use crate::device::Core;
+use crate::observe::{Observer, Outgoing, Seen};
+use crate::ports::Port;
 use crate::pre::Replica;
 use crate::stats::DropReason;
 use v1model::{
-    Again, CloneRequest, ControlError, Effects, ErrorKind, FieldRef, Nanos, Packet, Pipeline, Std,
+    Again, CloneRequest, ControlError, Effects, ErrorKind, Nanos, Packet, Pipeline, Std,
 };
 
 /// Most rounds (resubmit, recirculate, clone) of one packet and its copies.
@@ -39,22 +40,12 @@ const ROUNDS_OF_TIMEOUT: u32 = 256;
 const LOG_BYTES_MAX: usize = 64 * 1024;
 
 // Values of `instance_type`, as simple_switch.md lists them.
-pub(crate) const NORMAL: u64 = 0;
+const NORMAL: u64 = 0;
 const INGRESS_CLONE: u64 = 1;
 const EGRESS_CLONE: u64 = 2;
-pub(crate) const RECIRCULATED: u64 = 4;
-pub(crate) const REPLICATION: u64 = 5;
-pub(crate) const RESUBMITTED: u64 = 6;
-
-/// Why a program did not come to a packet's end.
-#[inline]
-pub(crate) fn broken_off(effects: &Effects) -> Option<DropReason> {
-    match (effects.assertion_failed, effects.timed_out) {
-        (true, _) => Some(DropReason::Assertion),
-        (false, true) => Some(DropReason::StepLimit),
-        (false, false) => None,
-    }
-}
+const RECIRCULATED: u64 = 4;
+const REPLICATION: u64 = 5;
+const RESUBMITTED: u64 = 6;
 
 #[inline]
 pub(crate) fn micros(now: Nanos) -> u64 {
@@ -68,23 +59,6 @@ fn keep_log(log: &mut String, effects: &Effects) {
     }
 }
 
-/// What egress sees of a packet that ends on its way to `port`.
-pub(crate) fn prepare_queue_drop(
-    pipeline: &Pipeline,
-    packet: &mut Packet,
-    queue_drop: FieldRef,
-    now: Nanos,
-    port: u32,
-    reason: DropReason,
-) {
-    pipeline.field_set(packet, queue_drop, reason.queue_drop());
-    pipeline.std_set(packet, Std::EgressGlobalTimestamp, micros(now));
-    pipeline.std_set(packet, Std::EgressPort, port.into());
-    pipeline.std_set(packet, Std::EgressSpec, 0);
-    let len = packet.length_bytes();
-    pipeline.std_set(packet, Std::PacketLength, len.into());
-}
-
 /// A frame that came in, before the parser.
 #[inline]
 pub(crate) fn arrive(pipeline: &Pipeline, packet: &mut Packet, port: u32, now: Nanos) {
@@ -96,7 +70,7 @@ pub(crate) fn arrive(pipeline: &Pipeline, packet: &mut Packet, port: u32, now: N
 }
 
 /// Makes `fresh` the frame of `packet` as if received anew: metadata zero but length, time and what `again` keeps.
-pub(crate) fn start_again(
+fn start_again(
     pipeline: &Pipeline,
     fresh: &mut Packet,
     packet: &Packet,
@@ -115,35 +89,7 @@ pub(crate) fn start_again(
     pipeline.std_set(fresh, Std::InstanceType, instance_type);
 }
 
-/// Ingress to egress: the frame as received is parsed again; only listed fields are kept.
-pub(crate) fn clone_of_ingress(
-    pipeline: &mut Pipeline,
-    copy: &mut Packet,
-    packet: &Packet,
-    ingress_port: u64,
-    request: CloneRequest,
-    effects: &mut Effects,
-) {
-    copy.copy_frame_from(packet);
-    pipeline.reset(copy);
-    // The parser may branch on the port.
-    pipeline.std_set(copy, Std::IngressPort, ingress_port);
-    pipeline.parse(copy, effects);
-    keep_listed(pipeline, copy, packet, request, INGRESS_CLONE);
-}
-
-/// Egress to egress: headers as egress left them; only listed metadata is kept.
-pub(crate) fn clone_of_egress(
-    pipeline: &Pipeline,
-    copy: &mut Packet,
-    packet: &Packet,
-    request: CloneRequest,
-) {
-    copy.copy_from(packet);
-    copy.truncate(u32::MAX);
-    keep_listed(pipeline, copy, packet, request, EGRESS_CLONE);
-}
-
+/// Of a copy, only listed fields are preserved.
 fn keep_listed(
     pipeline: &Pipeline,
     copy: &mut Packet,
@@ -168,10 +114,16 @@ pub(crate) fn leave_queue(
     depth_now: u32,
     (port, queue): (u32, usize),
 ) {
-    pipeline.std_set(packet, Std::EgressGlobalTimestamp, micros(now));
     pipeline.std_set(packet, Std::DeqTimedelta, waited_us);
     pipeline.std_set(packet, Std::DeqQdepth, depth_now.into());
     pipeline.std_set(packet, Std::Qid, queue as u64);
+    prepare_egress(pipeline, packet, now, port);
+}
+
+/// What egress sees of any packet.
+#[inline]
+fn prepare_egress(pipeline: &Pipeline, packet: &mut Packet, now: Nanos, port: u32) {
+    pipeline.std_set(packet, Std::EgressGlobalTimestamp, micros(now));
     pipeline.std_set(packet, Std::EgressPort, port.into());
     // Anything but the drop port; simple_switch: drop port + 1, which is 0 in 9 bits.
     pipeline.std_set(packet, Std::EgressSpec, 0);
@@ -179,7 +131,7 @@ pub(crate) fn leave_queue(
     pipeline.std_set(packet, Std::PacketLength, len.into());
 }
 
-impl Core {
+impl<O: Observer> Core<O> {
     /// Starts a call from outside: its rounds are counted from here.
     #[inline]
     pub(crate) fn begin(&mut self) {
@@ -218,9 +170,18 @@ impl Core {
         Some(rounds + 1)
     }
 
+    /// Another round by resubmit or recirculate, counted.
+    fn another_round(&mut self, rounds: u8) -> Option<u8> {
+        let next = self.next_round(rounds);
+        let next = next.filter(|_| self.observer.has_room());
+        self.stats.again += u64::from(next.is_some());
+        next
+    }
+
     /// The round of a copy for this session; None, counted as a copy and its drop, where it cannot be made.
-    fn next_clone(&mut self, rounds: u8, session: u32) -> Option<u8> {
+    fn next_clone(&mut self, pipeline: &mut Pipeline, rounds: u8, session: u32) -> Option<u8> {
         if self.pre.session(session).is_none() {
+            self.observer.see(pipeline, Seen::NoSession);
             self.stats.copied += 1;
             self.stats.drop(DropReason::NoCloneSession);
             return None;
@@ -230,9 +191,15 @@ impl Core {
         next
     }
 
-    fn discard(&mut self, packet: Box<Packet>, reason: DropReason) {
+    pub(crate) fn discard(&mut self, packet: Box<Packet>, reason: DropReason) {
         self.stats.drop(reason);
         self.pool.put(packet);
+    }
+
+    /// The program drops the packet, or does not come to its end.
+    fn drop(&mut self, pipeline: &mut Pipeline, packet: Box<Packet>, reason: DropReason) {
+        self.observer.see(pipeline, Seen::Dropped(reason));
+        self.discard(packet, reason);
     }
 
     /// Why the program did not come to the packet's end; counts what went round too often.
@@ -245,7 +212,11 @@ impl Core {
         self.rounds_left = self
             .rounds_left
             .saturating_sub(timeouts * ROUNDS_OF_TIMEOUT);
-        broken_off(fx)
+        match (fx.assertion_failed, fx.timed_out) {
+            (true, _) => Some(DropReason::Assertion),
+            (false, true) => Some(DropReason::StepLimit),
+            (false, false) => None,
+        }
     }
 
     /// Ends a packet between ingress and egress, on its way to `port`: the program gets a report, where it wants one.
@@ -257,13 +228,16 @@ impl Core {
         port: u32,
         reason: DropReason,
     ) {
-        if let Some(field) = self.queue_drop {
-            prepare_queue_drop(pipeline, &mut packet, field, self.now, port, reason);
+        if let Some(field) = self.fields.drop {
+            pipeline.field_set(&mut packet, field, reason.queue_drop());
+            prepare_egress(pipeline, &mut packet, self.now, port);
             self.told_effects.clear();
             pipeline.egress(&mut packet, self.now, &mut self.told_effects);
             self.stats.timeouts += u64::from(self.told_effects.timed_out);
             keep_log(&mut self.log, &self.told_effects);
         }
+        let seen = Seen::Refused(port, reason, &self.told_effects);
+        self.observer.see(pipeline, seen);
         self.discard(packet, reason);
     }
 
@@ -279,7 +253,7 @@ impl Core {
         let mut packet = self.pool.get(pipeline);
         load(&mut packet);
         arrive(pipeline, &mut packet, port, self.now);
-        self.parse(pipeline, &mut packet);
+        self.parse(pipeline, &mut packet, "receive");
         self.ingress(pipeline, packet, 0);
     }
 
@@ -291,9 +265,10 @@ impl Core {
     }
 
     #[inline]
-    fn parse(&mut self, pipeline: &mut Pipeline, packet: &mut Packet) {
+    fn parse(&mut self, pipeline: &mut Pipeline, packet: &mut Packet, why: &'static str) {
         self.effects.clear();
         pipeline.parse(packet, &mut self.effects);
+        self.observer.see(pipeline, Seen::Parsed(why, packet));
         pipeline.warm(packet);
     }
 
@@ -303,8 +278,9 @@ impl Core {
             let ingress_port = pipeline.std_get(&packet, Std::IngressPort);
             pipeline.ingress(&mut packet, self.now, &mut self.effects);
             keep_log(&mut self.log, &self.effects);
+            self.observer.see(pipeline, Seen::Ingress(&self.effects));
             if let Some(reason) = self.broken_off() {
-                return self.discard(packet, reason);
+                return self.drop(pipeline, packet, reason);
             }
             if let Some(request) = self.effects.clone {
                 self.clone_i2e(pipeline, &packet, ingress_port, rounds, request);
@@ -315,31 +291,42 @@ impl Core {
             let Some(again) = self.effects.resubmit else {
                 break;
             };
-            let Some(next) = self.next_round(rounds) else {
+            self.observer.see(pipeline, Seen::Fate("resubmit", 0));
+            let Some(next) = self.another_round(rounds) else {
                 return self.pool.put(packet);
             };
             rounds = next;
-            self.stats.again += 1;
             let mut fresh = self.pool.get(pipeline);
             start_again(pipeline, &mut fresh, &packet, again, RESUBMITTED, self.now);
             pipeline.std_set(&mut fresh, Std::IngressPort, ingress_port);
-            self.parse(pipeline, &mut fresh);
+            self.parse(pipeline, &mut fresh, "resubmit");
             self.pool.put(std::mem::replace(&mut packet, fresh));
         }
 
         let group = pipeline.std_get(&packet, Std::McastGrp);
         if group != 0 {
+            self.observer.see(pipeline, Seen::Fate("multicast", group));
             pipeline.std_set(&mut packet, Std::InstanceType, REPLICATION);
             return self.multicast(pipeline, packet, rounds, group as u32);
         }
-        let egress_spec = pipeline.std_get(&packet, Std::EgressSpec) as u32;
-        if egress_spec == pipeline.drop_port() {
-            return self.discard(packet, DropReason::Ingress);
+        let port = pipeline.std_get(&packet, Std::EgressSpec) as u32;
+        if port == pipeline.drop_port() {
+            return self.drop(pipeline, packet, DropReason::Ingress);
         }
+        self.observer
+            .see(pipeline, Seen::Fate("enqueue", port.into()));
+        self.observer.see(pipeline, Seen::Copies("unicast"));
         pipeline.std_set(&mut packet, Std::InstanceType, NORMAL);
-        self.enqueue(pipeline, packet, rounds, egress_spec, 0);
+        let out = Outgoing {
+            packet,
+            rounds,
+            port,
+            queue: 0,
+        };
+        self.send(pipeline, out);
     }
 
+    /// Ingress to egress: the frame as received is parsed again.
     fn clone_i2e(
         &mut self,
         pipeline: &mut Pipeline,
@@ -348,16 +335,25 @@ impl Core {
         rounds: u8,
         request: CloneRequest,
     ) {
-        let Some(rounds) = self.next_clone(rounds, request.session) else {
+        self.observer
+            .see(pipeline, Seen::Copies("clone of ingress"));
+        let Some(rounds) = self.next_clone(pipeline, rounds, request.session) else {
             return;
         };
         let mut copy = self.pool.get(pipeline);
+        copy.copy_frame_from(packet);
+        pipeline.reset(&mut copy);
+        // The parser may branch on the port.
+        pipeline.std_set(&mut copy, Std::IngressPort, ingress_port);
         self.clone_effects.clear();
-        let effects = &mut self.clone_effects;
-        clone_of_ingress(pipeline, &mut copy, packet, ingress_port, request, effects);
+        pipeline.parse(&mut copy, &mut self.clone_effects);
+        // The same steps as the original's.
+        pipeline.take_steps();
+        keep_listed(pipeline, &mut copy, packet, request, INGRESS_CLONE);
         self.send_clone(pipeline, copy, rounds, request.session);
     }
 
+    /// Egress to egress: headers as egress left them.
     fn clone_e2e(
         &mut self,
         pipeline: &mut Pipeline,
@@ -365,31 +361,39 @@ impl Core {
         rounds: u8,
         request: CloneRequest,
     ) {
-        let Some(rounds) = self.next_clone(rounds, request.session) else {
+        self.observer.see(pipeline, Seen::Copies("clone of egress"));
+        let Some(rounds) = self.next_clone(pipeline, rounds, request.session) else {
             return;
         };
         let mut copy = self.pool.get(pipeline);
-        clone_of_egress(pipeline, &mut copy, packet, request);
+        copy.copy_from(packet);
+        copy.truncate(u32::MAX);
+        keep_listed(pipeline, &mut copy, packet, request, EGRESS_CLONE);
         self.send_clone(pipeline, copy, rounds, request.session);
     }
 
     fn send_clone(
         &mut self,
         pipeline: &mut Pipeline,
-        mut copy: Box<Packet>,
+        mut packet: Box<Packet>,
         rounds: u8,
-        session: u32,
+        id: u32,
     ) {
-        let Some(session) = self.pre.session(session) else {
-            return self.pool.put(copy);
+        let Some(session) = self.pre.session(id) else {
+            return self.pool.put(packet);
         };
-        let (count, queue) = (session.replicas.len(), session.class_of_service);
-        let id = session.id;
+        let count = session.replicas.len();
         if session.packet_length_bytes != 0 {
-            copy.truncate(session.packet_length_bytes);
+            packet.truncate(session.packet_length_bytes);
         }
         self.stats.copied += count as u64;
-        self.replicate(pipeline, copy, rounds, queue, count, |core, i| {
+        let out = Outgoing {
+            packet,
+            rounds,
+            port: 0,
+            queue: session.class_of_service,
+        };
+        self.replicate(pipeline, out, count, |core, i| {
             core.pre.session(id).map(|s| s.replicas[i])
         });
     }
@@ -400,167 +404,87 @@ impl Core {
             let nowhere = pipeline.drop_port();
             return self.discard_behind(pipeline, packet, nowhere, DropReason::NoMulticastGroup);
         }
+        self.observer.see(pipeline, Seen::Copies("multicast"));
         self.stats.copied += count as u64 - 1;
-        self.replicate(pipeline, packet, rounds, 0, count, |core, i| {
+        let out = Outgoing {
+            packet,
+            rounds,
+            port: 0,
+            queue: 0,
+        };
+        self.replicate(pipeline, out, count, |core, i| {
             core.pre.group(group).map(|g| g.replicas[i])
         });
     }
 
-    /// Enqueues `count` copies of `packet`, itself the last one.
+    /// Sends `count` copies of a packet, itself the last one.
     fn replicate(
         &mut self,
         pipeline: &mut Pipeline,
-        mut packet: Box<Packet>,
-        rounds: u8,
-        queue: u32,
+        mut out: Outgoing,
         count: usize,
-        replica: impl Fn(&Core, usize) -> Option<Replica>,
+        replica: impl Fn(&Core<O>, usize) -> Option<Replica>,
     ) {
         for i in 0..count {
             let Some(Replica { port, instance }) = replica(self, i) else {
                 break;
             };
-            pipeline.std_set(&mut packet, Std::EgressRid, u64::from(instance));
+            out.port = port;
+            pipeline.std_set(&mut out.packet, Std::EgressRid, u64::from(instance));
             if i + 1 == count {
-                return self.enqueue(pipeline, packet, rounds, port, queue);
+                return self.send(pipeline, out);
             }
-            let mut copy = self.pool.get(pipeline);
-            copy.copy_from(&packet);
-            self.enqueue(pipeline, copy, rounds, port, queue);
+            let mut packet = self.pool.get(pipeline);
+            packet.copy_from(&out.packet);
+            self.send(pipeline, Outgoing { packet, ..out });
         }
-        self.pool.put(packet);
+        self.pool.put(out.packet);
     }
 
-    /// Puts a packet into a queue of `port`: `queue` where it is not 0, else the one that the program chose, which
-    /// from now on has the weight that the program gave, if it gave one. Another may have to leave for it (scheduler `fq`).
     #[inline]
-    fn enqueue(
+    fn send(&mut self, pipeline: &mut Pipeline, out: Outgoing) {
+        if let Some(out) = self.observer.defer(out) {
+            self.enqueue(pipeline, out);
+        }
+    }
+
+    /// Puts a packet into a queue of its port.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, pipeline: &mut Pipeline, out: Outgoing) {
+        match self.port(out.port).map(|p| p.up) {
+            Some(true) => O::admit(self, pipeline, out),
+            Some(false) => self.refuse(pipeline, out.packet, out.port, DropReason::PortDown),
+            None => self.discard_behind(pipeline, out.packet, out.port, DropReason::NoSuchPort),
+        }
+    }
+
+    /// Ends a packet that its port does not take.
+    pub(crate) fn refuse(
         &mut self,
         pipeline: &mut Pipeline,
-        mut packet: Box<Packet>,
-        rounds: u8,
+        packet: Box<Packet>,
         port: u32,
-        queue: u32,
+        reason: DropReason,
     ) {
-        let Some(mut p) = self
-            .ports
-            .get_mut(port as usize)
-            .and_then(Option::as_deref_mut)
-        else {
-            return self.discard_behind(pipeline, packet, port, DropReason::NoSuchPort);
-        };
-        if !p.up {
-            p.stats.refuse(DropReason::PortDown);
-            return self.discard_behind(pipeline, packet, port, DropReason::PortDown);
+        if let (false, Ok(p)) = (O::SHADOW, self.port_mut(port)) {
+            p.stats.refuse(reason);
         }
-        let queue = if queue == 0 {
-            let queue = match self.queue_id {
-                Some(field) => pipeline.field_get(&packet, field) as usize,
-                None => pipeline.std_get(&packet, Std::Priority) as usize,
-            };
-            if let Some(field) = self.queue_weight {
-                let weight = pipeline.field_get(&packet, field);
-                p.queues
-                    .set_weight(queue, weight.min(u32::MAX.into()) as u32);
-            }
-            if let Some(field) = self.queue_turn {
-                p.queues
-                    .set_turn(pipeline.field_get(&packet, field) as usize);
-            }
-            if let Some(field) = self.queue_quantum {
-                p.queues
-                    .set_quantum(pipeline.field_get(&packet, field) as u32);
-            }
-            queue
-        } else {
-            queue as usize
-        };
-        let len_bytes = packet.length_bytes();
-        while let Some(victim) = p.queues.make_room(queue, len_bytes, &mut self.buffer) {
-            p.stats.refuse(DropReason::PortFull);
-            self.discard_behind(pipeline, victim.packet, port, DropReason::PortFull);
-            p = match self.ports[port as usize].as_deref_mut() {
-                Some(port) => port,
-                None => return self.discard(packet, DropReason::NoSuchPort),
-            };
-        }
-        pipeline.std_set(&mut packet, Std::EnqTimestamp, micros(self.now));
-        pipeline.std_set(&mut packet, Std::EnqQdepth, p.queues.depth(queue).into());
-        let item = Item {
-            addresses: packet.addresses(),
-            packet,
-            rounds,
-        };
-        match p
-            .queues
-            .enqueue(self.now, queue, len_bytes, item, &mut self.buffer)
-        {
-            Ok(_) => {
-                if self.calendar.due(port).is_none() {
-                    let due = p.queues.ready_at().max(self.now);
-                    self.calendar.set(port, Some(due));
-                }
-            }
-            Err((reason, item)) => {
-                let reason = DropReason::from(reason);
-                p.stats.refuse(reason);
-                self.discard_behind(pipeline, item.packet, port, reason);
-            }
-        }
+        self.discard_behind(pipeline, packet, port, reason);
     }
 
-    /// Does what a port is due to do at `self.now`: its frame leaves the line, the next packets are served.
+    /// The queue of a packet: where the copy names none, the one that the program chose.
     #[inline]
-    pub(crate) fn serve(
-        &mut self,
-        mut pipeline: Option<&mut Pipeline>,
-        port: u32,
-        tx: &mut dyn Transmit,
-    ) {
-        let now = self.now;
-        let index = port as usize;
-        let on_line = self.ports[index].as_deref_mut().map(|p| p.on_line.take());
-        if let Some(packet) = on_line.flatten() {
-            self.transmit(port, packet, now, tx);
+    pub(crate) fn queue_of(&self, pipeline: &Pipeline, out: &Outgoing) -> usize {
+        match (out.queue, self.fields.id) {
+            (0, Some(field)) => pipeline.field_get(&out.packet, field) as usize,
+            (0, None) => pipeline.std_get(&out.packet, Std::Priority) as usize,
+            (queue, _) => queue as usize,
         }
-        // The calendar names the port until its end: what egress sends to this same port (a clone) is served here too.
-        while let Some(pipeline) = pipeline.as_deref_mut() {
-            let Some(p) = self.ports[index].as_deref_mut() else {
-                break;
-            };
-            let Some(due) = p.queues.dequeue(now, &mut self.buffer) else {
-                break;
-            };
-            if let Some(next) = p.queues.front(due.queue) {
-                pipeline.prefetch(next.addresses);
-            }
-            let Item {
-                mut packet, rounds, ..
-            } = due.item;
-            let enq = pipeline.std_get(&packet, Std::EnqTimestamp);
-            let waited = micros(now).wrapping_sub(enq) & 0xffff_ffff;
-            let place = (port, due.queue);
-            leave_queue(pipeline, &mut packet, now, waited, due.depth_now, place);
-            let Some(packet) = self.egress(pipeline, packet, rounds) else {
-                continue;
-            };
-            let Some(p) = self.ports[index].as_deref_mut() else {
-                break;
-            };
-            p.queues.served(now, packet.frame_len() as u32);
-            if p.queues.free_at() <= now {
-                self.transmit(port, packet, now, tx);
-            } else {
-                p.on_line = Some(packet);
-                break;
-            }
-        }
-        self.reschedule(port);
     }
 
     /// Egress and what follows it; the packet when it is to be sent.
     #[inline]
-    fn egress(
+    pub(crate) fn egress(
         &mut self,
         pipeline: &mut Pipeline,
         mut packet: Box<Packet>,
@@ -569,15 +493,16 @@ impl Core {
         self.effects.clear();
         pipeline.egress(&mut packet, self.now, &mut self.effects);
         keep_log(&mut self.log, &self.effects);
+        self.observer.see(pipeline, Seen::Egress(&self.effects));
         if let Some(reason) = self.broken_off() {
-            self.discard(packet, reason);
+            self.drop(pipeline, packet, reason);
             return None;
         }
         if let Some(request) = self.effects.clone {
             self.clone_e2e(pipeline, &packet, rounds, request);
         }
         if pipeline.std_get(&packet, Std::EgressSpec) as u32 == pipeline.drop_port() {
-            self.discard(packet, DropReason::Egress);
+            self.drop(pipeline, packet, DropReason::Egress);
             return None;
         }
         let recirculate = self.effects.recirculate;
@@ -585,40 +510,21 @@ impl Core {
         pipeline.deparse_with(&mut packet, &mut self.effects);
         keep_log(&mut self.log, &self.effects);
         if let Some(reason) = self.broken_off() {
-            self.discard(packet, reason);
+            self.drop(pipeline, packet, reason);
             return None;
         }
+        let seen = Seen::Leaves(&mut packet, recirculate.is_some());
+        self.observer.see(pipeline, seen);
         let Some(again) = recirculate else {
             return Some(packet);
         };
-        if let Some(next) = self.next_round(rounds) {
-            self.stats.again += 1;
+        if let Some(next) = self.another_round(rounds) {
             let mut fresh = self.pool.get(pipeline);
             start_again(pipeline, &mut fresh, &packet, again, RECIRCULATED, self.now);
-            self.parse(pipeline, &mut fresh);
+            self.parse(pipeline, &mut fresh, "recirculate");
             self.ingress(pipeline, fresh, next);
         }
         self.pool.put(packet);
         None
-    }
-
-    #[inline]
-    fn transmit(&mut self, port: u32, mut packet: Box<Packet>, at: Nanos, tx: &mut dyn Transmit) {
-        let frame = packet.frame();
-        let is_cpu_port = self.config.cpu_port == Some(port);
-        if is_cpu_port && !self.events.packet_in(frame) {
-            return self.discard(packet, DropReason::PacketInMissed);
-        }
-        self.stats.transmitted += 1;
-        self.stats.packet_ins += u64::from(is_cpu_port);
-        if let Some(p) = self.ports[port as usize].as_deref_mut() {
-            p.stats.tx_packets += 1;
-            p.stats.tx_bytes += frame.len() as u64;
-            p.stats.tx_frames.count(frame);
-        }
-        if !is_cpu_port {
-            tx.transmit(port, &mut packet, at);
-        }
-        self.pool.put(packet);
     }
 }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One packet's way through the switch without sending it: the order of `path`, on a program that records and keeps
-//! nothing. No queue, count, digest or packet is touched.
+//! One packet's path through the switch without sending it: `path` on a program that records and whose state is restored.
+//! No queue, count, digest or packet is touched.
 //!
 //! Egress is shown as it would be if the packet left its queue at once.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
+use std::mem::{swap, take};
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
 use serde::Serialize;
 use v1model::trace::{Place, Step, Tracer};
-use v1model::{CloneRequest, Effects, Packet, Pipeline, Std};
+use v1model::{Effects, Pipeline, Std};
 
 use crate::config::PORT_MAX;
 use crate::device::{Core, Device};
-use crate::path::{
-    arrive, broken_off, clone_of_egress, clone_of_ingress, leave_queue, micros, prepare_queue_drop,
-    start_again, NORMAL, RECIRCULATED, REPLICATION, RESUBMITTED,
-};
+use crate::observe::{Observer, Outgoing, Seen};
+use crate::path::{leave_queue, micros};
 use crate::stats::DropReason;
 
 /// Rounds and copies of one packet that are shown; what is beyond is said to be left out.
@@ -128,273 +129,101 @@ pub struct Queue {
     pub admits: bool,
 }
 
-/// A packet that is still to be shown.
-struct Pending {
-    packet: Box<Packet>,
+/// What is shown so far.
+struct Shown {
+    trace: Trace,
+    cpu_port: Option<u32>,
+    /// The round at hand, which is not among those of the trace yet.
+    round: Option<Round>,
+    /// Index of the copy at hand.
+    copy: Option<usize>,
+    /// The kind of the packets that are sent now.
     why: &'static str,
-    port: u32,
-    /// 0: the one that the program chose.
-    queue: u32,
+    /// Packets that are still to be shown, as they would stand in their queues.
+    pending: VecDeque<(Outgoing, &'static str)>,
 }
 
 impl Device {
     /// What would happen to a frame that came in at `port` now. None without a program, and when the tracer is of
     /// another one.
     pub fn trace(&mut self, tracer: &mut Tracer, port: u32, frame: &[u8]) -> Option<Trace> {
-        let (real, core) = (self.pipeline.as_mut()?, &self.core);
-        tracer.with(real, |pipeline| {
-            Walk {
-                core,
-                pipeline,
-                trace: Trace {
-                    time_ns: core.now,
-                    ingress_port: port,
-                    bytes: frame.len(),
-                    frame: hex(frame),
-                    rounds: Vec::new(),
-                    copies: Vec::new(),
-                    left_out: 0,
-                },
-                pending: Vec::new(),
-                effects: Effects::new(),
-            }
-            .walk(port, frame)
-        })
+        let (real, core) = (self.pipeline.as_mut()?, &mut self.core);
+        let shown = Shown {
+            trace: Trace {
+                time_ns: core.now,
+                ingress_port: port,
+                bytes: frame.len(),
+                frame: hex(frame),
+                rounds: Vec::new(),
+                copies: Vec::new(),
+                left_out: 0,
+            },
+            cpu_port: core.config.cpu_port,
+            round: None,
+            copy: None,
+            why: "",
+            pending: VecDeque::new(),
+        };
+        let mut shadow = Core::new(core.config, shown);
+        (shadow.now, shadow.fields) = (core.now, core.fields);
+        shadow.set_logging(true);
+        shadow.exchange(core);
+        // A panic goes on when the ports are back.
+        let walk = || tracer.with(real, |pipeline| shadow.walk(pipeline, port, frame));
+        let walked = catch_unwind(AssertUnwindSafe(walk));
+        shadow.exchange(core);
+        walked.unwrap_or_else(|panic| resume_unwind(panic))?;
+        Some(shadow.observer.trace)
     }
 }
 
-struct Walk<'w> {
-    core: &'w Core,
-    pipeline: &'w mut Pipeline,
-    trace: Trace,
-    pending: Vec<Pending>,
-    effects: Effects,
+impl Core<Shown> {
+    /// The ports and what they share are now this one's, and those of this one the other's.
+    fn exchange(&mut self, core: &mut Core) {
+        swap(&mut self.ports, &mut core.ports);
+        swap(&mut self.buffer, &mut core.buffer);
+        swap(&mut self.pre, &mut core.pre);
+    }
+
+    fn walk(&mut self, pipeline: &mut Pipeline, port: u32, frame: &[u8]) {
+        self.receive(pipeline, port, |packet| packet.load(frame));
+        self.observer.end_round();
+        while let Some((out, why)) = self.observer.pending.pop_front() {
+            self.observer.why = why;
+            self.enqueue(pipeline, out);
+            self.observer.end_round();
+        }
+    }
 }
 
-impl Walk<'_> {
-    fn walk(mut self, port: u32, frame: &[u8]) -> Trace {
-        self.effects.log.enabled = true;
-        let mut packet = self.pipeline.new_packet();
-        packet.load(frame);
-        arrive(self.pipeline, &mut packet, port, self.core.now);
-        self.ingress(packet, "receive");
-        // First in, first out: as they would stand in their queues.
-        while !self.pending.is_empty() {
-            let pending = self.pending.remove(0);
-            self.egress(pending);
-        }
-        self.trace
+impl Shown {
+    fn end_round(&mut self) {
+        self.trace.rounds.extend(self.round.take());
     }
 
-    fn full(&mut self) -> bool {
-        let shown = self.trace.rounds.len() + self.trace.copies.len() + self.pending.len();
-        let full = shown >= SHOWN_MAX;
-        self.trace.left_out += usize::from(full);
-        full
+    /// The copy at hand, which is at an end, or a new one.
+    fn last_copy(&mut self, port: u32) -> &mut Copy {
+        let copies = &mut self.trace.copies;
+        let index = self.copy.take().unwrap_or_else(|| {
+            copies.push(empty(self.why, port));
+            copies.len() - 1
+        });
+        &mut copies[index]
     }
+}
 
-    fn ingress(&mut self, mut packet: Box<Packet>, mut why: &'static str) {
-        loop {
-            if self.full() {
-                return;
-            }
-            let ingress_port = self.pipeline.std_get(&packet, Std::IngressPort);
-            self.effects.clear();
-            self.pipeline.parse(&mut packet, &mut self.effects);
-            let (parser, _) = self.pipeline.take_steps();
-            let parser_error = self.pipeline.std_get(&packet, Std::ParserError);
-            let checksum_error = self.pipeline.std_get(&packet, Std::ChecksumError);
-            let now = self.core.now;
-            self.pipeline.ingress(&mut packet, now, &mut self.effects);
-            let (ingress, _) = self.pipeline.take_steps();
-            let schema = self.pipeline.schema();
-            let digests = self.effects.digests.iter();
-            let digests = digests.map(|(id, sample)| Digest {
-                name: schema.digests[id.index()].name.clone(),
-                data: hex(sample),
-            });
-            let mut round = Round {
-                why,
-                parser,
-                parser_error,
-                checksum_error,
-                digests: digests.collect(),
-                log: self.log(),
-                fate: "drop",
-                to: 0,
-                drop: None,
-                ingress,
-            };
-            let (clone, resubmit) = (self.effects.clone, self.effects.resubmit);
-            let broken_off = broken_off(&self.effects);
-            if broken_off.is_none() {
-                if let Some(request) = clone {
-                    self.clone_i2e(&packet, ingress_port, request);
-                }
-            }
-            let pipeline = &*self.pipeline;
-            if let Some(reason) = broken_off {
-                round.drop = Some(program(reason, None));
-            } else if let Some(again) = resubmit {
-                round.fate = "resubmit";
-                self.trace.rounds.push(round);
-                let mut fresh = pipeline.new_packet();
-                start_again(pipeline, &mut fresh, &packet, again, RESUBMITTED, now);
-                pipeline.std_set(&mut fresh, Std::IngressPort, ingress_port);
-                (packet, why) = (fresh, "resubmit");
-                continue;
-            } else {
-                let group = pipeline.std_get(&packet, Std::McastGrp);
-                let spec = pipeline.std_get(&packet, Std::EgressSpec) as u32;
-                if group != 0 {
-                    pipeline.std_set(&mut packet, Std::InstanceType, REPLICATION);
-                    (round.fate, round.to) = ("multicast", group);
-                    self.multicast(&packet, group as u32, &mut round);
-                } else if spec == pipeline.drop_port() {
-                    let place = Place::find_drop(&round.ingress, pipeline.drop_port());
-                    round.drop = Some(program(DropReason::Ingress, place));
-                } else {
-                    pipeline.std_set(&mut packet, Std::InstanceType, NORMAL);
-                    (round.fate, round.to) = ("enqueue", spec.into());
-                    self.pending.push(Pending {
-                        packet,
-                        why: "unicast",
-                        port: spec,
-                        queue: 0,
-                    });
-                }
-            }
-            self.trace.rounds.push(round);
-            return;
-        }
-    }
+impl Observer for Shown {
+    const SHADOW: bool = true;
 
-    fn log(&self) -> Vec<String> {
-        self.effects.log.text().lines().map(String::from).collect()
-    }
-
-    fn clone_i2e(&mut self, packet: &Packet, ingress_port: u64, request: CloneRequest) {
-        let mut copy = self.pipeline.new_packet();
-        let (pipeline, effects) = (&mut *self.pipeline, &mut Effects::new());
-        clone_of_ingress(pipeline, &mut copy, packet, ingress_port, request, effects);
-        pipeline.take_steps(); // the same as the original's
-        self.send_clone(&copy, request.session, "clone of ingress");
-    }
-
-    fn send_clone(&mut self, copy: &Packet, session: u32, why: &'static str) {
-        let Some(session) = self.core.pre.session(session) else {
-            self.end(why, PORT_MAX + 1, program(DropReason::NoCloneSession, None));
-            return;
-        };
-        for replica in &session.replicas {
-            let mut packet = self.copy_of(copy);
-            if session.packet_length_bytes != 0 {
-                packet.truncate(session.packet_length_bytes);
-            }
-            let instance = u64::from(replica.instance);
-            self.pipeline.std_set(&mut packet, Std::EgressRid, instance);
-            let pending = Pending {
-                packet,
-                why,
-                port: replica.port,
-                queue: session.class_of_service,
-            };
-            if !self.full() {
-                self.pending.push(pending);
-            }
-        }
-    }
-
-    fn copy_of(&self, packet: &Packet) -> Box<Packet> {
-        let mut copy = self.pipeline.new_packet();
-        copy.copy_from(packet);
-        copy
-    }
-
-    fn multicast(&mut self, packet: &Packet, group: u32, round: &mut Round) {
-        let replicas = match self.core.pre.group(group) {
-            Some(group) if !group.replicas.is_empty() => &group.replicas,
-            _ => {
-                round.drop = Some(program(DropReason::NoMulticastGroup, None));
-                return;
-            }
-        };
-        for replica in replicas {
-            if self.full() {
-                continue;
-            }
-            let mut packet = self.copy_of(packet);
-            let instance = u64::from(replica.instance);
-            self.pipeline.std_set(&mut packet, Std::EgressRid, instance);
-            self.pending.push(Pending {
-                packet,
-                why: "multicast",
-                port: replica.port,
-                queue: 0,
-            });
-        }
-    }
-
-    /// A copy that comes to no queue.
-    fn end(&mut self, why: &'static str, port: u32, drop: Drop) {
-        let mut copy = empty(why, port);
-        copy.drop = Some(drop);
-        self.trace.copies.push(copy);
-    }
-
-    /// A copy that a port or queue refuses, and what the program is told of it.
-    fn refuse(
-        &mut self,
-        mut packet: Box<Packet>,
-        mut copy: Copy,
-        who: &'static str,
-        reason: DropReason,
-    ) {
-        let (now, pipeline) = (self.core.now, &mut *self.pipeline);
-        let field = self
-            .core
-            .queue_drop
-            .and(pipeline.field_by_name("queue_drop"));
-        if let Some(field) = field {
-            prepare_queue_drop(pipeline, &mut packet, field, now, copy.port, reason);
-            self.effects.clear();
-            pipeline.egress(&mut packet, now, &mut self.effects);
-            copy.egress = pipeline.take_steps().0;
-            copy.log = self.log();
-        }
-        copy.drop = Some(drop_by(who, reason));
-        self.trace.copies.push(copy);
-    }
-
-    /// The queue of a packet, whether it takes it, and then egress as if it left at once.
-    fn egress(&mut self, pending: Pending) {
-        let Pending {
-            mut packet,
-            why,
-            port,
-            queue,
-        } = pending;
-        let Some(p) = self.core.port(port) else {
-            let copy = empty(why, port);
-            return self.refuse(packet, copy, "port", DropReason::NoSuchPort);
-        };
-        if !p.up {
-            let copy = empty(why, port);
-            return self.refuse(packet, copy, "port", DropReason::PortDown);
-        }
-        let pipeline = &mut *self.pipeline;
-        let queue = match (queue, self.core.queue_id) {
-            (0, Some(_)) => {
-                let field = pipeline.field_by_name("queue_id");
-                field.map_or(0, |f| pipeline.field_get(&packet, f)) as usize
-            }
-            (0, None) => pipeline.std_get(&packet, Std::Priority) as usize,
-            (queue, _) => queue as usize,
-        };
-        let mut copy = empty(why, port);
-        copy.instance = pipeline.std_get(&packet, Std::EgressRid);
-        let bytes = packet.length_bytes();
-        let refused = p.queues.refuses(queue, bytes, &self.core.buffer);
+    /// Whether the queue takes the packet, and then egress as if it left at once.
+    fn admit(core: &mut Core<Shown>, pipeline: &mut Pipeline, mut out: Outgoing) {
+        let (queue, port) = (core.queue_of(pipeline, &out), out.port);
+        let Some(p) = core.port(port) else { return };
+        let refused = p
+            .queues
+            .refuses(queue, out.packet.length_bytes(), &core.buffer);
+        let mut copy = empty(core.observer.why, port);
+        copy.instance = pipeline.std_get(&out.packet, Std::EgressRid);
         if queue < p.queues.queues() {
             let usage = p.queues.queue_usage(queue);
             let limit = p.config.queue_limits.packets;
@@ -406,62 +235,128 @@ impl Walk<'_> {
                 admits: refused.is_none(),
             });
         }
+        let depth = refused.is_none().then(|| p.queues.depth(queue));
+        core.observer.copy = Some(core.observer.trace.copies.len());
+        core.observer.trace.copies.push(copy);
         if let Some(reason) = refused {
-            return self.refuse(packet, copy, "queue", reason.into());
+            return core.discard_behind(pipeline, out.packet, port, reason.into());
         }
-        let (now, depth) = (self.core.now, p.queues.depth(queue));
-        pipeline.std_set(&mut packet, Std::EnqTimestamp, micros(now));
-        pipeline.std_set(&mut packet, Std::EnqQdepth, depth.into());
-        leave_queue(pipeline, &mut packet, now, 0, depth, (port, queue));
-        self.effects.clear();
-        pipeline.egress(&mut packet, self.core.now, &mut self.effects);
-        copy.egress = pipeline.take_steps().0;
-        copy.log = self.log();
-        let (clone, again) = (self.effects.clone, self.effects.recirculate);
-        if let Some(reason) = broken_off(&self.effects) {
-            copy.drop = Some(program(reason, None));
-            self.trace.copies.push(copy);
-            return;
-        }
-        let drop_port = self.pipeline.drop_port();
-        let mut dropped = self.pipeline.std_get(&packet, Std::EgressSpec) as u32 == drop_port;
-        let cloned = clone.map(|request| (self.clone_e2e(&packet, request), request.session));
-        if dropped {
-            let place = Place::find_drop(&copy.egress, drop_port);
-            copy.drop = Some(program(DropReason::Egress, place));
-            self.trace.copies.push(copy);
-        } else {
-            self.pipeline.deparse_with(&mut packet, &mut self.effects);
-            copy.deparser = self.pipeline.take_steps().0;
-            if let Some(reason) = broken_off(&self.effects) {
-                copy.drop = Some(program(reason, None));
-                dropped = true;
-            } else {
+        let (now, depth, packet) = (core.now, depth.unwrap_or(0), &mut out.packet);
+        pipeline.std_set(packet, Std::EnqTimestamp, micros(now));
+        pipeline.std_set(packet, Std::EnqQdepth, depth.into());
+        leave_queue(pipeline, packet, now, 0, depth, (port, queue));
+        core.egress(pipeline, out.packet, out.rounds);
+    }
+
+    fn see(&mut self, pipeline: &mut Pipeline, seen: Seen<'_>) {
+        let drop_port = pipeline.drop_port();
+        let mut steps = || pipeline.take_steps().0;
+        match seen {
+            Seen::Parsed(why, packet) => {
+                self.round = Some(Round {
+                    why,
+                    parser: steps(),
+                    parser_error: pipeline.std_get(packet, Std::ParserError),
+                    checksum_error: pipeline.std_get(packet, Std::ChecksumError),
+                    ingress: Vec::new(),
+                    digests: Vec::new(),
+                    log: Vec::new(),
+                    fate: "drop",
+                    to: 0,
+                    drop: None,
+                });
+            }
+            Seen::Ingress(effects) => {
+                if let Some(round) = &mut self.round {
+                    round.ingress = steps();
+                    round.log = lines(effects);
+                    let digest = |(id, sample): (v1model::DigestId, &[u8])| Digest {
+                        name: pipeline.schema().digests[id.index()].name.clone(),
+                        data: hex(sample),
+                    };
+                    round.digests = effects.digests.iter().map(digest).collect();
+                }
+            }
+            Seen::Fate(fate, to) => {
+                if let Some(round) = &mut self.round {
+                    (round.fate, round.to) = (fate, to);
+                }
+            }
+            Seen::Dropped(reason) => {
+                let (steps, drop) = match (self.copy.take(), &mut self.round) {
+                    (Some(copy), _) => {
+                        let copy = &mut self.trace.copies[copy];
+                        copy.deparser = steps();
+                        (&copy.egress, &mut copy.drop)
+                    }
+                    (None, Some(round)) => (&round.ingress, &mut round.drop),
+                    _ => return,
+                };
+                let by_port = matches!(reason, DropReason::Ingress | DropReason::Egress);
+                *drop = Some(Drop {
+                    place: by_port
+                        .then(|| Place::find_drop(steps, drop_port))
+                        .flatten(),
+                    ..drop_by("program", reason)
+                });
+            }
+            Seen::Copies(why) => self.why = why,
+            Seen::NoSession => {
+                let mut copy = empty(self.why, PORT_MAX + 1);
+                copy.drop = Some(drop_by("program", DropReason::NoCloneSession));
+                self.trace.copies.push(copy);
+            }
+            Seen::Refused(_, reason @ DropReason::NoMulticastGroup, _) => {
+                steps();
+                if let Some(round) = &mut self.round {
+                    round.drop = Some(drop_by("program", reason));
+                }
+            }
+            Seen::Refused(port, reason, effects) => {
+                let by = if self.copy.is_some() { "queue" } else { "port" };
+                let copy = self.last_copy(port);
+                (copy.egress, copy.log) = (steps(), lines(effects));
+                copy.drop = Some(drop_by(by, reason));
+            }
+            Seen::Egress(effects) => {
+                if let Some(copy) = self.trace.copies.last_mut() {
+                    (copy.egress, copy.log) = (steps(), lines(effects));
+                }
+            }
+            Seen::Leaves(packet, again) => {
+                let cpu_port = self.cpu_port;
+                let copy = self.last_copy(0);
+                copy.deparser = steps();
                 copy.frame = Some(hex(packet.frame()));
-                copy.fate = match (again, self.core.config.cpu_port == Some(port)) {
-                    (Some(_), _) => "recirculate",
-                    (None, true) => "packet_in",
-                    (None, false) => "transmit",
+                copy.fate = match (again, cpu_port == Some(copy.port)) {
+                    (true, _) => "recirculate",
+                    (false, true) => "packet_in",
+                    (false, false) => "transmit",
                 };
             }
-            self.trace.copies.push(copy);
-        }
-        if let Some((clone, session)) = cloned {
-            self.send_clone(&clone, session, "clone of egress");
-        }
-        if let (Some(again), false) = (again, dropped) {
-            let (pipeline, now) = (&*self.pipeline, self.core.now);
-            let mut fresh = pipeline.new_packet();
-            start_again(pipeline, &mut fresh, &packet, again, RECIRCULATED, now);
-            self.ingress(fresh, "recirculate");
         }
     }
 
-    fn clone_e2e(&self, packet: &Packet, request: CloneRequest) -> Box<Packet> {
-        let mut copy = self.pipeline.new_packet();
-        clone_of_egress(self.pipeline, &mut copy, packet, request);
-        copy
+    fn has_room(&mut self) -> bool {
+        self.end_round();
+        let shown = self.trace.rounds.len() + self.trace.copies.len() + self.pending.len();
+        let full = shown >= SHOWN_MAX;
+        self.trace.left_out += usize::from(full);
+        !full
     }
+
+    fn defer(&mut self, out: Outgoing) -> Option<Outgoing> {
+        let round = take(&mut self.round);
+        if self.why == "unicast" || self.has_room() {
+            self.pending.push_back((out, self.why));
+        }
+        self.round = round;
+        None
+    }
+}
+
+fn lines(effects: &Effects) -> Vec<String> {
+    effects.log.text().lines().map(String::from).collect()
 }
 
 fn empty(why: &'static str, port: u32) -> Copy {
@@ -484,13 +379,6 @@ fn drop_by(by: &'static str, reason: DropReason) -> Drop {
         reason: reason.name(),
         by,
         place: None,
-    }
-}
-
-fn program(reason: DropReason, place: Option<Place>) -> Drop {
-    Drop {
-        place,
-        ..drop_by("program", reason)
     }
 }
 

@@ -5,17 +5,15 @@
 //! | module | idea |
 //! |---|---|
 //! | `network` | namespaces and interfaces |
-//! | `traffic` | the applications of the flows and their sockets, in one loop |
-//! | `connection` | the sending end of a connection |
+//! | `traffic` | the hosts that the flows (crate `flows`) run on, and their receivers, in one loop |
+//! | `records` | what receivers have read, and the files |
 //! | `programs` | programs of the user's as applications |
 //! | `diag` | TCP_INFO of their connections |
-//! | `sockets` | what Linux alone says of a socket |
 
-mod connection;
 mod diag;
 mod network;
 mod programs;
-mod sockets;
+mod records;
 mod traffic;
 
 use network::Namespace;

@@ -7,12 +7,21 @@ use rustix::thread::{move_into_link_name_space, LinkNameSpaceType, UnshareFlags}
 use std::fs::File;
 use std::io;
 use std::mem::zeroed;
-use std::net::Ipv4Addr;
 use uml::plan::{Host, Route};
 
 /// A network namespace.
 pub struct Namespace(OwnedFd);
 
+const AF_INET: u8 = libc::AF_INET as u8;
+const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_NEWNEIGH: u16 = 28;
+const IFA_LOCAL: u16 = 2;
+const RTA_OIF: u16 = 4;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+const NUD_PERMANENT: u32 = 0x80;
 const ETHTOOL_OFF: [u32; 3] = [0x1f, 0x24, 0x2c]; // SIOCETHTOOL: STSO, SGSO, SGRO
 
 impl Namespace {
@@ -49,13 +58,26 @@ pub fn set_up(machine: &Namespace, index: usize, host: &Host) -> io::Result<Name
     for offload in ETHTOOL_OFF {
         control.switch_off(&name, offload)?;
     }
-    control.bring_up("lo")?;
-    control.set_address(&name, libc::SIOCSIFADDR, host.ip)?;
-    control.set_address(&name, libc::SIOCSIFNETMASK, Ipv4Addr::BROADCAST)?;
-    control.bring_up(&name)?;
-    control.route_all_to(&name)?;
+    bring_up("lo")?;
+    let index = index_of(&name)?;
+    // ifaddrmsg: family, prefix length, flags, scope, index
+    Request::new(RTM_NEWADDR, Request::CREATE, &[AF_INET, 32, 0, 0])
+        .number(index)
+        .attribute(IFA_LOCAL, &host.ip.octets())
+        .call(&format!("{name}: address {}", host.ip))?;
+    bring_up(&name)?;
+    // Everybody is a neighbour.
+    Request::route(0)
+        .attribute(RTA_OIF, &index.to_ne_bytes())
+        .call(&format!("{name}: route"))?;
     for (ip, mac) in &host.neighbours {
-        control.set_neighbour(&name, *ip, mac)?;
+        // ndmsg: family, padding; index; state permanent, flags, type
+        Request::new(RTM_NEWNEIGH, Request::CREATE, &[AF_INET, 0, 0, 0])
+            .number(index)
+            .number(NUD_PERMANENT)
+            .attribute(NDA_DST, &ip.octets())
+            .attribute(NDA_LLADDR, &parse_mac(mac)?)
+            .call(&format!("neighbour {ip}"))?;
     }
     for route in &host.routes {
         add_route(&name, route)?;
@@ -92,47 +114,6 @@ impl Control {
         }
     }
 
-    fn bring_up(&self, name: &str) -> io::Result<()> {
-        let mut request = interface(name);
-        request.ifr_ifru.ifru_flags = libc::IFF_UP as i16;
-        self.call(libc::SIOCSIFFLAGS, &mut request, name)
-    }
-
-    fn set_address(&self, name: &str, what: libc::Ioctl, ip: Ipv4Addr) -> io::Result<()> {
-        let mut request = interface(name);
-        request.ifr_ifru.ifru_addr = address(ip);
-        self.call(what, &mut request, &format!("{name}: address {ip}"))
-    }
-
-    fn set_neighbour(&self, name: &str, ip: Ipv4Addr, mac: &str) -> io::Result<()> {
-        // SAFETY: an arpreq of zeros is valid: numbers and characters only.
-        let mut request: libc::arpreq = unsafe { zeroed() };
-        request.arp_pa = address(ip);
-        request.arp_ha.sa_family = libc::ARPHRD_ETHER;
-        for (to, part) in request.arp_ha.sa_data.iter_mut().zip(mac.split(':')) {
-            *to = u8::from_str_radix(part, 16)
-                .map_err(|_| io::Error::other(format!("\"{mac}\" is no Ethernet address")))?
-                as libc::c_char;
-        }
-        request.arp_flags = libc::ATF_COM | libc::ATF_PERM;
-        for (to, from) in request.arp_dev.iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
-        self.call(libc::SIOCSARP, &mut request, &format!("neighbour {ip}"))
-    }
-
-    /// Everybody is a neighbour.
-    fn route_all_to(&self, name: &str) -> io::Result<()> {
-        let device = std::ffi::CString::new(name)?;
-        // SAFETY: a rtentry of zeros is valid: numbers and a pointer that may be null.
-        let mut route: libc::rtentry = unsafe { zeroed() };
-        route.rt_dst = address(Ipv4Addr::UNSPECIFIED);
-        route.rt_genmask = address(Ipv4Addr::UNSPECIFIED);
-        route.rt_flags = libc::RTF_UP;
-        route.rt_dev = device.as_ptr().cast_mut();
-        self.call(libc::SIOCADDRT, &mut route, &format!("{name}: route"))
-    }
-
     /// Switches an offload off: each packet is a frame, as on the wire.
     fn switch_off(&self, name: &str, command: u32) -> io::Result<()> {
         let mut value = [command, 0];
@@ -155,14 +136,30 @@ fn interface(name: &str) -> libc::ifreq {
     request
 }
 
-fn address(ip: Ipv4Addr) -> libc::sockaddr {
-    // SAFETY: a sockaddr of zeros is valid: numbers only.
-    let mut address: libc::sockaddr = unsafe { zeroed() };
-    address.sa_family = libc::AF_INET as libc::sa_family_t;
-    for (to, from) in address.sa_data[2..].iter_mut().zip(ip.octets()) {
-        *to = from as libc::c_char;
-    }
-    address
+fn parse_mac(text: &str) -> io::Result<Vec<u8>> {
+    let parts = text.split(':').map(|part| u8::from_str_radix(part, 16));
+    let bytes = parts.collect::<Result<Vec<u8>, _>>().ok();
+    bytes
+        .filter(|bytes| bytes.len() == 6)
+        .ok_or_else(|| io::Error::other(format!("\"{text}\" is no Ethernet address")))
+}
+
+fn index_of(name: &str) -> io::Result<u32> {
+    Ok(rustix::net::netdevice::name_to_index(
+        Control::new()?.0,
+        name,
+    )?)
+}
+
+/// RTM_NEWLINK with IFF_UP.
+fn bring_up(name: &str) -> io::Result<()> {
+    let up = libc::IFF_UP as u32;
+    // ifinfomsg: family, padding, type; index; flags, and which of them change
+    Request::new(RTM_NEWLINK, 0, &[0; 4])
+        .number(index_of(name)?)
+        .number(up)
+        .number(up)
+        .call(&format!("{name}: up"))
 }
 
 /// A request of rtnetlink(7) in the making: no ioctl moves an interface, or gives a route metrics.
@@ -179,6 +176,19 @@ impl Request {
         message[6..8].copy_from_slice(&(flags | Request::ACK).to_ne_bytes());
         message.extend_from_slice(body);
         Request(message)
+    }
+
+    /// RTM_NEWROUTE to destinations with a prefix of this length.
+    fn route(prefix_len: u8) -> Request {
+        // rtmsg: family, prefix lengths, TOS; table main, protocol boot, scope link, type unicast; flags
+        let body = [AF_INET, prefix_len, 0, 0, 254, 3, 253, 1, 0, 0, 0, 0];
+        Request::new(RTM_NEWROUTE, Request::CREATE, &body)
+    }
+
+    /// A number more of the fixed part.
+    fn number(mut self, number: u32) -> Request {
+        self.0.extend_from_slice(&number.to_ne_bytes());
+        self
     }
 
     fn attribute(mut self, kind: u16, value: &[u8]) -> Request {
@@ -220,7 +230,6 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 /// RTM_NEWLINK with IFLA_NET_NS_FD.
 fn move_interface(name: &str, to: &Namespace) -> io::Result<()> {
-    const RTM_NEWLINK: u16 = 16;
     const IFLA_IFNAME: u16 = 3;
     const IFLA_NET_NS_FD: u16 = 28;
     // ifinfomsg, whose index 0 means: by name
@@ -232,9 +241,7 @@ fn move_interface(name: &str, to: &Namespace) -> io::Result<()> {
 
 /// RTM_NEWROUTE to one host with metrics.
 fn add_route(name: &str, route: &Route) -> io::Result<()> {
-    const RTM_NEWROUTE: u16 = 24;
     const RTA_DST: u16 = 1;
-    const RTA_OIF: u16 = 4;
     const RTA_METRICS: u16 = 8;
     const RTAX_LOCK: u16 = 1;
     const RTAX_CWND: u16 = 7;
@@ -254,12 +261,9 @@ fn add_route(name: &str, route: &Route) -> io::Result<()> {
     let metrics: Vec<u8> = given
         .flat_map(|(kind, value)| attribute(kind, &value.to_ne_bytes()))
         .collect();
-    let index = rustix::net::netdevice::name_to_index(Control::new()?.0, name)?;
-    // rtmsg: family, prefix length, 0, 0; table main, protocol boot, scope link, type unicast; flags
-    let body = [libc::AF_INET as u8, 32, 0, 0, 254, 3, 253, 1, 0, 0, 0, 0];
-    Request::new(RTM_NEWROUTE, Request::CREATE, &body)
+    Request::route(32)
         .attribute(RTA_DST, &route.to.octets())
-        .attribute(RTA_OIF, &index.to_ne_bytes())
+        .attribute(RTA_OIF, &index_of(name)?.to_ne_bytes())
         .attribute(RTA_METRICS, &metrics)
         .call(&format!("route to {}", route.to))
 }

@@ -4,12 +4,12 @@
 use crate::config::Config;
 use crate::results::{FlowReport, Transfer};
 use device::Nanos;
+use flows::TcpInfo;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use uml::plan::{self, SAMPLE_NUMBERS};
-use uml::tcp_info::TcpInfo;
+use uml::plan::SAMPLE_NUMBERS;
 
 /// In the machine's folder.
 pub(crate) const FILE: &str = "samples";
@@ -91,7 +91,7 @@ impl RealFlow {
     }
 
     /// `numbers` of a sample, and TCP_INFO.
-    fn take(&mut self, numbers: [u64; SAMPLE_NUMBERS], info: Option<TcpInfo<'_>>) {
+    fn take(&mut self, numbers: [u64; SAMPLE_NUMBERS], info: Option<TcpInfo<&[u8]>>) {
         let [_, _, connection, received, datagrams, is_last, undone, bw_est_pps, _] = numbers;
         self.received_bytes = received;
         self.datagrams = datagrams;
@@ -102,7 +102,7 @@ impl RealFlow {
             acked_bytes: info.bytes_acked().saturating_sub(SYN_BYTES),
             sent_segments: info.data_segments_out().into(),
             retransmits: info.retransmits().into(),
-            timeouts: info.timeouts().into(),
+            timeouts: info.timeouts().unwrap_or_default().into(),
             spurious_timeouts: undone,
             bw_est_pps,
         };
@@ -248,14 +248,14 @@ impl Samples {
                 .rposition(|byte| *byte == b'\n')
                 .map_or(0, |end| end + 1);
             for line in rest[..whole].split_inclusive(|byte| *byte == b'\n') {
-                lines.push(serde_json::from_slice::<plan::Transfer>(line)?);
+                lines.push(serde_json::from_slice::<flows::Transfer>(line)?);
             }
             Ok(rest.len() - whole)
         })?;
         lines.iter().try_for_each(|line| self.take_transfer(line))
     }
 
-    fn take_transfer(&mut self, line: &plan::Transfer) -> io::Result<()> {
+    fn take_transfer(&mut self, line: &flows::Transfer) -> io::Result<()> {
         let place = self.places.get(line.flow).copied();
         let Some((place, flow)) =
             place.and_then(|place| Some((place, self.flows[place].as_mut()?)))

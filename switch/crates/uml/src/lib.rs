@@ -18,7 +18,6 @@
 //! | `interface` | a virtio-net device, set up over vhost-user |
 //! | `ring` | a split virtqueue, the device's side |
 //! | `plan` | what the guest is to do |
-//! | `tcp_info` | what the kernel says of a connection |
 //! | `memory` | memory that is shared with the guest |
 //! | `error` | what went wrong |
 
@@ -29,7 +28,6 @@ mod machine;
 mod memory;
 pub mod plan;
 mod ring;
-pub mod tcp_info;
 
 pub use error::MachineError;
 pub use interface::InterfaceCounts;

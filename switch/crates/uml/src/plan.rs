@@ -92,24 +92,3 @@ pub struct Flow {
     /// The receiving application reads so long after the first byte that it has not read yet; 0: at once.
     pub read_interval_ns: u64,
 }
-
-/// A line of the file `transfers`, JSON: one of a `bytes`, `web` or `interactive` application that has ended, or what was under way
-/// at the end.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-pub struct Transfer {
-    /// By its place in the plan.
-    pub flow: usize,
-    /// When the application asked, before the handshake.
-    pub start_ns: u64,
-    /// When its first byte was written, after the handshake; `start_ns` before that.
-    pub first_sent_ns: u64,
-    /// When its last byte was acknowledged.
-    pub end_ns: u64,
-    /// Of one that is not finished: those that are acknowledged.
-    pub bytes: u64,
-    pub retransmits: u64,
-    /// Segments with data or FIN that left for it, retransmissions too.
-    pub segments: u64,
-    pub is_finished: bool,
-}

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use crate::bits::low_mask;
-use crate::compile::code::Checksum;
+use crate::compile::flow::Id;
 use crate::compile::recent::{compiled, Compiled, ProgramId};
 use crate::effects::Effects;
 use crate::engine::Engine;
 use crate::entry::Nanos;
 use crate::error::LoadError;
-use crate::exec::{frame, Machine, Scratch, STEPS_MAX};
+use crate::exec::{frame, Machine, Scratch};
 use crate::json::Budget;
 use crate::native;
 use crate::packet::{Packet, PacketAddresses, HEADROOM, OUT_OF_ORDER, TAILROOM};
@@ -19,75 +19,41 @@ use crate::schema::{FieldListId, Schema};
 use crate::state::State;
 use crate::trace::{Recorder, Step};
 
-/// Fields of `standard_metadata` that the switch itself reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(usize)]
-pub enum Std {
-    /// `ingress_port`
-    IngressPort,
-    /// `egress_spec`
-    EgressSpec,
-    /// `egress_port`
-    EgressPort,
-    /// `instance_type`
-    InstanceType,
-    /// `packet_length`
-    PacketLength,
-    /// `enq_timestamp`, µs
-    EnqTimestamp,
-    /// `enq_qdepth`, packets
-    EnqQdepth,
-    /// `deq_timedelta`, µs
-    DeqTimedelta,
-    /// `deq_qdepth`, packets
-    DeqQdepth,
-    /// `ingress_global_timestamp`, µs
-    IngressGlobalTimestamp,
-    /// `egress_global_timestamp`, µs
-    EgressGlobalTimestamp,
-    /// `mcast_grp`
-    McastGrp,
-    /// `egress_rid`
-    EgressRid,
-    /// `checksum_error`
-    ChecksumError,
-    /// `parser_error`
-    ParserError,
-    /// `priority`
-    Priority,
-    /// `qid` (queueing_metadata of older programs)
-    Qid,
+macro_rules! standard_metadata {
+    ($($name:ident = $older:ident . $field:ident $(, $unit:literal)?;)*) => {
+        /// Fields of `standard_metadata` that the switch itself reads or writes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum Std {
+            $(#[doc = concat!("`", stringify!($field), "`" $(, ", ", $unit)?)] $name,)*
+        }
+
+        impl Std {
+            /// Every field, with the header that has it in older programs, and its name.
+            pub(crate) const ALL: [(Std, &'static str, &'static str); [$(Std::$name),*].len()] =
+                [$((Std::$name, stringify!($older), stringify!($field))),*];
+        }
+    };
 }
 
-impl Std {
-    /// Every field, with the header that has it in older programs, and its name.
-    pub(crate) const ALL: [(Std, &'static str, &'static str); 17] = [
-        (Std::IngressPort, "standard_metadata", "ingress_port"),
-        (Std::EgressSpec, "standard_metadata", "egress_spec"),
-        (Std::EgressPort, "standard_metadata", "egress_port"),
-        (Std::InstanceType, "standard_metadata", "instance_type"),
-        (Std::PacketLength, "standard_metadata", "packet_length"),
-        (Std::EnqTimestamp, "queueing_metadata", "enq_timestamp"),
-        (Std::EnqQdepth, "queueing_metadata", "enq_qdepth"),
-        (Std::DeqTimedelta, "queueing_metadata", "deq_timedelta"),
-        (Std::DeqQdepth, "queueing_metadata", "deq_qdepth"),
-        (
-            Std::IngressGlobalTimestamp,
-            "intrinsic_metadata",
-            "ingress_global_timestamp",
-        ),
-        (
-            Std::EgressGlobalTimestamp,
-            "intrinsic_metadata",
-            "egress_global_timestamp",
-        ),
-        (Std::McastGrp, "intrinsic_metadata", "mcast_grp"),
-        (Std::EgressRid, "intrinsic_metadata", "egress_rid"),
-        (Std::ChecksumError, "standard_metadata", "checksum_error"),
-        (Std::ParserError, "standard_metadata", "parser_error"),
-        (Std::Priority, "intrinsic_metadata", "priority"),
-        (Std::Qid, "queueing_metadata", "qid"),
-    ];
+standard_metadata! {
+    IngressPort = standard_metadata.ingress_port;
+    EgressSpec = standard_metadata.egress_spec;
+    EgressPort = standard_metadata.egress_port;
+    InstanceType = standard_metadata.instance_type;
+    PacketLength = standard_metadata.packet_length;
+    EnqTimestamp = queueing_metadata.enq_timestamp, "µs";
+    EnqQdepth = queueing_metadata.enq_qdepth, "packets";
+    DeqTimedelta = queueing_metadata.deq_timedelta, "µs";
+    DeqQdepth = queueing_metadata.deq_qdepth, "packets";
+    IngressGlobalTimestamp = intrinsic_metadata.ingress_global_timestamp, "µs";
+    EgressGlobalTimestamp = intrinsic_metadata.egress_global_timestamp, "µs";
+    McastGrp = intrinsic_metadata.mcast_grp;
+    EgressRid = intrinsic_metadata.egress_rid;
+    ChecksumError = standard_metadata.checksum_error;
+    ParserError = standard_metadata.parser_error;
+    Priority = intrinsic_metadata.priority;
+    Qid = queueing_metadata.qid;
 }
 
 /// A field resolved by name.
@@ -180,7 +146,7 @@ impl Pipeline {
         // The program itself runs already.
         let mut pipeline = Pipeline::from_compiled(compiled(json, u64::MAX)?, u64::MAX)?;
         pipeline.engine = Engine::Interpreter;
-        let recorder = Recorder::new(&pipeline.compiled.layout);
+        let recorder = Recorder::new(&pipeline.compiled.layout, pipeline.schema.clone());
         pipeline.recorder = Some(Box::new(recorder));
         Ok(pipeline)
     }
@@ -296,30 +262,27 @@ impl Pipeline {
                 scratch,
                 fx,
                 now,
-                recorder: None,
+                observer: &mut (),
             },
         ))
     }
 
-    /// The interpreter on this pipeline.
-    fn machine<'m>(&'m mut self, now: Nanos, fx: &'m mut Effects) -> Machine<'m> {
-        let recorder = self.recorder.as_deref_mut();
-        Machine {
+    /// Has the interpreter run a part of the program; a trace sees it where it is `shown`.
+    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: Id, shown: bool) {
+        debug_assert_eq!(pkt.program, self.compiled.id, "a packet of another program");
+        let recorder = self.recorder.as_deref_mut().filter(|_| shown);
+        let mut machine = Machine {
             program: &self.compiled.program,
             state: &mut self.state,
             scratch: &mut self.scratch,
             fx,
             now,
-            recorder: recorder.map(|recorder| (recorder, self.schema.as_ref())),
+            observer: &mut (),
+        };
+        match recorder {
+            Some(recorder) => machine.observed_by(recorder).run(pkt, start),
+            None => machine.run(pkt, start),
         }
-    }
-
-    fn run(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects, start: u32) {
-        debug_assert_eq!(pkt.program, self.compiled.id, "a packet of another program");
-        let mut machine = self.machine(now, fx);
-        machine.scratch.steps_left = STEPS_MAX;
-        machine.run(pkt, start);
-        machine.sample_digests(pkt);
     }
 
     /// Parser and verification of checksums; sets `parser_error` and `checksum_error`.
@@ -331,60 +294,20 @@ impl Pipeline {
             Std::ParserError,
             self.compiled.program.error_codes.no_error,
         );
-        let program = &self.compiled.program;
-        let (start, timeout) = (program.parser_start, program.error_codes.parser_timeout);
         let verified = self.run_native(0, fx, |code, machine| code.parse(machine, pkt));
-        match verified {
-            Some(true) => return,
-            Some(false) => {}
-            None => self.run(pkt, 0, fx, start),
+        let program = &self.compiled.program;
+        let (start, verify) = (program.parser_start, program.verify_start);
+        let timeout = program.error_codes.parser_timeout;
+        if verified.is_none() {
+            self.run(pkt, 0, fx, start, true);
         }
         if std::mem::take(&mut fx.timed_out) {
             fx.parser_timed_out = true;
             self.std_set(pkt, Std::ParserError, timeout);
         }
-        self.verify(pkt, fx);
-    }
-
-    /// Verifies the program's checksums.
-    fn verify(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        let mut error = 0;
-        for index in 0..self.compiled.program.checksums.len() {
-            let checksum = &self.compiled.program.checksums[index];
-            if checksum.verify && pkt.slots[usize::from(checksum.valid)] != 0 {
-                let (slot, calculation) = (
-                    usize::from(checksum.slot),
-                    usize::from(checksum.calculation),
-                );
-                if self.checksum_applies(pkt, fx, index)
-                    && self.calculate(pkt, fx, calculation) != pkt.slots[slot]
-                {
-                    error = 1;
-                }
-            }
+        if verified != Some(true) {
+            self.run(pkt, 0, fx, verify, false);
         }
-        self.std_set(pkt, Std::ChecksumError, error);
-    }
-
-    /// The condition of a checksum.
-    fn checksum_applies(&mut self, pkt: &mut Packet, fx: &mut Effects, index: usize) -> bool {
-        let checksum = &self.compiled.program.checksums[index];
-        let mut when = checksum.when.iter();
-        if !when.all(|&(slot, set)| (pkt.slots[usize::from(slot)] != 0) == set) {
-            return false;
-        }
-        match checksum.condition {
-            None => true,
-            Some((start, slot)) => {
-                self.run(pkt, 0, fx, start);
-                pkt.slots[usize::from(slot)] != 0
-            }
-        }
-    }
-
-    fn calculate(&mut self, pkt: &Packet, fx: &mut Effects, calculation: usize) -> u64 {
-        let mut machine = self.machine(0, fx);
-        machine.calculate(&pkt.slots, pkt.payload(), calculation)
     }
 
     /// Ingress looks into tables that are so large that `warm` pays, and packets may be parsed before those in front of them
@@ -426,7 +349,7 @@ impl Pipeline {
     pub fn ingress(&mut self, pkt: &mut Packet, now: Nanos, fx: &mut Effects) {
         let native = self.run_native(now, fx, |code, machine| code.ingress(machine, pkt));
         if native.is_none() {
-            self.run(pkt, now, fx, self.compiled.program.ingress_start);
+            self.run(pkt, now, fx, self.compiled.program.ingress_start, true);
         }
     }
 
@@ -437,7 +360,7 @@ impl Pipeline {
         self.std_set(pkt, Std::EgressSpec, self.compiled.program.drop_port + 1);
         let native = self.run_native(now, fx, |code, machine| code.egress(machine, pkt));
         if native.is_none() {
-            self.run(pkt, now, fx, self.compiled.program.egress_start);
+            self.run(pkt, now, fx, self.compiled.program.egress_start, true);
         }
     }
 
@@ -451,15 +374,11 @@ impl Pipeline {
 
     /// The same for who wants the deparser's `log_msg` lines and failed assertions.
     pub fn deparse_with(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        let updates = self.run_native(0, fx, |code, _| code.checksums) != Some(true);
-        if updates {
-            self.update_checksums(pkt, fx);
-        }
         let emitted = match self.run_native(0, fx, |code, machine| code.deparse(machine, pkt)) {
             Some(emitted) => emitted,
             None => {
                 if self.compiled.program.deparser_start != 0 {
-                    self.run(pkt, 0, fx, self.compiled.program.deparser_start);
+                    self.run(pkt, 0, fx, self.compiled.program.deparser_start, true);
                 }
                 false
             }
@@ -475,24 +394,6 @@ impl Pipeline {
             .buffer
             .end
             .min(pkt.buffer.start.saturating_add(pkt.truncate_bytes as usize));
-    }
-
-    fn update_checksums(&mut self, pkt: &mut Packet, fx: &mut Effects) {
-        for index in 0..self.compiled.program.checksums.len() {
-            if !self.compiled.program.checksums[index].update
-                || !self.checksum_applies(pkt, fx, index)
-            {
-                continue;
-            }
-            let Checksum {
-                slot,
-                width,
-                calculation,
-                ..
-            } = self.compiled.program.checksums[index];
-            let value = self.calculate(pkt, fx, usize::from(calculation));
-            pkt.slots[usize::from(slot)] = value & low_mask(width);
-        }
     }
 
     /// Writes all headers in front of the payload.

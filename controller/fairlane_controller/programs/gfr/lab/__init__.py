@@ -3,28 +3,30 @@
 
 config.py   scenario → the controller's configuration, by the topology's routes
 vcs.py      ideal shares over time; what each VC got and lost      checks.py   what may be wrong with VCs, flows and control
-runs.py     in virtual time and in Mininet
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fairlane.switch import COUNTER_ADMITTED
+from fairlane import RunState
+from fairlane.switch import COUNTER_ADMITTED, SwitchClient
 from fairlane_lab import scenario
-from fairlane_lab.programs.part import LabPart, MininetPart, Name, Records, SimPart
+from fairlane_lab.programs.part import LabPart, Name
+from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
+from fairlane_topology import topology as fl_topology
 
-from .config import Control, gfr_ports
-from .vcs import refused_between, vc_metrics, vc_results, vc_row, vc_samples, vc_series
+from ..control import GfrTopology
+from ..plan import GfrPlan, GfrState, make_plan
+from .config import Control, gfr_config, gfr_ports
+from .vcs import read_refusals, refused_between, vc_metrics, vc_results, vc_row, vc_samples, vc_series
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
     from fairlane_lab.definition.topology import Resolved
     from fairlane_lab.problems import Problem
-    from fairlane_lab.sim.world import SimWorld
-    from fairlane_lab.testbed.bed import Bed
 
 _VC_METRICS = {"mcr_met": Name("MCR met", "%", 100), "mcr_met_5s": Name("MCR, worst 5 s", "%", 100)}
 _GOODPUT = {"vc_goodput_bps": Name("goodput", "Mbit/s", 1e-6)}
@@ -70,10 +72,6 @@ class Part(LabPart):
     }
     has_vcs = True
 
-    def control(self, settings: Any) -> scenario.Control:
-        """The scheme and its settings, as a scenario has them."""
-        return scenario.Control(settings.scheme, probes=settings.probes, settings=settings)
-
     def columns(self, control: scenario.Control) -> dict[str, Any]:
         """Columns of results that say what the switch does."""
         settings: Control = control.settings
@@ -94,28 +92,36 @@ class Part(LabPart):
         """Rows of `vcs.parquet`."""
         return [vc_row(vc) for vc in result.vcs]
 
-    def sent_cells(self, port: int) -> list[tuple[str, int]]:
-        """Cells of counters that together count what a port was given."""
-        return [(COUNTER_ADMITTED, port)]
+    def sent_cells(self, port: int) -> tuple[str, list[int]]:
+        """A counter and its cells that together count what a port was given."""
+        return COUNTER_ADMITTED, [port]
 
-    def vcs(self, seen: Records) -> list[VcResult]:
+    def vcs(self, seen: Recording) -> list[VcResult]:
         """What each VC got."""
         ports = gfr_ports(seen.scenario, seen.topology).values()
         samples = vc_samples(seen.scenario, seen.carried)
         return vc_results(seen.scenario, ports, samples, refused_between(seen.before, seen.after))
 
-    def series(self, seen: Records) -> list[SeriesPoint]:
+    def series(self, seen: Recording) -> list[SeriesPoint]:
         """The goodput of each VC over time."""
         return vc_series(vc_samples(seen.scenario, seen.carried))
 
-    def in_sim(self, world: SimWorld) -> SimPart:
-        """Its side of a run in virtual time."""
-        from .runs import GfrInSim
+    def configurations(self, scenario: scenario.Scenario, topology: fl_topology.Topology) -> list[dict[str, Any]]:
+        """VCs and schemes."""
+        return [gfr_config(scenario, topology).plain()]
 
-        return GfrInSim(self, world)
+    def plans(self, run: RunState, scenario: scenario.Scenario, topology: fl_topology.Topology) -> list[GfrPlan]:
+        """Of a topology that had no VCs before."""
+        return [make_plan(gfr_config(scenario, topology), GfrState(), 0.0, run, scenario.point)]
 
-    def in_mininet(self, bed: Bed) -> MininetPart:
-        """Its side of a running network in Mininet."""
-        from .runs import GfrInMininet
+    def control_loop(self, run: RunState, scenario: scenario.Scenario, plans: Sequence[Any]) -> GfrTopology:
+        """Keeps N and w_i current."""
+        del run
+        return GfrTopology(measures=scenario.control.probes, checks_counts=False, plan=plans[0])
 
-        return GfrInMininet(self, bed)
+    async def read(
+        self, client: SwitchClient, managed: Sequence[Any], plans: Sequence[Any]
+    ) -> dict[str, dict[str, int]]:
+        """Frames that each VC has lost so far, by verdict."""
+        del managed
+        return await read_refusals(client, plans[-1].state.allocation)

@@ -30,7 +30,7 @@ PATHS = {
 def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:
     """What is wrong with a point's VCs, flows and control: what only the lab knows, and what the controller would refuse."""
     control: Control = body.control
-    flows = tuple(spec.flow for spec in body.flows)
+    flows = tuple(body.flows)
     about = ScenarioControl(control.scheme, settings=control)
     duration_s, warmup_s = body.run.duration_s, body.run.warmup_s
     scenario = Scenario("", "", {}, {}, flows, duration_s, warmup_s, PROGRAM, body.tcp, about, vcs=body.vcs)

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from fairlane import FairlaneError, Section
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, Vc, flows_of
-from fairlane_lab.topology_scripts import PortKey, fl_topology, managed_ports
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey, managed_ports
 from pydantic import Field
 
 from ..config import GfrConfig, Scheme, parse_config

@@ -1,33 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's part of program `qthresh`: per-flow thresholds, the control loop's measurements, the weights of flows.
-
-sim.py   in virtual time     testbed.py   in Mininet     reactions.py   from a change to a measurement that has settled
-"""
+"""The lab's part of program `qthresh`: per-flow thresholds, the control loop's measurements, the weights of flows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from fairlane import Section
-from fairlane.switch import COUNTER_ADMITTED
+from fairlane import RunState, Section
+from fairlane.switch import COUNTER_ADMITTED, SwitchClient
 from fairlane_lab import scenario
 from fairlane_lab.measures import mean_between
-from fairlane_lab.programs.part import LabPart, MininetPart, Name, Records, SimPart
-from fairlane_lab.run_result import SeriesPoint
+from fairlane_lab.programs.part import LabPart, Name
+from fairlane_lab.recording import Recording
+from fairlane_lab.run_result import RunError, SeriesPoint
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey, managed_ports
 from pydantic import BeforeValidator
 
-from ..names import CLASSES, admitted_index
+from ..flows import Flow, FlowKey, parse_flow
+from ..names import CLASSES, TABLE_FLOW, Scheme, admitted_index
 from ..policies import START_QTHRESH_PACKETS
-from ..settings import ClassConfig
+from ..settings import ClassConfig, PolicyState
+from ..store import LoopStore
+from ..topology import QthreshOptions, QthreshTopology
+from ..wanted import QthreshPlan, SetupPlan
+from ..wanted import settings_of as settings_of_policy
 from .reactions import reaction_s
 from .thresholds import thresholds
 
 if TYPE_CHECKING:
-    from fairlane_lab.sim.measure import PortKey
-    from fairlane_lab.sim.world import SimWorld
-    from fairlane_lab.testbed.bed import Bed
+    from fairlane_lab.sim.config import SimFlow
 
+IDLE_NS = 1_000_000_000
+"""A flow that sent nothing for so long does not send now."""
 REACTIONS = {"bw_reaction_s": "bw_bps", "t_res_reaction_s": "t_res_ms"}
 """Metric of a run whose network changes → the measurement whose reaction it is."""
 
@@ -76,13 +82,6 @@ def configuration(control: scenario.Control, managed: Iterable[tuple[str, int]])
         "classes": [rule.plain() for rule in settings.classes],
         "policies": [{**place, "class": number, **policy} for place in places for number in classes_of(control)],
     }
-
-
-def first_threshold(control: scenario.Control, capacity_packets: int) -> int | None:
-    """Packets that the threshold of a managed port has at time 0; None with drop-tail."""
-    if control.scheme == "drop_tail":
-        return None
-    return control.threshold if isinstance(control.threshold, int) else min(START_QTHRESH_PACKETS, capacity_packets)
 
 
 _MEASURED: Mapping[str, Name] = {
@@ -138,11 +137,11 @@ class Part(LabPart):
         """Columns of results that say what the switch does."""
         return {"scheme": control.scheme, "threshold": control.threshold if control.scheme != "drop_tail" else None}
 
-    def sent_cells(self, port: int) -> list[tuple[str, int]]:
-        """Cells of counters that together count what a port was given."""
-        return [(COUNTER_ADMITTED, admitted_index(port, each)) for each in range(CLASSES)]
+    def sent_cells(self, port: int) -> tuple[str, list[int]]:
+        """A counter and its cells that together count what a port was given."""
+        return COUNTER_ADMITTED, [admitted_index(port, each) for each in range(CLASSES)]
 
-    def values(self, seen: Records) -> dict[str, float]:
+    def values(self, seen: Recording) -> dict[str, float]:
         """Metrics of a run: how long the loop takes to measure a change."""
         changes_s = sorted({change.at_s for change in seen.scenario.changes if change.every_s is None})
         found = {
@@ -152,31 +151,93 @@ class Part(LabPart):
         }
         return {metric: taken for metric, taken in found.items() if taken is not None}
 
-    def port_values(self, seen: Records, port: PortKey) -> dict[str, Any]:
+    def port_values(self, seen: Recording, port: PortKey) -> dict[str, Any]:
         """What is known of a managed port: measurements, and the mean threshold."""
         values = super().port_values(seen, port)
         steps = _thresholds(seen, port)
         return values | ({"qthresh_packets": mean_between(steps, seen.start_s, seen.end_s)} if steps else {})
 
-    def port_series(self, seen: Records, port: PortKey, name: str) -> Iterator[SeriesPoint]:
+    def port_series(self, seen: Recording, port: PortKey, name: str) -> Iterator[SeriesPoint]:
         """Thresholds and measurements of a managed port over time."""
         yield from (SeriesPoint(t, name, "qthresh_packets", value) for t, value in _thresholds(seen, port))
         yield from super().port_series(seen, port, name)
 
-    def in_sim(self, world: SimWorld) -> SimPart:
-        """Its side of a run in virtual time."""
-        from .sim import QthreshInSim
+    # ---- in a runtime --------------------------------------------------------------------------------------------
 
-        return QthreshInSim(self, world)
+    def configurations(self, scenario: scenario.Scenario, topology: fl_topology.Topology) -> list[dict[str, Any]]:
+        """Drop-tail first: the loop forgets what it had decided for the run before."""
+        control = scenario.control
+        return [configuration(one, managed_ports(topology)) for one in (replace(control, scheme="drop_tail"), control)]
 
-    def in_mininet(self, bed: Bed) -> MininetPart:
-        """Its side of a running network in Mininet."""
-        from .testbed import QthreshInMininet
+    def plans(self, run: RunState, scenario: scenario.Scenario, topology: fl_topology.Topology) -> list[Any]:
+        """Drop-tail and limits, then the scenario's configuration."""
+        ports = {(one.name, port.port): port for one in run.switches for port in one.ports}
+        states = {place: ports[place] for place in managed_ports(topology)}
+        config = self.program.config_of(configuration(scenario.control, states))
+        return [SetupPlan(run, Scheme.DROP_TAIL), QthreshPlan(replace(config, states=states), run, LoopStore(None))]
 
-        return QthreshInMininet(self, bed)
+    def control_loop(self, run: RunState, scenario: scenario.Scenario, plans: Sequence[Any]) -> QthreshTopology | None:
+        """The control loop, where the scenario needs one."""
+        del run
+        control, plan = scenario.control, plans[-1]
+        if not control.needs_loop:
+            return None
+        plan.store.put({one.key: settings_of_policy(one, PolicyState()) for one in plan.config.sections.policies})
+        return QthreshTopology(probes=control.probes, options=QthreshOptions(keeps_counts=False), store=plan.store)
+
+    def requests(self, weights: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The weights that the entries of new flows get."""
+        return [{"op": "flow_weights", "rules": list(weights)}]
+
+    def thresholds(self, control: scenario.Control, capacities: Mapping[PortKey, int]) -> dict[PortKey, int | None]:
+        """In force at the zero; None with drop-tail. Raises RunError for a threshold that a port cannot have."""
+        found: dict[PortKey, int | None] = {}
+        for key, capacity in capacities.items():
+            packets = control.threshold if isinstance(control.threshold, int) else min(START_QTHRESH_PACKETS, capacity)
+            found[key] = None if control.scheme == "drop_tail" else packets
+            if (found[key] or 0) > capacity:
+                raise RunError(f"threshold {packets} is out of range: it must be between 1 and {capacity} packets")
+        return found
+
+    def flow_entries(self, flows: Sequence[SimFlow]) -> list[Any]:
+        """Each known flow has the slot of its place in the list."""
+        return [
+            key_of(each).entry(slot, Flow(weight=None if each.flow.weight == 1.0 else each.flow.weight))
+            for slot, each in enumerate(flows)
+            if each.has_known_key
+        ]
+
+    async def find_flows(self, client: SwitchClient) -> dict[int, tuple[str, int, int]]:
+        """The flows that send now, by slot."""
+        found: dict[int, tuple[str, int, int]] = {}
+        for table in TABLE_FLOW.values():
+            for entry in await client.read_table(table, idle=True):
+                key, slot, _ = parse_flow(entry)
+                if (entry.time_since_last_hit or 0) < IDLE_NS:
+                    found[slot] = (key.hosts[0], key.src_port, key.dst_port)
+        return found
+
+    def flow_slots(
+        self, flows: Sequence[SimFlow], switches: Sequence[str], events: Sequence[Mapping[str, Any]]
+    ) -> Mapping[str, Sequence[tuple[str, int]]]:
+        """By the events of the loop; without one as `flow_entries` numbers them."""
+        if not any(event["event"] == "took_over" for event in events):
+            return {each.name: [(name, slot) for name in switches] for slot, each in enumerate(flows)}
+        names = {str(key_of(each)): each.name for each in flows}
+        found: dict[str, list[tuple[str, int]]] = {}
+        for event in reversed(events):
+            if event["event"] == "flow" and event["flow"] in names:
+                found.setdefault(names[event["flow"]], []).append((event["switch"], event["slot"]))
+        return found
 
 
-def _thresholds(seen: Records, port: PortKey) -> list[tuple[float, float]]:
+def key_of(flow: SimFlow) -> FlowKey:
+    """The key of the flow's entry."""
+    src, dst, *rest = flow.key
+    return FlowKey(src.version, int(src), int(dst), *rest)
+
+
+def _thresholds(seen: Recording, port: PortKey) -> list[tuple[float, float]]:
     """(s, packets) from which on a threshold was in force."""
     first = seen.thresholds.get(port)
     return [] if first is None else thresholds(seen.events, port, first)

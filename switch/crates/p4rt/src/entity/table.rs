@@ -334,15 +334,8 @@ impl Content {
     fn insert(self, key: Key, target: &mut Target) -> Result<(), Refusal> {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
-        let Content {
-            table,
-            action,
-            idle_timeout,
-            mut extra,
-            counter,
-            meter,
-        } = self;
-        let Some(action) = action else {
+        let (table, mut extra) = (self.table, self.extra);
+        let Some(action) = self.action else {
             refuse!(invalid, "the action is unset; an INSERT needs one");
         };
         let action = action.install(pipeline, soft, &mut extra)?;
@@ -350,7 +343,7 @@ impl Content {
         let entry = Entry {
             key,
             action,
-            idle_timeout,
+            idle_timeout: self.idle_timeout,
             cookie,
         };
         let mut insert = || {
@@ -359,8 +352,8 @@ impl Content {
                 pipeline,
                 table,
                 &entry.key,
-                counter,
-                meter.flatten().map(Some),
+                self.counter,
+                self.meter.flatten().map(Some),
             );
             if direct.is_err() {
                 pipeline.table_delete(table, &entry.key)?;
@@ -377,24 +370,17 @@ impl Content {
     fn modify(self, key: Key, target: &mut Target) -> Result<(), Refusal> {
         let now = target.now;
         let (pipeline, soft) = target.parts()?;
-        let Content {
-            table,
-            action,
-            idle_timeout,
-            mut extra,
-            counter,
-            meter,
-        } = self;
+        let (table, mut extra) = (self.table, self.extra);
         let has_extras = !extra.is_empty() || soft.has_extras();
         let mut old = None;
-        let action = match action {
+        let action = match self.action {
             Some(Action::Existing(action)) if !has_extras => action,
             action => {
                 let Some((entry, _)) = pipeline.table_get(table, &key) else {
                     refuse!(not_found, "{NO_ENTRY}");
                 };
                 if pipeline.table_schema(table).const_entries.is_some() {
-                    return set_direct(pipeline, table, &key, counter, meter);
+                    return set_direct(pipeline, table, &key, self.counter, self.meter);
                 }
                 old = soft
                     .extra(entry.cookie)
@@ -415,7 +401,7 @@ impl Content {
         let entry = Entry {
             key,
             action,
-            idle_timeout,
+            idle_timeout: self.idle_timeout,
             cookie,
         };
         if let Err(error) = pipeline.table_modify(table, &entry, now) {
@@ -428,7 +414,7 @@ impl Content {
             Some((cookie, _)) => release(pipeline, soft, cookie),
             None => {}
         }
-        set_direct(pipeline, table, &entry.key, counter, meter)
+        set_direct(pipeline, table, &entry.key, self.counter, self.meter)
     }
 }
 

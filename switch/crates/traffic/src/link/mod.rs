@@ -34,7 +34,7 @@ pub use gilbert::GilbertElliott;
 pub use jitter::JitterDistribution;
 pub use loss::LossModel;
 pub use options::{LinkOptions, SpikeBlocks};
-pub use settings::{keys, LinkOptionError, LinkSettings, Range, Unit};
+pub use settings::{keys, schema, LinkOptionError, LinkSettings, Range, Unit};
 pub use stats::{DropReason, LinkStats};
 pub use streams::LinkStreams;
 pub use trace::{Trace, TraceError, OPPORTUNITIES_MAX, OPPORTUNITY_BYTES};

@@ -16,37 +16,26 @@ pub enum SpikeBlocks {
     Line,
 }
 
-/// Settings of one direction. The default is a perfect line: no delay, no rate limit, no loss.
+/// Settings of one direction, in the unit that a name ends in. What each is, and its range: [`super::schema`].
+/// The default is a perfect line: no delay, no rate limit, no loss; in the bad state of a burst all is lost, as in
+/// tc-netem's gemodel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkOptions {
-    /// Propagation delay.
     pub delay_ns: Nanos,
-    /// Half width (uniform) or standard deviation (normal) of the delay around `delay_ns`; not above `delay_ns`.
     pub jitter_ns: Nanos,
     pub jitter_distribution: JitterDistribution,
-    /// Lets a frame with a small delay overtake; otherwise it waits for the one before it.
     pub reorder: bool,
-    /// Rate of the line in bit/s of Ethernet frame (no preamble, no FCS); 0 is unlimited.
     pub rate_bps: u64,
-    /// Probability that a frame is lost.
     pub loss: f64,
-    /// Probability that a bit of those that `errors_in` names is flipped.
     pub ber: f64,
-    /// Where `ber` and `ge_ber` hold.
     pub errors_in: ErrorsIn,
-    /// Data that a TCP flow sends again on this link is not hit.
     pub spare_retransmissions: bool,
-    /// Frames that may wait for the line, the one on it not counted. With neither rate nor trace they wait
-    /// only while a spike blocks the line.
     pub queue_packets: usize,
-    /// Gilbert–Elliott: probabilities per frame of entering and of leaving the bad state; 0: there is none. `loss` and
-    /// `ber` hold in the good state, `ge_loss` and `ge_ber` in the bad one. Defaults as tc-netem's gemodel: all is lost in it.
     pub ge_enter: f64,
     pub ge_leave: f64,
     pub ge_loss: f64,
     pub ge_ber: f64,
-    /// Takes the place of the rate, which must be 0 then.
     #[serde(skip)]
     pub trace: Option<Arc<Trace>>,
 }

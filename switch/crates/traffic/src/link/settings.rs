@@ -99,39 +99,61 @@ const fn number(min: f64, max: f64, unit: &'static str, whole: bool) -> Kind {
     })
 }
 
+/// A setting.
+#[derive(Clone, Copy)]
+struct Row {
+    /// Of a time: without its unit.
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+}
+
+const fn row(name: &'static str, kind: Kind, about: &'static str) -> Row {
+    Row { name, kind, about }
+}
+
+const RATE: Kind = Kind::Number(Range {
+    min: 1e3,
+    max: 400e9,
+    unit: " bit/s",
+    whole: true,
+    zero: Some("unlimited"),
+});
+// A stay of a million frames on average is the longest: from 0 there is no way back.
+const LEAVE: Kind = number(1e-6, 1.0, "", false);
+const DISTRIBUTION: Kind = Kind::Word(JitterDistribution::NAMES);
+
 /// In the order in which they are shown.
-const ROWS: [(&str, Kind); 15] = [
-    ("delay", Kind::Time),
-    ("jitter", Kind::Time),
-    ("jitter_distribution", Kind::Word(JitterDistribution::NAMES)),
-    ("reorder", Kind::Flag),
-    (
-        "rate_bps",
-        Kind::Number(Range {
-            min: 1e3,
-            max: 400e9,
-            unit: " bit/s",
-            whole: true,
-            zero: Some("unlimited"),
-        }),
+const ROWS: [Row; 15] = [
+    row("delay", Kind::Time, "Propagation delay."),
+    row("jitter", Kind::Time, "Half width (uniform) or standard deviation (normal) of the delay; not above the delay."),
+    row("jitter_distribution", DISTRIBUTION, "How the delay deviates from its mean."),
+    row("reorder", Kind::Flag, "Lets a frame with a small delay overtake; otherwise it waits for the one before it."),
+    row("rate_bps", RATE, "Rate of the line in bit/s of Ethernet frame (no preamble, no FCS); 0 is unlimited."),
+    row("loss", CHANCE, "Probability that a frame is lost."),
+    row("ber", CHANCE, "Probability that a bit of those that `errors_in` names is flipped."),
+    row(
+        "errors_in",
+        Kind::Word(ErrorsIn::NAMES),
+        "Where `ber` and `ge_ber` flip bits: behind the Ethernet header, or behind the TCP or UDP header alone, so that pure ACKs are never hit.",
     ),
-    ("loss", CHANCE),
-    ("ber", CHANCE),
-    ("errors_in", Kind::Word(ErrorsIn::NAMES)),
-    ("spare_retransmissions", Kind::Flag),
-    ("queue_packets", number(1.0, 1e6, " packets", true)),
-    ("ge_enter", CHANCE),
-    // A stay of a million frames on average is the longest: from 0 there is no way back.
-    ("ge_leave", number(1e-6, 1.0, "", false)),
-    ("ge_loss", CHANCE),
-    ("ge_ber", CHANCE),
-    ("trace", Kind::Trace),
+    row("spare_retransmissions", Kind::Flag, "Data that a TCP flow sends again on this link is not hit."),
+    row(
+        "queue_packets",
+        number(1.0, 1e6, " packets", true),
+        "Frames that may wait for the line, the one on it not counted. With neither rate nor trace they wait only while a spike blocks the line.",
+    ),
+    row("ge_enter", CHANCE, "Gilbert-Elliott: probability per frame of entering the bad state; 0: there is none. `loss` and `ber` hold in the good one."),
+    row("ge_leave", LEAVE, "Probability per frame of leaving it: bursts last 1 / `ge_leave` frames on average."),
+    row("ge_loss", CHANCE, "Probability that a frame is lost in the bad state."),
+    row("ge_ber", CHANCE, "Probability that a bit is flipped in it."),
+    row("trace", Kind::Trace, "File in Mahimahi's format that takes the place of the rate, which is 0 then: a time in ms a line, 1,500 bytes each."),
 ];
 
-fn key((name, kind): (&str, Kind), unit: Unit) -> String {
-    match kind {
-        Kind::Time => format!("{name}{}", unit.parts().1),
-        _ => name.to_owned(),
+fn key(row: Row, unit: Unit) -> String {
+    match row.kind {
+        Kind::Time => format!("{}{}", row.name, unit.parts().1),
+        _ => row.name.to_owned(),
     }
 }
 
@@ -140,7 +162,47 @@ pub fn keys(unit: Unit) -> Vec<String> {
     ROWS.map(|row| key(row, unit)).into()
 }
 
+/// The settings of a direction as a JSON Schema: the model of a link of all that is not Rust.
+pub fn schema(unit: Unit) -> Value {
+    let defaults = LinkOptions::default().show(unit);
+    let property = |row: Row| {
+        let mut property = row.kind.schema(unit);
+        property["default"] = defaults[&key(row, unit)].clone();
+        property["description"] = json!(row.about);
+        (key(row, unit), property)
+    };
+    let properties: Map<String, Value> = ROWS.map(property).into_iter().collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Settings of one direction of a link. The default is a perfect line.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+    })
+}
+
 impl Kind {
+    fn schema(self, unit: Unit) -> Value {
+        if let Some(range) = self.range(unit) {
+            let kind = ["number", "integer"][usize::from(range.whole)];
+            let bound = |x: f64| match x.fract() {
+                0.0 => json!(x as u64),
+                _ => json!(x),
+            };
+            let numbers =
+                json!({"type": kind, "minimum": bound(range.min), "maximum": bound(range.max)});
+            return match range.zero {
+                None => numbers,
+                Some(_) => json!({"anyOf": [{"const": 0}, numbers]}),
+            };
+        }
+        match self {
+            Kind::Flag => json!({"type": "boolean"}),
+            Kind::Word(names) => json!({"type": "string", "enum": names}),
+            _ => json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        }
+    }
+
     fn range(self, unit: Unit) -> Option<Range> {
         let whole = unit == Unit::Ns;
         let (ns, _, unit) = unit.parts();
@@ -217,10 +279,10 @@ impl LinkSettings {
             let row = ROWS.iter().find(|row| key(**row, unit) == *name);
             let row = *row
                 .ok_or_else(|| wrong(format!("unknown key; allowed: {}", keys(unit).join(", "))))?;
-            if let Kind::Trace = row.1 {
+            if let Kind::Trace = row.kind {
                 settings.trace = Some(trace(value).map_err(wrong)?);
             } else {
-                let value = row.1.read(value, unit).map_err(wrong)?;
+                let value = row.kind.read(value, unit).map_err(wrong)?;
                 settings.values.insert(key(row, Unit::Ns), value);
             }
         }
@@ -250,9 +312,9 @@ impl LinkOptions {
     /// As JSON, in the form that [`LinkSettings::read`] reads.
     pub fn show(&self, unit: Unit) -> Map<String, Value> {
         let values = json!(self);
-        let show = |row: (&str, Kind)| {
+        let show = |row: Row| {
             let value = &values[key(row, Unit::Ns)];
-            match row.1 {
+            match row.kind {
                 Kind::Time => unit.show(value.as_u64().unwrap_or_default()),
                 Kind::Trace => json!(self.trace.as_ref().map(|trace| trace.source())),
                 _ => value.clone(),
@@ -274,7 +336,7 @@ impl LinkOptions {
     fn check_in(&self, unit: Unit) -> Result<(), LinkOptionError> {
         let values = json!(self);
         for row in ROWS {
-            if let Some(range) = row.1.range(Unit::Ns) {
+            if let Some(range) = row.kind.range(Unit::Ns) {
                 // JSON has no NaN.
                 let x = values[key(row, Unit::Ns)].as_f64().unwrap_or(f64::NAN);
                 let checked = range.check(x, x);
@@ -304,6 +366,18 @@ impl LinkOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_committed_schema_is_current() {
+        let committed = include_str!("../../../../fairlane_switch/link.schema.json");
+        let message =
+            "run: cargo run -p traffic --example link_schema > fairlane_switch/link.schema.json";
+        assert_eq!(
+            committed.trim(),
+            format!("{:#}", schema(Unit::Us)),
+            "{message}"
+        );
+    }
 
     #[test]
     fn every_range_is_checked() {

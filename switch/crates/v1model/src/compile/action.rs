@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Actions: their primitives as operations.
 
-use super::code::{Message, Op, Operand};
+use super::code::{Alu, Message, Op, Operand};
 use super::emit::{index16, Emit, Emitter, Label};
 use super::expr::{Cond, Expr, ExprReader, HeaderRef, Value};
 use super::layout::Slot;
@@ -38,12 +38,17 @@ pub(crate) fn primitives(e: &mut Emitter, reader: &ExprReader, json: &[Json]) ->
         let before = e.operations();
         compiler.compile(e, &mut traits)?;
         e.end_statement();
-        let ops = e.operations() - before;
-        primitive.charge(ops as u64 * OP_BYTES, || "its code".into())?;
+        charge(e, primitive, before)?;
     }
     e.place(labels[json.len()]);
     e.note(Note::Done);
     Ok(traits)
+}
+
+/// Charges the code of `json`, in front of which there were so many operations.
+pub(crate) fn charge(e: &Emitter, json: &Json, before: usize) -> Load<()> {
+    let ops = e.operations() - before;
+    json.charge(ops as u64 * OP_BYTES, || "its code".into())
 }
 
 struct Compiler<'c> {
@@ -68,42 +73,41 @@ impl Compiler<'_> {
             }
             Ok(())
         };
-        let emitted = |result: Emit<()>| self.emitted(result);
         let p = &parameters;
         match op {
             "assign" | "modify_field" => {
                 count(2)?;
                 let place = self.reader.place(&p[0])?;
                 let value = self.reader.data(&p[1])?;
-                emitted(e.assign(&place, &value))?;
+                self.emitted(e.assign(&place, &value))?;
             }
             "add_to_field" | "subtract_from_field" => {
                 count(2)?;
                 let (place, old) = (self.reader.place(&p[0])?, self.reader.data(&p[0])?);
                 let operation = if op == "add_to_field" {
-                    super::expr::Arith::Add
+                    Alu::Add
                 } else {
-                    super::expr::Arith::Sub
+                    Alu::Sub
                 };
                 let value =
                     Expr::Arith(operation, Box::new(old), Box::new(self.reader.data(&p[1])?));
-                emitted(e.assign(&place, &value))?;
+                self.emitted(e.assign(&place, &value))?;
             }
             "assign_VL" => {
                 count(2)?;
-                emitted(self.assign_varbit(e, &p[0], &p[1])?)?;
+                self.emitted(self.assign_varbit(e, &p[0], &p[1])?)?;
             }
             "assign_header" | "copy_header" => {
                 count(2)?;
                 let (d, a) = (self.reader.header(&p[0])?, self.reader.header(&p[1])?);
-                emitted(copy_header(e, &d, &a))?;
+                self.emitted(copy_header(e, &d, &a))?;
             }
             "assign_union" => {
                 count(2)?;
-                let d = self.reader.members(&p[0], &self.reader.union(&p[0])?)?;
-                let a = self.reader.members(&p[1], &self.reader.union(&p[1])?)?;
+                let d = self.reader.union(&p[0])?;
+                let a = self.reader.union(&p[1])?;
                 self.reader.same_members(&p[1], &d, &a)?;
-                emitted(copy_union(e, &d, &a))?;
+                self.emitted(copy_union(e, &d, &a))?;
             }
             "assign_header_stack" | "assign_union_stack" => {
                 count(2)?;
@@ -161,7 +165,7 @@ impl Compiler<'_> {
                     .register(&typed_value(&p[1], "register_array")?)?;
                 let index = self.slot(e, &p[2])?;
                 let place = self.reader.place(&p[0])?;
-                emitted(register_read(e, &place, array, index))?;
+                self.emitted(register_read(e, &place, array, index))?;
             }
             "register_write" => {
                 count(3)?;
@@ -171,7 +175,7 @@ impl Compiler<'_> {
                     .register(&typed_value(&p[0], "register_array")?)?;
                 let index = self.slot(e, &p[1])?;
                 let value = self.reader.data(&p[2])?;
-                emitted(register_write(e, array, index, &value))?;
+                self.emitted(register_write(e, array, index, &value))?;
             }
             "modify_field_with_hash_based_offset" => {
                 count(4)?;
@@ -181,13 +185,10 @@ impl Compiler<'_> {
                     .names
                     .calculation(&typed_value(&p[2], "calculation")?)?;
                 let size = self.slot(e, &p[3])?;
-                self.narrow_result(e, &p[0], None, |d, w| Op::Hash {
-                    calculation,
-                    d,
-                    base,
-                    size,
-                    w,
-                })?;
+                let value = self.emitted(e.temp(1))?;
+                e.calculate(calculation, value, 64);
+                e.op(Op::alu(Alu::ModU, value, value, size, 64));
+                self.narrow_result(e, &p[0], None, |d, w| Op::alu(Alu::Add, d, value, base, w))?;
             }
             "modify_field_rng_uniform" => {
                 count(3)?;
@@ -230,7 +231,7 @@ impl Compiler<'_> {
                 let layout = self.reader.layout;
                 let field = |std: Std| layout.std(std).map(Expr::Field);
                 let fields = [Std::EgressSpec, Std::McastGrp].map(field);
-                emitted(mark_to_drop(e, fields))?;
+                self.emitted(mark_to_drop(e, fields))?;
             }
             "mark_to_drop" => {
                 count(1)?;
@@ -240,7 +241,7 @@ impl Compiler<'_> {
                 if fields[0].is_none() {
                     return p[0].fail("`mark_to_drop` takes a header with a field `egress_spec`");
                 }
-                emitted(mark_to_drop(e, fields))?;
+                self.emitted(mark_to_drop(e, fields))?;
             }
             "no_op" => {}
             "exit" => {
@@ -256,7 +257,7 @@ impl Compiler<'_> {
                 count(2)?;
                 let cond = self.reader.cond(&p[0])?;
                 let to = self.target(e, &p[1])?;
-                emitted(e.branch(&cond, false, to))?;
+                self.emitted(e.branch(&cond, false, to))?;
             }
             "assert" | "assume" => {
                 count(1)?;

@@ -81,7 +81,8 @@ impl Alu {
     pub fn upper_bound(self, a: u64, b: u64, shift: Option<u64>, w: u8) -> u64 {
         let ones = |max: u64| low_mask(64 - max.leading_zeros());
         let all = match self {
-            Alu::Move | Alu::DivU | Alu::ModU => a,
+            Alu::Move | Alu::DivU => a,
+            Alu::ModU => a.min(b.saturating_sub(1)),
             Alu::Add => a.saturating_add(b),
             Alu::Mul => a.saturating_mul(b),
             Alu::And => a.min(b),

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Conditions to branches: a boolean becomes a number only where a number is asked for.
 
-use super::code::{Alu, Op, Operand, Test, WideKind};
+use super::code::{Op, Operand, Test, WideKind};
 use super::emit::{Emit, Emitter, Label};
-use super::expr::{Compare, Cond, HeaderRef};
+use super::expr::{Cond, HeaderRef};
 use super::layout::{Slot, ONE, ZERO};
-use super::lower::narrow;
 
 impl Emitter<'_> {
     /// 0 or 1, in `want` when given.
@@ -64,11 +63,6 @@ impl Emitter<'_> {
                 }
             }
             Cond::Not(a) => self.branch(a, !sense, to)?,
-            Cond::Equal(a, b) => {
-                let (a, b) = (self.boolean(a, None)?, self.boolean(b, None)?);
-                let test = if sense { Test::Eq } else { Test::Ne };
-                self.op(Op::branch(test, a, b, to));
-            }
             Cond::If(c, a, b) => {
                 let (no, end) = (self.label(), self.label());
                 self.branch(c, false, no)?;
@@ -78,37 +72,14 @@ impl Emitter<'_> {
                 self.branch(b, sense, to)?;
                 self.place(end);
             }
-            Cond::NonZero(a) => {
-                let a = self.exact(a)?;
-                self.compare(Compare::Ne, a, narrow(ZERO), sense, to)?;
-            }
             Cond::Valid(header) => {
                 let valid = self.valid(header)?;
                 self.test(valid, sense, to);
-            }
-            Cond::AnyValid(headers) => {
-                let any = self.temp(1)?;
-                self.op(Op::copy(any, ZERO));
-                for header in headers {
-                    let b = self.valid(header)?;
-                    self.op(Op::alu(Alu::Or, any, any, b, 64));
-                }
-                self.test(any, sense, to);
             }
             Cond::HeadersEqual(a, b) => {
                 let (d, (a, b)) = (self.temp(1)?, self.two_elements(a, b)?);
                 self.op(Op::SetHeadersEqual { d, a, b });
                 self.test(d, sense, to);
-            }
-            Cond::UnionsEqual(pairs) => {
-                let all = self.temp(1)?;
-                self.op(Op::copy(all, ONE));
-                for (a, b) in pairs {
-                    let (d, (a, b)) = (self.temp(1)?, self.two_elements(a, b)?);
-                    self.op(Op::SetHeadersEqual { d, a, b });
-                    self.op(Op::alu(Alu::And, all, all, d, 64));
-                }
-                self.test(all, sense, to);
             }
         }
         Ok(())
@@ -116,7 +87,7 @@ impl Emitter<'_> {
 
     fn test(&mut self, a: Slot, sense: bool, to: Label) {
         let test = if sense { Test::Ne } else { Test::Eq };
-        self.op(Op::branch(test, a, ZERO, to));
+        self.branch_if(test, a, ZERO, to);
     }
 
     /// The slot of a header's validity.
@@ -136,54 +107,34 @@ impl Emitter<'_> {
         }
     }
 
-    fn compare(&mut self, op: Compare, a: Operand, b: Operand, sense: bool, to: Label) -> Emit<()> {
-        // a > b is b < a; a >= b is b <= a; and the opposite of < is >=.
-        let op = if sense {
-            op
-        } else {
-            match op {
-                Compare::Eq => Compare::Ne,
-                Compare::Ne => Compare::Eq,
-                Compare::Lt => Compare::Ge,
-                Compare::Le => Compare::Gt,
-                Compare::Gt => Compare::Le,
-                Compare::Ge => Compare::Lt,
-            }
-        };
-        let (op, x, y) = match op {
-            Compare::Gt => (Compare::Lt, b, a),
-            Compare::Ge => (Compare::Le, b, a),
-            other => (other, a, b),
+    fn compare(&mut self, test: Test, a: Operand, b: Operand, sense: bool, to: Label) -> Emit<()> {
+        // The opposite of a < b is b <= a.
+        let (test, a, b) = match (test, sense) {
+            (Test::Eq, false) => (Test::Ne, a, b),
+            (Test::Ne, false) => (Test::Eq, a, b),
+            (Test::LtU, false) => (Test::LeU, b, a),
+            (_, false) => (Test::LtU, b, a),
+            (test, true) => (test, a, b),
         };
         // One limb each, and both read the same way. (An unsigned limb beside a signed one may exceed 2^63.)
-        if x.limbs == 1 && y.limbs == 1 && x.signed == y.signed {
-            let (a, b) = (x.slot, y.slot);
-            let test = match (op, x.signed) {
-                (Compare::Eq, _) => Test::Eq,
-                (Compare::Ne, _) => Test::Ne,
-                (Compare::Lt, false) => Test::LtU,
-                (Compare::Lt, true) => Test::LtS,
-                (_, false) => Test::LeU,
-                (_, true) => Test::LeS,
+        if a.limbs == 1 && b.limbs == 1 && a.signed == b.signed {
+            let test = match test {
+                Test::LtU if a.signed => Test::LtS,
+                Test::LeU if a.signed => Test::LeS,
+                test => test,
             };
-            self.op(Op::branch(test, a, b, to));
+            self.branch_if(test, a.slot, b.slot, to);
             return Ok(());
         }
+        let (kind, a, b, holds) = match test {
+            Test::Eq => (WideKind::SetEq, a, b, true),
+            Test::Ne => (WideKind::SetEq, a, b, false),
+            Test::LtU => (WideKind::SetLt, a, b, true),
+            _ => (WideKind::SetLt, b, a, false),
+        };
         let d = self.temp(1)?;
-        match op {
-            Compare::Eq | Compare::Ne => {
-                self.wide(WideKind::SetEq, d, 1, x, y)?;
-                self.test(d, op == Compare::Eq, to);
-            }
-            Compare::Lt => {
-                self.wide(WideKind::SetLt, d, 1, x, y)?;
-                self.test(d, true, to);
-            }
-            _ => {
-                self.wide(WideKind::SetLt, d, 1, y, x)?;
-                self.test(d, false, to);
-            }
-        }
+        self.wide(kind, d, 1, a, b);
+        self.test(d, holds, to);
         Ok(())
     }
 }

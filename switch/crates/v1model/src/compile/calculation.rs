@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hash and checksum inputs: `calculations` and `checksums`.
 
-use super::code::{Calculation, Checksum, Input, Word, WordRun};
+use super::code::{Calculation, Input, Op, Test, Word, WordRun};
 use super::emit::{index16, Emitter};
-use super::expr::{Cond, Expr, ExprReader, HeaderRef, BITS_MAX};
-use super::layout::{Layout, Slot, ONE};
+use super::expr::ExprReader;
+use super::layout::{Field, Layout, Slot, ONE, ZERO};
+use super::range::BITS_MAX;
 use crate::externs::{Hash, Random};
 use crate::json::{Json, Load};
+use crate::pipeline::Std;
 
 /// The inputs in `json` (an array of `{type, value}`), and whether the payload belongs to them.
 pub(crate) fn inputs(layout: &Layout, json: &Json) -> Load<(Vec<Input>, bool)> {
@@ -189,9 +191,13 @@ fn append(words: &mut Vec<Word>, bits: u32, part: Part, width: u32) {
     }
 }
 
-/// Reads `checksums`; their calculations must be known by name already.
-pub(crate) fn checksums(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<Vec<Checksum>> {
-    let mut out = Vec::new();
+/// Code that verifies or updates the program's checksums; their calculations must be known by name already.
+pub(crate) fn checksums(
+    e: &mut Emitter,
+    reader: &ExprReader,
+    root: &Json,
+    verify: bool,
+) -> Load<()> {
     for json in root.list("checksums")? {
         let ty = json.get("type")?;
         if ty.str()? != "generic" {
@@ -201,62 +207,37 @@ pub(crate) fn checksums(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Lo
             ));
         }
         let target_json = json.get("target")?;
-        let target = reader.layout.target(&target_json)?;
-        if target.width > 64 {
+        let Field {
+            slot, width, valid, ..
+        } = reader.layout.target(&target_json)?;
+        if width > 64 {
             return target_json.fail("a checksum is at most 64 bits wide");
         }
         let calculation = reader.names.calculation(&json.get("calculation")?)?;
-        let cond = json.opt("if_cond").map(|cond_json| {
-            let cond = reader.cond(&cond_json)?;
-            Ok((tests(&cond, reader.layout, true), cond, cond_json))
-        });
-        let mut when = Vec::new();
-        let condition = match cond.transpose()? {
-            None => None,
-            Some((Some(tests), ..)) => {
-                when = tests;
-                None
-            }
-            Some((None, cond, cond_json)) => {
-                let fail = |m: String| cond_json.error(m);
-                let start = e.here();
-                let slot = e.temp(1).map_err(fail)?;
-                e.boolean(&cond, Some(slot)).map_err(fail)?;
-                e.end();
-                // The slot is read right after the code ran, so that it may be reused.
-                e.end_statement();
-                Some((start, slot))
-            }
+        let wanted = json.bool_or(if verify { "verify" } else { "update" }, true)?;
+        if !wanted || width == 0 {
+            continue;
+        }
+        let (after, before) = (e.label(), e.operations());
+        if verify {
+            e.branch_if(Test::Eq, valid, ZERO, after);
+        }
+        if let Some(condition) = json.opt("if_cond") {
+            let branched = e.branch(&reader.cond(&condition)?, false, after);
+            branched.map_err(|m| condition.error(m))?;
+        }
+        let (d, w) = match verify {
+            true => (e.temp(1).map_err(|m| json.error(m))?, 64),
+            false => (slot, width as u8),
         };
-        index16(out.len(), "checksums").map_err(|m| json.error(m))?;
-        out.push(Checksum {
-            calculation,
-            slot: target.slot,
-            width: target.width,
-            valid: target.valid,
-            when,
-            condition,
-            verify: json.bool_or("verify", true)?,
-            update: json.bool_or("update", true)?,
-        });
-    }
-    Ok(out)
-}
-
-/// A condition as slots of which each must not be 0 (true) or be 0 (false); None when it is not so simple.
-fn tests(cond: &Cond, layout: &Layout, sense: bool) -> Option<Vec<(Slot, bool)>> {
-    match cond {
-        Cond::Const(value) if *value == sense => Some(Vec::new()),
-        Cond::And(a, b) if sense => {
-            let mut all = tests(a, layout, true)?;
-            all.extend(tests(b, layout, true)?);
-            Some(all)
+        e.calculate(calculation, d, w);
+        if let (true, Some((error, _))) = (verify, e.program.std[Std::ChecksumError as usize]) {
+            e.branch_if(Test::Eq, d, slot, after);
+            e.op(Op::copy(error, ONE));
         }
-        Cond::Not(a) => tests(a, layout, !sense),
-        Cond::Valid(HeaderRef::Fixed(header)) => Some(vec![(layout.headers[*header].valid, sense)]),
-        Cond::NonZero(Expr::Field(field)) if matches!(field.width, 1..=64) => {
-            Some(vec![(field.slot, sense)])
-        }
-        _ => None,
+        e.place(after);
+        e.end_statement();
+        super::action::charge(e, &json, before)?;
     }
+    Ok(())
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `Optimised::check`: what machine code relies on without looking again, seen once.
 
-use std::ops::Range;
-
 use super::code::{FieldIo, HeaderIo, Op, Piece, Program, NOT_EMITTED};
 use super::cycles::loop_heads;
+use super::flow::Exit;
 use super::layout::Slot;
-use super::optimise::flow::Exit;
 use super::optimise::Optimised;
-use super::touch::{touches, Touch};
+use super::touch::{touches, Touch, Visit};
 use crate::bits::limbs_for;
 use crate::schema::Schema;
 
@@ -44,13 +42,14 @@ impl Optimised {
             for op in &block.ops {
                 let named = |message| format!("{op:?}: {message}");
                 op.check(program, schema).map_err(named)?;
-                let touched = |f: &mut dyn FnMut(Touch, Range<usize>)| touches(program, op, f);
+                let touched = |f: &mut Visit| touches(program, op, f);
                 program.check_slots(touched).map_err(named)?;
             }
             let exit = &block.exit;
             let (select, table) = match *exit {
                 Exit::Select { select, .. } => (select, 0),
                 Exit::Lookup { table, .. } => (0, usize::from(table)),
+                Exit::Return | Exit::Apply { .. } => (usize::MAX, 0),
                 _ => continue,
             };
             let known = select < program.selects.len().max(1)
@@ -92,7 +91,7 @@ impl Program {
         usize::from(first) + count <= self.template.len()
     }
 
-    fn check_slots(&self, touched: impl FnOnce(&mut dyn FnMut(Touch, Range<usize>))) -> Check {
+    fn check_slots(&self, touched: impl FnOnce(&mut Visit)) -> Check {
         let mut wrong = None;
         touched(&mut |touch, slots| {
             // Constants are all that is not 0 in a fresh packet, and the 0 in front.
@@ -145,13 +144,6 @@ impl Program {
                     word.bytes <= 8 && fields.all(|f| self.has(f.0, 1) && f.1.unsigned_abs() < 64)
                 });
             see(inside, || "an input of a calculation".into())?;
-        }
-        for checksum in &self.checksums {
-            let mut when = checksum.when.iter().map(|w| w.0).chain([checksum.valid]);
-            let known = usize::from(checksum.calculation) < self.calculations.len()
-                && when.all(|slot| self.has(slot, 1))
-                && self.has(checksum.slot, limbs_for(checksum.width));
-            see(known, || "a checksum".into())?;
         }
         for table in &self.tables {
             let known = table.key_slots.iter().all(|&slot| self.has(slot, 1));

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::code::{FieldIo, Op, Program};
-use super::optimise::flow::Exit;
+use super::flow::Exit;
 use super::optimise::{optimise, Optimised};
 use crate::json::{Budget, Json};
 use crate::schema::Schema;
@@ -105,7 +105,7 @@ fn widths_that_shift_too_far_are_refused() {
 #[test]
 fn what_is_not_there_is_not_named() {
     refused("an element", |op, program| match op {
-        Op::Extract { header } | Op::SetValid { header } | Op::CopyHeader { d: header, .. } => {
+        Op::Extract { header, .. } | Op::SetValid { header } | Op::CopyHeader { d: header, .. } => {
             *header = program.elements.len() as u16;
             true
         }

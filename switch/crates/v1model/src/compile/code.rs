@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The side tables that a program's operations (`op`) point into.
 
+use super::flow::{Block, Id};
 use super::layout::Slot;
 use super::notes::Note;
 
 pub(crate) use super::alu::{Alu, Test};
 pub(crate) use super::op::Op;
-
-/// Index of an operation.
-pub(crate) type Pc = u32;
 
 /// An operand of a wide operation: `limbs` limbs from `slot`, extended by zeros or by the sign.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,8 +157,6 @@ pub(crate) struct Select {
     /// (slot, limbs, width) of each part.
     pub parts: Vec<(Slot, u16, u32)>,
     pub cases: Vec<Case>,
-    /// Where the code goes on for each case; the default last.
-    pub to: Vec<Pc>,
 }
 
 #[derive(Clone, Debug)]
@@ -194,24 +190,22 @@ pub(crate) struct TableCode {
 /// Where the code goes on behind a table: where a hit or a miss leads, else where the action does.
 #[derive(Clone, Debug)]
 pub(crate) struct Next {
-    pub hit: Option<Pc>,
-    pub miss: Option<Pc>,
-    pub by_action: Vec<Pc>,
-    pub no_action: Pc,
+    pub hit: Option<Id>,
+    pub miss: Option<Id>,
+    pub by_action: Vec<Id>,
+    pub no_action: Id,
 }
 
 impl Next {
-    pub fn to(&self, hit: bool, action: Option<usize>) -> Pc {
+    pub fn to(&self, hit: bool, action: Option<usize>) -> Id {
         let found = if hit { self.hit } else { self.miss };
         found.unwrap_or_else(|| action.map_or(self.no_action, |action| self.by_action[action]))
     }
 
-    /// All of them, to change.
-    pub fn targets(&mut self) -> impl Iterator<Item = &mut Pc> {
-        let found = self.hit.iter_mut().chain(&mut self.miss);
-        found
-            .chain(&mut self.by_action)
-            .chain([&mut self.no_action])
+    /// All of them.
+    pub fn targets(&self) -> impl Iterator<Item = Id> + '_ {
+        let found = self.hit.iter().chain(&self.miss).chain(&self.by_action);
+        found.copied().chain([self.no_action])
     }
 }
 
@@ -222,32 +216,20 @@ pub(crate) struct Message {
     pub values: Vec<Operand>,
 }
 
-/// A checksum to verify or update.
-#[derive(Clone, Debug)]
-pub(crate) struct Checksum {
-    pub calculation: u16,
-    /// Target field and validity of its header.
-    pub slot: Slot,
-    pub width: u32,
-    pub valid: Slot,
-    /// Applies where each of these slots is not 0 (true) or is 0 (false).
-    pub when: Vec<(Slot, bool)>,
-    /// And where this code, which ends with the condition in the slot, says so.
-    pub condition: Option<(Pc, Slot)>,
-    pub verify: bool,
-    pub update: bool,
-}
-
 /// Of `Program::places`.
 pub(crate) const NOT_EMITTED: u8 = 63;
 
 /// A compiled program: immutable.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
-    pub ops: Vec<Op>,
-    /// First operation of each action, by action.
-    pub actions: Vec<Pc>,
-    pub wide: Vec<WideOp>,
+    /// As the program is written; the first one ends the code.
+    pub blocks: Vec<Block>,
+    /// Operations and exits of all blocks.
+    pub operations: usize,
+    /// Operations that machine code has the interpreter do.
+    pub fallback: Vec<Op>,
+    /// Where each action begins, by action.
+    pub actions: Vec<Id>,
     pub elements: Vec<Element>,
     pub headers: Vec<HeaderIo>,
     pub stacks: Vec<StackCode>,
@@ -257,7 +239,6 @@ pub(crate) struct Program {
     pub messages: Vec<Message>,
     /// What a trace shows: see `Op::Note`.
     pub notes: Vec<Note>,
-    pub checksums: Vec<Checksum>,
     /// Digests: (slot, width) of the members.
     pub digests: Vec<Vec<(Slot, u32)>>,
     /// Field lists: (slot, slots).
@@ -266,11 +247,13 @@ pub(crate) struct Program {
     pub deparser: Vec<(Slot, Slot, u16)>,
     /// For each of `elements`, its place in `deparser`; `NOT_EMITTED` for what is not one fixed header of it.
     pub places: Vec<u8>,
-    pub parser_start: Pc,
-    pub ingress_start: Pc,
-    pub egress_start: Pc,
-    /// Deparser primitives; 0, which is `End`, when there are none.
-    pub deparser_start: Pc,
+    pub parser_start: Id,
+    /// Verification of checksums, behind the parser.
+    pub verify_start: Id,
+    pub ingress_start: Id,
+    pub egress_start: Id,
+    /// Update of checksums, and the deparser's primitives; 0 when there are none.
+    pub deparser_start: Id,
     /// Slots as they are in a fresh packet.
     pub template: Box<[u64]>,
     /// Those below are metadata.
@@ -282,6 +265,19 @@ pub(crate) struct Program {
     pub error_codes: ErrorCodes,
     pub std: [Option<(Slot, u8)>; 17],
     pub drop_port: u64,
+}
+
+impl Program {
+    /// Where the code of each part begins.
+    pub fn roots(&self) -> [Id; 5] {
+        [
+            self.parser_start,
+            self.ingress_start,
+            self.egress_start,
+            self.deparser_start,
+            self.verify_start,
+        ]
+    }
 }
 
 /// A header stack: base of element 0, stride, count, slot of the next free index, member blocks.

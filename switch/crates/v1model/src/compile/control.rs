@@ -8,6 +8,7 @@ use super::code::{Op, TableCode};
 use super::cycles::loop_heads;
 use super::emit::{index16, Emitter, Label, END};
 use super::expr::ExprReader;
+use super::flow::Exit;
 use super::layout::Layout;
 use super::names::Names;
 use super::notes::{Note, Spot};
@@ -71,8 +72,6 @@ fn ends(json: &Json) -> Load<()> {
 struct Control<'c> {
     shared: &'c Controls<'c>,
     nodes: HashMap<&'c str, (Node<'c>, Label)>,
-    /// Names of the nodes by their labels.
-    by_label: HashMap<Label, &'c str>,
 }
 
 /// Compiles the control called `name`; returns its start.
@@ -126,13 +125,7 @@ pub(crate) fn control(
         nodes.insert(name, (Node::Call(call.clone()), label));
     }
     ends(json)?;
-    let by_label = nodes.iter().map(|(name, (_, label))| (*label, *name));
-    let by_label = by_label.collect();
-    let control = Control {
-        shared,
-        nodes,
-        by_label,
-    };
+    let control = Control { shared, nodes };
     control.emit_all(e, schema, json)?;
     match json.opt("init_table") {
         Some(init) => control.label(&init),
@@ -155,36 +148,15 @@ impl Control<'_> {
         json.opt(key).map_or(Ok(END), |next| self.label(&next))
     }
 
-    /// Emits every node, each followed by the node that comes after it where that is possible.
     fn emit_all(&self, e: &mut Emitter, schema: &Schema, json: &Json) -> Load<()> {
-        let mut pending = Vec::new();
-        let mut names: Vec<&str> = Vec::new();
         for list in ["tables", "conditionals", "action_calls"] {
-            for node in json.list(list)? {
-                names.push(node.str_at("name")?);
-            }
-        }
-        pending.extend(names.iter().rev().copied());
-        if let Some(init) = json.opt("init_table") {
-            self.label(&init)?;
-            pending.push(init.str()?);
-        }
-        let mut done: HashMap<&str, ()> = HashMap::new();
-        while let Some(start) = pending.pop() {
-            let mut current = start;
-            while done.insert(current, ()).is_none() {
-                let (node, label) = &self.nodes[current];
+            for json in json.list(list)? {
+                let (node, label) = &self.nodes[json.str_at("name")?];
                 e.place(*label);
-                let following = self.emit(e, schema, node)?;
-                e.end_statement();
-                let Some(following) = following else { break };
-                match self.by_label.get(&following) {
-                    Some(name) if !done.contains_key(name) => current = name,
-                    _ => {
-                        e.jump(following);
-                        break;
-                    }
+                if let Some(following) = self.emit(e, schema, node)? {
+                    e.jump(following);
                 }
+                e.end_statement();
             }
         }
         Ok(())
@@ -245,7 +217,7 @@ impl Control<'_> {
                 }
                 e.program.tables[usize::from(*index)] = code;
                 e.note(Note::Table(*index, Spot::new(json, "name")));
-                e.op(Op::Apply { table: *index });
+                e.exit(Exit::Apply { table: *index });
                 Ok(None)
             }
         }
@@ -309,11 +281,10 @@ pub(crate) fn actions(e: &mut Emitter, shared: &Controls) -> Load<()> {
             params: &shared.params[index],
         };
         let traits = action::primitives(e, &reader, &json.list("primitives")?)?;
-        e.op(if traits.exits {
-            Op::ReturnOrExit
-        } else {
-            Op::Return
-        });
+        if traits.exits {
+            e.op(Op::CheckExit);
+        }
+        e.exit(Exit::Return);
     }
     Ok(())
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Emitter`: appends operations to a program; hands out constants, temporaries and labels.
+//! `Emitter`: appends operations to a program's blocks; hands out constants, temporaries and blocks.
 
 use std::collections::HashMap;
 
-use super::code::{Element, Op, Operand, Pc, Program, WideKind, WideOp};
+use super::code::{Element, Op, Operand, Program, Test, WideKind, WideOp};
 use super::expr::HeaderRef;
+use super::flow::{Block, Exit, Id};
 use super::layout::{Layout, Slot, ONE, ZERO};
 
-/// A place in the code that is known later; until `finish` it stands where a `Pc` will.
-pub(crate) type Label = Pc;
+/// A block that is filled later.
+pub(crate) type Label = Id;
 
-/// Where control flow ends; operation 0.
+/// Where control flow ends: an empty block.
 pub(crate) const END: Label = 0;
 
 /// What cannot be compiled; the caller adds the JSON path.
@@ -25,7 +26,8 @@ pub(crate) struct Emitter<'x> {
     constants: HashMap<Vec<u64>, Slot>,
     free: HashMap<usize, Vec<Slot>>,
     used: Vec<(usize, Slot)>,
-    labels: Vec<Option<Pc>>,
+    /// The block at hand; None behind an exit.
+    at: Option<Id>,
     fixed_elements: HashMap<usize, u16>,
 }
 
@@ -40,33 +42,60 @@ impl<'x> Emitter<'x> {
             constants: HashMap::from([(vec![0], ZERO), (vec![1], ONE)]),
             free: HashMap::new(),
             used: Vec::new(),
-            labels: vec![Some(0)],
+            at: None,
             fixed_elements: HashMap::new(),
         };
         emitter.slots(arg_limbs)?;
         emitter.program.args = emitter.args;
         emitter.program.arg_limbs = arg_limbs as u16;
-        emitter.program.ops.push(Op::End);
+        emitter.label();
         Ok(emitter)
     }
 
     /// Appends an operation.
     pub fn op(&mut self, op: Op) {
-        self.program.ops.push(op);
+        self.program.operations += usize::from(!op.is_note());
+        let at = self.at.unwrap_or_else(|| self.here());
+        self.program.blocks[at].ops.push(op);
+    }
+
+    /// Ends the block at hand.
+    pub fn exit(&mut self, exit: Exit) {
+        self.program.operations += 1;
+        let at = self.at.unwrap_or_else(|| self.here());
+        self.program.blocks[at].exit = exit;
+        self.at = None;
     }
 
     pub fn jump(&mut self, to: Label) {
-        self.op(Op::Jump { to });
+        self.exit(Exit::Goto(to));
     }
 
     /// The code ends here.
     pub fn end(&mut self) {
-        self.op(Op::End);
+        self.exit(Exit::Stop);
+    }
+
+    /// On at `yes` where the test holds, else here.
+    pub fn branch_if(&mut self, test: Test, a: Slot, b: Slot, yes: Label) {
+        let no = self.label();
+        self.exit(Exit::Branch {
+            test,
+            a,
+            b,
+            yes,
+            no,
+        });
+        self.at = Some(no);
     }
 
     /// Once around a loop.
     pub fn step(&mut self) {
         self.op(Op::Step);
+    }
+
+    pub fn calculate(&mut self, calculation: u16, d: Slot, w: u8) {
+        self.op(Op::Calculate { calculation, d, w });
     }
 
     /// The register's value; where `index` is beyond the array `d` stays as it is.
@@ -82,13 +111,13 @@ impl<'x> Emitter<'x> {
 
     /// Operations so far.
     pub fn operations(&self) -> usize {
-        self.program.ops.len() - self.program.notes.len()
+        self.program.operations
     }
 
     /// A label to be placed later.
     pub fn label(&mut self) -> Label {
-        self.labels.push(None);
-        (self.labels.len() - 1) as Label
+        self.program.blocks.push(Block::default());
+        self.program.blocks.len() - 1
     }
 
     /// A label here.
@@ -100,7 +129,9 @@ impl<'x> Emitter<'x> {
 
     /// Puts `label` here.
     pub fn place(&mut self, label: Label) {
-        self.labels[label as usize] = Some(self.program.ops.len() as Pc);
+        if let Some(before) = self.at.replace(label) {
+            self.program.blocks[before].exit = Exit::Goto(label);
+        }
     }
 
     fn slots(&mut self, count: usize) -> Emit<Slot> {
@@ -150,24 +181,16 @@ impl<'x> Emitter<'x> {
     }
 
     /// Appends an operation on several limbs.
-    pub fn wide(
-        &mut self,
-        kind: WideKind,
-        d: Slot,
-        limbs: usize,
-        a: Operand,
-        b: Operand,
-    ) -> Emit<()> {
-        let index = index16(self.program.wide.len(), "wide operations")?;
-        self.program.wide.push(WideOp {
+    pub fn wide(&mut self, kind: WideKind, d: Slot, limbs: usize, a: Operand, b: Operand) {
+        let limbs = limbs as u16;
+        let op = WideOp {
             kind,
             d,
-            limbs: limbs as u16,
+            limbs,
             a,
             b,
-        });
-        self.op(Op::Wide { index });
-        Ok(())
+        };
+        self.op(Op::Wide { op });
     }
 
     /// The block of a header; code for its index, when it has one, is appended.
@@ -225,35 +248,9 @@ impl<'x> Emitter<'x> {
         }
     }
 
-    /// Puts the places of labels into the code and makes the template of a fresh packet; the constants are by slot.
+    /// Makes the template of a fresh packet; the constants are by slot.
     pub fn resolve(mut self) -> (Program, HashMap<Slot, u64>) {
-        self.end();
-        let labels = &self.labels;
-        let fix = |pc: &mut Pc| *pc = labels[*pc as usize].expect("every label is placed");
         let program = &mut self.program;
-        for op in &mut program.ops {
-            op.target().into_iter().for_each(fix);
-        }
-        for table in &mut program.tables {
-            table.next.targets().for_each(fix);
-        }
-        for select in &mut program.selects {
-            select.to.iter_mut().for_each(fix);
-        }
-        for checksum in &mut program.checksums {
-            if let Some((pc, _)) = &mut checksum.condition {
-                fix(pc);
-            }
-        }
-        program.actions.iter_mut().for_each(fix);
-        for start in [
-            &mut program.parser_start,
-            &mut program.ingress_start,
-            &mut program.egress_start,
-            &mut program.deparser_start,
-        ] {
-            fix(start);
-        }
         let mut template = vec![0u64; self.next_slot as usize];
         let mut constants = HashMap::new();
         for (limbs, &slot) in &self.constants {

@@ -1,35 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Expressions of the JSON as typed trees, and the range of values that each can take.
+//! Expressions of the JSON as typed trees.
 
+use super::code::{Alu, Test};
 use super::layout::{Field, FieldType, Layout};
 use super::lower::Place;
 use super::names::Names;
+use super::range::covers;
 use crate::json::{Integer, Json, Load};
-
-/// Arithmetic of infinite precision, as BMv2 computes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arith {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Mod,
-    And,
-    Or,
-    Xor,
-    Shl,
-    Shr,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compare {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-}
 
 /// An integer-valued expression.
 #[derive(Clone, Debug)]
@@ -53,7 +30,8 @@ pub(crate) enum Expr {
         width: u32,
         index: Box<Expr>,
     },
-    Arith(Arith, Box<Expr>, Box<Expr>),
+    /// Of infinite precision, as BMv2 computes it: what says unsigned here is so only where the operands are.
+    Arith(Alu, Box<Expr>, Box<Expr>),
     Not(Box<Expr>),
     TwoCompMod(Box<Expr>, u32),
     USatCast(Box<Expr>, u32),
@@ -70,19 +48,14 @@ pub(crate) enum Expr {
 #[derive(Clone, Debug)]
 pub(crate) enum Cond {
     Const(bool),
-    Compare(Compare, Expr, Expr),
+    /// Of integers: what says unsigned here is so only where the operands are.
+    Compare(Test, Expr, Expr),
     And(Box<Cond>, Box<Cond>),
     Or(Box<Cond>, Box<Cond>),
     Not(Box<Cond>),
-    Equal(Box<Cond>, Box<Cond>),
     If(Box<Cond>, Box<Cond>, Box<Cond>),
-    NonZero(Expr),
     Valid(HeaderRef),
-    /// Any of these headers is valid.
-    AnyValid(Vec<HeaderRef>),
     HeadersEqual(HeaderRef, HeaderRef),
-    /// Pairwise equal members.
-    UnionsEqual(Vec<(HeaderRef, HeaderRef)>),
 }
 
 /// A header, known or chosen at run time.
@@ -97,20 +70,14 @@ pub(crate) enum HeaderRef {
     },
 }
 
-/// A header union, known or chosen at run time.
-#[derive(Clone, Debug)]
-pub(crate) enum UnionRef {
-    Fixed(usize),
-    Element { stack: usize, index: Box<Expr> },
-}
-
 /// Anything that an expression or a primitive's parameter can be.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Data(Expr),
     Bool(Cond),
     Header(HeaderRef),
-    Union(UnionRef),
+    /// The members of a header union.
+    Union(Vec<HeaderRef>),
     Stack(usize),
 }
 
@@ -123,177 +90,6 @@ impl Value {
             Value::Union(_) => "a header union",
             Value::Stack(_) => "a header stack",
         }
-    }
-}
-
-/// Bounds of a value: 0 ≤ v < 2^bits, or -2^bits ≤ v < 2^bits when signed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub signed: bool,
-    pub bits: u32,
-}
-
-impl Range {
-    pub const fn unsigned(bits: u32) -> Range {
-        Range {
-            signed: false,
-            bits,
-        }
-    }
-
-    pub const fn signed(bits: u32) -> Range {
-        Range { signed: true, bits }
-    }
-
-    /// Limbs of a two's complement (or unsigned) representation.
-    pub fn limbs(self) -> usize {
-        let bits = self.bits.saturating_add(self.signed.into());
-        bits.div_ceil(64).max(1) as usize
-    }
-
-    fn join(self, other: Range) -> Range {
-        Range {
-            signed: self.signed || other.signed,
-            bits: self.bits.max(other.bits),
-        }
-    }
-}
-
-/// Widest intermediate value, bits.
-pub(crate) const BITS_MAX: u32 = 1 << 16;
-
-impl Expr {
-    /// Where the value lies, whatever the packet.
-    pub fn range(&self) -> Range {
-        match self {
-            Expr::Const(value) if value.is_negative() => Range::signed(value.bits()),
-            Expr::Const(value) => Range::unsigned(value.bits()),
-            Expr::Field(Field {
-                width,
-                signed: true,
-                ..
-            })
-            | Expr::Element {
-                width,
-                signed: true,
-                ..
-            } => Range::signed(width.saturating_sub(1)),
-            Expr::Field(Field { width, .. })
-            | Expr::Element { width, .. }
-            | Expr::Local { width, .. }
-            | Expr::Register { width, .. } => Range::unsigned(*width),
-            Expr::Arith(op, a, b) => arith_range(*op, a, b),
-            Expr::Not(a) => Range::signed(a.range().bits),
-            Expr::TwoCompMod(_, width) | Expr::SatCast(_, width) => {
-                Range::signed(width.saturating_sub(1))
-            }
-            Expr::USatCast(_, width) => Range::unsigned(*width),
-            Expr::If(_, a, b) => a.range().join(b.range()),
-            Expr::FromBool(_) => Range::unsigned(1),
-            Expr::StackSize(_) | Expr::LastIndex(_) => Range::unsigned(64),
-        }
-    }
-}
-
-impl Expr {
-    /// Number of expressions that it consists of.
-    fn nodes(&self) -> u64 {
-        1 + match self {
-            Expr::Const(_)
-            | Expr::Field(_)
-            | Expr::Local { .. }
-            | Expr::StackSize(_)
-            | Expr::LastIndex(_) => 0,
-            Expr::Element { header, .. } => header.nodes(),
-            Expr::Register { index, .. } => index.nodes(),
-            Expr::Arith(_, a, b) => a.nodes() + b.nodes(),
-            Expr::Not(a) | Expr::TwoCompMod(a, _) | Expr::USatCast(a, _) | Expr::SatCast(a, _) => {
-                a.nodes()
-            }
-            Expr::If(cond, a, b) => cond.nodes() + a.nodes() + b.nodes(),
-            Expr::FromBool(cond) => cond.nodes(),
-        }
-    }
-}
-
-impl Cond {
-    fn nodes(&self) -> u64 {
-        1 + match self {
-            Cond::Const(_) => 0,
-            Cond::Compare(_, a, b) => a.nodes() + b.nodes(),
-            Cond::And(a, b) | Cond::Or(a, b) | Cond::Equal(a, b) => a.nodes() + b.nodes(),
-            Cond::Not(a) => a.nodes(),
-            Cond::If(c, a, b) => c.nodes() + a.nodes() + b.nodes(),
-            Cond::NonZero(a) => a.nodes(),
-            Cond::Valid(header) => header.nodes(),
-            Cond::AnyValid(headers) => headers.iter().map(HeaderRef::nodes).sum(),
-            Cond::HeadersEqual(a, b) => a.nodes() + b.nodes(),
-            Cond::UnionsEqual(pairs) => pairs.iter().map(|(a, b)| a.nodes() + b.nodes()).sum(),
-        }
-    }
-}
-
-impl HeaderRef {
-    fn nodes(&self) -> u64 {
-        match self {
-            HeaderRef::Fixed(_) => 0,
-            HeaderRef::Element { index, .. } => index.nodes(),
-        }
-    }
-}
-
-fn arith_range(op: Arith, a: &Expr, b: &Expr) -> Range {
-    let (ra, rb) = (a.range(), b.range());
-    let signed = ra.signed || rb.signed;
-    let most = ra.bits.max(rb.bits);
-    match op {
-        Arith::Add => Range {
-            signed,
-            bits: most.saturating_add(1),
-        },
-        Arith::Sub if signed => Range::signed(most.saturating_add(1)),
-        Arith::Sub => Range::signed(most),
-        Arith::Mul => Range {
-            signed,
-            bits: (ra.bits.saturating_add(rb.bits))
-                .saturating_add(u32::from(ra.signed && rb.signed)),
-        },
-        Arith::Div => Range {
-            signed,
-            bits: ra.bits.saturating_add(u32::from(signed)),
-        },
-        Arith::Mod => Range {
-            signed: ra.signed,
-            bits: ra.bits,
-        },
-        Arith::And if ra.signed && rb.signed => Range::signed(most),
-        Arith::And if ra.signed => rb,
-        Arith::And if rb.signed => ra,
-        Arith::And => Range::unsigned(ra.bits.min(rb.bits)),
-        Arith::Or | Arith::Xor => Range { signed, bits: most },
-        Arith::Shl => {
-            let shift = match b {
-                Expr::Const(value) => value.to_u64().unwrap_or(u64::MAX),
-                _ => 1u64.checked_shl(rb.bits.min(64)).unwrap_or(u64::MAX),
-            };
-            let bits = u64::from(ra.bits)
-                .saturating_add(shift)
-                .min(u64::from(u32::MAX / 2));
-            Range {
-                signed: ra.signed,
-                bits: bits as u32,
-            }
-        }
-        Arith::Shr => match b {
-            Expr::Const(value) => {
-                let shift = value.to_u64().unwrap_or(u64::MAX).min(u64::from(ra.bits));
-                Range {
-                    signed: ra.signed,
-                    bits: ra.bits - shift as u32,
-                }
-            }
-            _ => ra,
-        },
     }
 }
 
@@ -329,7 +125,10 @@ impl ExprReader<'_> {
             }
             "header" => Value::Header(HeaderRef::Fixed(self.layout.header(&value)?)),
             "header_stack" | "header_union_stack" => Value::Stack(self.layout.stack(&value)?),
-            "header_union" => Value::Union(UnionRef::Fixed(self.layout.union(&value)?)),
+            "header_union" => {
+                let members = &self.layout.unions[self.layout.union(&value)?].headers;
+                Value::Union(members.iter().map(|&h| HeaderRef::Fixed(h)).collect())
+            }
             "stack_field" => {
                 let [stack, field] = value.tuple()?;
                 let stack_index = self.layout.stack(&stack)?;
@@ -357,21 +156,21 @@ impl ExprReader<'_> {
 
     /// A number.
     pub fn data(&self, json: &Json) -> Load<Expr> {
-        match self.value(json)? {
+        self.of_kind(json, "a number", |value| match value {
             Value::Data(expr) => Ok(expr),
             // p4c hands booleans to some primitives (assert, log_msg) as they are.
             Value::Bool(cond) => Ok(Expr::FromBool(Box::new(cond))),
-            other => json.fail(format!("expected a number, found {}", other.what())),
-        }
+            other => Err(other),
+        })
     }
 
     /// A boolean.
     pub fn cond(&self, json: &Json) -> Load<Cond> {
-        match self.value(json)? {
+        self.of_kind(json, "a boolean", |value| match value {
             Value::Bool(cond) => Ok(cond),
             Value::Data(expr) => Ok(non_zero(expr)),
-            other => json.fail(format!("expected a boolean, found {}", other.what())),
-        }
+            other => Err(other),
+        })
     }
 
     /// A field that can be assigned to.
@@ -405,28 +204,39 @@ impl ExprReader<'_> {
         ))
     }
 
-    /// A header.
-    pub fn header(&self, json: &Json) -> Load<HeaderRef> {
-        match self.value(json)? {
-            Value::Header(header) => Ok(header),
-            other => json.fail(format!("expected a header, found {}", other.what())),
-        }
+    /// A value of one kind, which `pick` takes out of it.
+    fn of_kind<T>(
+        &self,
+        json: &Json,
+        expected: &str,
+        pick: impl FnOnce(Value) -> Result<T, Value>,
+    ) -> Load<T> {
+        pick(self.value(json)?)
+            .map_err(|other| json.error(format!("expected {expected}, found {}", other.what())))
     }
 
-    /// A header union.
-    pub fn union(&self, json: &Json) -> Load<UnionRef> {
-        match self.value(json)? {
-            Value::Union(union) => Ok(union),
-            other => json.fail(format!("expected a header union, found {}", other.what())),
-        }
+    /// A header.
+    pub fn header(&self, json: &Json) -> Load<HeaderRef> {
+        self.of_kind(json, "a header", |value| match value {
+            Value::Header(header) => Ok(header),
+            other => Err(other),
+        })
+    }
+
+    /// The members of a header union.
+    pub fn union(&self, json: &Json) -> Load<Vec<HeaderRef>> {
+        self.of_kind(json, "a header union", |value| match value {
+            Value::Union(members) => Ok(members),
+            other => Err(other),
+        })
     }
 
     /// A header stack or stack of unions.
     pub fn stack(&self, json: &Json) -> Load<usize> {
-        match self.value(json)? {
+        self.of_kind(json, "a header stack", |value| match value {
             Value::Stack(stack) => Ok(stack),
-            other => json.fail(format!("expected a header stack, found {}", other.what())),
-        }
+            other => Err(other),
+        })
     }
 
     /// The member of a stack of unions that `json` names.
@@ -503,20 +313,19 @@ impl ExprReader<'_> {
         let name = op.str()?;
         let left = || json.get("left");
         let right = || json.get("right");
-        let arith = |op: Arith| -> Load<Value> {
+        let arith = |op: Alu| -> Load<Value> {
             // Unary + and - have no left side.
             let a = match json.opt("left") {
                 Some(left) => self.data(&left)?,
-                None => Expr::Const(Integer::default()),
+                None => number(0),
             };
             Ok(Value::Data(fold(op, a, self.data(&right()?)?)))
         };
-        let compare = |op: Compare| -> Load<Value> {
-            Ok(Value::Bool(Cond::Compare(
-                op,
-                self.data(&left()?)?,
-                self.data(&right()?)?,
-            )))
+        // a > b is b < a, and a >= b is b <= a.
+        let compare = |test: Test, exchanged: bool| -> Load<Value> {
+            let (a, b) = (self.data(&left()?)?, self.data(&right()?)?);
+            let (a, b) = if exchanged { (b, a) } else { (a, b) };
+            Ok(Value::Bool(Cond::Compare(test, a, b)))
         };
         let width = || -> Load<u32> {
             let width = right()?;
@@ -529,20 +338,20 @@ impl ExprReader<'_> {
             }
         };
         Ok(match name {
-            "+" => arith(Arith::Add)?,
-            "-" => arith(Arith::Sub)?,
-            "*" => arith(Arith::Mul)?,
-            "/" => arith(Arith::Div)?,
-            "%" => arith(Arith::Mod)?,
-            "&" => arith(Arith::And)?,
-            "|" => arith(Arith::Or)?,
-            "^" => arith(Arith::Xor)?,
-            "<<" => arith(Arith::Shl)?,
-            ">>" => arith(Arith::Shr)?,
-            "<" => compare(Compare::Lt)?,
-            "<=" => compare(Compare::Le)?,
-            ">" => compare(Compare::Gt)?,
-            ">=" => compare(Compare::Ge)?,
+            "+" => arith(Alu::Add)?,
+            "-" => arith(Alu::Sub)?,
+            "*" => arith(Alu::Mul)?,
+            "/" => arith(Alu::DivU)?,
+            "%" => arith(Alu::ModU)?,
+            "&" => arith(Alu::And)?,
+            "|" => arith(Alu::Or)?,
+            "^" => arith(Alu::Xor)?,
+            "<<" => arith(Alu::Shl)?,
+            ">>" => arith(Alu::ShrU)?,
+            "<" => compare(Test::LtU, false)?,
+            "<=" => compare(Test::LeU, false)?,
+            ">" => compare(Test::LtU, true)?,
+            ">=" => compare(Test::LeU, true)?,
             "==" | "!=" => {
                 let equal = self.equal(json)?;
                 Value::Bool(if name == "==" { equal } else { negate(equal) })
@@ -567,14 +376,15 @@ impl ExprReader<'_> {
             "?" => self.ternary(json)?,
             "valid" => Value::Bool(Cond::Valid(self.header(&right()?)?)),
             "valid_union" => {
-                let right = right()?;
-                Value::Bool(Cond::AnyValid(self.members(&right, &self.union(&right)?)?))
+                let valid = self.union(&right()?)?.into_iter().map(Cond::Valid);
+                Value::Bool(all(valid, Cond::Or, false))
             }
             "dereference_stack" | "dereference_header_stack" | "dereference_union_stack" => {
                 let stack = self.stack(&left()?)?;
-                let index = Box::new(self.data(&right()?)?);
+                let index_json = right()?;
+                let index = Box::new(self.data(&index_json)?);
                 if self.layout.stacks[stack].is_union {
-                    Value::Union(UnionRef::Element { stack, index })
+                    Value::Union(self.members(&index_json, stack, &index)?)
                 } else {
                     Value::Header(HeaderRef::Element {
                         stack,
@@ -591,9 +401,8 @@ impl ExprReader<'_> {
                 Value::Data(self.element(&index, header, index.u32()? as usize)?)
             }
             "access_union_header" => {
-                let union = self.union(&left()?)?;
+                let members = self.union(&left()?)?;
                 let index = right()?;
-                let members = self.members(&index, &union)?;
                 match members.into_iter().nth(index.u32()? as usize) {
                     Some(header) => Value::Header(header),
                     None => return index.fail("the header union has no such member"),
@@ -607,13 +416,17 @@ impl ExprReader<'_> {
         let right = json.get("right")?;
         Ok(
             match (self.value(&json.get("left")?)?, self.value(&right)?) {
-                (Value::Data(a), Value::Data(b)) => Cond::Compare(Compare::Eq, a, b),
-                (Value::Bool(a), Value::Bool(b)) => Cond::Equal(Box::new(a), Box::new(b)),
+                (Value::Data(a), Value::Data(b)) => Cond::Compare(Test::Eq, a, b),
+                (Value::Bool(a), Value::Bool(b)) => {
+                    let number = |cond| Expr::FromBool(Box::new(cond));
+                    Cond::Compare(Test::Eq, number(a), number(b))
+                }
                 (Value::Header(a), Value::Header(b)) => Cond::HeadersEqual(a, b),
                 (Value::Union(a), Value::Union(b)) => {
-                    let (a, b) = (self.members(&right, &a)?, self.members(&right, &b)?);
                     self.same_members(&right, &a, &b)?;
-                    Cond::UnionsEqual(a.into_iter().zip(b).collect())
+                    let pairs = a.into_iter().zip(b);
+                    let equal = pairs.map(|(a, b)| Cond::HeadersEqual(a, b));
+                    all(equal, Cond::And, true)
                 }
                 (a, b) => {
                     return right.fail(format!("cannot compare {} with {}", a.what(), b.what()))
@@ -644,28 +457,33 @@ impl ExprReader<'_> {
         )
     }
 
-    /// The headers that a union consists of.
-    pub fn members(&self, json: &Json, union: &UnionRef) -> Load<Vec<HeaderRef>> {
-        match union {
-            UnionRef::Fixed(index) => Ok(self.layout.unions[*index]
-                .headers
-                .iter()
-                .map(|&h| HeaderRef::Fixed(h))
-                .collect()),
-            UnionRef::Element { stack, index } => {
-                // Every member has the index for itself: indexes with unions in them with indexes … grow fast.
-                let members = self.layout.stacks[*stack].members.len();
-                let nodes = index.nodes() * members as u64;
-                json.charge(nodes * size_of::<Expr>() as u64, || "its index".into())?;
-                let element = |member| HeaderRef::Element {
-                    stack: *stack,
-                    member,
-                    index: index.clone(),
-                };
-                Ok((0..members).map(element).collect())
-            }
-        }
+    /// The members of a union in a stack.
+    fn members(&self, json: &Json, stack: usize, index: &Expr) -> Load<Vec<HeaderRef>> {
+        // Every member has the index for itself: indexes with unions in them with indexes … grow fast.
+        let members = self.layout.stacks[stack].members.len();
+        let nodes = index.nodes() * members as u64;
+        json.charge(nodes * size_of::<Expr>() as u64, || "its index".into())?;
+        let element = |member| HeaderRef::Element {
+            stack,
+            member,
+            index: Box::new(index.clone()),
+        };
+        Ok((0..members).map(element).collect())
     }
+}
+
+fn number(value: u64) -> Expr {
+    Expr::Const(Integer::from_u64(value))
+}
+
+/// All conditions, joined two by two; `none` where there is none.
+fn all(
+    conditions: impl Iterator<Item = Cond>,
+    join: fn(Box<Cond>, Box<Cond>) -> Cond,
+    none: bool,
+) -> Cond {
+    let joined = conditions.reduce(|a, b| join(Box::new(a), Box::new(b)));
+    joined.unwrap_or(Cond::Const(none))
 }
 
 /// `expr` as a boolean; the way from boolean to number and back is no way.
@@ -678,7 +496,7 @@ fn non_zero(expr: Expr) -> Cond {
             _ => Cond::If(cond, Box::new(non_zero(*a)), Box::new(non_zero(*b))),
         },
         Expr::Const(value) => Cond::Const(value.bits() != 0),
-        expr => Cond::NonZero(expr),
+        expr => Cond::Compare(Test::Ne, expr, number(0)),
     }
 }
 
@@ -691,13 +509,13 @@ fn truth(expr: &Expr) -> Option<bool> {
 }
 
 /// `a op b` where one of them changes nothing.
-fn fold(op: Arith, a: Expr, b: Expr) -> Expr {
+fn fold(op: Alu, a: Expr, b: Expr) -> Expr {
     let zero = |e: &Expr| matches!(e, Expr::Const(value) if value.bits() == 0);
     match op {
-        Arith::Add | Arith::Or | Arith::Xor if zero(&b) => a,
-        Arith::Add | Arith::Or | Arith::Xor if zero(&a) => b,
-        Arith::Sub | Arith::Shl | Arith::Shr if zero(&b) => a,
-        Arith::And => match (&a, &b) {
+        Alu::Add | Alu::Or | Alu::Xor if zero(&b) => a,
+        Alu::Add | Alu::Or | Alu::Xor if zero(&a) => b,
+        Alu::Sub | Alu::Shl | Alu::ShrU if zero(&b) => a,
+        Alu::And => match (&a, &b) {
             (x, Expr::Const(mask)) if covers(mask, x) => a,
             (Expr::Const(mask), x) if covers(mask, x) => b,
             _ => Expr::Arith(op, Box::new(a), Box::new(b)),
@@ -706,23 +524,12 @@ fn fold(op: Arith, a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// True when `x & mask` is x, whatever x is.
-fn covers(mask: &Integer, x: &Expr) -> bool {
-    let range = x.range();
-    let ones = Integer::from_hexstr(&format!(
-        "{}{}",
-        ["0", "1", "3", "7"][mask.bits() as usize % 4],
-        "f".repeat(mask.bits() as usize / 4)
-    ));
-    !range.signed && !mask.is_negative() && range.bits <= mask.bits() && ones.as_ref() == Some(mask)
-}
-
 /// The opposite of `cond`.
 pub(crate) fn negate(cond: Cond) -> Cond {
     match cond {
         Cond::Not(inner) => *inner,
-        Cond::Compare(Compare::Eq, a, b) => Cond::Compare(Compare::Ne, a, b),
-        Cond::Compare(Compare::Ne, a, b) => Cond::Compare(Compare::Eq, a, b),
+        Cond::Compare(Test::Eq, a, b) => Cond::Compare(Test::Ne, a, b),
+        Cond::Compare(Test::Ne, a, b) => Cond::Compare(Test::Eq, a, b),
         other => Cond::Not(Box::new(other)),
     }
 }

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use super::names::{find, find_id};
 use crate::bits::limbs_for;
 use crate::json::{Json, Load, Unique};
 use crate::pipeline::Std;
@@ -159,10 +160,7 @@ impl Layout {
         let (mut unique, mut unique_ids) = (Unique::new("header"), Unique::new("header id"));
         for json in &headers {
             let type_json = json.get("header_type")?;
-            let type_name = type_json.str()?;
-            let Some(&ty) = type_names.get(type_name) else {
-                return type_json.fail(format!("there is no header type `{type_name}`"));
-            };
+            let ty = find(&type_names, &type_json, "header type")?;
             let name = unique.add_name_of(json)?.to_string();
             let index = layout.headers.len();
             ids.insert(unique_ids.numbered(json)?, index);
@@ -183,8 +181,9 @@ impl Layout {
             }
         }
         layout.headers_start = layout.end;
-        layout.place_unions(root, &ids)?;
-        layout.place_stacks(root, &ids)?;
+        let mut unique = Unique::new("header stack");
+        layout.place_unions(root, &ids, &mut unique)?;
+        layout.place_stacks(root, &ids, &mut unique)?;
         for (index, json) in headers.iter().enumerate() {
             if layout.headers[index].base == 0 {
                 layout.place(json, index)?;
@@ -228,14 +227,6 @@ impl Layout {
         Ok(())
     }
 
-    fn header_by_id(&self, json: &Json, ids: &HashMap<i64, usize>) -> Load<usize> {
-        let id = json.i64()?;
-        match ids.get(&id) {
-            Some(&index) => Ok(index),
-            None => json.fail(format!("there is no header with id {id}")),
-        }
-    }
-
     /// Places a header that is an element of a stack or a member of a union.
     fn place_part(&mut self, json: &Json, index: usize) -> Load<()> {
         let header = &self.headers[index];
@@ -251,7 +242,12 @@ impl Layout {
         self.place(json, index)
     }
 
-    fn place_unions(&mut self, root: &Json, ids: &HashMap<i64, usize>) -> Load<()> {
+    fn place_unions<'a>(
+        &mut self,
+        root: &Json<'a>,
+        ids: &HashMap<i64, usize>,
+        stacks: &mut Unique<'a, &'a str>,
+    ) -> Load<()> {
         let mut member_names: HashMap<String, Vec<String>> = HashMap::new();
         let mut unique = Unique::new("header union type");
         for json in root.list("header_union_types")? {
@@ -271,7 +267,7 @@ impl Layout {
             let name = unique.add_name_of(&json)?.to_string();
             let mut headers = Vec::new();
             for id in json.list("header_ids")? {
-                let header = self.header_by_id(&id, ids)?;
+                let header = find_id(ids, &id, "header")?;
                 self.place_part(&id, header)?;
                 headers.push(header);
             }
@@ -289,56 +285,76 @@ impl Layout {
             }
             self.unions.push(Union { headers });
         }
-        let mut unique = Unique::new("stack of header unions");
         for json in root.list("header_union_stacks")? {
-            unique.add_name_of(&json)?;
-            let mut unions = Vec::new();
-            for id_json in json.list("header_union_ids")? {
-                let id = id_json.i64()?;
-                let Some(&union) = union_ids.get(&id) else {
-                    return id_json.fail(format!("there is no header union with id {id}"));
-                };
-                unions.push(union);
+            stacks.add_name_of(&json)?;
+            let mut elements = Vec::new();
+            for id in json.list("header_union_ids")? {
+                let union = find_id(&union_ids, &id, "header union")?;
+                elements.push(self.unions[union].headers.clone());
             }
-            let type_name = json.str_at("union_type")?;
-            let names = member_names.get(type_name).cloned().unwrap_or_default();
-            self.union_stack(&json, &unions, &names)?;
+            let names = member_names.get(json.str_at("union_type")?);
+            self.add_stack(&json, &elements, names.map_or(&[], Vec::as_slice), true)?;
         }
         Ok(())
     }
 
-    fn union_stack(&mut self, json: &Json, unions: &[usize], names: &[String]) -> Load<()> {
-        let Some(&first) = unions.first() else {
-            return json.fail("a stack of header unions has no element");
-        };
-        let types = |union: &usize| -> Vec<usize> {
-            let headers = self.unions[*union].headers.iter();
-            headers.map(|&h| self.headers[h].ty).collect()
-        };
-        let first_types = types(&first);
-        if unions.iter().any(|union| types(union) != first_types) {
-            return json.fail("the unions of a stack have members of different types");
+    fn place_stacks<'a>(
+        &mut self,
+        root: &Json<'a>,
+        ids: &HashMap<i64, usize>,
+        stacks: &mut Unique<'a, &'a str>,
+    ) -> Load<()> {
+        for json in root.list("header_stacks")? {
+            stacks.add_name_of(&json)?;
+            let mut elements = Vec::new();
+            for id in json.get("header_ids")?.items()? {
+                let header = find_id(ids, &id, "header")?;
+                self.place_part(&id, header)?;
+                elements.push(vec![header]);
+            }
+            self.add_stack(&json, &elements, &[], false)?;
         }
-        let heads = self.unions[first].headers.clone();
-        let Some(&head) = heads.first() else {
+        Ok(())
+    }
+
+    /// A stack of elements that are placed already; each consists of the members of a union, or of one header.
+    fn add_stack(
+        &mut self,
+        json: &Json,
+        elements: &[Vec<usize>],
+        names: &[String],
+        is_union: bool,
+    ) -> Load<()> {
+        let Some(first) = elements.first() else {
+            return json.fail("a header stack has no element");
+        };
+        let ty = |&header: &usize| self.headers[header].ty;
+        if elements
+            .iter()
+            .any(|e| !e.iter().map(ty).eq(first.iter().map(ty)))
+        {
+            return json.fail("the elements of a header stack have different types");
+        }
+        let Some(&head) = first.first() else {
             return json.fail("a header union has no member");
         };
         let base = self.headers[head].base;
-        let mut members = Vec::new();
-        for (i, &header) in heads.iter().enumerate() {
-            let header = &self.headers[header];
-            members.push(Member {
-                name: names.get(i).cloned().unwrap_or_default(),
-                ty: header.ty,
-                offset: header.base - base,
-                siblings: header.siblings.clone(),
-            });
-        }
+        let members: Vec<Member> = (0..)
+            .zip(first)
+            .map(|(i, &header)| {
+                let header = &self.headers[header];
+                Member {
+                    name: names.get::<usize>(i).cloned().unwrap_or_default(),
+                    ty: header.ty,
+                    offset: header.base - base,
+                    siblings: header.siblings.clone(),
+                }
+            })
+            .collect();
         let stride: u16 = members.iter().map(|m| self.types[m.ty].slots).sum();
-        for (i, &union) in unions.iter().enumerate() {
-            let expected = u64::from(base) + u64::from(stride) * i as u64;
-            let header = self.unions[union].headers[0];
-            if u64::from(self.headers[header].base) != expected {
+        for (i, element) in (0..).zip(elements) {
+            let expected = u64::from(base) + u64::from(stride) * i;
+            if u64::from(self.headers[element[0]].base) != expected {
                 return json.fail("the unions of a stack must be declared one after another");
             }
         }
@@ -350,82 +366,26 @@ impl Layout {
             members,
             base,
             stride,
-            count: unions.len() as u16,
+            count: elements.len() as u16,
             next,
-            is_union: true,
+            is_union,
         });
-        Ok(())
-    }
-
-    fn place_stacks(&mut self, root: &Json, ids: &HashMap<i64, usize>) -> Load<()> {
-        let mut unique = Unique::new("header stack");
-        for json in root.list("header_stacks")? {
-            if self.stack_names.contains_key(unique.add_name_of(&json)?) {
-                return json.fail("a stack of header unions has the same name");
-            }
-            let mut headers: Vec<usize> = Vec::new();
-            for id in json.get("header_ids")?.items()? {
-                let header = self.header_by_id(&id, ids)?;
-                let ty = |header: usize| self.headers[header].ty;
-                if headers
-                    .first()
-                    .is_some_and(|&first| ty(first) != ty(header))
-                {
-                    return id.fail("elements of a header stack have different types");
-                }
-                self.place_part(&id, header)?;
-                headers.push(header);
-            }
-            let Some(&first) = headers.first() else {
-                return json.fail("a header stack has no element");
-            };
-            let ty = self.headers[first].ty;
-            let next = self.allocate(&json, 1)?;
-            let name = json.str_at("name")?.to_string();
-            self.stack_names.insert(name.clone(), self.stacks.len());
-            self.stacks.push(Stack {
-                name,
-                members: vec![Member {
-                    name: String::new(),
-                    ty,
-                    offset: 0,
-                    siblings: Vec::new(),
-                }],
-                base: self.headers[first].base,
-                stride: self.types[ty].slots,
-                count: headers.len() as u16,
-                next,
-                is_union: false,
-            });
-        }
         Ok(())
     }
 
     /// The header named by the string `json`.
     pub fn header(&self, json: &Json) -> Load<usize> {
-        let name = json.str()?;
-        match self.header_names.get(name) {
-            Some(&index) => Ok(index),
-            None => json.fail(format!("there is no header `{name}`")),
-        }
+        find(&self.header_names, json, "header")
     }
 
     /// The header stack (or stack of unions) named by the string `json`.
     pub fn stack(&self, json: &Json) -> Load<usize> {
-        let name = json.str()?;
-        match self.stack_names.get(name) {
-            Some(&index) => Ok(index),
-            None => json.fail(format!("there is no header stack `{name}`")),
-        }
+        find(&self.stack_names, json, "header stack")
     }
 
     /// The header union named by the string `json`.
     pub fn union(&self, json: &Json) -> Load<usize> {
-        let name = json.str()?;
-        match self.union_names.get(name) {
-            Some(&index) => Ok(index),
-            None => json.fail(format!("there is no header union `{name}`")),
-        }
+        find(&self.union_names, json, "header union")
     }
 
     /// The field that a `[header, field]` pair names; `$valid$` is a field of width 1.

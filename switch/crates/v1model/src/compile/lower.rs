@@ -4,8 +4,9 @@
 
 use super::code::{Alu, Op, Operand, WideKind};
 use super::emit::{Emit, Emitter};
-use super::expr::{Arith, Expr, HeaderRef, BITS_MAX};
+use super::expr::{Expr, HeaderRef};
 use super::layout::{Slot, ONE, ZERO};
+use super::range::BITS_MAX;
 use crate::bits::limbs_for;
 
 /// Where a value is to be put: slot, and bits to cut it to.
@@ -177,7 +178,7 @@ impl Emitter<'_> {
                 self.read_register(register, index, d, own, 64);
                 self.leaf(d, *width, false, limbs, want)
             }
-            Expr::Arith(op, a, b) => self.arith(*op, a, b, expr, limbs, want),
+            Expr::Arith(alu, a, b) => self.arith(*alu, a, b, expr, limbs, want),
             Expr::Not(a) => {
                 let a = self.operand(a, limbs)?;
                 self.compute(Alu::Not, limbs, a, narrow(ZERO), want)
@@ -261,7 +262,7 @@ impl Emitter<'_> {
             return Ok(d);
         }
         let temp = self.temp(limbs)?;
-        self.wide(WideKind::Alu(alu), temp, limbs, a, b)?;
+        self.wide(WideKind::Alu(alu), temp, limbs, a, b);
         match want {
             Some(_) => self.deliver(Operand::new(temp, limbs, false), limbs, want),
             None => Ok(temp),
@@ -297,15 +298,15 @@ impl Emitter<'_> {
                 return Ok(a.slot);
             }
             let d = self.temp(limbs)?;
-            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO));
             return Ok(d);
         };
         if limbs == 1 {
             self.op(Op::alu(Alu::Move, d, a.slot, ZERO, cut(w)));
         } else if w as usize == limbs * 64 {
-            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Alu(Alu::Move), d, limbs, a, narrow(ZERO));
         } else {
-            self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO))?;
+            self.wide(WideKind::Mask(w), d, limbs, a, narrow(ZERO));
         }
         Ok(d)
     }
@@ -340,36 +341,30 @@ impl Emitter<'_> {
 
     fn arith(
         &mut self,
-        op: Arith,
+        alu: Alu,
         a: &Expr,
         b: &Expr,
         whole: &Expr,
         limbs: usize,
         want: Want,
     ) -> Emit<Slot> {
-        if op == Arith::And {
-            if let Some(slot) = self.and_mask(a, b, limbs, want)? {
-                return Ok(slot);
+        match alu {
+            Alu::And => {
+                if let Some(slot) = self.and_mask(a, b, limbs, want)? {
+                    return Ok(slot);
+                }
             }
-        }
-        let alu = match op {
-            Arith::Add => Alu::Add,
-            Arith::Sub => Alu::Sub,
-            Arith::Mul => Alu::Mul,
-            Arith::And => Alu::And,
-            Arith::Or => Alu::Or,
-            Arith::Xor => Alu::Xor,
-            Arith::Shl => {
+            Alu::Shl => {
                 let (b, a) = (self.exact(b)?, self.operand(a, limbs)?);
-                return self.compute(Alu::Shl, limbs, a, b, want);
+                return self.compute(alu, limbs, a, b, want);
             }
-            Arith::Shr => {
+            Alu::ShrU => {
                 let (b, a) = (self.exact(b)?, self.exact(a)?);
-                let alu = if a.signed { Alu::ShrS } else { Alu::ShrU };
+                let alu = if a.signed { Alu::ShrS } else { alu };
                 let own = (a.limbs.into(), a.signed);
                 return self.compute_exact(alu, own, (a, b), limbs, want);
             }
-            Arith::Div | Arith::Mod => {
+            Alu::DivU | Alu::ModU => {
                 let (a, b) = (self.exact(a)?, self.exact(b)?);
                 if a.signed || b.signed {
                     return Err(
@@ -377,15 +372,11 @@ impl Emitter<'_> {
                             .into(),
                     );
                 }
-                let alu = if op == Arith::Div {
-                    Alu::DivU
-                } else {
-                    Alu::ModU
-                };
                 let own = whole.range().limbs().max(usize::from(a.limbs));
                 return self.compute_exact(alu, (own, false), (a, b), limbs, want);
             }
-        };
+            _ => {}
+        }
         let (a, b) = (self.operand(a, limbs)?, self.operand(b, limbs)?);
         self.compute(alu, limbs, a, b, want)
     }

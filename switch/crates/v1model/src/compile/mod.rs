@@ -5,9 +5,10 @@
 //! |---|---|
 //! | `layout` | where headers and fields lie among a packet's slots |
 //! | `names` | names and ids of the JSON to dense ids |
-//! | `expr` | expressions as typed trees with ranges |
+//! | `expr`, `range` | expressions as typed trees, and the values that each can take |
 //! | `op`, `alu` | the table of operations; arithmetic |
-//! | `code`, `emit` | the program around the operations, and the assembler |
+//! | `flow` | basic blocks and their exits: the form of all code |
+//! | `code`, `emit` | the program around the blocks, and what fills them |
 //! | `lower`, `branch` | expressions and conditions to operations |
 //! | `optimise` | the same in fewer operations |
 //! | `recent` | a program that was compiled lately is not compiled again |
@@ -30,6 +31,7 @@ mod control;
 mod cycles;
 mod emit;
 mod expr;
+pub(crate) mod flow;
 pub(crate) mod io;
 pub(crate) mod layout;
 mod lower;
@@ -38,6 +40,7 @@ pub(crate) mod notes;
 mod op;
 pub(crate) mod optimise;
 mod parser;
+mod range;
 pub(crate) mod recent;
 mod results;
 mod table;
@@ -48,10 +51,10 @@ mod tests;
 
 use std::collections::HashMap;
 
-use code::{ErrorCodes, Program};
+use code::{ErrorCodes, Op, Program};
 use emit::Emitter;
 use expr::ExprReader;
-use layout::{Layout, Slot};
+use layout::{Field, Layout, Slot, ZERO};
 use names::Names;
 
 use crate::json::{Json, Load, Unique};
@@ -163,7 +166,12 @@ pub(crate) fn program(root: &Json) -> Load<Written> {
         *[&mut e.program.ingress_start, &mut e.program.egress_start][which] = start;
     }
     control::actions(&mut e, &shared)?;
-    e.program.checksums = calculation::checksums(&mut e, &reader, root)?;
+    e.program.verify_start = e.here();
+    if let Some((error, _)) = e.program.std[Std::ChecksumError as usize] {
+        e.op(Op::copy(error, ZERO));
+    }
+    calculation::checksums(&mut e, &reader, root, true)?;
+    e.end();
     deparser(&mut e, &reader, root)?;
     let (mut program, constants) = e.resolve();
     program.places = program
@@ -288,6 +296,22 @@ fn error_codes(root: &Json) -> Load<ErrorCodes> {
     })
 }
 
+/// The fields that a list of the kind `what` consists of.
+fn listed_fields<'a>(layout: &Layout, json: &Json<'a>, what: &str) -> Load<Vec<(Field, Json<'a>)>> {
+    let mut fields = Vec::new();
+    for element in json.list("elements")? {
+        let ty = element.get("type")?;
+        if ty.str()? != "field" {
+            return ty.fail(format!(
+                "a {what} consists of fields, not of `{}`",
+                ty.str()?
+            ));
+        }
+        fields.push((layout.field(&element.get("value")?)?, element));
+    }
+    Ok(fields)
+}
+
 fn learn_lists(
     root: &Json,
     layout: &Layout,
@@ -299,29 +323,20 @@ fn learn_lists(
     for json in root.list("learn_lists")? {
         let id = DigestId(schema.digests.len() as u32);
         names.digests.insert(unique.counted(&json)?, id.0);
-        let (mut members, mut widths, mut bits) = (Vec::new(), Vec::new(), 0);
-        for element in json.list("elements")? {
-            let ty = element.get("type")?;
-            if ty.str()? != "field" {
-                return ty.fail(format!(
-                    "a digest consists of fields, not of `{}`",
-                    ty.str()?
-                ));
-            }
-            let field = layout.field(&element.get("value")?)?;
+        let (mut members, mut bits) = (Vec::new(), 0);
+        for (field, element) in listed_fields(layout, &json, "digest")? {
             members.push((field.slot, field.width));
-            widths.push(field.width);
             bits += u64::from(field.width);
             if bits > DIGEST_BITS_MAX {
                 return element.fail(format!("a digest has at most {DIGEST_BITS_MAX} bits"));
             }
         }
-        program.digests.push(members);
         schema.digests.push(DigestSchema {
             id,
             name: json.str_at("name")?.to_string(),
-            widths,
+            widths: members.iter().map(|m| m.1).collect(),
         });
+        program.digests.push(members);
     }
     Ok(())
 }
@@ -333,15 +348,7 @@ fn field_lists(root: &Json, layout: &Layout, names: &mut Names, program: &mut Pr
             .field_lists
             .insert(unique.counted(&json)?, program.field_lists.len() as u32);
         let (mut fields, mut all) = (Vec::new(), 0);
-        for element in json.list("elements")? {
-            let ty = element.get("type")?;
-            if ty.str()? != "field" {
-                return ty.fail(format!(
-                    "a field list consists of fields, not of `{}`",
-                    ty.str()?
-                ));
-            }
-            let field = layout.field(&element.get("value")?)?;
+        for (field, element) in listed_fields(layout, &json, "field list")? {
             let slots = crate::bits::limbs_for(field.width);
             fields.push((field.slot, slots as u16));
             all += slots;
@@ -394,11 +401,16 @@ fn deparser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<()> {
             .deparser
             .push((header.valid, header.base, header.ty as u16));
     }
+    let before = e.operations();
+    let start = e.here();
+    calculation::checksums(e, reader, root, false)?;
     let primitives = json.list("primitives")?;
     if !primitives.is_empty() {
-        e.program.deparser_start = e.here();
         action::primitives(e, reader, &primitives)?;
-        e.end();
     }
+    if e.operations() > before || !primitives.is_empty() {
+        e.program.deparser_start = start;
+    }
+    e.end();
     Ok(())
 }

@@ -48,11 +48,20 @@ pub(crate) struct Names {
     pub field_lists: HashMap<u64, u32>,
 }
 
-fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
+/// What `json` names.
+pub(super) fn find<T: Copy>(map: &HashMap<String, T>, json: &Json, what: &str) -> Load<T> {
     let name = json.str()?;
     map.get(name)
         .copied()
         .ok_or_else(|| json.error(format!("there is no {what} `{name}`")))
+}
+
+/// What has the id `json`.
+pub(super) fn find_id<T: Copy>(map: &HashMap<i64, T>, json: &Json, what: &str) -> Load<T> {
+    let id = json.i64()?;
+    map.get(&id)
+        .copied()
+        .ok_or_else(|| json.error(format!("there is no {what} with id {id}")))
 }
 
 impl Names {
@@ -83,11 +92,7 @@ impl Names {
 
     /// The action with the JSON id `json`.
     pub fn action(&self, json: &Json) -> Load<ActionId> {
-        let id = json.i64()?;
-        match self.actions.get(&id) {
-            Some(&action) => Ok(ActionId(action)),
-            None => json.fail(format!("there is no action with id {id}")),
-        }
+        find_id(&self.actions, json, "action").map(ActionId)
     }
 
     /// Counters, meters, registers, value sets into the schema and here.

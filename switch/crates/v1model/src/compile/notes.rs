@@ -79,6 +79,6 @@ impl Emitter<'_> {
             note: self.program.notes.len() as u32,
         };
         self.program.notes.push(note);
-        self.program.ops.push(op);
+        self.op(op);
     }
 }

@@ -2,8 +2,8 @@
 //! The table of operations: what each has, reads, writes and names, said once. From it come the enum, its operands, what
 //! the optimiser knows of an operation (`touches`), and what the check sees (`check`).
 
-use super::alu::{Alu, Test};
-use super::code::{Pc, Program};
+use super::alu::Alu;
+use super::code::{Program, WideOp};
 use super::layout::{Slot, ZERO};
 use crate::schema::{DigestId, FieldListId, Schema};
 
@@ -12,6 +12,7 @@ use crate::schema::{DigestId, FieldListId, Schema};
 pub(crate) enum Part {
     /// So many slots that are read.
     Reads(Slot, u16),
+    ReadsLength(Option<Slot>),
     /// Written whatever happens.
     Writes(Slot, u16),
     /// Written perhaps, or only in part.
@@ -39,10 +40,6 @@ pub(crate) enum Part {
     Digest(DigestId),
     FieldList(Option<FieldListId>),
     Message(u16),
-    Wide(u16),
-    Select(u16),
-    /// A lookup.
-    Table(u16),
 }
 
 /// Without any effect but on the slots that it writes (a calculation may have state nevertheless).
@@ -53,8 +50,6 @@ pub(crate) const STATE: u8 = 2;
 pub(crate) const PARSES: u8 = 4;
 /// It may leave the code at once.
 pub(crate) const LEAVES: u8 = 8;
-/// A trace shows it by itself, or must undo it.
-pub(crate) const SHOWN: u8 = 16;
 
 /// `Name(operands) { fields } [parts] flags;`: operands are slots of one limb that are read as numbers.
 macro_rules! operations {
@@ -104,12 +99,8 @@ operations! {{
     // Moves and arithmetic modulo 2^w.
     Alu(a, b) { alu: Alu, d: Slot, w: u8 } [Writes(d, 1), Width(w.into()), Width(alu.extended_from())] PURE;
     MoveWide() { d: Slot, a: Slot, limbs: u16 } [Reads(a, limbs), Writes(d, limbs)] PURE;
-    /// See `WideOp`.
-    Wide() { index: u16 } [Wide(index)] PURE;
-
-    // Branches.
-    Jump() { to: Pc } [] 0;
-    Branch(a, b) { test: Test, to: Pc } [] 0;
+    Wide() { op: WideOp }
+        [Reads(op.a.slot, op.a.limbs), Reads(op.b.slot, op.b.limbs), Writes(op.d, op.limbs)] PURE;
 
     // Headers and elements of stacks, by `Program::elements`.
     LoadElement() { d: Slot, element: u16, offset: u16, limbs: u16 }
@@ -125,59 +116,48 @@ operations! {{
     Pop(n) { stack: u16 } [Stack(stack)] 0;
 
     // Externs. Where a cell is beyond the array, `d` stays as it is.
-    Count(index) { counter: u16 } [Counter(counter)] STATE | SHOWN;
-    Meter(index) { meter: u16, d: Slot, w: u8 } [Meter(meter), MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
+    Count(index) { counter: u16 } [Counter(counter)] STATE;
+    Meter(index) { meter: u16, d: Slot, w: u8 } [Meter(meter), MayWrite(d, 1), Width(w.into())] STATE;
     RegisterRead(index) { register: u16, d: Slot, limbs: u16, w: u8 }
-        [Register(register, limbs), MayWrite(d, limbs), Width(w.into())] PURE | STATE | SHOWN;
-    RegisterWrite(index, a) { register: u16 } [Register(register, 1)] STATE | SHOWN;
+        [Register(register, limbs), MayWrite(d, limbs), Width(w.into())] PURE | STATE;
+    RegisterWrite(index, a) { register: u16 } [Register(register, 1)] STATE;
     RegisterWriteWide(index) { register: u16, a: Slot, limbs: u16 }
-        [Register(register, limbs), Reads(a, limbs)] STATE | SHOWN;
-    /// d = calculation % size + base.
-    Hash(base, size) { calculation: u16, d: Slot, w: u8 }
-        [Calculation(calculation), Writes(d, 1), Width(w.into())] PURE | SHOWN;
+        [Register(register, limbs), Reads(a, limbs)] STATE;
+    Calculate() { calculation: u16, d: Slot, w: u8 }
+        [Calculation(calculation), Writes(d, 1), Width(w.into())] PURE;
     /// `d` stays as it is where `low` is above `high`.
-    Random(low, high) { d: Slot, w: u8 } [MayWrite(d, 1), Width(w.into())] STATE | SHOWN;
+    Random(low, high) { d: Slot, w: u8 } [MayWrite(d, 1), Width(w.into())] STATE;
 
     // Requests to the switch.
     /// Its fields are sampled when the control has ended.
-    Digest() { digest: DigestId } [Digest(digest)] SHOWN;
-    Clone(session) { list: Option<FieldListId> } [FieldList(list)] SHOWN;
-    Resubmit() { list: Option<FieldListId> } [FieldList(list)] SHOWN;
-    Recirculate() { list: Option<FieldListId> } [FieldList(list)] SHOWN;
-    Truncate(a) {} [] SHOWN;
+    Digest() { digest: DigestId } [Digest(digest)] 0;
+    Clone(session) { list: Option<FieldListId> } [FieldList(list)] 0;
+    Resubmit() { list: Option<FieldListId> } [FieldList(list)] 0;
+    Recirculate() { list: Option<FieldListId> } [FieldList(list)] 0;
+    Truncate(a) {} [] 0;
     Log() { message: u16 } [Message(message)] 0;
     Assert(a) { message: u16 } [Message(message)] 0;
 
-    // Parser; `bits` is the length of the varbit field.
-    Extract() { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES | SHOWN;
-    ExtractNext() { stack: u16, member: u16 }
-        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES | SHOWN;
-    ExtractVarbit(bits) { header: u16 } [ChangesHeader(header), ParserError] PARSES | LEAVES | SHOWN;
-    ExtractNextVarbit(bits) { stack: u16, member: u16 }
-        [Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES | SHOWN;
+    // Parser; `bits` has the length of the varbit field, where the header has one.
+    Extract() { header: u16, bits: Option<Slot> }
+        [ReadsLength(bits), ChangesHeader(header), ParserError] PARSES | LEAVES;
+    ExtractNext() { stack: u16, member: u16, bits: Option<Slot> }
+        [ReadsLength(bits), Stack(stack), Member(stack, member), ParserError] PARSES | LEAVES;
     Lookahead() { d: Slot, offset: u32, width: u16 }
         [MayWrite(d, width.div_ceil(64)), ParserError] PARSES | LEAVES;
     Advance(bits) {} [ParserError] PARSES | LEAVES;
-    ParserError(code) {} [ParserError] LEAVES | SHOWN;
-    Select() { select: u16 } [Select(select)] 0;
+    ParserError(code) {} [ParserError] LEAVES;
 
-    // Control flow.
-    Apply() { table: u16 } [Table(table)] 0;
     /// A trace stops here; nothing else: `Program::notes`.
     Note() { note: u32 } [] 0;
 
 } {
     /// The control ends with this action.
-    Exit SHOWN;
-    /// End of an action called by `Apply`.
-    Return 0;
-    /// The same, but leave the control when `exit` was called.
-    ReturnOrExit 0;
-    /// Leave the control when `exit` was called (after an inlined action).
+    Exit 0;
+    /// Leave the control when `exit` was called (at the end of an action).
     CheckExit LEAVES;
     /// Once around a loop: every way round passes one. When there were `exec::STEPS_MAX`, the code ends here.
     Step LEAVES;
-    End 0;
 }}
 
 impl Op {
@@ -190,14 +170,14 @@ impl Op {
         Op::alu(Alu::Move, d, a, ZERO, 64)
     }
 
-    pub const fn branch(test: Test, a: Slot, b: Slot, to: Pc) -> Op {
-        Op::Branch { a, b, test, to }
+    pub fn is_note(&self) -> bool {
+        matches!(self, Op::Note { .. })
     }
 
     /// The calculation whose value it takes, to be changed.
     pub fn calculation(&mut self) -> Option<&mut u16> {
         match self {
-            Op::Hash { calculation, .. } => Some(calculation),
+            Op::Calculate { calculation, .. } => Some(calculation),
             _ => None,
         }
     }
@@ -215,23 +195,9 @@ impl Op {
     /// The slot of one limb that gets the operation's result, and the bits that this is cut to; None where `alu` says more.
     pub fn result(&self) -> Option<(Slot, u8)> {
         match *self {
-            Op::RegisterRead { d, limbs: 1, w, .. } | Op::Hash { d, w, .. } => Some((d, w)),
+            Op::RegisterRead { d, limbs: 1, w, .. } | Op::Calculate { d, w, .. } => Some((d, w)),
             _ => None,
         }
-    }
-
-    /// Where the operation may jump, to be changed.
-    pub fn target(&mut self) -> Option<&mut Pc> {
-        match self {
-            Op::Jump { to } | Op::Branch { to, .. } => Some(to),
-            _ => None,
-        }
-    }
-
-    /// Where the operation may jump.
-    pub fn jump(&self) -> Option<Pc> {
-        let mut op = *self;
-        op.target().copied()
     }
 
     pub fn parses(&self) -> bool {
@@ -240,10 +206,6 @@ impl Op {
 
     pub fn may_leave(&self) -> bool {
         self.flags() & LEAVES != 0
-    }
-
-    pub fn is_shown(&self) -> bool {
-        self.flags() & SHOWN != 0
     }
 
     /// A calculation of it depends on more than its inputs.
@@ -291,7 +253,11 @@ impl Part {
         };
         match self {
             // `touches` has them as slots.
-            Part::Reads(..) | Part::Writes(..) | Part::MayWrite(..) | Part::ParserError => true,
+            Part::Reads(..)
+            | Part::ReadsLength(_)
+            | Part::Writes(..)
+            | Part::MayWrite(..)
+            | Part::ParserError => true,
             Part::Width(w) => (1..=64).contains(&w),
             Part::ReadsHeader(element) | Part::ChangesHeader(element) => {
                 has(&program.elements, element)
@@ -313,9 +279,6 @@ impl Part {
                 list.is_none_or(|list| list.index() < program.field_lists.len())
             }
             Part::Message(message) => has(&program.messages, message),
-            Part::Wide(wide) => has(&program.wide, wide),
-            Part::Select(select) => has(&program.selects, select),
-            Part::Table(table) => has(&program.tables, table) && has(&schema.tables, table),
         }
     }
 }

@@ -4,15 +4,19 @@
 use std::collections::HashMap;
 
 use super::action;
-use super::code::{Case, Op, Operand, Select, WideKind};
+use super::code::{Case, Op, Operand, Select, Test, WideKind};
 use super::cycles::loop_heads;
-use super::emit::{index16, Emitter, Label, END};
+use super::emit::{index16, Emit, Emitter, Label, END};
 use super::expr::{Expr, ExprReader};
+use super::flow::Exit;
 use super::layout::Slot;
 use super::lower::Place;
 use super::notes::{Note, Spot};
-use crate::bits::limbs_for;
+use crate::bits::{limbs_for, low_mask};
 use crate::json::{Json, Load, Unique};
+
+/// Most cases of a select that becomes branches, which what is known decides.
+const FEW: usize = 6;
 
 /// Compiles the parser; returns its start.
 pub(crate) fn parser(e: &mut Emitter, reader: &ExprReader, root: &Json) -> Load<Label> {
@@ -151,10 +155,7 @@ impl Parser<'_> {
                 let header = e
                     .element(&super::expr::HeaderRef::Fixed(index))
                     .map_err(|m| target.error(m))?;
-                e.op(match bits {
-                    None => Op::Extract { header },
-                    Some(bits) => Op::ExtractVarbit { header, bits },
-                });
+                e.op(Op::Extract { header, bits });
             }
             kind @ ("stack" | "union_stack") => {
                 let (stack, member) = if kind == "stack" {
@@ -166,13 +167,10 @@ impl Parser<'_> {
                 };
                 check_varbit(layout.stacks[stack].members[member].ty)?;
                 let (stack, member) = (stack as u16, member as u16);
-                e.op(match bits {
-                    None => Op::ExtractNext { stack, member },
-                    Some(bits) => Op::ExtractNextVarbit {
-                        stack,
-                        member,
-                        bits,
-                    },
+                e.op(Op::ExtractNext {
+                    stack,
+                    member,
+                    bits,
                 });
             }
             other => {
@@ -211,7 +209,7 @@ impl Parser<'_> {
         if place.width() < u32::from(width) {
             let a = Operand::new(temp, limbs, false);
             let kind = WideKind::Mask(place.width());
-            e.wide(kind, temp, limbs, a, a).map_err(fail)?;
+            e.wide(kind, temp, limbs, a, a);
         }
         e.store(place, temp).map_err(fail)
     }
@@ -227,9 +225,8 @@ impl Parser<'_> {
         let mut select = Select {
             parts,
             cases: Vec::new(),
-            to: Vec::new(),
         };
-        let mut default = END;
+        let (mut targets, mut default) = (Vec::new(), END);
         for transition in &transitions {
             let to = self.next_state(transition)?;
             let ty = transition.opt("type").map_or(Ok("hexstr"), |t| t.str())?;
@@ -274,17 +271,23 @@ impl Parser<'_> {
                     ))
                 }
             }
-            select.to.push(to);
+            targets.push(to);
         }
-        select.to.push(default);
+        targets.push(default);
         if select.cases.is_empty() {
             e.jump(default);
             return Ok(());
         }
-        let index =
-            index16(e.program.selects.len(), "parser states").map_err(|m| state.error(m))?;
+        let fail = |m: String| state.error(m);
+        if let Some(cases) = questions(&select) {
+            return ask(e, &cases, &targets).map_err(fail);
+        }
+        let index = index16(e.program.selects.len(), "parser states").map_err(fail)?;
         e.program.selects.push(select);
-        e.op(Op::Select { select: index });
+        e.exit(Exit::Select {
+            select: index.into(),
+            to: targets,
+        });
         Ok(())
     }
 
@@ -367,5 +370,77 @@ impl Parser<'_> {
             *value &= mask;
         }
         Ok((values, masks))
+    }
+}
+
+/// For each case what it asks: (slot, value); None when there are many, or one asks otherwise.
+fn questions(select: &Select) -> Option<Vec<Vec<(Slot, u64)>>> {
+    if select.cases.len() > FEW || select.parts.iter().any(|part| part.1 != 1) {
+        return None;
+    }
+    let question = |case: &Case| {
+        let Case::Masked { values, masks } = case else {
+            return None;
+        };
+        let mut asked = Vec::new();
+        for ((&(slot, _, width), &value), &mask) in select.parts.iter().zip(values).zip(masks) {
+            let all = low_mask(width);
+            match mask & all {
+                0 => {}
+                some if some == all => asked.push((slot, value & all)),
+                _ => return None,
+            }
+        }
+        Some(asked)
+    };
+    select.cases.iter().map(question).collect()
+}
+
+/// Asks the cases' questions in order.
+fn ask(e: &mut Emitter, cases: &[Vec<(Slot, u64)>], targets: &[Label]) -> Emit<()> {
+    for (case, &hit) in cases.iter().zip(targets) {
+        let no = e.label();
+        for &(a, value) in case {
+            let (b, yes) = (e.constant(value)?, e.label());
+            let test = Test::Eq;
+            e.exit(Exit::Branch {
+                test,
+                a,
+                b,
+                yes,
+                no,
+            });
+            e.place(yes);
+        }
+        e.jump(hit);
+        e.place(no);
+    }
+    e.jump(targets[cases.len()]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_selects_become_branches_and_masked_ones_do_not() {
+        for (mask, asked) in [
+            (0xff, Some(vec![(2, 0), (3, 6)])),
+            (0x0f, None),
+            (0, Some(vec![(2, 0)])),
+        ] {
+            let case = Case::Masked {
+                values: vec![0, 6],
+                masks: vec![u64::MAX, mask],
+            };
+            let mut select = Select {
+                parts: vec![(2, 1, 13), (3, 1, 8)],
+                cases: vec![case],
+            };
+            assert_eq!(questions(&select), asked.map(|asked| vec![asked]));
+            select.cases = vec![select.cases[0].clone(); FEW + 1];
+            assert_eq!(questions(&select), None);
+        }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn narrow(
     // Without a result it does nothing.
     e.op(op);
     if let Some(skip) = skip {
-        e.op(skip.branch(end));
+        skip.branch(e, end);
     }
     e.store(place, temp)?;
     e.place(end);
@@ -70,8 +70,8 @@ impl Skip {
         Skip { test, a, b }
     }
 
-    fn branch(self, to: Label) -> Op {
-        Op::branch(self.test, self.a, self.b, to)
+    fn branch(self, e: &mut Emitter, to: Label) {
+        e.branch_if(self.test, self.a, self.b, to);
     }
 }
 
@@ -93,10 +93,10 @@ pub(super) fn register_read(e: &mut Emitter, place: &Place, array: Array, index:
     let (skip, end) = (Skip::if_beyond(e, index, array.size)?, e.label());
     let d = zeroed(e, own.max(limbs))?;
     e.read_register(register, index, d, own, 64);
-    e.op(skip.branch(end));
+    skip.branch(e, end);
     if place.width() < array.width {
         let a = Operand::new(d, limbs, false);
-        e.wide(WideKind::Mask(place.width()), d, limbs, a, a)?;
+        e.wide(WideKind::Mask(place.width()), d, limbs, a, a);
     }
     e.store(place, d)?;
     e.place(end);

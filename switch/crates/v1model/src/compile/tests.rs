@@ -4,12 +4,12 @@
 use num_bigint::{BigInt, Sign};
 use proptest::prelude::*;
 
-use super::code::{Alu, Op};
+use super::code::{Alu, Op, Test};
 use super::emit::Emitter;
-use super::expr::{Arith, Compare, Cond, Expr};
+use super::expr::{Cond, Expr};
+use super::flow::{Exit, Flow};
 use super::layout::{Field, Layout, ONE};
 use super::lower::Place;
-use super::optimise::flow::{Exit, Flow};
 use super::optimise::optimise;
 use crate::bits::limbs_for;
 use crate::exec::{Machine, Scratch};
@@ -85,18 +85,19 @@ fn reference(expr: &Expr, values: &[BigInt]) -> BigInt {
         Expr::Arith(op, a, b) => {
             let (a, b) = (eval(a), eval(b));
             match op {
-                Arith::Add => a + b,
-                Arith::Sub => a - b,
-                Arith::Mul => a * b,
-                Arith::Div if b == BigInt::ZERO => b,
-                Arith::Mod if b == BigInt::ZERO => b,
-                Arith::Div => a / b,
-                Arith::Mod => a % b,
-                Arith::And => a & b,
-                Arith::Or => a | b,
-                Arith::Xor => a ^ b,
-                Arith::Shl => a << u64::try_from(b).unwrap(),
-                Arith::Shr => a >> u64::try_from(b).unwrap(),
+                Alu::Add => a + b,
+                Alu::Sub => a - b,
+                Alu::Mul => a * b,
+                Alu::DivU if b == BigInt::ZERO => b,
+                Alu::ModU if b == BigInt::ZERO => b,
+                Alu::DivU => a / b,
+                Alu::ModU => a % b,
+                Alu::And => a & b,
+                Alu::Or => a | b,
+                Alu::Xor => a ^ b,
+                Alu::Shl => a << u64::try_from(b).unwrap(),
+                Alu::ShrU => a >> u64::try_from(b).unwrap(),
+                alu => unreachable!("{alu:?}"),
             }
         }
         Expr::Not(a) => !eval(a),
@@ -121,20 +122,17 @@ fn holds(cond: &Cond, values: &[BigInt]) -> bool {
         Cond::Compare(op, a, b) => {
             let (a, b) = (reference(a, values), reference(b, values));
             match op {
-                Compare::Eq => a == b,
-                Compare::Ne => a != b,
-                Compare::Lt => a < b,
-                Compare::Le => a <= b,
-                Compare::Gt => a > b,
-                Compare::Ge => a >= b,
+                Test::Eq => a == b,
+                Test::Ne => a != b,
+                Test::LtU => a < b,
+                Test::LeU => a <= b,
+                test => unreachable!("{test:?}"),
             }
         }
         Cond::And(a, b) => holds(a, values) && holds(b, values),
         Cond::Or(a, b) => holds(a, values) || holds(b, values),
         Cond::Not(a) => !holds(a, values),
-        Cond::Equal(a, b) => holds(a, values) == holds(b, values),
         Cond::If(c, a, b) => holds(if holds(c, values) { a } else { b }, values),
-        Cond::NonZero(a) => reference(a, values) != BigInt::ZERO,
         other => unreachable!("{other:?} is not generated"),
     }
 }
@@ -170,7 +168,7 @@ fn arb_shift() -> impl Strategy<Value = Expr> {
     prop_oneof![
         (0u64..140).prop_map(|v| Expr::Const(Integer::from_u64(v))),
         Just(Expr::Arith(
-            Arith::And,
+            Alu::And,
             Box::new(Expr::Field(fields()[2])),
             Box::new(Expr::Const(Integer::from_u64(0x7f)))
         )),
@@ -178,17 +176,10 @@ fn arb_shift() -> impl Strategy<Value = Expr> {
 }
 
 fn arb_cond(expr: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strategy<Value = Cond> {
-    let op = prop::sample::select(vec![
-        Compare::Eq,
-        Compare::Ne,
-        Compare::Lt,
-        Compare::Le,
-        Compare::Gt,
-        Compare::Ge,
-    ]);
+    let op = prop::sample::select(vec![Test::Eq, Test::Ne, Test::LtU, Test::LeU]);
     let leaf = prop_oneof![
         (op, expr.clone(), expr.clone()).prop_map(|(op, a, b)| Cond::Compare(op, a, b)),
-        expr.prop_map(Cond::NonZero),
+        expr.prop_map(|a| Cond::Compare(Test::Ne, a, Expr::Const(Integer::default()))),
         any::<bool>().prop_map(Cond::Const),
     ];
     leaf.prop_recursive(2, 6, 3, |inner| {
@@ -198,8 +189,10 @@ fn arb_cond(expr: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
                 .prop_map(|(a, b)| Cond::And(Box::new(a), Box::new(b))),
             two.clone()
                 .prop_map(|(a, b)| Cond::Or(Box::new(a), Box::new(b))),
-            two.clone()
-                .prop_map(|(a, b)| Cond::Equal(Box::new(a), Box::new(b))),
+            two.clone().prop_map(|(a, b)| {
+                let number = |cond| Expr::FromBool(Box::new(cond));
+                Cond::Compare(Test::Eq, number(a), number(b))
+            }),
             inner.clone().prop_map(|a| Cond::Not(Box::new(a))),
             (inner.clone(), two).prop_map(|(c, (a, b))| Cond::If(
                 Box::new(c),
@@ -215,14 +208,14 @@ fn arb_expr() -> impl Strategy<Value = Expr> {
     let leaf = prop_oneof![3 => field, 1 => arb_const()];
     leaf.prop_recursive(4, 24, 3, |inner| {
         let two = (inner.clone().prop_map(Box::new), inner.clone().prop_map(Box::new));
-        let op = prop::sample::select(vec![Arith::Add, Arith::Sub, Arith::Mul, Arith::And, Arith::Or, Arith::Xor]);
+        let op = prop::sample::select(vec![Alu::Add, Alu::Sub, Alu::Mul, Alu::And, Alu::Or, Alu::Xor]);
         let unsigned = inner.clone().prop_map(|e| Box::new(Expr::USatCast(Box::new(e), 70)));
-        let divide = prop::sample::select(vec![Arith::Div, Arith::Mod]);
-        let shift = prop::sample::select(vec![Arith::Shl, Arith::Shr]);
+        let divide = prop::sample::select(vec![Alu::DivU, Alu::ModU]);
+        let shift = prop::sample::select(vec![Alu::Shl, Alu::ShrU]);
         prop_oneof![
             4 => (op, two.clone()).prop_map(|(op, (a, b))| Expr::Arith(op, a, b)),
             2 => (inner.clone().prop_map(Box::new), prop::sample::select(vec!["0xff", "0xffffffff", "0xffffffffffffffff", "0x1ffffffffffffffff"]))
-                .prop_map(|(a, m)| Expr::Arith(Arith::And, a, Box::new(Expr::Const(Integer::from_hexstr(m).unwrap())))),
+                .prop_map(|(a, m)| Expr::Arith(Alu::And, a, Box::new(Expr::Const(Integer::from_hexstr(m).unwrap())))),
             1 => (divide, unsigned.clone(), unsigned).prop_map(|(op, a, b)| Expr::Arith(op, a, b)),
             2 => (shift, inner.clone(), arb_shift()).prop_map(|(op, a, b)| Expr::Arith(op, Box::new(a), Box::new(b))),
             1 => inner.clone().prop_map(|a| Expr::Not(Box::new(a))),
@@ -298,7 +291,7 @@ fn compute(expr: &Expr, target: usize, start: &[Vec<u64>], optimised: bool) -> V
         scratch: &mut Scratch::new(program),
         fx: &mut crate::effects::Effects::new(),
         now: 0,
-        recorder: None,
+        observer: &mut (),
     };
     match &optimised {
         Some(optimised) => run_blocks(&mut machine, &mut packet, &optimised.flow),
@@ -342,12 +335,12 @@ fn common_shapes_are_one_operation() {
         unreachable!()
     };
     let sum = Expr::Arith(
-        Arith::Add,
+        Alu::Add,
         Box::new(Expr::Field(fields()[2])),
         Box::new(Expr::Const(Integer::from_u64(1))),
     );
     let masked = Expr::Arith(
-        Arith::And,
+        Alu::And,
         Box::new(sum),
         Box::new(Expr::Const(Integer::from_u64(0xff))),
     );
@@ -367,10 +360,10 @@ fn common_shapes_are_one_operation() {
         &Expr::Field(a),
     )
     .unwrap();
-    let ops = e.resolve().0.ops;
+    let ops = &e.resolve().0.blocks[1].ops;
     assert!(
         matches!(
-            ops[1],
+            ops[0],
             Op::Alu {
                 alu: Alu::Add,
                 w: 8,
@@ -379,8 +372,8 @@ fn common_shapes_are_one_operation() {
         ),
         "{ops:?}"
     );
-    assert!(matches!(ops[2], Op::Alu { alu: Alu::Move, .. }), "{ops:?}");
-    assert_eq!(ops.len(), 4);
+    assert!(matches!(ops[1], Op::Alu { alu: Alu::Move, .. }), "{ops:?}");
+    assert_eq!(ops.len(), 2);
 }
 
 /// `PROGRAM=x.json cargo test -p v1model dump -- --ignored --nocapture` prints a program's operations.
@@ -392,8 +385,8 @@ fn dump() {
     let budget = crate::json::Budget::new(u64::MAX);
     let super::Written { program, .. } =
         super::program(&crate::json::Json::root(&json, &budget)).unwrap();
-    for (pc, op) in program.ops.iter().enumerate() {
-        println!("{pc:5} {op:?}");
+    for (id, block) in program.blocks.iter().enumerate() {
+        println!("{id:5} {block:?}");
     }
     println!(
         "parser {}, ingress {}, egress {}; {} slots, {} of state",
@@ -445,5 +438,5 @@ fn an_operation_is_named_in_five_files() {
             .count();
         assert!(files <= 5, "{op} is in {files} files");
     }
-    assert!(names > 40, "{names} operations");
+    assert!(names > 30, "{names} operations");
 }

@@ -18,6 +18,9 @@ pub(crate) enum Touch {
     Writes,
 }
 
+/// Sees a range of slots that is touched.
+pub(crate) type Visit<'v> = dyn FnMut(Touch, Range<usize>) + 'v;
+
 fn span(first: Slot, count: usize) -> Range<usize> {
     usize::from(first)..usize::from(first) + count
 }
@@ -31,10 +34,11 @@ pub(crate) fn one(slot: Slot) -> Range<usize> {
 }
 
 /// Calls `f` with every range of slots that `op` touches.
-pub(crate) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
+pub(crate) fn touches(program: &Program, op: &Op, f: &mut Visit) {
     use Touch::{MayWrite, Reads, Writes};
     op.parts(&mut |part| match part {
         Part::Reads(slot, count) => f(Reads, run(slot, count)),
+        Part::ReadsLength(slot) => slot.into_iter().for_each(|slot| f(Reads, one(slot))),
         Part::Writes(slot, count) => f(Writes, run(slot, count)),
         Part::MayWrite(slot, count) => f(MayWrite, run(slot, count)),
         Part::ParserError => {
@@ -58,18 +62,6 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
                 f(Reads, run(value.slot, value.limbs));
             }
         }
-        Part::Wide(index) => {
-            let wide = &program.wide[usize::from(index)];
-            f(Reads, run(wide.a.slot, wide.a.limbs));
-            f(Reads, run(wide.b.slot, wide.b.limbs));
-            f(Writes, run(wide.d, wide.limbs));
-        }
-        Part::Select(select) => {
-            for &(slot, limbs, _) in &program.selects[usize::from(select)].parts {
-                f(Reads, run(slot, limbs));
-            }
-        }
-        Part::Table(table) => lookup(program, &program.tables[usize::from(table)], f),
         Part::Width(_)
         | Part::Field(..)
         | Part::SameSize(..)
@@ -82,7 +74,7 @@ pub(crate) fn touches(program: &Program, op: &Op, f: &mut dyn FnMut(Touch, Range
 }
 
 /// What a lookup reads and writes besides the action that follows.
-pub(crate) fn lookup(program: &Program, table: &TableCode, f: &mut dyn FnMut(Touch, Range<usize>)) {
+pub(crate) fn lookup(program: &Program, table: &TableCode, f: &mut Visit) {
     for &(slot, limbs) in &table.key {
         f(Touch::Reads, run(slot, limbs));
     }
@@ -96,12 +88,7 @@ pub(crate) fn lookup(program: &Program, table: &TableCode, f: &mut dyn FnMut(Tou
 }
 
 /// The block of a header, or the whole stack; when written, the validity of its siblings as well.
-fn touch_element(
-    program: &Program,
-    element: u16,
-    touch: Touch,
-    f: &mut dyn FnMut(Touch, Range<usize>),
-) {
+fn touch_element(program: &Program, element: u16, touch: Touch, f: &mut Visit) {
     let Element {
         base,
         stride,
@@ -124,7 +111,7 @@ fn touch_element(
     }
 }
 
-fn touch_stack(program: &Program, stack: u16, f: &mut dyn FnMut(Touch, Range<usize>)) {
+fn touch_stack(program: &Program, stack: u16, f: &mut Visit) {
     let stack = &program.stacks[usize::from(stack)];
     for touch in [Touch::Reads, Touch::MayWrite] {
         let slots = usize::from(stack.stride) * usize::from(stack.count);

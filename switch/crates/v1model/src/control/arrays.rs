@@ -14,7 +14,8 @@ impl Pipeline {
     /// (packets, bytes) of a counter cell.
     pub fn counter_get(&self, counter: CounterId, index: u32) -> ControlResult<(u64, u64)> {
         let cell = self.state.counters[counter.index()].get(index.into());
-        cell.ok_or_else(|| self.no_counter(counter, index))
+        let schema = &self.schema.counters[counter.index()];
+        in_range("counter", &schema.name, index, schema.size, cell)
     }
 
     /// Sets (packets, bytes) of a counter cell.
@@ -26,20 +27,15 @@ impl Pipeline {
         bytes: u64,
     ) -> ControlResult {
         let is_set = self.state.counters[counter.index()].set(index.into(), packets, bytes);
-        is_set
-            .then_some(())
-            .ok_or_else(|| self.no_counter(counter, index))
-    }
-
-    fn no_counter(&self, counter: CounterId, index: u32) -> ControlError {
-        let schema = &self.schema.counters[counter.index()];
-        out_of_range("counter", &schema.name, index, schema.size)
+        let (schema, is_set) = (&self.schema.counters[counter.index()], is_set.then_some(()));
+        in_range("counter", &schema.name, index, schema.size, is_set)
     }
 
     /// Rates of a meter cell.
     pub fn meter_get(&self, meter: MeterId, index: u32) -> ControlResult<Option<MeterConfig>> {
         let cell = self.state.meters[meter.index()].get(index.into());
-        cell.ok_or_else(|| self.no_meter(meter, index))
+        let schema = &self.schema.meters[meter.index()];
+        in_range("meter", &schema.name, index, schema.size, cell)
     }
 
     /// Sets the rates of a meter cell; None: every packet is green.
@@ -56,14 +52,8 @@ impl Pipeline {
             })?;
         }
         let is_set = self.state.meters[meter.index()].set(index.into(), config.as_ref());
-        is_set
-            .then_some(())
-            .ok_or_else(|| self.no_meter(meter, index))
-    }
-
-    fn no_meter(&self, meter: MeterId, index: u32) -> ControlError {
-        let schema = &self.schema.meters[meter.index()];
-        out_of_range("meter", &schema.name, index, schema.size)
+        let (schema, is_set) = (&self.schema.meters[meter.index()], is_set.then_some(()));
+        in_range("meter", &schema.name, index, schema.size, is_set)
     }
 
     /// A register cell.
@@ -71,7 +61,8 @@ impl Pipeline {
         let limbs = self.state.registers[register.index()].get(index.into());
         let width = self.schema.registers[register.index()].width;
         let cell = limbs.map(|limbs| Bits::from_limbs(width, &limbs));
-        cell.ok_or_else(|| self.no_register(register, index))
+        let schema = &self.schema.registers[register.index()];
+        in_range("register", &schema.name, index, schema.size, cell)
     }
 
     /// Writes a register cell.
@@ -90,14 +81,13 @@ impl Pipeline {
             )));
         }
         let is_set = self.state.registers[register.index()].write(index.into(), &value.to_limbs());
-        is_set
-            .then_some(())
-            .ok_or_else(|| self.no_register(register, index))
-    }
-
-    fn no_register(&self, register: RegisterId, index: u32) -> ControlError {
-        let schema = &self.schema.registers[register.index()];
-        out_of_range("register", &schema.name, index, schema.size)
+        in_range(
+            "register",
+            &schema.name,
+            index,
+            schema.size,
+            is_set.then_some(()),
+        )
     }
 
     /// Puts a set that was made for this schema in the place of the one that is there, which comes back: so that neither
@@ -107,13 +97,22 @@ impl Pipeline {
     }
 }
 
-fn out_of_range(kind: &str, name: &str, index: u32, size: u32) -> ControlError {
+/// What was found in a cell; an error where the array has no such.
+fn in_range<T>(
+    kind: &str,
+    name: &str,
+    index: u32,
+    size: u32,
+    found: Option<T>,
+) -> ControlResult<T> {
     let allowed = match size {
         0 => "it has none".to_string(),
         n => format!("its indices are 0 to {}", n - 1),
     };
-    ControlError::new(
-        ErrorKind::OutOfRange,
-        format!("{kind} {name}: index {index} is out of range; {allowed}"),
-    )
+    found.ok_or_else(|| {
+        ControlError::new(
+            ErrorKind::OutOfRange,
+            format!("{kind} {name}: index {index} is out of range; {allowed}"),
+        )
+    })
 }

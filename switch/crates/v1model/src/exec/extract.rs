@@ -5,8 +5,9 @@ use super::{frame, headers, mask, Machine};
 use crate::compile::code::{HeaderIo, NOT_EMITTED};
 use crate::packet::{Packet, OUT_OF_ORDER};
 use crate::pipeline::Std;
+use crate::trace::Observer;
 
-impl Machine<'_> {
+impl<O: Observer> Machine<'_, O> {
     /// False: the code ends with an error.
     pub(super) fn parser_error(&self, slots: &mut [u64], code: u64) -> bool {
         if let Some((slot, w)) = self.program.std[Std::ParserError as usize] {
@@ -61,12 +62,8 @@ impl Machine<'_> {
         if varbit > io.varbit.map_or(0, |(_, max)| max.into()) {
             return self.parser_error(slots, codes.header_too_short);
         }
-        match bits {
-            None => frame::extract(io, &packet.buffer.bytes, at, slots, base),
-            Some(bits) => {
-                frame::extract_varbit(io, &packet.buffer.bytes, at, bits as u32, slots, base);
-            }
-        }
+        let frame = &packet.buffer.bytes;
+        frame::extract(io, frame, at, varbit as u32, slots, base);
         packet.parsed += bytes as usize;
         packet.extracted = OUT_OF_ORDER;
         true

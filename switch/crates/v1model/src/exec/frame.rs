@@ -64,14 +64,6 @@ pub(crate) fn lookahead(bytes: &[u8], at: usize, width: u32, slots: &mut [u64], 
     read_number(bytes, at, width, &mut slots[d..d + limbs]);
 }
 
-/// Extracts the fields of a header without varbit field at byte `at` into the block at `base`. The header is there whole.
-#[inline]
-pub(crate) fn extract(io: &HeaderIo, bytes: &[u8], at: usize, slots: &mut [u64], base: usize) {
-    for field in &io.head {
-        extract_field(field, bytes, at * 8, slots, base);
-    }
-}
-
 fn extract_field(field: &FieldIo, bytes: &[u8], start: usize, slots: &mut [u64], base: usize) {
     let (first, limbs) = (
         base + usize::from(field.offset),
@@ -89,8 +81,9 @@ fn bits(fields: &[FieldIo]) -> usize {
     fields.iter().map(|f| f.width as usize).sum()
 }
 
-/// The same for a header whose varbit field has `varbit_bits` bits.
-pub(crate) fn extract_varbit(
+/// Extracts the fields of a header at byte `at` into the block at `base`; its varbit field, where it has one, has
+/// `varbit_bits` bits. The header is there whole.
+pub(crate) fn extract(
     io: &HeaderIo,
     bytes: &[u8],
     at: usize,

@@ -5,8 +5,9 @@ use super::{mask, Machine};
 use crate::packet::Packet;
 use crate::schema::ActionId;
 use crate::table::Target;
+use crate::trace::Observer;
 
-impl Machine<'_> {
+impl<O: Observer> Machine<'_, O> {
     /// Looks a packet up and brings the arguments: whether an entry was found, and the action, if there is one.
     pub fn apply(
         &mut self,

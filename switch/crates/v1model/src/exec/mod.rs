@@ -11,13 +11,13 @@ mod select;
 mod tell;
 pub(crate) mod wide;
 
-use crate::compile::code::{Op, Pc, Program};
+use crate::compile::code::{Op, Program};
+use crate::compile::flow::{Exit, Id};
 use crate::effects::{Again, CloneRequest, Effects};
 use crate::entry::Nanos;
 use crate::packet::{Packet, OUT_OF_ORDER};
-use crate::schema::Schema;
 use crate::state::State;
-use crate::trace::{Recorder, Scene};
+use crate::trace::{Observer, Scene, Use, Used};
 
 /// So often a parser, a control or a deparser may go round its loops for one packet. A parser that takes a frame byte by
 /// byte needs as many as the frame has bytes; one that gets on by nothing has to end at some time.
@@ -55,96 +55,119 @@ impl Scratch {
 }
 
 /// A program at work on one packet.
-pub(crate) struct Machine<'m> {
+pub(crate) struct Machine<'m, O = ()> {
     pub program: &'m Program,
     pub state: &'m mut State,
     pub scratch: &'m mut Scratch,
     pub fx: &'m mut Effects,
     pub now: Nanos,
-    /// Of a trace.
-    pub recorder: Option<(&'m mut Recorder, &'m Schema)>,
+    pub observer: &'m mut O,
 }
 
-impl Machine<'_> {
-    /// Runs from `pc` to the end of the parser, control or condition.
+impl<'m> Machine<'m> {
+    /// The same with someone who looks on.
+    pub fn observed_by<O>(self, observer: &'m mut O) -> Machine<'m, O> {
+        let Machine {
+            program,
+            state,
+            scratch,
+            fx,
+            now,
+            ..
+        } = self;
+        Machine {
+            program,
+            state,
+            scratch,
+            fx,
+            now,
+            observer,
+        }
+    }
+}
+
+impl<O: Observer> Machine<'_, O> {
+    /// Runs from a block to the end of the parser, control or condition.
     ///
     /// # Panics
     /// When the packet was made by another pipeline.
-    pub fn run(&mut self, packet: &mut Packet, mut pc: Pc) {
+    pub fn run(&mut self, packet: &mut Packet, mut at: Id) {
         let mut slots = std::mem::take(&mut packet.slots);
         assert_eq!(
             slots.len(),
             self.program.template.len(),
             "the packet is of another pipeline"
         );
-        if let Some((recorder, _)) = &mut self.recorder {
-            recorder.begin(&slots);
-        }
+        self.observer.begin(&slots);
+        self.scratch.steps_left = STEPS_MAX;
         let (mut exited, mut return_to) = (false, 0);
         let program = self.program;
-        loop {
-            let op = program.ops[pc as usize];
-            pc += 1;
-            match op {
-                Op::End => break,
-                Op::Note { note } => self.record(&slots, |recorder, scene, state| {
-                    recorder.note(scene, state, &scene.program.notes[note as usize]);
-                }),
-                Op::Jump { to } => pc = to,
-                Op::Branch { test, a, b, to } => {
-                    if test.holds(slots[usize::from(a)], slots[usize::from(b)]) {
-                        pc = to;
+        'code: loop {
+            let block = &program.blocks[at];
+            for op in &block.ops {
+                match op {
+                    Op::Note { note } => {
+                        let scene = Scene {
+                            program,
+                            state: self.state,
+                            slots: &slots,
+                        };
+                        self.observer.note(scene, &program.notes[*note as usize]);
                     }
-                }
-                Op::Select { select } => {
-                    let select = &program.selects[usize::from(select)];
-                    pc = select.to[self.select(&slots, select)];
-                }
-                Op::Apply { table } => {
-                    let (hit, action) = self.apply(packet, &mut slots, usize::from(table));
-                    let action = action.map(|action| action.index());
-                    let next = program.tables[usize::from(table)].next.to(hit, action);
-                    return_to = next;
-                    pc = action.map_or(next, |action| program.actions[action]);
-                }
-                Op::Return => pc = return_to,
-                Op::ReturnOrExit if !exited => pc = return_to,
-                Op::CheckExit if !exited => {}
-                Op::ReturnOrExit | Op::CheckExit => break,
-                op => {
-                    exited |= op == Op::Exit;
-                    if !self.step(packet, &mut slots, &op) {
-                        break;
+                    Op::CheckExit if exited => break 'code,
+                    op => {
+                        exited |= *op == Op::Exit;
+                        if !self.step(packet, &mut slots, op) {
+                            break 'code;
+                        }
                     }
                 }
             }
+            at = match block.exit {
+                Exit::Goto(to) => to,
+                Exit::Branch {
+                    test,
+                    a,
+                    b,
+                    yes,
+                    no,
+                } => match test.holds(slots[usize::from(a)], slots[usize::from(b)]) {
+                    true => yes,
+                    false => no,
+                },
+                Exit::Select { select, ref to } => {
+                    to[self.select(&slots, &program.selects[select])]
+                }
+                Exit::Apply { table } => {
+                    let (hit, action) = self.apply(packet, &mut slots, usize::from(table));
+                    let action = action.map(|action| action.index());
+                    return_to = program.tables[usize::from(table)].next.to(hit, action);
+                    action.map_or(return_to, |action| program.actions[action])
+                }
+                Exit::Return => return_to,
+                // Only machine code has lookups without calls.
+                Exit::Stop | Exit::Lookup { .. } => break,
+            };
         }
-        if let Some((recorder, _)) = &mut self.recorder {
-            recorder.settle(&slots);
-        }
+        self.observer.settle(&slots);
         packet.slots = slots;
+        self.sample_digests(packet);
     }
 
-    /// Has the recorder see what an operation finds, where there is one.
-    fn record(&mut self, slots: &[u64], see: impl FnOnce(&mut Recorder, &Scene, &mut State)) {
-        if let Some((recorder, schema)) = &mut self.recorder {
-            recorder.settle(slots);
-            let scene = Scene {
-                program: self.program,
-                schema,
-                slots,
-            };
-            see(recorder, &scene, self.state);
-        }
+    fn uses(&mut self, slots: &[u64], used: Used<'_>) {
+        let scene = Scene {
+            program: self.program,
+            state: self.state,
+            slots,
+        };
+        self.observer.uses(scene, used);
     }
 
     /// Runs an operation behind which the next one follows, on slots of a packet that are apart from it; false when the
     /// code ends here.
     pub fn step(&mut self, packet: &mut Packet, slots: &mut [u64], op: &Op) -> bool {
-        if self.recorder.is_some() && op.is_shown() {
-            self.record(slots, |recorder, scene, state| {
-                recorder.touch(scene, state, op);
-            });
+        if op.parses() {
+            self.observer.settle(slots);
         }
         #[cfg(debug_assertions)]
         slots.clone_into(&mut self.scratch.before);
@@ -176,7 +199,7 @@ impl Machine<'_> {
                 slots[at(d)] = alu.compute(slots[at(a)], slots[at(b)], w);
             }
             Op::MoveWide { d, a, limbs } => slots.copy_within(run(a, limbs), at(d)),
-            Op::Wide { index } => wide::run(slots, &program.wide[at(index)]),
+            Op::Wide { ref op } => wide::run(slots, op),
             Op::LoadElement {
                 d,
                 element,
@@ -224,11 +247,15 @@ impl Machine<'_> {
                 headers::pop(&program.stacks[at(stack)], slots, n);
             }
             Op::Count { counter, index } => {
-                self.state.counters[at(counter)].count(slots[at(index)], packet.ingress_bytes);
+                let index = slots[at(index)];
+                self.uses(slots, Used::Counter(counter, index));
+                self.state.counters[at(counter)].count(index, packet.ingress_bytes);
             }
             Op::Meter { meter, index, d, w } => {
+                let index = slots[at(index)];
+                self.uses(slots, Used::Meter(meter, index, d));
                 let meter = &mut self.state.meters[at(meter)];
-                let color = meter.execute(slots[at(index)], self.now, packet.ingress_bytes);
+                let color = meter.execute(index, self.now, packet.ingress_bytes);
                 if let Some(color) = color {
                     slots[at(d)] = u64::from(color) & mask(w);
                 }
@@ -241,13 +268,16 @@ impl Machine<'_> {
                 w,
             } => {
                 let index = slots[at(index)];
+                self.uses(slots, Used::RegisterRead(register, index));
                 let d = &mut slots[run(d, limbs)];
                 if self.state.registers[at(register)].read(index, d) && limbs == 1 {
                     d[0] &= mask(w);
                 }
             }
             Op::RegisterWrite { register, index, a } => {
-                self.state.registers[at(register)].write_u64(slots[at(index)], slots[at(a)]);
+                let (index, value) = (slots[at(index)], slots[at(a)]);
+                self.uses(slots, Used::RegisterWrite(register, index, &[value]));
+                self.state.registers[at(register)].write_u64(index, value);
             }
             Op::RegisterWriteWide {
                 register,
@@ -255,39 +285,46 @@ impl Machine<'_> {
                 a,
                 limbs,
             } => {
-                let cells = &mut self.state.registers[at(register)];
-                cells.write(slots[at(index)], &slots[run(a, limbs)]);
+                let (index, value) = (slots[at(index)], &slots[run(a, limbs)]);
+                self.uses(slots, Used::RegisterWrite(register, index, value));
+                self.state.registers[at(register)].write(index, value);
             }
-            Op::Hash {
-                calculation,
-                d,
-                base,
-                size,
-                w,
-            } => {
-                let hash = self.calculate(slots, packet.payload(), at(calculation));
-                let (size, base) = (slots[at(size)].max(1), slots[at(base)]);
-                slots[at(d)] = (hash % size).wrapping_add(base) & mask(w);
+            Op::Calculate { calculation, d, w } => {
+                self.uses(slots, Used::Calculation(calculation));
+                let value = self.calculate(slots, packet.payload(), at(calculation));
+                slots[at(d)] = value & mask(w);
             }
             Op::Random { d, low, high, w } => {
+                self.uses(slots, Used::Random);
                 if let Some(value) = self.state.random.uniform(slots[at(low)], slots[at(high)]) {
                     slots[at(d)] = value & mask(w);
                 }
             }
             Op::Digest { digest } => {
+                self.uses(slots, Used::Digest(digest));
                 self.scratch.digests[digest.index()] = true;
                 self.scratch.any_digest = true;
             }
             Op::Clone { session, list } => {
+                let session = slots[at(session)];
+                self.uses(slots, Used::Plain(Use::Clone { session }));
                 self.fx.clone = Some(CloneRequest {
-                    session: slots[at(session)] as u32,
+                    session: session as u32,
                     field_list: list,
                 });
             }
-            Op::Resubmit { list } => self.fx.resubmit = Some(Again { field_list: list }),
-            Op::Recirculate { list } => self.fx.recirculate = Some(Again { field_list: list }),
+            Op::Resubmit { list } => {
+                self.uses(slots, Used::Plain(Use::Resubmit));
+                self.fx.resubmit = Some(Again { field_list: list });
+            }
+            Op::Recirculate { list } => {
+                self.uses(slots, Used::Plain(Use::Recirculate));
+                self.fx.recirculate = Some(Again { field_list: list });
+            }
             Op::Truncate { a } => {
-                packet.truncate_bytes = u32::try_from(slots[at(a)]).unwrap_or(u32::MAX);
+                let bytes = slots[at(a)];
+                self.uses(slots, Used::Plain(Use::Truncate { bytes }));
+                packet.truncate_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
             }
             Op::Log { message } => self.fx.log.message(&program.messages[at(message)], slots),
             Op::Assert { a, message } => {
@@ -296,21 +333,17 @@ impl Machine<'_> {
                     self.fx.log.message(&program.messages[at(message)], slots);
                 }
             }
-            Op::Extract { header } => return self.extract(packet, slots, at(header), None),
-            Op::ExtractVarbit { header, bits } => {
-                let bits = slots[at(bits)];
-                return self.extract(packet, slots, at(header), Some(bits));
+            Op::Extract { header, bits } => {
+                let bits = bits.map(|bits| slots[at(bits)]);
+                return self.extract(packet, slots, at(header), bits);
             }
-            Op::ExtractNext { stack, member } => {
-                return self.extract_next(packet, slots, stack, member, None);
-            }
-            Op::ExtractNextVarbit {
+            Op::ExtractNext {
                 stack,
                 member,
                 bits,
             } => {
-                let bits = slots[at(bits)];
-                return self.extract_next(packet, slots, stack, member, Some(bits));
+                let bits = bits.map(|bits| slots[at(bits)]);
+                return self.extract_next(packet, slots, stack, member, bits);
             }
             Op::Lookahead { d, offset, width } => {
                 let from = (packet.buffer.start + packet.parsed) * 8 + offset as usize;
@@ -332,7 +365,10 @@ impl Machine<'_> {
                 packet.parsed += (bits / 8) as usize;
                 packet.extracted = OUT_OF_ORDER;
             }
-            Op::ParserError { code } => return self.parser_error(slots, slots[at(code)]),
+            Op::ParserError { code } => {
+                self.uses(slots, Used::Plain(Use::ParserError));
+                return self.parser_error(slots, slots[at(code)]);
+            }
             Op::Step => {
                 if self.scratch.steps_left == 0 {
                     self.fx.timed_out = true;
@@ -340,17 +376,9 @@ impl Machine<'_> {
                 }
                 self.scratch.steps_left -= 1;
             }
-            // `run` sees to where the code goes on.
-            Op::Jump { .. }
-            | Op::Branch { .. }
-            | Op::Select { .. }
-            | Op::Apply { .. }
-            | Op::Return
-            | Op::ReturnOrExit
-            | Op::CheckExit
-            | Op::Exit
-            | Op::Note { .. }
-            | Op::End => {}
+            Op::Exit => self.uses(slots, Used::Plain(Use::Exit)),
+            // `run` sees to these.
+            Op::CheckExit | Op::Note { .. } => {}
         }
         true
     }

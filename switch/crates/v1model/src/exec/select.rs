@@ -3,8 +3,9 @@
 
 use super::Machine;
 use crate::compile::code::{Case, Select};
+use crate::trace::Observer;
 
-impl Machine<'_> {
+impl<O: Observer> Machine<'_, O> {
     /// The first case that the key matches; their number where none does.
     pub fn select(&mut self, slots: &[u64], select: &Select) -> usize {
         let key = &mut self.scratch.key;

@@ -5,9 +5,10 @@ use super::Machine;
 use crate::compile::code::Message;
 use crate::effects::LogSink;
 use crate::packet::Packet;
+use crate::trace::Observer;
 use std::fmt::Write;
 
-impl Machine<'_> {
+impl<O: Observer> Machine<'_, O> {
     /// Samples the digests that the control asked for.
     #[inline(always)]
     pub fn sample_digests(&mut self, packet: &Packet) {

@@ -10,10 +10,8 @@ pub struct CrcConfig {
     pub polynomial: u64,
     pub initial: u64,
     pub final_xor: u64,
-    /// Bytes enter least significant bit first.
-    pub data_reflected: bool,
-    /// The remainder is reflected before the final exclusive or.
-    pub remainder_reflected: bool,
+    /// Bytes enter least significant bit first, and the remainder leaves so.
+    pub reflected: bool,
 }
 
 impl CrcConfig {
@@ -29,8 +27,7 @@ impl CrcConfig {
             polynomial,
             initial,
             final_xor,
-            data_reflected: reflected,
-            remainder_reflected: reflected,
+            reflected,
         }
     }
 
@@ -65,7 +62,7 @@ impl Crc {
         );
         let align = 64 - config.width;
         let mut tables = Box::new([[0u64; 256]; 8]);
-        if config.data_reflected {
+        if config.reflected {
             let poly = (config.polynomial & config.mask()).reverse_bits() >> align;
             for b in 0..256u64 {
                 let mut r = b;
@@ -101,7 +98,7 @@ impl Crc {
             }
         }
         let initial = config.initial & config.mask();
-        let start = if config.data_reflected {
+        let start = if config.reflected {
             initial.reverse_bits() >> align
         } else {
             initial << align
@@ -113,16 +110,12 @@ impl Crc {
         }
     }
 
-    pub fn config(&self) -> &CrcConfig {
-        &self.config
-    }
-
     /// The CRC of `data`.
     pub fn compute(&self, data: &[u8]) -> u64 {
         let t = &*self.tables;
         let mut r = self.start;
         let mut chunks = data.chunks_exact(8);
-        if self.config.data_reflected {
+        if self.config.reflected {
             for chunk in &mut chunks {
                 let x = r ^ u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
                 r = 0;
@@ -149,12 +142,9 @@ impl Crc {
     }
 
     fn finish(&self, r: u64) -> u64 {
-        let align = 64 - self.config.width;
-        let remainder = match (self.config.data_reflected, self.config.remainder_reflected) {
-            (true, true) => r,
-            (true, false) => r.reverse_bits() >> align,
-            (false, false) => r >> align,
-            (false, true) => r.reverse_bits(),
+        let remainder = match self.config.reflected {
+            true => r,
+            false => r >> (64 - self.config.width),
         };
         (remainder ^ self.config.final_xor) & self.config.mask()
     }
@@ -169,7 +159,7 @@ mod tests {
         let reflect = |v: u64, n: u32| v.reverse_bits() >> (64 - n);
         let mut r = c.initial & c.mask();
         for &byte in data {
-            let b = if c.data_reflected {
+            let b = if c.reflected {
                 byte.reverse_bits()
             } else {
                 byte
@@ -183,11 +173,7 @@ mod tests {
                 }
             }
         }
-        let r = if c.remainder_reflected {
-            reflect(r, c.width)
-        } else {
-            r
-        };
+        let r = if c.reflected { reflect(r, c.width) } else { r };
         (r ^ c.final_xor) & c.mask()
     }
 
@@ -226,14 +212,13 @@ mod tests {
     fn every_length_width_and_reflection_agrees_with_bit_by_bit() {
         let data: Vec<u8> = (0..64u32).map(|i| (i * 73 + 190) as u8).collect();
         for width in [8, 16, 32, 64] {
-            for mode in 0..4 {
+            for reflected in [false, true] {
                 let config = CrcConfig {
                     width,
                     polynomial: 0xad93_d235_94c9_35a9 & (u64::MAX >> (64 - width)),
                     initial: 0x1d0f_b2aa_8000_0d01 & (u64::MAX >> (64 - width)),
                     final_xor: 0x0f55 & (u64::MAX >> (64 - width)),
-                    data_reflected: mode & 1 != 0,
-                    remainder_reflected: mode & 2 != 0,
+                    reflected,
                 };
                 let crc = Crc::new(config);
                 for len in 0..data.len() {

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{types, InstBuilder, Value};
 use super::lower::Lower;
 use super::values::Known;
 use crate::bits::low_mask;
-use crate::compile::code::{Alu, Op, WideKind};
+use crate::compile::code::{Alu, Op, WideKind, WideOp};
 use crate::compile::layout::Slot;
 
 impl Lower<'_, '_> {
@@ -15,7 +15,7 @@ impl Lower<'_, '_> {
     pub fn arithmetic(&mut self, op: &Op) -> bool {
         match *op {
             Op::Alu { alu, a, b, d, w } => self.alu(alu, (a, b), d, w),
-            Op::Wide { index } => return self.limbwise(usize::from(index)),
+            Op::Wide { op } => return self.limbwise(op),
             _ => return false,
         }
         true
@@ -145,8 +145,7 @@ impl Lower<'_, '_> {
     }
 
     /// Operations on several limbs that know no carry.
-    fn limbwise(&mut self, index: usize) -> bool {
-        let op = self.native.program.wide[index];
+    fn limbwise(&mut self, op: WideOp) -> bool {
         let unsigned = !op.a.signed && !op.b.signed;
         let is_one = matches!(
             op.kind,

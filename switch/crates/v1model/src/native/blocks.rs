@@ -3,7 +3,7 @@
 
 use super::slots::SlotSet;
 use super::Native;
-use crate::compile::optimise::flow::{Block, Id};
+use crate::compile::flow::{Block, Id};
 
 /// The blocks of the code from one start on.
 pub(super) struct Blocks<'b> {

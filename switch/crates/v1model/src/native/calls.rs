@@ -6,6 +6,9 @@ use cranelift_codegen::ir::{types, AbiParam, Signature};
 use cranelift_codegen::isa::CallConv;
 
 use super::context::Context;
+use crate::entry::Nanos;
+use crate::exec::Machine;
+use crate::packet::Packet;
 use crate::table::{Lookup, Table, Target};
 
 /// `Found::code` of an action after a miss: this and the action; a hit is less.
@@ -100,47 +103,66 @@ impl Callee {
     pub const WORDS: usize = 3;
 }
 
-unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, index: u64) -> u64 {
-    // SAFETY: compiled code passes its own context on, and waits.
+/// What a function has of the packet at work.
+struct Call<'c, 'm> {
+    machine: &'c mut Machine<'m>,
+    packet: &'c mut Packet,
+    slots: &'c mut [u64],
+    /// Length of the frame as it came in.
+    bytes: u32,
+}
+
+/// Does `f` for compiled code: see `Context::contained`.
+///
+/// # Safety
+/// `context` is that of compiled code, which passes its own on, and waits.
+#[inline(always)]
+unsafe fn enter<R>(
+    context: *mut Context<'_, '_>,
+    otherwise: R,
+    f: impl FnOnce(Call<'_, '_>) -> R,
+) -> R {
+    // SAFETY: as the caller says.
     let context = unsafe { &mut *context };
-    context.contained(0, |context| {
-        let program = context.machine.program;
-        // SAFETY: `context::run` has them of the packet, as many as the template has, and nobody else uses them.
-        let slots =
-            unsafe { std::slice::from_raw_parts_mut(context.slots, program.template.len()) };
-        // SAFETY: `context::run` has the packet of a mutable reference, which nothing uses while this runs.
-        let packet = unsafe { &mut *context.packet };
-        let op = &program.ops[index as usize];
-        u64::from(context.machine.step(packet, slots, op))
+    context.contained(otherwise, |context| {
+        let words = context.machine.program.template.len();
+        f(Call {
+            machine: context.machine,
+            // SAFETY: `context::run` has the packet of a mutable reference, which nothing uses while this runs.
+            packet: unsafe { &mut *context.packet },
+            // SAFETY: `context::run` has them of the packet, as many as the template has, and nobody else uses them.
+            slots: unsafe { std::slice::from_raw_parts_mut(context.slots, words) },
+            bytes: context.ingress_bytes as u32,
+        })
     })
+}
+
+unsafe extern "C" fn interpret(context: *mut Context<'_, '_>, index: u64) -> u64 {
+    let step = |call: Call<'_, '_>| {
+        let op = &call.machine.program.fallback[index as usize];
+        u64::from(call.machine.step(call.packet, call.slots, op))
+    };
+    // SAFETY: compiled code calls it.
+    unsafe { enter(context, 0, step) }
 }
 
 unsafe extern "C" fn select(context: *mut Context<'_, '_>, select: u64) -> u64 {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(0, |context| {
-        let program = context.machine.program;
-        // SAFETY: as in `interpret`.
-        let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
-        let select = &program.selects[select as usize];
-        context.machine.select(slots, select) as u64
-    })
+    let case = |call: Call<'_, '_>| {
+        let select = &call.machine.program.selects[select as usize];
+        call.machine.select(call.slots, select) as u64
+    };
+    // SAFETY: compiled code calls it.
+    unsafe { enter(context, 0, case) }
 }
 
 unsafe extern "C" fn calculate(context: *mut Context<'_, '_>, calculation: u64) -> u64 {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(0, |context| {
-        let program = context.machine.program;
-        // SAFETY: as in `interpret`.
-        let slots = unsafe { std::slice::from_raw_parts(context.slots, program.template.len()) };
-        // SAFETY: as in `interpret`.
-        let packet = unsafe { &*context.packet };
-        let payload = packet.payload();
-        context
-            .machine
-            .calculate(slots, payload, calculation as usize)
-    })
+    let value = |call: Call<'_, '_>| {
+        let payload = call.packet.payload();
+        let index = calculation as usize;
+        call.machine.calculate(call.slots, payload, index)
+    };
+    // SAFETY: compiled code calls it.
+    unsafe { enter(context, 0, value) }
 }
 
 unsafe extern "C" fn hash(
@@ -149,38 +171,47 @@ unsafe extern "C" fn hash(
     first: *const u8,
     length: u64,
 ) -> u64 {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(0, |context| {
+    let value = |call: Call<'_, '_>| {
         // SAFETY: the code has written so many bytes there.
         let bytes = unsafe { std::slice::from_raw_parts(first, length as usize) };
-        context.machine.state.hashes[calculation as usize].compute(bytes)
-    })
+        call.machine.state.hashes[calculation as usize].compute(bytes)
+    };
+    // SAFETY: compiled code calls it.
+    unsafe { enter(context, 0, value) }
 }
 
 unsafe extern "C" fn payload_sum(context: *mut Context<'_, '_>) -> u64 {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(0, |context| {
-        // SAFETY: as in `interpret`.
-        let packet = unsafe { &*context.packet };
-        u64::from(!csum16(packet.payload()))
-    })
+    let sum = |call: Call<'_, '_>| u64::from(!csum16(call.packet.payload()));
+    // SAFETY: compiled code calls it.
+    unsafe { enter(context, 0, sum) }
 }
 
 unsafe extern "C" fn apply(context: *mut Context<'_, '_>, table: u64) -> u64 {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(0, |context| {
-        let words = context.machine.program.template.len();
-        // SAFETY: as in `interpret`.
-        let slots = unsafe { std::slice::from_raw_parts_mut(context.slots, words) };
-        // SAFETY: as in `interpret`.
-        let packet = unsafe { &*context.packet };
-        let (hit, action) = context.machine.apply(packet, slots, table as usize);
+    let lookup = |call: Call<'_, '_>| {
+        let (hit, action) = call.machine.apply(call.packet, call.slots, table as usize);
         let action = action.map_or(NO_ACTION, |action| action.0.into());
         action + if hit { 0 } else { MISS }
-    })
+    };
+    // SAFETY: compiled code calls it.
+    unsafe { enter(context, 0, lookup) }
+}
+
+/// Looks a packet up in a table.
+///
+/// # Safety
+/// As `enter`.
+#[inline(always)]
+unsafe fn find_in(
+    context: *mut Context<'_, '_>,
+    table: u64,
+    lookup: impl for<'t> FnOnce(&'t mut Table, Nanos, u32) -> Lookup<'t>,
+) -> Found {
+    let find = |call: Call<'_, '_>| {
+        let table = &mut call.machine.state.tables[table as usize];
+        Found::new(&lookup(table, call.machine.now, call.bytes))
+    };
+    // SAFETY: as the caller says.
+    unsafe { enter(context, Found::NOTHING, find) }
 }
 
 impl Found {
@@ -211,64 +242,46 @@ unsafe extern "C" fn find(
     key: *const u64,
     limbs: u64,
 ) -> Found {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(Found::NOTHING, |context| {
-        // SAFETY: the code has written as many limbs there as the table's key has.
-        let key = unsafe { std::slice::from_raw_parts(key, limbs as usize) };
-        let (now, bytes) = (context.machine.now, context.ingress_bytes as u32);
-        let table = &mut context.machine.state.tables[table as usize];
-        Found::new(&table.lookup(key, now, bytes))
-    })
+    // SAFETY: the code has written as many limbs there as the table's key has.
+    let key = unsafe { std::slice::from_raw_parts(key, limbs as usize) };
+    // SAFETY: compiled code calls it.
+    unsafe { find_in(context, table, |t, now, bytes| t.lookup(key, now, bytes)) }
 }
 
 unsafe extern "C" fn find_prefix(context: *mut Context<'_, '_>, table: u64, key: u64) -> Found {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(Found::NOTHING, |context| {
-        let (now, bytes) = (context.machine.now, context.ingress_bytes as u32);
-        let table = &mut context.machine.state.tables[table as usize];
-        Found::new(&table.lookup_prefix(key, now, bytes))
-    })
+    // SAFETY: compiled code calls it.
+    unsafe {
+        find_in(context, table, |t, now, bytes| {
+            t.lookup_prefix(key, now, bytes)
+        })
+    }
 }
 
+/// # Safety
+/// As `enter`.
 #[inline(always)]
-fn find_packed<const W: usize>(
-    context: *mut Context<'_, '_>,
-    table: u64,
-    words: [u64; W],
-) -> Found {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained(Found::NOTHING, |context| {
-        let (now, bytes) = (context.machine.now, context.ingress_bytes as u32);
-        let table = &mut context.machine.state.tables[table as usize];
-        Found::new(&table.lookup_packed(words, now, bytes))
-    })
-}
-
-#[inline(always)]
-fn warm(context: *mut Context<'_, '_>, table: u64, f: impl FnOnce(&Table)) {
-    // SAFETY: as in `interpret`.
-    let context = unsafe { &mut *context };
-    context.contained((), |context| {
-        f(&context.machine.state.tables[table as usize]);
-    });
+unsafe fn warm(context: *mut Context<'_, '_>, table: u64, f: impl FnOnce(&Table)) {
+    let warm = |call: Call<'_, '_>| f(&call.machine.state.tables[table as usize]);
+    // SAFETY: as the caller says.
+    unsafe { enter(context, (), warm) }
 }
 
 /// The functions for keys of so many words.
 macro_rules! packed {
     ($find:ident, $index:ident, $entry:ident, $($word:ident),+) => {
         unsafe extern "C" fn $find(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) -> Found {
-            find_packed(context, at, [$($word),+])
+            // SAFETY: compiled code calls it.
+            unsafe { find_in(context, at, |t, now, bytes| t.lookup_packed([$($word),+], now, bytes)) }
         }
 
         unsafe extern "C" fn $index(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
-            warm(context, at, |table| table.warm_index([$($word),+]));
+            // SAFETY: compiled code calls it.
+            unsafe { warm(context, at, |table| table.warm_index([$($word),+])) }
         }
 
         unsafe extern "C" fn $entry(context: *mut Context<'_, '_>, at: u64, $($word: u64),+) {
-            warm(context, at, |table| table.warm_entry([$($word),+]));
+            // SAFETY: compiled code calls it.
+            unsafe { warm(context, at, |table| table.warm_entry([$($word),+])) }
         }
     };
 }

@@ -10,7 +10,7 @@ use super::lower::{trusted, Lower, DONE};
 use super::slots::SlotSet;
 use super::values::{Known, State};
 use crate::compile::code::Test;
-use crate::compile::optimise::flow::{Exit, Id};
+use crate::compile::flow::{Exit, Id};
 
 /// A block where it is reached: one with several ends that lead to it has a copy for each place in the frame that is known
 /// there, so that a header that follows several others is still found at a distance that stands in the code.
@@ -146,7 +146,8 @@ impl<'l, 'f> Lower<'l, 'f> {
 
     fn end(&mut self, blocks: &Blocks, exit: &Exit) {
         match *exit {
-            Exit::Stop => {
+            // Calls are refused by the check.
+            Exit::Stop | Exit::Return | Exit::Apply { .. } => {
                 self.store_kept();
                 self.finish(DONE);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes on around the parser's and the deparser's own code: checksums, and headers written back to where they were.
+//! What goes on behind the deparser's own code: headers written back to where they were.
 
 use std::mem::offset_of;
 
@@ -7,81 +7,14 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{types, InstBuilder, Value};
 
 use super::context::Context;
-use super::lower::{trusted, unaligned, Lower};
-use crate::bits::low_mask;
-use crate::compile::code::{Checksum, Piece, NOT_EMITTED};
+use super::lower::{unaligned, Lower};
+use crate::compile::code::{Piece, NOT_EMITTED};
 use crate::packet::Packet;
-use crate::pipeline::Std;
 
 /// What compiled code returns that has emitted the packet's headers.
 pub(super) const EMITTED: i64 = 2;
 
 impl Lower<'_, '_> {
-    /// Does `f` where the checksum applies.
-    fn where_it_applies(&mut self, checksum: &Checksum, f: impl FnOnce(&mut Self)) {
-        let (after, state) = (self.b.create_block(), self.state.clone());
-        let mut when = checksum.when.clone();
-        if checksum.verify {
-            when.push((checksum.valid, true));
-        }
-        for (slot, set) in when {
-            let (value, on) = (self.value(slot), self.b.create_block());
-            let (yes, no) = if set { (on, after) } else { (after, on) };
-            self.b.ins().brif(value, yes, &[], no, &[]);
-            self.b.switch_to_block(on);
-        }
-        f(self);
-        // What was found on the way holds there only.
-        self.state = state;
-        self.b.ins().jump(after, &[]);
-        self.b.switch_to_block(after);
-    }
-
-    /// Verifies the program's checksums and sets `checksum_error`.
-    pub fn verify(&mut self) {
-        let checksums = self.native.program.checksums.clone();
-        let error = self.native.program.std[Std::ChecksumError as usize];
-        if let Some((slot, _)) = error {
-            let zero = self.number(0);
-            self.store_slot(slot, zero);
-        }
-        for checksum in checksums.iter().filter(|c| c.verify) {
-            self.where_it_applies(checksum, |lower| {
-                let value = lower.calculation(usize::from(checksum.calculation));
-                let field = lower.value(checksum.slot);
-                let (wrong, on) = (lower.b.create_block(), lower.b.create_block());
-                lower.b.set_cold_block(wrong);
-                let right = lower.b.ins().icmp(IntCC::Equal, value, field);
-                lower.b.ins().brif(right, on, &[], wrong, &[]);
-                lower.b.switch_to_block(wrong);
-                if let Some((slot, w)) = error {
-                    let one = lower.number(1 & low_mask(w.into()));
-                    lower.store_slot(slot, one);
-                }
-                lower.b.ins().jump(on, &[]);
-                lower.b.switch_to_block(on);
-            });
-        }
-    }
-
-    /// Updates the program's checksums.
-    pub fn update(&mut self) {
-        let checksums = self.native.program.checksums.clone();
-        for checksum in checksums.iter().filter(|c| c.update) {
-            self.where_it_applies(checksum, |lower| {
-                let value = lower.calculation(usize::from(checksum.calculation));
-                let value = lower.cut(value, checksum.width.min(64) as u8);
-                lower.store_slot(checksum.slot, value);
-            });
-            self.state.forget(checksum.slot.into());
-        }
-    }
-
-    fn store_slot(&mut self, slot: u16, value: Value) {
-        let offset = i32::from(slot) * 8;
-        self.b.ins().store(trusted(), value, self.slots, offset);
-    }
-
     /// Writes what the program may have changed of headers that lie in the frame as they are to be emitted, and returns
     /// `EMITTED`, or 0 when they do not.
     pub fn emit(&mut self) {

@@ -18,7 +18,7 @@ use super::Native;
 use crate::bits::low_mask;
 use crate::compile::code::Op;
 use crate::compile::layout::Slot;
-use crate::compile::touch::{touches, Touch};
+use crate::compile::touch::{touches, Touch, Visit};
 use crate::exec::{Machine, Scratch};
 use crate::packet::Packet;
 use crate::pipeline::Std;
@@ -359,17 +359,25 @@ impl<'l, 'f> Lower<'l, 'f> {
     /// Has the interpreter do an operation; 1 when the code goes on behind it.
     pub fn interpret(&mut self, op: &Op) -> Value {
         let index = self.native.alone(op);
-        self.with_memory(op, |lower| {
-            let index = lower.number(index);
-            lower.call(Callee::Interpret, &[index])[0]
-        })
+        let (program, op) = (self.native.program, *op);
+        self.with_memory(
+            |f| touches(program, &op, f),
+            |lower| {
+                let index = lower.number(index);
+                lower.call(Callee::Interpret, &[index])[0]
+            },
+        )
     }
 
-    /// Does `f`, which does an operation on memory.
-    pub fn with_memory<R>(&mut self, op: &Op, f: impl FnOnce(&mut Self) -> R) -> R {
+    /// Does `f`, which does an operation on memory that touches these slots.
+    pub fn with_memory<R>(
+        &mut self,
+        touched: impl FnOnce(&mut Visit),
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> R {
         let slots = self.native.program.template.len();
         let (mut read, mut written) = (SlotSet::new(slots), SlotSet::new(slots));
-        touches(self.native.program, op, &mut |touch, range| {
+        touched(&mut |touch, range| {
             for slot in range {
                 if touch != Touch::Writes {
                     read.add(slot);

@@ -42,9 +42,9 @@ use self::calls::Callee;
 use self::context::{run, Code};
 use self::lower::{Lower, Pseudo};
 use crate::compile::code::{Op, Program};
+use crate::compile::flow::Exit;
 use crate::compile::layout::Slot;
 use crate::compile::optimise::dead::live_throughout;
-use crate::compile::optimise::flow::Exit;
 use crate::compile::optimise::slots::{self, SlotSet};
 use crate::compile::optimise::Optimised;
 use crate::compile::touch::{touches, Touch};
@@ -58,21 +58,19 @@ const MOST_OPS: usize = 30_000;
 
 /// The machine code of a program.
 pub(crate) struct Compiled {
-    /// The program around it; `ops` are those that the interpreter does.
+    /// The program around it.
     pub program: Program,
     /// See `Optimised::resets`.
     pub resets: Vec<(usize, usize)>,
-    /// Parser, and verification of checksums where `checksums`.
+    /// Parser, and verification of checksums.
     parse: Code,
     warm: Code,
     ingress: Code,
     egress: Code,
-    /// Update of checksums where `checksums`, deparser, headers where they were in the frame.
+    /// Update of checksums, deparser, headers where they were in the frame.
     deparse: Code,
     /// Slots of a packet.
     slots: usize,
-    /// False where a checksum depends on a condition that is code of its own: then the caller sees to them.
-    pub checksums: bool,
     /// Tables that `warm` is for; none where packets may not be parsed ahead.
     warmed: Box<[u16]>,
     _memory: Memory,
@@ -97,10 +95,10 @@ impl Drop for Memory {
 }
 
 impl Compiled {
-    /// Runs the parser and, where `checksums`, their verification; true when they are verified.
+    /// Runs the parser and the verification of checksums; false when the parser did not come to its end, and nothing is verified.
     #[inline]
     pub fn parse(&self, machine: &mut Machine<'_>, packet: &mut Packet) -> bool {
-        self.execute(self.parse, machine, packet) != lower::TIMED_OUT as u64 && self.checksums
+        self.execute(self.parse, machine, packet) != lower::TIMED_OUT as u64
     }
 
     /// Ingress looks into tables that are large.
@@ -218,11 +216,10 @@ impl Native<'_> {
     /// parsed before those in front of it are handled.
     fn parser_has_state(&self) -> bool {
         let flow = &self.optimised.flow;
-        let blocks = flow.order(flow.roots[0]);
-        let mut ops = blocks.iter().flat_map(|&id| &flow.blocks[id].ops);
-        let mut checksums = self.program.checksums.iter().filter(|c| c.verify);
+        let roots = [flow.roots[0], flow.roots[4]];
+        let blocks = roots.into_iter().flat_map(|root| flow.order(root));
+        let mut ops = blocks.flat_map(|id| &flow.blocks[id].ops);
         ops.any(|op| op.has_state(self.program))
-            || checksums.any(|c| self.program.calculations[usize::from(c.calculation)].has_state())
     }
 
     /// Tables that may be large whose key is known before ingress, which looks it up.
@@ -293,7 +290,7 @@ pub(crate) enum NotCompiled {
 impl NotCompiled {
     /// Of a program whose actions, each copied to where it is called, are too much.
     pub fn too_large(program: &Program) -> NotCompiled {
-        let operations = program.ops.len() - program.notes.len();
+        let operations = program.operations;
         match operations > MOST_OPS {
             true => NotCompiled::TooLarge(operations),
             false => NotCompiled::Form,
@@ -307,7 +304,6 @@ pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled,
     let mut memory = Memory(ManuallyDrop::new(module()?));
     let module = &mut *memory.0;
     let program = &optimised.effects.program;
-    let checksums = program.checksums.iter().all(|c| c.condition.is_none());
     let (live, _) = live_throughout(&optimised.flow, &optimised.effects, &optimised.kept);
     let mut native = Native {
         optimised: &optimised,
@@ -329,7 +325,7 @@ pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled,
         Part::Egress,
         Part::Deparse,
     ] {
-        ids.push(function(module, &mut native, part, checksums)?);
+        ids.push(function(module, &mut native, part)?);
     }
     let (alone, warmed) = (native.alone, native.warm);
     let finalized = module.finalize_definitions();
@@ -345,7 +341,7 @@ pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled,
         effects, resets, ..
     } = optimised;
     let program = Program {
-        ops: alone,
+        fallback: alone,
         ..effects.program
     };
     Ok(Compiled {
@@ -357,7 +353,6 @@ pub(crate) fn compile(optimised: Optimised, schema: &Schema) -> Result<Compiled,
         egress,
         deparse,
         slots,
-        checksums,
         warmed: warmed.into(),
         _memory: memory,
     })
@@ -400,7 +395,6 @@ fn function(
     module: &mut JITModule,
     native: &mut Native<'_>,
     part: Part,
-    checksums: bool,
 ) -> Result<FuncId, NotCompiled> {
     let error = |error: cranelift_module::ModuleError| NotCompiled::Code(format!("{error:?}"));
     let mut signature = Signature::new(native.call_conv);
@@ -417,7 +411,7 @@ fn function(
     let mut frontend = FunctionBuilderContext::new();
     let builder = FunctionBuilder::new(&mut codegen.func, &mut frontend);
     let mut lower = Lower::new(native, builder);
-    lower.part(part, checksums);
+    lower.part(part);
     lower.b.seal_all_blocks();
     lower.b.finalize();
     module.define_function(id, &mut codegen).map_err(error)?;
@@ -425,7 +419,7 @@ fn function(
 }
 
 impl Lower<'_, '_> {
-    fn part(&mut self, part: Part, checksums: bool) {
+    fn part(&mut self, part: Part) {
         let roots = &self.native.optimised.flow.roots;
         match part {
             Part::Warm => {
@@ -449,15 +443,9 @@ impl Lower<'_, '_> {
                 self.state = values::State::new(self.native.places());
                 let warm = self.native.warm.clone();
                 self.warm(&warm, Callee::WarmIndex);
-                if checksums {
-                    self.verify();
-                }
-                self.finish(lower::DONE);
+                self.code(roots[4]);
             }
             Part::Deparse => {
-                if checksums {
-                    self.update();
-                }
                 let tail = self.b.create_block();
                 self.tail = Some(tail);
                 self.code(roots[3]);

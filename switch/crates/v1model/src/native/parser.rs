@@ -23,7 +23,7 @@ impl<'l, 'f> Lower<'l, 'f> {
     /// False when it is no operation of the parser.
     pub fn parser(&mut self, op: &Op) -> bool {
         match *op {
-            Op::Extract { header } if self.extract(usize::from(header)) => true,
+            Op::Extract { header, bits: None } if self.extract(usize::from(header)) => true,
             Op::Lookahead { d, offset, width } if width <= 56 => {
                 self.lookahead(usize::from(d), offset, width.into());
                 true

@@ -15,7 +15,7 @@ use super::values::Known;
 use crate::bits::{limbs_for, low_mask};
 use crate::compile::code::Op;
 use crate::compile::layout::Slot;
-use crate::compile::touch::inputs;
+use crate::compile::touch::{inputs, lookup, Visit};
 use crate::externs::register::NARROW_BITS;
 use crate::externs::{Cells, Counters, Registers};
 use crate::schema::MatchKind;
@@ -38,42 +38,12 @@ impl Lower<'_, '_> {
                 self.count(counter, index);
                 true
             }
-            Op::Hash {
-                calculation,
-                d,
-                base,
-                size,
-                w,
-            } => {
-                let hash = self.calculation(usize::from(calculation));
-                let hash = self.modulo(hash, size);
-                let sum = match self.known(base) {
-                    Known::Const(0) => hash,
-                    _ => {
-                        let base = self.value(base);
-                        self.b.ins().iadd(hash, base)
-                    }
-                };
-                self.set(d, sum, w);
+            Op::Calculate { calculation, d, w } => {
+                let value = self.calculation(usize::from(calculation));
+                self.set(d, value, w);
                 true
             }
             _ => false,
-        }
-    }
-
-    /// `value % max(size, 1)`
-    fn modulo(&mut self, value: Value, size: Slot) -> Value {
-        match self.known(size) {
-            Known::Const(size) if size.max(1).is_power_of_two() => {
-                let value = self.b.ins().band_imm(value, size.max(1) as i64 - 1);
-                self.set_bound(value, size.max(1) - 1);
-                value
-            }
-            _ => {
-                let (size, one) = (self.value(size), self.number(1));
-                let size = self.b.ins().umax(size, one);
-                self.b.ins().urem(value, size)
-            }
         }
     }
 
@@ -225,8 +195,9 @@ impl Lower<'_, '_> {
         let code = &self.native.program.tables[usize::from(table)];
         let number = self.number(table.into());
         if code.profile.is_some() || code.meter.is_some() {
-            let op = Op::Apply { table };
-            let code = self.with_memory(&op, |l| l.call(Callee::Apply, &[number])[0]);
+            let program = self.native.program;
+            let touched = |f: &mut Visit| lookup(program, &program.tables[usize::from(table)], f);
+            let code = self.with_memory(touched, |l| l.call(Callee::Apply, &[number])[0]);
             return (None, code);
         }
         if let Some(words) = self.packed_key(table) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One packet's way through a program, step by step; the program's state is afterwards as it was.
 //!
-//! The interpreter runs the program as it is written and has a recorder see each note and what an operation finds; the
-//! pipeline that carries packets lends its state for the time of a trace.
+//! The interpreter runs the program as it is written, with a recorder as its `Observer`; the pipeline that carries packets
+//! lends its state for the time of a trace.
 //!
 //! | file | idea |
 //! |---|---|
@@ -17,12 +17,53 @@ mod undo;
 
 pub use steps::{Change, Extracted, Kind, Line, Place, Source, Step, Use, Value};
 
-pub(crate) use record::{Recorder, Scene};
+pub(crate) use record::Recorder;
 
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
+use crate::compile::code::Program;
+use crate::compile::layout::Slot;
+use crate::compile::notes::Note;
 use crate::error::LoadError;
 use crate::pipeline::Pipeline;
+use crate::schema::DigestId;
+use crate::state::State;
+
+/// Who looks on while the interpreter works; `()` sees nothing, at no cost.
+pub(crate) trait Observer {
+    /// A part begins on these slots.
+    fn begin(&mut self, _slots: &[u64]) {}
+    /// These are the slots now.
+    fn settle(&mut self, _slots: &[u64]) {}
+    /// A note of the program.
+    fn note(&mut self, _scene: Scene<'_>, _note: &Note) {}
+    /// An operation is about to use this.
+    fn uses(&mut self, _scene: Scene<'_>, _used: Used<'_>) {}
+}
+
+impl Observer for () {}
+
+/// What the interpreter has at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'s> {
+    pub program: &'s Program,
+    pub state: &'s State,
+    pub slots: &'s [u64],
+}
+
+/// What an operation uses; arrays by their number, with an index.
+pub(crate) enum Used<'u> {
+    Counter(u16, u64),
+    /// The colour goes to this slot.
+    Meter(u16, u64, Slot),
+    RegisterRead(u16, u64),
+    RegisterWrite(u16, u64, &'u [u64]),
+    Calculation(u16),
+    Random,
+    Digest(DigestId),
+    /// What needs no more words.
+    Plain(Use),
+}
 
 /// Steps that one control shows at most; those beyond are counted.
 pub const STEPS_MAX: usize = 4096;

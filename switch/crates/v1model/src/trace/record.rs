@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `Recorder`: what the machine's stops say becomes steps, and what follows each stop can be undone.
+//! `Recorder`: what the interpreter does becomes steps, and can be undone.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::steps::{Change, Extracted, Kind, Line, Step, Use, Value};
 use super::undo::{undo, Undo};
-use super::STEPS_MAX;
+use super::{Observer, Scene, Used, STEPS_MAX};
 use crate::bits::limbs_for;
-use crate::compile::code::{Op, Program};
-use crate::compile::layout::{Layout, Slot};
+use crate::compile::layout::Layout;
 use crate::compile::notes::{Note, Spot};
 use crate::schema::Schema;
 use crate::state::State;
@@ -33,6 +33,7 @@ struct ShownHeader {
 
 /// The steps of one control at a time, and all that must be undone.
 pub(crate) struct Recorder {
+    schema: Arc<Schema>,
     fields: Vec<Shown>,
     headers: Vec<ShownHeader>,
     steps: Vec<Step>,
@@ -47,15 +48,8 @@ pub(crate) struct Recorder {
     undo: Vec<Undo>,
 }
 
-/// What the machine has at hand at a stop.
-pub(crate) struct Scene<'s> {
-    pub program: &'s Program,
-    pub schema: &'s Schema,
-    pub slots: &'s [u64],
-}
-
 impl Recorder {
-    pub fn new(layout: &Layout) -> Recorder {
+    pub fn new(layout: &Layout, schema: Arc<Schema>) -> Recorder {
         let (mut fields, mut headers) = (Vec::new(), Vec::new());
         for header in &layout.headers {
             let first = fields.len();
@@ -83,6 +77,7 @@ impl Recorder {
             }
         }
         Recorder {
+            schema,
             fields,
             headers,
             steps: Vec::new(),
@@ -107,15 +102,123 @@ impl Recorder {
         undo(state, &mut self.undo);
     }
 
-    /// The machine starts to run on these slots.
-    pub fn begin(&mut self, slots: &[u64]) {
+    fn step(&mut self, spot: &Spot, kind: Kind) {
+        self.in_line = false;
+        if self.steps.len() >= STEPS_MAX {
+            self.steps.pop();
+            self.left_out += 1;
+        }
+        self.steps.push(Step {
+            name: spot.name.clone(),
+            source: spot.source.clone(),
+            kind,
+            changes: Vec::new(),
+            uses: Vec::new(),
+            lines: Vec::new(),
+        });
+    }
+
+    fn lookup(&mut self, scene: Scene<'_>, index: usize, spot: &Spot) {
+        let state = scene.state;
+        let (code, schema) = (&scene.program.tables[index], &self.schema.tables[index]);
+        let slots = code.key_slots.iter();
+        let mut key: Vec<u64> = slots.map(|&s| scene.slots[usize::from(s)]).collect();
+        for (limb, mask) in key.iter_mut().zip(code.masks.iter().flatten()) {
+            *limb &= mask;
+        }
+        let table = &state.tables[index];
+        let found = table.peek(&key);
+        let entry = found.and_then(|at| table.get_at(at));
+        let mut at = 0;
+        let mut shown = Vec::new();
+        for field in &schema.keys {
+            shown.push(value(&field.name, field.width, &key, at));
+            at += limbs_for(field.width);
+        }
+        let packets = match (&schema.direct_counter, &entry) {
+            (Some(_), Some(entry)) => Some(entry.stats.packets),
+            _ => None,
+        };
+        let entry = entry.map(|e| crate::table::show_key(&schema.keys, &e.key));
+        self.undo.push(Undo::Table(index, table.touched(found)));
+        if let Some(selector) = code.selector {
+            self.save_hash(scene, usize::from(selector));
+        }
+        let kind = Kind::Table {
+            key: shown,
+            hit: found.is_some(),
+            entry,
+            action: None,
+            args: Vec::new(),
+            packets,
+        };
+        self.step(spot, kind);
+    }
+
+    fn action(&mut self, scene: Scene<'_>, index: usize) {
+        let schema = &self.schema.actions[index];
+        let mut at = usize::from(scene.program.args);
+        let mut values = Vec::new();
+        for param in &schema.params {
+            values.push(value(&param.name, param.width, scene.slots, at));
+            at += limbs_for(param.width);
+        }
+        if let Some(Step {
+            kind: Kind::Table { action, args, .. },
+            ..
+        }) = self.steps.last_mut()
+        {
+            *action = Some(schema.name.clone());
+            *args = values;
+        }
+    }
+
+    fn save_hash(&mut self, scene: Scene<'_>, calculation: usize) {
+        if scene.program.calculations[calculation].has_state() {
+            let hash = Box::new(scene.state.hashes[calculation].clone());
+            self.undo.push(Undo::Hash(calculation, hash));
+        }
+    }
+
+    fn used(&mut self, used: Use) {
+        let in_line = self.in_line;
+        if let Some(step) = self.steps.last_mut() {
+            match step.lines.last_mut() {
+                Some(line) if in_line => line.uses.push(used),
+                _ => step.uses.push(used),
+            }
+        }
+    }
+
+    fn register_write(&mut self, state: &State, register: usize, index: u64, to: &[u64]) -> Use {
+        let from = state.registers[register].get(index);
+        let shown = from.as_deref().map(hex);
+        let saved = from.map(|limbs| Undo::Register(register, index, limbs));
+        self.undo.extend(saved);
+        let schema = &self.schema.registers[register];
+        let mut to = to.to_vec();
+        to.resize(limbs_for(schema.width), 0);
+        if let (Some(last), bits @ 1..) = (to.last_mut(), schema.width % 64) {
+            *last &= crate::bits::low_mask(bits);
+        }
+        Use::RegisterWrite {
+            name: schema.name.clone(),
+            index,
+            from: shown,
+            to: hex(&to),
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn begin(&mut self, slots: &[u64]) {
         self.last.clear();
         self.last.extend_from_slice(slots);
         self.in_line = false;
     }
 
-    /// The machine has stopped at a note, or for good: what the operations since the last stop changed.
-    pub fn settle(&mut self, slots: &[u64]) {
+    /// What the operations since the last call changed.
+    fn settle(&mut self, slots: &[u64]) {
         let color = self.meter.take().map(|slot| slots[slot]);
         if self.steps.is_empty() {
             // Before the first step nothing is done but what the machine itself prepares.
@@ -180,8 +283,8 @@ impl Recorder {
         }
     }
 
-    /// What follows; call `settle` before.
-    pub fn note(&mut self, scene: &Scene, state: &mut State, note: &Note) {
+    fn note(&mut self, scene: Scene<'_>, note: &Note) {
+        self.settle(scene.slots);
         match note {
             Note::State(spot) => self.step(
                 spot,
@@ -199,9 +302,9 @@ impl Recorder {
                     *result = *held;
                 }
             }
-            Note::Table(table, spot) => self.lookup(scene, state, usize::from(*table), spot),
+            Note::Table(table, spot) => self.lookup(scene, usize::from(*table), spot),
             Note::Call(action, spot) => {
-                let action = scene.schema.actions[*action as usize].name.clone();
+                let action = self.schema.actions[*action as usize].name.clone();
                 self.step(spot, Kind::Action { action });
             }
             Note::Action(index) => self.action(scene, *index as usize),
@@ -230,207 +333,65 @@ impl Recorder {
         }
     }
 
-    fn step(&mut self, spot: &Spot, kind: Kind) {
-        self.in_line = false;
-        if self.steps.len() >= STEPS_MAX {
-            self.steps.pop();
-            self.left_out += 1;
-        }
-        self.steps.push(Step {
-            name: spot.name.clone(),
-            source: spot.source.clone(),
-            kind,
-            changes: Vec::new(),
-            uses: Vec::new(),
-            lines: Vec::new(),
-        });
-    }
-
-    fn lookup(&mut self, scene: &Scene, state: &mut State, index: usize, spot: &Spot) {
-        let (code, schema) = (&scene.program.tables[index], &scene.schema.tables[index]);
-        let slots = code.key_slots.iter();
-        let mut key: Vec<u64> = slots.map(|&s| scene.slots[usize::from(s)]).collect();
-        for (limb, mask) in key.iter_mut().zip(code.masks.iter().flatten()) {
-            *limb &= mask;
-        }
-        let table = &state.tables[index];
-        let found = table.peek(&key);
-        let entry = found.and_then(|at| table.get_at(at));
-        let mut at = 0;
-        let mut shown = Vec::new();
-        for field in &schema.keys {
-            shown.push(value(&field.name, field.width, &key, at));
-            at += limbs_for(field.width);
-        }
-        let packets = match (&schema.direct_counter, &entry) {
-            (Some(_), Some(entry)) => Some(entry.stats.packets),
-            _ => None,
-        };
-        self.undo.push(Undo::Table(index, table.touched(found)));
-        if let Some(selector) = code.selector {
-            self.save_hash(scene, state, usize::from(selector));
-        }
-        let kind = Kind::Table {
-            key: shown,
-            hit: found.is_some(),
-            entry: entry.map(|e| crate::table::show_key(&schema.keys, &e.key)),
-            action: None,
-            args: Vec::new(),
-            packets,
-        };
-        self.step(spot, kind);
-    }
-
-    fn action(&mut self, scene: &Scene, index: usize) {
-        let schema = &scene.schema.actions[index];
-        let mut at = usize::from(scene.program.args);
-        let mut values = Vec::new();
-        for param in &schema.params {
-            values.push(value(&param.name, param.width, scene.slots, at));
-            at += limbs_for(param.width);
-        }
-        if let Some(Step {
-            kind: Kind::Table { action, args, .. },
-            ..
-        }) = self.steps.last_mut()
-        {
-            *action = Some(schema.name.clone());
-            *args = values;
-        }
-    }
-
-    fn save_hash(&mut self, scene: &Scene, state: &State, calculation: usize) {
-        let algorithm = scene.program.calculations[calculation].algorithm.as_str();
-        if matches!(algorithm, "random" | "round_robin") {
-            let hash = Box::new(state.hashes[calculation].clone());
-            self.undo.push(Undo::Hash(calculation, hash));
-        }
-    }
-
-    /// The operation that follows; call `settle` before.
-    pub fn touch(&mut self, scene: &Scene, state: &mut State, op: &Op) {
-        let slot = |slot: Slot| scene.slots[usize::from(slot)];
-        let register = |register: usize, index: u64| state.registers[register].get(index);
-        let register_name = |id: usize| scene.schema.registers[id].name.clone();
-        let mut before = None;
-        let used = match *op {
-            Op::Count { counter, index } => {
-                let (counter, index) = (usize::from(counter), slot(index));
+    fn uses(&mut self, scene: Scene<'_>, used: Used<'_>) {
+        self.settle(scene.slots);
+        let Scene { program, state, .. } = scene;
+        let used = match used {
+            Used::Counter(counter, index) => {
+                let counter = usize::from(counter);
                 let cell = state.counters[counter].get(index);
-                before = cell.map(|cell| Undo::Counter(counter, index, cell));
+                let before = cell.map(|cell| Undo::Counter(counter, index, cell));
+                self.undo.extend(before);
                 Use::Counter {
-                    name: scene.schema.counters[counter].name.clone(),
+                    name: self.schema.counters[counter].name.clone(),
                     index,
                     packets: cell.map(|c| c.0),
                     bytes: cell.map(|c| c.1),
                 }
             }
-            Op::Meter {
-                meter, index, d, ..
-            } => {
-                let (meter, index) = (usize::from(meter), slot(index));
+            Used::Meter(meter, index, d) => {
+                let meter = usize::from(meter);
                 let cell = state.meters[meter].cell(index);
-                before = cell.map(|cell| Undo::Meter(meter, index, cell));
+                self.undo
+                    .extend(cell.map(|cell| Undo::Meter(meter, index, cell)));
                 if index < state.meters[meter].len() as u64 {
-                    self.meter = Some(usize::from(d));
+                    self.meter = Some(d.into());
                 }
                 Use::Meter {
-                    name: scene.schema.meters[meter].name.clone(),
+                    name: self.schema.meters[meter].name.clone(),
                     index,
                     color: None,
                 }
             }
-            Op::RegisterRead {
-                register: id,
-                index,
-                ..
-            } => {
-                let (id, index) = (usize::from(id), slot(index));
+            Used::RegisterRead(register, index) => {
+                let register = usize::from(register);
+                let cell = state.registers[register].get(index);
                 Use::RegisterRead {
-                    name: register_name(id),
+                    name: self.schema.registers[register].name.clone(),
                     index,
-                    value: register(id, index).map(|limbs| hex(&limbs)),
+                    value: cell.map(|limbs| hex(&limbs)),
                 }
             }
-            Op::RegisterWrite {
-                register: id,
-                index,
-                a,
-            } => {
-                let to = [slot(a)];
-                self.register_write(scene, state, usize::from(id), slot(index), &to)
+            Used::RegisterWrite(register, index, to) => {
+                self.register_write(state, register.into(), index, to)
             }
-            Op::RegisterWriteWide {
-                register: id,
-                index,
-                a,
-                limbs,
-            } => {
-                let to = &scene.slots[usize::from(a)..usize::from(a) + usize::from(limbs)];
-                self.register_write(scene, state, usize::from(id), slot(index), to)
-            }
-            Op::Hash { calculation, .. } => {
-                self.save_hash(scene, state, usize::from(calculation));
-                let calculation = &scene.program.calculations[usize::from(calculation)];
+            Used::Calculation(calculation) => {
+                self.save_hash(scene, calculation.into());
+                let calculation = &program.calculations[usize::from(calculation)];
                 Use::Hash {
                     algorithm: calculation.algorithm.clone(),
                 }
             }
-            Op::Random { .. } => {
-                before = Some(Undo::Random(state.random.clone()));
+            Used::Random => {
+                self.undo.push(Undo::Random(state.random.clone()));
                 Use::Random
             }
-            Op::Digest { digest } => Use::Digest {
-                name: scene.schema.digests[digest.index()].name.clone(),
+            Used::Digest(digest) => Use::Digest {
+                name: self.schema.digests[digest.index()].name.clone(),
             },
-            Op::Clone { session, .. } => Use::Clone {
-                session: slot(session),
-            },
-            Op::Resubmit { .. } => Use::Resubmit,
-            Op::Recirculate { .. } => Use::Recirculate,
-            Op::Truncate { a } => Use::Truncate { bytes: slot(a) },
-            Op::Exit => Use::Exit,
-            Op::ParserError { .. } => Use::ParserError,
-            _ => return, // shown by what they change
+            Used::Plain(used) => used,
         };
-        self.undo.extend(before);
         self.used(used);
-    }
-
-    fn used(&mut self, used: Use) {
-        let in_line = self.in_line;
-        if let Some(step) = self.steps.last_mut() {
-            match step.lines.last_mut() {
-                Some(line) if in_line => line.uses.push(used),
-                _ => step.uses.push(used),
-            }
-        }
-    }
-
-    fn register_write(
-        &mut self,
-        scene: &Scene,
-        state: &State,
-        register: usize,
-        index: u64,
-        to: &[u64],
-    ) -> Use {
-        let from = state.registers[register].get(index);
-        let shown = from.as_deref().map(hex);
-        let saved = from.map(|limbs| Undo::Register(register, index, limbs));
-        self.undo.extend(saved);
-        let schema = &scene.schema.registers[register];
-        let mut to = to.to_vec();
-        to.resize(limbs_for(schema.width), 0);
-        if let (Some(last), bits @ 1..) = (to.last_mut(), schema.width % 64) {
-            *last &= crate::bits::low_mask(bits);
-        }
-        Use::RegisterWrite {
-            name: schema.name.clone(),
-            index,
-            from: shown,
-            to: hex(&to),
-        }
     }
 }
 

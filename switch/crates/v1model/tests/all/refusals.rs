@@ -428,7 +428,7 @@ fn unions_and_stacks_must_be_whole() {
     refused(
         &with_stack,
         "/header_union_stacks/0",
-        "a stack of header unions has no element",
+        "a header stack has no element",
     );
 
     // The second union of the stack has no member; the first has.
@@ -442,7 +442,7 @@ fn unions_and_stacks_must_be_whole() {
     refused(
         &second,
         "/header_union_stacks/0",
-        "the unions of a stack have members of different types",
+        "the elements of a header stack have different types",
     );
 
     let mut twice = program("headers");

@@ -2,12 +2,11 @@
 //! The program around the operations, with what the passes know of it.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::bits::low_mask;
 use crate::compile::code::{Calculation, Input, Op, Program};
 use crate::compile::layout::Slot;
-use crate::compile::touch::touches;
+use crate::compile::touch::{touches, Visit};
 
 pub(crate) use crate::compile::touch::Touch;
 
@@ -24,7 +23,7 @@ pub(crate) struct Effects {
 
 impl Effects {
     /// Calls `f` with every range of slots that `op` touches.
-    pub fn visit(&self, op: &Op, f: &mut dyn FnMut(Touch, Range<usize>)) {
+    pub fn visit(&self, op: &Op, f: &mut Visit) {
         let certain = op.register_read().is_some_and(|(register, index)| {
             self.in_range(register, self.most[usize::from(index)])
         });

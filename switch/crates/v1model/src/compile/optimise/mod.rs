@@ -4,9 +4,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `flow` | code as blocks with explicit ends, each action copied to where it is called |
 //! | `effects` | what an operation reads and writes |
-//! | `selects` | small selects as branches |
 //! | `specialise` | a copy of a block for what is known where it begins, so that known branches go |
 //! | `values`, `pool` | operations read where values come from; common and constant ones are not computed |
 //! | `dead` | results that nobody reads are not computed |
@@ -15,12 +13,10 @@
 
 pub(crate) mod dead;
 pub(crate) mod effects;
-pub(crate) mod flow;
 #[cfg(test)]
 mod pass_tests;
 mod patches;
 mod pool;
-mod selects;
 pub(crate) mod slots;
 mod specialise;
 #[cfg(test)]
@@ -30,10 +26,10 @@ mod values;
 use std::collections::HashMap;
 
 use self::effects::Effects;
-use self::flow::Flow;
 use self::pool::Pool;
 use self::slots::SlotSet;
 use super::code::{Piece, Program};
+use super::flow::{self, Flow};
 use super::layout::{Layout, Slot};
 use super::Written;
 use crate::bits::low_mask;
@@ -72,7 +68,7 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
     let tables: Vec<Vec<u32>> = schema.tables.iter().map(of).collect();
     let flow = Flow::new(program, &tables, MOST_OPS)?;
     let mut program = program.clone();
-    (program.ops, program.notes) = Default::default();
+    (program.blocks, program.notes) = Default::default();
     let template = std::mem::take(&mut program.template).into_vec();
     let mut pool = Pool::new(constants.clone(), template);
     let mut visible = visible(&program, layout, pool.template.len());
@@ -86,7 +82,6 @@ pub(crate) fn optimise(written: &Written) -> Result<Optimised, NotCompiled> {
         copies: HashMap::new(),
         program,
     };
-    let flow = selects::to_branches(flow, &mut effects, &mut pool);
     let most = flow.size() + MORE;
     let mut flow = specialise::specialise(&flow, &effects, pool.values(), most);
     for _ in 0..2 {
@@ -166,18 +161,6 @@ fn visible(program: &Program, layout: &Layout, slots: usize) -> SlotSet {
     }
     for &(slot, slots) in program.field_lists.iter().flatten() {
         add(slot, slots.into());
-    }
-    for checksum in &program.checksums {
-        add(checksum.slot, crate::bits::limbs_for(checksum.width));
-        add(checksum.valid, 1);
-        checksum.when.iter().for_each(|&(slot, _)| add(slot, 1));
-        checksum
-            .condition
-            .iter()
-            .for_each(|&(_, slot)| add(slot, 1));
-        super::touch::inputs(program, checksum.calculation, &mut |range| {
-            add(range.start as Slot, range.len());
-        });
     }
     visible
 }

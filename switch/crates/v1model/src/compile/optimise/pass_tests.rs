@@ -9,8 +9,8 @@ use super::effects::Effects;
 use super::flow::{Block, Exit, Flow};
 use super::pool::Pool;
 use super::slots::SlotSet;
-use super::{dead, selects, specialise, values, Optimised};
-use crate::compile::code::{Alu, Case, Op, Program, Select, Test};
+use super::{dead, specialise, values, Optimised};
+use crate::compile::code::{Alu, Op, Program, Test};
 use crate::compile::layout::{Slot, ONE, ZERO};
 use crate::exec::{Machine, Scratch};
 use crate::native;
@@ -291,43 +291,6 @@ fn later_parts_and_early_ends_count() {
     assert_eq!(flow.blocks[0].ops, first);
 }
 
-#[test]
-fn small_selects_become_branches_and_masked_ones_do_not() {
-    let select = |mask: u64| Select {
-        parts: vec![(FIELDS, 1, 13), (FIELDS + 1, 1, 8)],
-        cases: vec![Case::Masked {
-            values: vec![0, 6],
-            masks: vec![u64::MAX, mask],
-        }],
-        to: vec![0, 0],
-    };
-    // One block for where a case leads on a miss, and one behind each question.
-    for (mask, blocks) in [(0xff, 6), (0x0f, 3), (0, 5)] {
-        let (mut effects, mut pool) = world();
-        effects.program.selects.push(select(mask));
-        let to = vec![1, 2];
-        let flow = Flow {
-            blocks: vec![
-                block(&[], Exit::Select { select: 0, to }),
-                block(&[], Exit::Stop),
-                block(&[], Exit::Stop),
-            ],
-            roots: vec![0],
-        };
-        let flow = selects::to_branches(flow, &mut effects, &mut pool);
-        let asks = matches!(
-            flow.blocks[0].exit,
-            Exit::Branch {
-                a: FIELDS,
-                b: ZERO,
-                ..
-            }
-        );
-        assert_eq!(asks, mask != 0x0f);
-        assert_eq!(flow.blocks.len(), blocks, "mask {mask:x}");
-    }
-}
-
 /// An operation and the bits of its result.
 fn arb_alu() -> impl Strategy<Value = (Alu, u8)> {
     let alu = (0..17u8, 1..=64u32).prop_map(|(kind, bits)| match kind {
@@ -361,7 +324,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
     let mut kept = SlotSet::new(7);
     kept.add(FIELDS.into());
     let program = Program {
-        ops: vec![Op::End, op, Op::End],
+        blocks: vec![block(&[], Exit::Stop), block(&[op], Exit::Stop)],
         template: match constant {
             Some(true) => vec![0, 1, 0, a, b].into(),
             _ => vec![0, 1, 0, 0, 0].into(),
@@ -379,7 +342,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
         scratch: &mut Scratch::new(&program),
         fx: &mut crate::effects::Effects::new(),
         now: 0,
-        recorder: None,
+        observer: &mut (),
     };
     if constant.is_some() {
         let (mut effects, _) = world();
@@ -390,7 +353,7 @@ fn run(op: Op, a: u64, b: u64, constant: Option<bool>) -> u64 {
             effects,
             flow: Flow {
                 blocks,
-                roots: vec![0, 1, 0, 0],
+                roots: vec![0, 1, 0, 0, 0],
             },
             kept,
             patches: None,

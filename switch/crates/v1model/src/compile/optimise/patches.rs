@@ -6,7 +6,6 @@ use super::effects::{Effects, Touch};
 use super::flow::Flow;
 use super::slots::SlotSet;
 use crate::compile::code::{Op, Piece};
-use crate::compile::touch::one;
 
 /// `Optimised::patches`; None when a header has fields that only the slow path writes.
 pub(super) fn patches(flow: &Flow, effects: &Effects) -> Option<Vec<Vec<Piece>>> {
@@ -39,14 +38,11 @@ fn written(flow: &Flow, effects: &Effects) -> SlotSet {
         for op in &block.ops {
             match op {
                 // What is extracted is what the frame says; what becomes invalid is not emitted.
-                Op::Extract { .. } | Op::SetInvalid { .. } => {}
+                Op::Extract { bits: None, .. } | Op::SetInvalid { .. } => {}
                 op => effects.visit(op, &mut add),
             }
         }
         block.exit.touches(&effects.program, &mut add);
-    }
-    for checksum in effects.program.checksums.iter().filter(|c| c.update) {
-        add(Touch::Writes, one(checksum.slot));
     }
     written
 }

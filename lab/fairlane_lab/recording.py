@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a runtime has recorded of a run, and the result that is made of it: the same for virtual time and for Mininet. Pure.
+
+Times are seconds from the scenario's zero. A runtime describes each flow and each managed port by their `Samples`; `make_result` does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.topology import PortKey
+from numpy.typing import NDArray
+
+from fairlane_lab.atm import atm_line_bytes
+from fairlane_lab.measures import carried_bps, mean_between, on_line_bps, rate_series, recovery_s
+from fairlane_lab.run_result import FlowResult, PortResult, RunResult, SeriesPoint, Transfer
+from fairlane_lab.scenario import UDP_KINDS, Flow, Scenario
+
+if TYPE_CHECKING:
+    from fairlane_lab.programs.part import LabPart
+
+Values = NDArray[np.float64]
+Points = Sequence[tuple[float, float]]
+"""(s, value), in order of time."""
+CARRIED_STEP_S = 0.1
+_INSTANT_S = 1e-9
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One quantity over time; NaN where a sample does not know it."""
+
+    t_s: Values
+    values: Values
+
+    @classmethod
+    def of(cls, points: Points) -> Samples:
+        """From (s, value)."""
+        return cls(np.array([t_s for t_s, _ in points]), np.array([value for _, value in points], dtype=np.float64))
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """(s, value) of the samples that know it."""
+        known = ~np.isnan(self.values)
+        return list(zip(self.t_s[known].tolist(), self.values[known].tolist(), strict=True))
+
+    def where(self, known: NDArray[np.bool_]) -> Samples:
+        """Only these samples know it."""
+        return Samples(self.t_s, np.where(known, self.values, np.nan))
+
+    def every(self, step: int) -> Samples:
+        """Every so many-th sample."""
+        return Samples(self.t_s[::step], self.values[::step])
+
+    def rates(self) -> Samples:
+        """Of bytes so far: bit/s between each sample and the one before it."""
+        return Samples(self.t_s[1:], 8.0 * np.diff(self.values) / np.diff(self.t_s))
+
+    def at(self, t_s: Values) -> Values:
+        """A counter at these instants, by linear interpolation; 0 without samples."""
+        return np.interp(t_s, self.t_s, self.values) if self.t_s.size else np.zeros(len(t_s))
+
+    def grown(self, start_s: float, end_s: float) -> float:
+        """How much a counter grew between two instants."""
+        start, end = self.at(np.array([start_s, end_s]))
+        return float(end - start)
+
+    def within(self, start_s: float, end_s: float) -> Values:
+        """What is known in (start, end]."""
+        inside = (self.t_s > start_s + _INSTANT_S) & (self.t_s <= end_s + _INSTANT_S)
+        return self.values[inside & ~np.isnan(self.values)]
+
+    def mean(self, start_s: float, end_s: float) -> float | None:
+        """Mean of what is known in (start, end]; None when that is nothing."""
+        found = self.within(start_s, end_s)
+        return float(found.mean()) if found.size else None
+
+
+NOTHING = Samples(np.empty(0), np.empty(0))
+
+
+@dataclass
+class FlowRecord:
+    """One flow, or one of its connections."""
+
+    name: str
+    flow: Flow
+    variant: str
+    received: Samples
+    """Bytes so far, exact at the ends of the measured window."""
+    sampled: Samples
+    """The same as often as it was sampled."""
+    mss_bytes: int
+    totals: Mapping[str, Samples] = field(default_factory=dict[str, Samples])
+    """Counters that the runtime knows, by the fields of `FlowResult`; `spurious_timeouts` and `bw_est_pps` of the simulator's senders."""
+    cwnd: Samples = NOTHING
+    """Packets, as the two below."""
+    ssthresh: Samples = NOTHING
+    queue: Samples = NOTHING
+    """What waits at the bottleneck."""
+    srtt_ns: Samples = NOTHING
+    given: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of `FlowResult` that the runtime knows otherwise."""
+
+    @property
+    def is_tcp(self) -> bool:
+        """Whether it has connections."""
+        return self.flow.app.kind not in UDP_KINDS
+
+    @property
+    def is_greedy_tcp(self) -> bool:
+        """Whether it sends over TCP as much as it may."""
+        return self.flow.app.kind == "greedy"
+
+
+@dataclass
+class PortRecord:
+    """One managed port."""
+
+    key: PortKey
+    rates: Points
+    """(s, bit/s) from which on it had a rate; the first holds from the beginning."""
+    tx_bytes: Samples
+    tx_packets: Samples
+    drops: Samples
+    """Refused by the program, and by the queue behind it."""
+    waiting: Samples
+    """Packets."""
+    sampled: Samples
+    """`tx_bytes` as often as it was sampled."""
+    is_atm: bool = False
+
+
+@dataclass
+class Recording:
+    """One run."""
+
+    scenario: Scenario
+    topology: fl_topology.Topology
+    start_s: float
+    end_s: float
+    """Of the measured window."""
+    flows: Sequence[FlowRecord]
+    ports: Sequence[PortRecord]
+    spike: tuple[float, float, float] | None = None
+    """Start and end of its delay spike, and the instant by which the recovery is judged."""
+    step: int = 1
+    """Every so many-th sample is in the series."""
+    rate_step_s: float | None = None
+    """Between two rates of the series; None: between these samples."""
+    events: Sequence[Mapping[str, Any]] = ()
+    """The controller's during the run, with `t_s`."""
+    measured: Mapping[PortKey, Sequence[tuple[float, Mapping[str, float | None]]]] = field(
+        default_factory=dict[Any, Any]
+    )
+    """What the control loop had measured at each poll, by `LabPart.loop_values`."""
+    before: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    after: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the program's part read of each switch (`LabPart.read`) at both ends of the window."""
+    thresholds: Mapping[PortKey, int | None] = field(default_factory=dict[PortKey, "int | None"])
+    """In force at the zero, packets."""
+
+    @property
+    def managed(self) -> list[PortKey]:
+        """The managed ports."""
+        return [port.key for port in self.ports]
+
+    @property
+    def carried(self) -> dict[str, list[tuple[float, float]]]:
+        """(s, bytes so far) of each flow every `CARRIED_STEP_S`, and at the end."""
+        count = int(self.end_s / CARRIED_STEP_S + _INSTANT_S)
+        t_s = np.unique([*np.round(np.arange(count + 1) * CARRIED_STEP_S, 9), self.end_s])
+        return {each.name: Samples(t_s, each.sampled.at(t_s)).points for each in self.flows}
+
+    def rates(self, samples: Samples) -> Samples:
+        """Bit/s of bytes so far, for the series."""
+        if self.rate_step_s is None:
+            return samples.every(self.step).rates()
+        return Samples.of(rate_series(samples.points, self.rate_step_s))
+
+    def loop_series(self, port: PortKey, name: str) -> list[tuple[float, float]]:
+        """(s, value) of what the loop had measured at a port, where it had."""
+        return [(t, value) for t, row in self.measured.get(port, ()) if (value := row.get(name)) is not None]
+
+    def loop_mean(self, port: PortKey, name: str) -> float | None:
+        """Mean over the window; of the last value before its end when nothing was measured in it; None without any."""
+        samples = [(t, value) for t, value in self.loop_series(port, name) if t <= self.end_s + _INSTANT_S]
+        inside = [value for t, value in samples if t >= self.start_s - _INSTANT_S]
+        if inside:
+            return sum(inside) / len(inside)
+        return samples[-1][1] if samples else None
+
+
+def make_transfer(name: str, flow: Flow, row: Mapping[str, Any], zero_s: float = 0.0, *, complete: bool) -> Transfer:
+    """A transfer as the simulator or `fairlane-traffic` reports it; of a file also what it took from its first segment on."""
+    first_ns = row.get("first_ns", row.get("first_sent_ns")) if flow.app.kind == "bytes" else None
+    return Transfer(
+        flow=name,
+        group=flow.group,
+        start_s=row["start_ns"] / 1e9 - zero_s,
+        bytes=row["bytes"],
+        completion_s=(row["end_ns"] - row["start_ns"]) / 1e9,
+        retransmits=row["retransmits"],
+        ran_s=None if first_ns is None else (row["end_ns"] - first_ns) / 1e9,
+        packets=None if first_ns is None else row.get("packets", row.get("segments")),
+        complete=complete,
+    )
+
+
+def make_result(seen: Recording, part: LabPart, **fields: Any) -> RunResult:
+    """The result of a run.
+
+    Args:
+        seen: What was recorded.
+        part: The lab's part of its program.
+        fields: Further fields of `RunResult`.
+    """
+    return RunResult(
+        flows=[_flow(seen, each) for each in seen.flows],
+        ports=[_port(seen, each, part.port_values(seen, each.key)) for each in seen.ports],
+        series=list(_series(seen, part)) if seen.scenario.series else [],
+        values=part.values(seen),
+        vcs=part.vcs(seen),
+        **fields,
+    )
+
+
+def _flow(seen: Recording, each: FlowRecord) -> FlowResult:
+    window = seen.start_s, seen.end_s
+    names = ("retransmits", "timeouts", "segments_sent", "window_reductions")
+    srtt_ns = each.srtt_ns.mean(*window)
+    fields: dict[str, Any] = {"retransmits": 0, "timeouts": None}
+    fields |= {"cwnd_packets": each.cwnd.mean(*window), "srtt_ms": None if srtt_ns is None else srtt_ns / 1e6}
+    fields |= {name: round(each.totals[name].grown(*window)) for name in names if name in each.totals}
+    fields |= {} if seen.spike is None or not each.is_greedy_tcp else _after_spike(seen, each, seen.spike)
+    return FlowResult(
+        flow=each.name,
+        group=each.flow.group,
+        variant=each.variant,
+        weight=each.flow.weight,
+        goodput_bps=8 * each.received.grown(*window) / (seen.end_s - seen.start_s),
+        greedy=each.flow.app.kind == "greedy",
+        **fields | dict(each.given),
+    )
+
+
+def _after_spike(seen: Recording, each: FlowRecord, spike: tuple[float, float, float]) -> dict[str, Any]:
+    """What became of a greedy flow after the delay spike."""
+    start_s, end_s, later_s = spike
+    rate_bps = min((port.rates[-1][1] for port in seen.ports), default=0.0)
+    found: dict[str, Any] = {
+        "after_spike_bytes": each.received.grown(end_s, later_s),
+        "after_spike_retransmits": round(each.totals["retransmits"].grown(start_s, later_s)),
+        "recovery_s": recovery_s(each.sampled.points, end_s, carried_bps(rate_bps, each.mss_bytes)),
+    }
+    if "bw_est_pps" in each.totals:
+        undone, pps = (each.totals[name].grown(start_s, later_s) for name in ("spurious_timeouts", "bw_est_pps"))
+        if undone == 1 and pps:
+            bps = on_line_bps(pps, each.mss_bytes)
+            found |= {"bw_est_bps": bps, "bw_est_ratio": bps / rate_bps if rate_bps else None}
+    return found
+
+
+def _port(seen: Recording, each: PortRecord, of_program: dict[str, Any]) -> PortResult:
+    window, seconds = (seen.start_s, seen.end_s), seen.end_s - seen.start_s
+    sent, rate_bps = each.tx_bytes.grown(*window), mean_between(each.rates, *window)
+    on_line = atm_line_bytes(each.tx_packets.grown(*window), sent) if each.is_atm else sent
+    return PortResult(
+        switch=each.key[0],
+        port=each.key[1],
+        rate_bps=round(rate_bps),
+        throughput_bps=8 * sent / seconds,
+        utilisation=8 * on_line / seconds / rate_bps if rate_bps else 0.0,
+        drops=round(each.drops.grown(*window)),
+        queue_packets=each.waiting.mean(*window),
+        after_spike_drops=None if seen.spike is None else round(each.drops.grown(seen.spike[0], seen.spike[2])),
+        values=of_program,
+    )
+
+
+def _series(seen: Recording, part: LabPart) -> Iterator[SeriesPoint]:
+    """A port is the flow `""`, or its own name where several are managed."""
+    for each in seen.flows:
+        yield from _points(seen, each.name, "cwnd_packets", each.cwnd.every(seen.step))
+        yield from _points(seen, each.name, "srtt_ms", each.srtt_ns.every(seen.step), 1e-6)
+        yield from _points(seen, each.name, "ssthresh_packets", each.ssthresh.every(seen.step))
+        if each.is_tcp:
+            yield from _points(seen, each.name, "goodput_bps", seen.rates(each.sampled))
+        yield from _points(seen, each.name, "queue_packets", each.queue.every(seen.step))
+    for port in seen.ports:
+        name = "" if len(seen.ports) == 1 else f"{port.key[0]}-p{port.key[1]}"
+        yield from _points(seen, name, "queue_packets", port.waiting.every(seen.step))
+        yield from _points(seen, name, "throughput_bps", seen.rates(port.sampled))
+        yield from part.port_series(seen, port.key, name)
+    yield from part.series(seen)
+
+
+def _points(seen: Recording, name: str, metric: str, samples: Samples, factor: float = 1.0) -> Iterator[SeriesPoint]:
+    """What was sampled between the zero and the end."""
+    for t_s, value in samples.points:
+        if 0 <= t_s <= seen.end_s + _INSTANT_S:
+            yield SeriesPoint(t_s, name, metric, value * factor)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
+"""Mininet's network with the test that its command line has: `iperf` works with today's iperf 2 and always ends."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mininet.log import error, output
+from mininet.net import Mininet
+
+from fairlane_topology import ports
+from fairlane_topology.processes import stop_all
+from fairlane_topology.state import OwnedProcess, namespace_members, stop_processes
+
+LISTEN_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 10.0
+SHELL_TIMEOUT_S = 10.0
+REPORT_TIMEOUT_S = 10.0
+"""How long the server may take to report after its client has ended: what waits in queues arrives first."""
+_RATE = re.compile(r"([\d.]+ \w+/sec)")
+
+
+class FairlaneMininet(Mininet):
+    """Mininet whose `iperf` asks the kernel whether the server listens.
+
+    Mininet's own connects to it with telnet, waits for ever where that is not answered, and takes the probe's report for the test's.
+    """
+
+    def __init__(self) -> None:
+        Mininet.inited = True  # Mininet's init() would change system-wide limits, and nothing would put them back
+        super().__init__(topo=None, controller=None, build=False)
+
+    def iperf(
+        self,
+        hosts: Sequence[Any] | None = None,
+        l4Type: str = "TCP",
+        udpBw: str = "10M",
+        fmt: str | None = None,
+        seconds: int = 5,
+        port: int = 5001,
+    ) -> list[str]:
+        """Rates that server and client report (UDP: behind the rate that was asked for), as Mininet gives them; empty where there is none.
+
+        `hosts` are (client, server); left out: the first and the last. Ends `CONNECT_TIMEOUT_S` after `seconds` also when nothing arrives.
+        """
+        client, server = hosts or (self.hosts[0], self.hosts[-1])
+        if l4Type not in ("TCP", "UDP"):
+            raise ValueError(f"iperf knows TCP and UDP, not {l4Type!r}")
+        output("*** Iperf: testing", l4Type, "bandwidth between", client, "and", server, "\n")
+
+        def listens() -> bool:
+            return ports.listens(port, Path(f"/proc/{server.pid}/net"), l4Type.lower())
+
+        while listens():
+            port += 1  # somebody's own server
+        udp, rate = (" -u", f" -b {shlex.quote(udpBw)}") if l4Type == "UDP" else ("", "")
+        common = f"iperf -p {port}{udp}" + (f" -f {shlex.quote(fmt)}" if fmt else "")
+        limit = "timeout --foreground -s INT -k 2"
+        with tempfile.TemporaryDirectory(prefix="fairlane-iperf-") as folder:
+            log = Path(folder) / "server"
+            # One connection, then it ends; and it ends in any case. Its output is in a file: the shell is free for other commands.
+            longest = seconds + LISTEN_TIMEOUT_S + CONNECT_TIMEOUT_S + REPORT_TIMEOUT_S
+            server.cmd(f"{limit} {longest:g} {common} -s -P 1 > {log} 2>&1 &")
+            listener = OwnedProcess.identify_child(server.lastPid, f"iperf on {server}")
+            try:
+                if not _wait(listens, LISTEN_TIMEOUT_S):
+                    words = log.read_text(errors="replace").strip() or "no output"
+                    raise RuntimeError(f"iperf does not listen on port {port} of {server}: {words}")
+                command = f"{common} -t {seconds} -c {server.IP()}{rate}"
+                report = client.cmd(f"{limit} {seconds + CONNECT_TIMEOUT_S:g} {command}")
+                if _RATE.search(report):
+                    _wait(lambda: not listener.is_alive(), REPORT_TIMEOUT_S)
+            finally:
+                stop_processes([listener])
+            rates = [(_RATE.findall(text) or [""])[-1] for text in (log.read_text(errors="replace"), report)]
+        if not any(rates):
+            error(f"*** no data from {client} reached {server} ({server.IP()}) on {l4Type} port {port}\n")
+        result = [udpBw, *rates] if l4Type == "UDP" else rates
+        output(f"*** Results: {result}\n")
+        return result
+
+    def stop(self) -> None:
+        """End every process of the topology: switches, terminals, and all that runs in hosts' namespaces, whatever it is doing.
+
+        Nothing here asks a node's shell: it may be busy, or gone. Interfaces of hosts go with their namespaces; `Network.stop` removes the others.
+        """
+        stop_all([switch.service for switch in self.switches])
+        stop_processes([OwnedProcess.identify_child(term.pid, "terminal") for term in self.terms if term])
+        stop_processes(namespace_members(host.pid for host in self.hosts if host.shell and host.shell.poll() is None))
+        for node in (*self.switches, *self.hosts):
+            if node.shell is not None:
+                stop_processes([OwnedProcess.identify_child(node.pid, node.name)] if node.shell.poll() is None else [])
+                node.shell.wait(timeout=SHELL_TIMEOUT_S)
+                node.cleanup()
+
+
+def _wait(until: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether it holds within so long."""
+    deadline = time.monotonic() + timeout_s
+    while not (holds := until()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a topology file may say of a link: its two directions, a preset, and what changes over time. Values only; nothing is started.
+
+The settings of a direction are those of `fairlane_switch.link_model`, which is made of the Rust code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from fairlane_controller.documents import is_file
+from fairlane_controller.errors import FairlaneError, short
+from fairlane_controller.units import parse_rate, parse_time
+from fairlane_switch.link_model import LinkOptions, LinkSettings
+from fairlane_switch.link_presets import PRESETS
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+NO_TRACE = "none"
+"""In a change: removes the trace."""
+TOPOLOGIES = Path(__file__).parents[1] / "topologies"
+"""The folder of topology files; also of traces with relative names, when no topology file says another."""
+CPU_PORT = 510
+_ENDPOINT = re.compile(r"^(h[0-9]{1,4}|s[0-9]{1,4}(?=-p))(?:-p([0-9]{1,3}))?$")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One end of a link: a node and its port (a host's port is 0)."""
+
+    node: str
+    port: int
+
+
+def _endpoint(text: object) -> Endpoint:
+    match = _ENDPOINT.match(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f"{short(repr(text))} is not an endpoint; write a host (h1) or a switch port (s1-p3)")
+    node, port = match.group(1), match.group(2)
+    if node.startswith("h"):
+        return Endpoint(node, 0)
+    if not 1 <= int(port) < CPU_PORT:
+        raise ValueError(f"port {port} is out of range; allowed: 1 to {CPU_PORT - 1}")
+    return Endpoint(node, int(port))
+
+
+def _with_unit(parse: Callable[[str], float], scale: float) -> BeforeValidator:
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return round(parse(value) * scale)
+        except FairlaneError as error:
+            raise ValueError(error.message) from None
+
+    return BeforeValidator(read)
+
+
+def _preset(name: str) -> str:
+    if name not in PRESETS:
+        raise ValueError(f"there is no preset {short(repr(name))}; there are {', '.join(PRESETS)}")
+    return name
+
+
+Rate = Annotated[int, _with_unit(parse_rate, 1), Field(ge=0, le=400_000_000_000)]
+"""Bit/s, or a text such as `10Mbit`."""
+DelayUs = Annotated[int | float, _with_unit(parse_time, 1e6), Field(ge=0, le=60_000_000)]
+Mtu = Annotated[int, Field(ge=576, le=9000)]
+Seconds = Annotated[float, Field(gt=0, le=600)]
+PresetName = Annotated[str, AfterValidator(_preset)]
+
+
+class Strict(BaseModel):
+    """A part of a file in which an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Direction(LinkOptions):
+    """One direction of a link, in the file with units: `"delay": "5ms"`, `"jitter": "100us"`, `"rate": "10Mbit"`."""
+
+    delay_us: DelayUs = Field(default=0, validation_alias="delay")
+    jitter_us: DelayUs = Field(default=0, validation_alias="jitter")
+    rate_bps: Rate = Field(default=0, validation_alias="rate")
+
+    @property
+    def is_plain(self) -> bool:
+        """True when a bare veth pair does the same."""
+        return not (
+            self.delay_us or self.jitter_us or self.rate_bps or self.loss or self.ber or self.ge_enter or self.trace
+        )
+
+    def problem(self) -> tuple[str, str] | None:
+        """A key and what is wrong with it beside the others; None when all fit together."""
+        if self.jitter_us > self.delay_us:
+            return "jitter", f"{self.jitter_us} µs exceed the delay; allowed: 0 to {self.delay_us} µs"
+        if self.trace and self.rate_bps:
+            return "trace", f"{self.trace} beside a rate of {self.rate_bps} bit/s; allowed: one of them"
+        if self.trace and not is_file(self.trace):
+            return "trace", f"there is no file {short(self.trace)}"
+        return None
+
+
+class LinkSpec(Direction):
+    """A link between two endpoints (`h1`, `s1-p3`); its own values hold for both directions, `a_to_b` and `b_to_a` override them."""
+
+    a: Annotated[Endpoint, BeforeValidator(_endpoint)]
+    b: Annotated[Endpoint, BeforeValidator(_endpoint)]
+    bandwidth_bps: Rate = Field(default=0, validation_alias="bandwidth")
+    """Rate of the switch ports at its ends, and of the wire in the direction that leaves a host."""
+    mtu: Mtu | None = None
+    """Longest IP packet on it, bytes. Left out: the host's at one of its ends, else the largest of all hosts'."""
+    preset: PresetName | None = None
+    """A kind of link (docs/links.md); what stands beside it wins."""
+    emulated: bool = False
+    """The wire is there also while it has nothing to do, for changes by command."""
+    a_to_b: Direction | None = None
+    b_to_a: Direction | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_in_the_tutorials(cls, entry: Any) -> Any:
+        """`[node, node, latency, bandwidth]`: p4lang/tutorials write bare numbers, milliseconds and Mbit/s."""
+        if not isinstance(entry, list):
+            return entry
+        items = cast("list[Any]", entry)
+        if not 2 <= len(items) <= 4:
+            raise ValueError("a link is [node, node], [node, node, latency] or [node, node, latency, bandwidth]")
+        numbers = [_scaled(item, unit) for item, unit in zip(items[2:], (1_000, 1_000_000), strict=False)]
+        return dict(zip(("a", "b", "delay", "bandwidth"), [*items[:2], *numbers], strict=False))
+
+    def with_preset(self) -> LinkSpec:
+        """The link with its preset's values where it has none of its own."""
+        if self.preset is None:
+            return self
+        preset = LinkSpec.model_validate({"a": "h0", "b": "h0", **PRESETS[self.preset].link})
+        left_out = preset.model_fields_set - self.model_fields_set
+        return self.model_copy(update={name: getattr(preset, name) for name in left_out})
+
+    def way(self, sender: Endpoint, own: Direction | None) -> Direction:
+        """The final direction from `sender`; a host's wire has the bandwidth as its rate."""
+        shared = {name: getattr(self, name) for name in Direction.model_fields}
+        given = {name: getattr(own, name) for name in own.model_fields_set} if own is not None else {}
+        way = Direction(**shared).model_copy(update=given)
+        if sender.port == 0 and not way.rate_bps:
+            way = way.model_copy(update={"rate_bps": self.bandwidth_bps})
+        return way
+
+
+class LinkChange(LinkSettings):
+    """Something that happens to a link at an instant: new settings (what is left out stays), a delay spike, an outage.
+
+    Times from the moment at which the topology is up; in the lab, from the run's zero.
+    """
+
+    at_s: Annotated[float, Field(ge=0, le=1e6)]
+    every_s: Annotated[float, Field(ge=0.01, le=1e6)] | None = None
+    """It happens again and again, so long apart."""
+    link: str
+    """Name: the nodes at its ends, `s1-s2`."""
+    direction: Literal["a_to_b", "b_to_a", "both"] = "both"
+    preset: PresetName | None = None
+    """All settings of that kind of link (not its own changes); what stands beside it wins."""
+    rate_bps: Annotated[Rate, Field(gt=0)] | None = None
+    """Of the switch ports at its ends, and of the wire in the direction that leaves a host (`bandwidth` of the link)."""
+    spike_s: Seconds | None = None
+    """A delay spike: nothing passes for so long."""
+    spike_blocks: Literal["delivery", "line"] | None = None
+    """What it blocks. `delivery`, which None is: what is due behind the line, then all of it comes at once. `line`: nothing starts on
+    the line of what sends into the link (a switch's port; the wire's where a host sends), and packets wait in its queue."""
+    outage_s: Seconds | None = None
+    """Everything is lost for so long."""
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> LinkChange:
+        if self.spike_blocks is not None and self.spike_s is None:
+            raise ValueError("spike_blocks says what a spike blocks; spike_s is missing")
+        what = ["preset", *LinkSettings.model_fields, "spike_s", "outage_s"]
+        if all(getattr(self, name) is None for name in what):
+            raise ValueError(f"changes nothing; give one of {', '.join(what)}")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The new settings but the rate, by the names of `LinkOptions`; `trace` None: removed."""
+        given: dict[str, Any] = PRESETS[self.preset].options.model_dump() if self.preset is not None else {}
+        for name in LinkSettings.model_fields:
+            value = getattr(self, name)
+            if value is not None:
+                given[name.replace("_ms", "_us")] = round(value * 1000) if name.endswith("_ms") else value
+        if self.trace == NO_TRACE:
+            given["trace"] = None
+        given.pop("rate_bps", None)
+        return given
+
+    @property
+    def bandwidth_bps(self) -> int | None:
+        """The new rate of what sends into the link; None: stays."""
+        if self.rate_bps is None and self.preset is not None:
+            return PRESETS[self.preset].rate_bps
+        return self.rate_bps
+
+    @property
+    def needs_wire(self) -> bool:
+        """Whether a bare veth pair could not do it (a rate at a host's end left aside)."""
+        return bool(self.options) or self.spike_s is not None or self.outage_s is not None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A checked link; `a_to_b` and `b_to_a` are final."""
+
+    a: Endpoint
+    b: Endpoint
+    a_to_b: Direction
+    b_to_a: Direction
+    bandwidth_bps: int
+    mtu: int
+    """Longest IP packet, bytes: of the interfaces at both ends."""
+    wanted: bool = False
+    """The wire is there whatever it has to do: the file says so, or a change needs it."""
+    preset: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The nodes at its ends, `s1-s2`."""
+        return f"{self.a.node}-{self.b.node}"
+
+    @property
+    def at_host(self) -> bool:
+        """Whether a host is at one of its ends."""
+        return 0 in (self.a.port, self.b.port)
+
+    @property
+    def is_emulated(self) -> bool:
+        """Whether the wire is on it."""
+        return self.wanted or not (self.a_to_b.is_plain and self.b_to_a.is_plain)
+
+
+def with_trace_paths(document: Any, folder: Path) -> Any:
+    """A topology document whose traces with relative names are below `folder`."""
+    if isinstance(document, list):
+        return [with_trace_paths(entry, folder) for entry in cast("list[Any]", document)]
+    if not isinstance(document, dict):
+        return document
+    entries = cast("dict[str, Any]", document).items()
+    return {
+        key: str(folder / value)
+        if key == "trace" and isinstance(value, str) and value != NO_TRACE
+        else with_trace_paths(value, folder)
+        for key, value in entries
+    }
+
+
+def _scaled(value: Any, unit: int) -> Any:
+    if isinstance(value, str) and re.fullmatch(r"[0-9.]+", value):
+        value = float(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return round(float(value) * unit) if is_number else value

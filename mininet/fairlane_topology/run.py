@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`make run`: start a topology, program its switches, run the controller's loop beside it, and open Mininet's CLI."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from fairlane_controller.errors import FairlaneError
+from fairlane_controller.program.names import program_names
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.state.run_state import DEFAULT_PROGRAM
+from fairlane_controller.units import counted
+from fairlane_hosts.errors import HostsError
+from fairlane_hosts.loader import Lease
+
+from fairlane_topology import runtime_json
+from fairlane_topology.changes import Player
+from fairlane_topology.cli import FairlaneCLI
+from fairlane_topology.control import program_switches, start_loop, wait_for_loop
+from fairlane_topology.links import TOPOLOGIES
+from fairlane_topology.network import Network, NetworkOptions
+from fairlane_topology.processes import Service
+from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
+from fairlane_topology.topology import TopologyError, check_settings, load
+from fairlane_topology.variants import apply_variants
+
+FULL_FRAME_BYTES = 1514
+"""Length of the frames for which BMv2's queues get their rate: a sender's default, without the check sequence."""
+
+
+def options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--topology", type=Path, default=TOPOLOGIES / "dumbbell.json", help="topology file (docs/howto.md)")
+    add("--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program")
+    names = ", ".join(program_names())
+    add("--program", default=DEFAULT_PROGRAM, help=f"of the switches: {names}, or a folder (docs/programs.md)")
+    add("--instance", type=int, default=0, help="number of this topology; another one may run beside it")
+    add("--seed", type=int, default=1, help="seed of the emulated links and of the programs' random()")
+    add(
+        "--no-controller",
+        action="store_true",
+        help="leave the switches without program and entries to a controller of yours, and hosts of one subnet to ARP",
+    )
+    add(
+        "--plain",
+        action="store_true",
+        help="P4Runtime on loopback without TLS, where every user of this machine may become the primary controller; "
+        "left out: mutual TLS, but with --no-controller or a runtime_json plain, as others' controllers expect it",
+    )
+    add("--folder", type=Path, help="where commands of hosts and of the CLI run (default: the current folder)")
+    add("--script", type=Path, help="read Mininet CLI commands from a file instead of the terminal")
+    return parser.parse_args()
+
+
+def _close(lease: Lease | None) -> None:
+    if lease is not None:
+        with defer_signals():
+            lease.close()
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Start everything and stay in the CLI; raises what starting raises."""
+    topology = load(chosen.topology)
+    runtimes = runtime_json.load_all(topology)
+    loaded = load_program(chosen.program)
+    loaded.pipeline().check()
+    check_settings(topology, loaded.Settings)
+    others = bool(runtimes) or chosen.no_controller  # people's own programs and clients rule, as with p4lang/tutorials
+    wanted = NetworkOptions(
+        chosen.instance,
+        chosen.target,
+        chosen.program,
+        chosen.seed,
+        tls=not (chosen.plain or others),
+        first_device_id=0 if others else 1,
+        routed=not chosen.no_controller,
+    )
+    network = Network(topology, wanted, {name: runtime.pipeline for name, runtime in runtimes.items()})
+    with ExitStack() as after, ExitStack() as stack:
+        stack.callback(network.stop)
+        network.start()
+        with defer_signals():
+            after.callback(_close, apply_variants(network))
+        ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
+
+        def program(names: Sequence[str], loop: Service | None = None) -> None:
+            """Give switches their program and entries; those of a loop get them from that one."""
+            for name in names:
+                if name in runtimes:
+                    written = runtime_json.program_switch(runtimes[name], network.switches[name].endpoint)
+                    print(f"{name}: {counted(written, 'entry')} of {runtimes[name].path}")
+            some = [name for name in names if name in ours]
+            if some and not (loop is not None and wait_for_loop(network, loop, some)):
+                everything = len(some) == len(network.switches)  # a configuration may not be for one of several
+                program_switches(network, [] if everything else some)
+            for name in names:
+                if name in runtimes or name in ours:
+                    network.switches[name].shape(FULL_FRAME_BYTES)
+
+        program(list(network.switches))
+        loop = start_loop([network], ours if runtimes else []) if ours and loaded.control else None
+        network.supervise()
+        hosts, switches = counted(len(network.hosts), "host"), counted(len(network.switches), "switch")
+        print(f"topology {chosen.topology.name}: {hosts}, {switches} ({chosen.target}); state in {network.folder}")
+        for switch in () if ours else network.switches.values():
+            at = switch.endpoint
+            print(f"{at.name}: P4Runtime on {at.grpc}, device id {at.device_id}")
+        if ours:
+            commands = ("status", *loaded.first_commands, "link list")
+            print(f"try in another terminal: {' · '.join(f'fairlane {command}' for command in commands)}")
+        if topology.changes:
+            stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
+            print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")
+        FairlaneCLI(network, lambda name: program([name], loop), script=str(chosen.script) if chosen.script else None)
+
+
+def main() -> int:
+    """Run until the CLI is left, or a signal ends it."""
+    chosen = options()
+    # What hosts and `sh` run finds our Python (with scapy) and our commands first.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    try:
+        with ended_by_signals():
+            if "/" in chosen.program:
+                chosen.program = str(Path(chosen.program).resolve())
+            if chosen.folder is not None:
+                chosen.topology = chosen.topology.resolve()
+                chosen.script = chosen.script and chosen.script.resolve()
+                os.chdir(chosen.folder)
+            run(chosen)
+    except (TopologyError, FairlaneError, RuntimeError, HostsError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except Ended as ended:
+        return ended.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

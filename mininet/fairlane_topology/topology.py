@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The topology file: what it may say, and a clear error when it says something else.
+
+A superset of p4lang/tutorials' `topology.json` (hosts with ip, mac and commands; switches; links `["h1", "s1-p1", latency, bandwidth]`).
+What we add: a link may be an object with emulated behaviour (`links.py`) that changes over time, a switch may set rate and queue per port.
+Nothing is started here; `network.py` builds what `Topology` describes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fairlane_controller.documents import DocumentError, parse_json
+from fairlane_controller.errors import short
+from fairlane_controller.problems import allowed_keys
+from fairlane_switch.link_presets import PRESETS
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from fairlane_topology.changes import change_problems
+from fairlane_topology.links import CPU_PORT as CPU_PORT
+from fairlane_topology.links import Endpoint as Endpoint
+from fairlane_topology.links import Link as Link
+from fairlane_topology.links import LinkChange, LinkSpec, Mtu, Rate, Strict, with_trace_paths
+
+DEFAULT_QUEUE_PACKETS = 1000
+DEFAULT_MTU = 1500
+GATEWAY_MAC = "08:00:00:00:ff:01"
+"""What hosts send to: the switch rewrites it (the P4 programs route; they do not bridge)."""
+
+
+class TopologyError(ValueError):
+    """A topology that cannot be built; the text names the file, the place in it (a JSON pointer) and what is allowed."""
+
+
+def _address(text: str) -> str:
+    try:
+        ipaddress.ip_interface(text)
+    except ValueError:
+        example = "such as 10.0.1.1/24"
+        raise ValueError(f"{short(repr(text))} is not an address with a prefix length, {example}") from None
+    return text
+
+
+Scheduler = Literal["strict", "wrr", "drr", "calendar", "fq"]
+Cells = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Address = Annotated[str, AfterValidator(_address)]
+
+
+class PortSpec(Strict):
+    """A switch port's traffic manager: rate in bit/s on the line (0: unlimited), scheduler, and what may wait."""
+
+    rate_bps: Rate | None = Field(default=None, validation_alias="rate")
+    link_layer: Literal["none", "ethernet", "atm"] = "none"
+    """What a frame takes on the line: its bytes, an Ethernet frame with all around it, 53 bytes for each of its cells."""
+    scheduler: Scheduler = "strict"
+    queues: int = Field(default=8, ge=1, le=4096)
+    queue_packets: int = Field(default=DEFAULT_QUEUE_PACKETS, ge=1, le=1_000_000)
+    queue_cells: Cells | None = None
+    """Cells that may wait in each queue; None: no limit."""
+    port_cells: Cells | None = None
+    """Cells that may wait in all queues together; None: no limit."""
+    bottleneck: bool = False
+    """The controller measures this port and sets its threshold."""
+    far_side: bool = False
+    """The far side of a satellite link, for a program that has some."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """What the switch's program is to have set there (`Program.Settings`); see `check_settings`."""
+
+
+class HostSpec(Strict):
+    """A host: its address, and optionally the sender variant that its sockets use."""
+
+    ip: Address
+    mac: str | None = None
+    ipv6: Address | None = None
+    mtu: Mtu | None = None
+    """Longest IP packet that it sends and takes, bytes; left out: its link's, else 1500."""
+    commands: list[str] = Field(default_factory=list)
+    variant: str | None = None
+
+
+class SwitchSpec(Strict):
+    """A switch: optionally its own program and entries, and its ports' traffic manager."""
+
+    model_config = ConfigDict(extra="ignore")  # tutorials' files carry mac, … that need no action here
+    runtime_json: str | None = None
+    """p4lang/tutorials' file of entries (`runtime_json.py`): the switch runs its program and is left alone by the controller."""
+    program: str | None = None
+    """The tutorials' compiled program; only beside `runtime_json`, whose `bmv2_json` says it too."""
+    cli_input: str | None = None
+    """The tutorials' commands for simple_switch_CLI: refused when the topology is started."""
+    ports: dict[str, PortSpec] = Field(default_factory=dict)
+
+
+class _File(Strict):
+    hosts: dict[Annotated[str, Field(pattern=r"^h[0-9]{1,4}$")], HostSpec]
+    switches: dict[Annotated[str, Field(pattern=r"^s[0-9]{1,4}$")], SwitchSpec]
+    links: list[LinkSpec]
+    changes: list[LinkChange] = Field(default_factory=list[LinkChange])
+    name: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Route:
+    """One forwarding entry of a switch: destination prefix, next port, and the MAC address to write."""
+
+    prefix: str
+    port: int
+    mac: str
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A checked topology. `ports[switch][port]` holds every port that a link uses."""
+
+    path: str
+    hosts: dict[str, HostSpec]
+    switches: dict[str, SwitchSpec]
+    links: tuple[Link, ...]
+    ports: dict[str, dict[int, PortSpec]]
+    changes: tuple[LinkChange, ...] = ()
+    """What happens to links over time: those of the file, and those of the links' presets."""
+
+    def mac(self, host: str) -> str:
+        """The host's MAC address: its own, or `08:00:00:00:NN:NN` from its number."""
+        number = int(host[1:])
+        return self.hosts[host].mac or f"08:00:00:00:{number >> 8:02x}:{number & 255:02x}"
+
+    def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
+        """(own port, other node) of each link at `node`."""
+        for link in self.links:
+            if link.a.node == node:
+                yield link.a.port, link.b.node
+            if link.b.node == node:
+                yield link.b.port, link.a.node
+
+    def far_side_ports(self, switch: str) -> frozenset[int]:
+        """The switch's ports that are the far side of a satellite link: those marked so; where the whole topology marks
+        none, those that lead to another switch."""
+        if any(spec.far_side for ports in self.ports.values() for spec in ports.values()):
+            return frozenset(port for port, spec in self.ports[switch].items() if spec.far_side)
+        return frozenset(port for port, other in self.neighbours(switch) if other in self.switches)
+
+    def settings(self, switch: str, port: int) -> dict[str, Any]:
+        """What a port says for the program of its switch."""
+        return {"far_side": port in self.far_side_ports(switch), **self.ports[switch][port].settings}
+
+    def routes(self, switch: str) -> list[Route]:
+        """A route to every host by the fewest hops; ties go to the lower port."""
+        routes: list[Route] = []
+        for host, spec in self.hosts.items():
+            port = self.next_port(switch, host)
+            if port is None:
+                continue
+            address = ipaddress.ip_interface(spec.ip).ip
+            routes.append(Route(f"{address}/32", port, self.mac(host)))
+            if spec.ipv6:
+                routes.append(Route(f"{ipaddress.ip_interface(spec.ipv6).ip}/128", port, self.mac(host)))
+        return routes
+
+    def next_port(self, switch: str, host: str) -> int | None:
+        """The port of the switch by which the host is fewest hops away; None where there is no way."""
+        reached: dict[str, int] = {}
+        queue = deque((node, port) for port, node in sorted(self.neighbours(switch)))
+        while queue:
+            node, first = queue.popleft()
+            if node in reached or node == switch:
+                continue
+            reached[node] = first
+            if node == host:
+                return first
+            if node in self.switches:
+                queue.extend((other, first) for _, other in sorted(self.neighbours(node)))
+        return None
+
+
+PortKey = tuple[str, int]
+"""(switch, port)."""
+
+
+def managed_ports(topology: Topology) -> dict[PortKey, PortSpec]:
+    """The ports that the control plane manages: those marked as bottlenecks, else every port with a rate."""
+    ports = {(name, number): spec for name, ports in topology.ports.items() for number, spec in ports.items()}
+    marked = {key: spec for key, spec in ports.items() if spec.bottleneck}
+    return marked or {key: spec for key, spec in ports.items() if spec.rate_bps}
+
+
+def load(path: Path) -> Topology:
+    """Read and check a topology file.
+
+    Raises TopologyError naming the file, the JSON pointer and what is allowed; nothing is built from a bad file.
+    """
+    return check(read(path), str(path))
+
+
+def read(path: Path) -> Any:
+    """The document of a topology file, the names of traces made absolute. Raises TopologyError when it is no JSON."""
+    return with_trace_paths(read_document(path, "topology"), path.resolve().parent)
+
+
+def read_document(path: Path, what: str) -> Any:
+    """The JSON document in a file. Raises TopologyError with the file, or the place of what is not JSON."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise TopologyError(f"{path}: cannot read the {what}: {reason}") from None
+    try:
+        return parse_json(text)
+    except DocumentError as error:
+        place = "" if error.line is None else f":{error.line}:{error.column}"
+        raise TopologyError(f"{path}{place}: not JSON: {error.what}") from None
+
+
+def check(document: Any, origin: str = "topology") -> Topology:
+    """Check a topology given as the parsed JSON document; see `load`."""
+    file: _File = validate(_File, document, origin, "")
+    try:
+        links = _with_mtus([_link(spec, f"/links/{index}", file) for index, spec in enumerate(file.links)], file)
+        ports = _ports(file, links)
+        changes = _changes(file, links)
+        needed = {change.link for change in changes if change.needs_wire}
+        changed = {change.link for change in changes}
+        links = [
+            replace(link, wanted=link.wanted or link.name in (changed if link.at_host else needed)) for link in links
+        ]
+        topology = Topology(origin, file.hosts, file.switches, tuple(links), ports, changes)
+        for name in file.hosts:
+            count = sum(1 for _ in topology.neighbours(name))
+            if count != 1:
+                raise TopologyError(f"/hosts/{name}: a host has exactly one link, this one has {count}")
+    except TopologyError as error:
+        raise TopologyError(f"{origin}: {error}") from None
+    return topology
+
+
+def check_settings(topology: Topology, model: type[BaseModel]) -> None:
+    """Check what the ports say for a program, whose settings of a port are a `model`. Raises TopologyError."""
+    for switch, ports in topology.ports.items():
+        for port, spec in ports.items():
+            if spec.settings:
+                validate(model, spec.settings, topology.path, f"/switches/{switch}/ports/{port}/settings")
+
+
+def validate(model: type[Any], document: Any, origin: str, pointer: str) -> Any:
+    """`document` as `model`. Raises TopologyError with the origin, the JSON pointer and, for an unknown key, the allowed ones."""
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = pointer + "".join(f"/{part}" for part in first["loc"] if part != "[key]")
+        allowed = ""
+        if first["type"] == "extra_forbidden":
+            allowed = f"; allowed keys: {', '.join(allowed_keys(model, first['loc'][:-1]))}"
+        text = f"{short(place) or '/'}: {short(first['msg'].removeprefix('Value error, '), 800)}{allowed} (got {first['input']!r:.80})"
+        raise TopologyError(f"{origin}: {text}") from None
+
+
+def _link(spec: LinkSpec, where: str, file: _File) -> Link:
+    spec = spec.with_preset()
+    for key, end in (("a", spec.a), ("b", spec.b)):
+        known = file.hosts if end.port == 0 else file.switches
+        if end.node not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise TopologyError(f"{where}/{key}: there is no {end.node}; there are {there}")
+    ways = spec.way(spec.a, spec.a_to_b), spec.way(spec.b, spec.b_to_a)
+    for name, way, own in zip(("a_to_b", "b_to_a"), ways, (spec.a_to_b, spec.b_to_a), strict=True):
+        if problem := way.problem():
+            raise TopologyError(f"{where if own is None else f'{where}/{name}'}/{problem[0]}: {problem[1]}")
+    return Link(spec.a, spec.b, *ways, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset)
+
+
+def _changes(file: _File, links: Sequence[Link]) -> tuple[LinkChange, ...]:
+    """The changes of the links' presets and of the file, checked in the order in which they happen."""
+    placed = [
+        (f"preset {link.preset}", LinkChange.model_validate({"link": link.name, **rule}))
+        for link in links
+        if link.preset is not None
+        for rule in PRESETS[link.preset].changes
+    ]
+    placed += [(f"/changes/{index}", change) for index, change in enumerate(file.changes)]
+    changes = tuple(change for _, change in placed)
+    for index, key, message in change_problems(changes, links):
+        raise TopologyError(f"{placed[index][0]}/{key}: {message}")
+    return changes
+
+
+def _with_mtus(links: Sequence[Link], file: _File) -> list[Link]:
+    """The links with their final MTUs; 0 is one that the file leaves out."""
+    final: list[Link] = []
+    for index, link in enumerate(links):
+        for end in (link.a, link.b):
+            own = file.hosts[end.node].mtu if end.port == 0 else None
+            if own and link.mtu and own != link.mtu:
+                raise TopologyError(
+                    f"/links/{index}/mtu: {link.mtu}, but /hosts/{end.node}/mtu is {own}; one of them is enough"
+                )
+            link = replace(link, mtu=link.mtu or own or 0)
+        final.append(replace(link, mtu=link.mtu or DEFAULT_MTU) if link.at_host else link)
+    largest = max((link.mtu for link in final if link.at_host), default=DEFAULT_MTU)
+    for index, link in enumerate(final):
+        if not link.at_host and 0 < link.mtu < largest:
+            raise TopologyError(
+                f"/links/{index}/mtu: {link.mtu} is below a host's {largest}: longer packets would be lost; "
+                f"allowed: {largest} to 9000, or leave it out"
+            )
+    return [replace(link, mtu=link.mtu or largest) for link in final]
+
+
+def _ports(file: _File, links: Sequence[Link]) -> dict[str, dict[int, PortSpec]]:
+    used: dict[str, dict[int, PortSpec]] = {name: {} for name in file.switches}
+    for index, link in enumerate(links):
+        for end in (link.a, link.b):
+            if end.port and end.port in used[end.node]:
+                raise TopologyError(f"/links/{index}: port {end.port} of {end.node} is used by another link already")
+            if end.port:
+                used[end.node][end.port] = PortSpec(rate_bps=link.bandwidth_bps)
+    for name, switch in file.switches.items():
+        for number, spec in switch.ports.items():
+            if not number.isdigit() or int(number) not in used[name]:
+                there = ", ".join(map(str, sorted(used[name]))) or "none"
+                raise TopologyError(f"/switches/{name}/ports/{number}: no link uses that port; ports in use: {there}")
+            rate_bps = used[name][int(number)].rate_bps if spec.rate_bps is None else spec.rate_bps
+            used[name][int(number)] = spec.model_copy(update={"rate_bps": rate_bps})
+    return {name: dict(sorted(ports.items())) for name, ports in used.items()}

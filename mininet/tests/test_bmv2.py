@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What BMv2 is started with, and the lines that its command line gets; it need not be there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fairlane_topology import nodes
+from fairlane_topology.topology import PortSpec
+
+
+@pytest.fixture
+def switch(monkeypatch: pytest.MonkeyPatch) -> nodes.SimpleSwitchGrpc:
+    """s1 with a limited port 1 and an unlimited port 2."""
+
+    def binary(name: str) -> Path:
+        return Path("/bin") / name
+
+    monkeypatch.setattr(nodes, "find_binary", binary)
+    made = object.__new__(nodes.SimpleSwitchGrpc)
+    ports = {1: PortSpec(rate_bps=2_000_000, queue_packets=50), 2: PortSpec(rate_bps=0)}
+    made.options = nodes.SwitchOptions("s1", 3, "127.0.0.1:50051", ports, Path("state"), Path("pem"))
+    made.intfs = {0: "lo", 1: "s1-eth1", 2: "s1-eth2"}
+    made.name = "s1"
+    return made
+
+
+def test_its_command_line_has_ports_addresses_and_certificates(switch: nodes.SimpleSwitchGrpc) -> None:
+    assert " ".join(switch.command()) == (
+        "/bin/simple_switch_grpc --no-p4 --device-id 3 --thrift-port 20051 -i 1@s1-eth1 -i 2@s1-eth2 -- "
+        "--grpc-server-addr 127.0.0.1:50051 --cpu-port 510 --priority-queues 8 --grpc-server-cert pem/server.pem "
+        "--grpc-server-key pem/server.key --grpc-server-cacert pem/ca.pem --grpc-server-ssl --grpc-server-with-client-auth"
+    )
+    assert str(switch.endpoint) == "switch s1 at 127.0.0.1:50051"
+
+
+def test_its_queues_are_limited_in_packets(switch: nodes.SimpleSwitchGrpc, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+
+    def run(command: list[str], *, input: str, **_: Any) -> Any:
+        assert command == ["/bin/simple_switch_CLI", "--thrift-port", "20051"]
+        given.append(input)
+        return SimpleNamespace(returncode=0, stdout="Error: no such port" if "9" in input else "", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    switch.shape(1250)
+    assert given == ["set_queue_rate 200 1\nset_queue_depth 50 1\nset_queue_depth 1000 2\n"]
+    with pytest.raises(RuntimeError, match=r"s1: /bin/simple_switch_CLI .*: Error: no such port"):
+        switch.set_port_rate(9, 1_000_000, 1250)
+    with pytest.raises(RuntimeError, match='a spike may block "delivery"'):
+        switch.spike_port(1, 5.0)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of a running topology are killed (-9): wire and loop are started again as they were, and nothing outlives the launcher. Needs root."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli_session import Session
+from fairlane_switch.wire import WireClient, WireUnreachableError
+from fairlane_topology import state as fl_state
+from fairlane_topology.state import OwnedProcess, namespace_members
+
+pytestmark = pytest.mark.kernel
+
+INSTANCE = "97"
+"""No other test's."""
+H1, H2, S1 = (f"n{INSTANCE}{name}" for name in ("h1", "h2", "s1"))
+LIMIT_S = 60.0
+FAIRLANE = str(Path(sys.executable).with_name("fairlane"))
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """h1 - s1 - h2, both links emulated, with the control loop; its state is in the test's own folder, and nothing of it stays."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
+    document: dict[str, object] = {
+        "hosts": {"h1": {"ip": "10.0.1.1/24"}, "h2": {"ip": "10.0.2.2/24"}},
+        "switches": {"s1": {}},
+        "links": [
+            {"a": "h1", "b": "s1-p1", "delay": "1ms"},
+            {"a": "s1-p2", "b": "h2", "delay": "1ms", "bandwidth": "8Mbit"},
+        ],
+    }
+    (tmp_path / "topology.json").write_text(json.dumps(document))
+    running = Session("--instance", INSTANCE, "--topology", str(tmp_path / "topology.json"), folder=tmp_path)
+    yield running
+    running.end()
+    fl_state.clean(INSTANCE)
+
+
+def processes() -> dict[str, OwnedProcess]:
+    """What the run state names, by what it is."""
+    state = fl_state.read(INSTANCE)
+    assert state is not None
+    return {process.what: process for process in map(OwnedProcess.from_json, state["pids"])}
+
+
+def wait_until(happens: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not happens():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def fairlane(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([FAIRLANE, *words], capture_output=True, text=True, timeout=LIMIT_S)
+
+
+def kill(what: str) -> OwnedProcess:
+    """Kill a process as nobody expects it."""
+    process = processes()[what]
+    os.kill(process.pid, signal.SIGKILL)
+    return process
+
+
+def delay_us(link: str) -> float | None:
+    """Of a link there, as the wire says it; None where there is no wire."""
+    try:
+        with WireClient(fl_state.folder(INSTANCE) / "wire.sock") as wire:
+            return next(one.a_to_b.delay_us for one in wire.links() if one.name == link)
+    except WireUnreachableError:
+        return None
+
+
+@needs_root
+def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
+    # The wire, with the settings that it had, not those of the file.
+    assert fairlane("link", "set", "h1-s1", "--delay", "20ms").returncode == 0
+    links = fl_state.folder(INSTANCE) / "links.json"
+    wait_until(lambda: '"delay_us": 20000' in links.read_text(), "the change of a link is not kept")
+    killed = kill("fairlane-wire")
+    wait_until(lambda: processes()["fairlane-wire"] != killed, "the wire is not started again")
+    wait_until(lambda: delay_us("h1-s1") == 20_000, "the wire has not its settings")
+    assert "0% dropped" in session.do("pingall 5")
+    # A switch that is started while the loop is dead gets its threshold from the loop that comes.
+    assert fairlane("threshold", "set", "7").returncode == 0
+    remembered = time.monotonic() + 1.0
+    wait_until(lambda: time.monotonic() > remembered, "never")  # the loop remembers it at its next evaluation
+    kill("fairlane run")
+    assert session.do(f"switch {S1} stop") == ""
+    assert session.do(f"switch {S1} start", LIMIT_S) == ""
+    shown = json.loads(fairlane("threshold", "show", "--json").stdout)
+    assert [row["qthresh_packets"] for row in shown] == [7], shown
+    done = fairlane("status")
+    assert (done.returncode, "; loop runs" in done.stdout) == (0, True), done.stdout
+    assert "0% dropped" in session.do("pingall 5")
+    told = [event["why"] for event in json.loads(fairlane("log", "--json").stdout) if event["event"] == "process_died"]
+    assert told == [
+        f"{what} was killed by signal 9, and is started again" for what in ("fairlane-wire", "fairlane run")
+    ]
+    # A switch stays dead, as one without power does, and that is shown.
+    kill(f"fairlane-switch {S1}")
+    wait_until(lambda: fairlane("status").returncode == 4, "a dead switch is not shown")
+    assert f"fairlane-switch {S1} (process " in fairlane("status").stdout
+    assert session.do(f"switch {S1} start", LIMIT_S) == ""
+    wait_until(lambda: fairlane("status").returncode == 0, "the switch is not there again")
+    assert session.leave() == 0
+
+
+@needs_root
+def test_nothing_outlives_a_killed_launcher(session: Session) -> None:
+    session.do(f"{H2} nohup setsid sleep 600 > /dev/null 2>&1 &")
+    session.type(f"{H1} sleep 600")  # a shell that is busy
+
+    def members() -> list[OwnedProcess]:
+        return namespace_members(processes()[f"host {name}"].pid for name in ("h1", "h2"))
+
+    wait_until(lambda: len(members()) >= 4, "the hosts' commands do not run")
+    owned = [*processes().values(), *members()]
+    assert session.signal(signal.SIGKILL) == -signal.SIGKILL
+    wait_until(lambda: not any(process.is_alive() for process in owned), "processes stay")
+    wait_until(lambda: fl_state.instances() == [], "the run state stays")
+    assert [name for name in os.listdir("/sys/class/net") if name.startswith(f"n{INSTANCE}")] == []  # noqa: PTH208

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Links in the topology file: presets and what wins over them, traces, changes over time and their errors. Nothing is started."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from fairlane_switch.link_presets import PRESETS
+from fairlane_switch.wire import LinkOptions, WireError, WireUnreachableError
+from fairlane_topology import changes as fl_changes
+from fairlane_topology import topology as fl_topology
+from fairlane_topology.links import Direction, LinkChange
+
+if TYPE_CHECKING:
+    from fairlane_topology.network import Network
+
+Document = dict[str, Any]
+
+
+def document(link: Document | None = None, changes: list[Document] | None = None) -> Document:
+    """h1 - s1 - s2 - h2 with `link` between the switches."""
+    return {
+        "hosts": {"h1": {"ip": "10.0.1.1/24"}, "h2": {"ip": "10.0.2.2/24"}},
+        "switches": {"s1": {}, "s2": {}},
+        "links": [
+            {"a": "h1", "b": "s1-p1"},
+            {"a": "s1-p2", "b": "s2-p1", **(link or {})},
+            {"a": "s2-p2", "b": "h2"},
+        ],
+        "changes": changes or [],
+    }
+
+
+def middle(link: Document) -> fl_topology.Link:
+    return fl_topology.check(document(link)).links[1]
+
+
+def test_a_direction_has_what_the_wire_has_by_the_same_names() -> None:
+    assert Direction().model_dump() == LinkOptions().model_dump()
+    way = Direction.model_validate({"delay": "5ms", "ge_enter": 0.1, "ge_leave": 0.5})
+    assert LinkOptions(**way.model_dump()) == LinkOptions(delay_us=5000, ge_enter=0.1, ge_leave=0.5)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_link_and_its_changes_fit(name: str) -> None:
+    topology = fl_topology.check(document({"preset": name}))
+    link = topology.links[1]
+    assert link.is_emulated
+    assert link.a_to_b == link.b_to_a
+    assert len(topology.changes) == len(PRESETS[name].changes)
+    assert topology.ports["s1"][2].rate_bps == topology.ports["s2"][1].rate_bps == link.bandwidth_bps > 0
+    assert all(change.link == "s1-s2" for change in topology.changes)
+
+
+def test_what_the_file_says_beside_a_preset_wins() -> None:
+    link = middle({"preset": "geo", "ber": 1e-5, "delay": "250ms", "b_to_a": {"delay": "300ms"}})
+    assert (link.a_to_b.ber, link.a_to_b.delay_us, link.b_to_a.delay_us) == (1e-5, 250_000, 300_000)
+    assert link.b_to_a.ber == 1e-5
+    assert link.bandwidth_bps == 1_544_000
+    assert middle({"preset": "geo", "bandwidth": "8Mbit"}).bandwidth_bps == 8_000_000
+    # By either spelling of a key.
+    assert middle({"preset": "geo", "delay_us": 7}).a_to_b.delay_us == 7
+
+
+def test_leo_changes_its_satellite_every_15_seconds() -> None:
+    changes = fl_topology.check(document({"preset": "leo"})).changes
+    first = list(itertools.islice(fl_changes.schedule(changes), 6))
+    assert [at_s for at_s, _ in first] == [15, 30, 45, 60, 75, 90]
+    assert first[0][1] is first[4][1]
+    delays = [change.delay_ms for _, change in first]
+    assert all(a != b for a, b in itertools.pairwise(delays)), "another path each time"
+    assert all(25 <= (delay or 0) <= 35 for delay in delays)
+
+
+def test_a_schedule_ends_where_it_shall_and_keeps_the_order_of_the_file() -> None:
+    def change(at_s: float, every_s: float | None = None) -> LinkChange:
+        return LinkChange(at_s=at_s, every_s=every_s, link="s1-s2", loss=0.1)
+
+    changes = [change(5), change(1, 2), change(5)]
+    found = [(at_s, changes.index(each)) for at_s, each in fl_changes.schedule(changes, 7)]
+    assert [at_s for at_s, _ in found] == [1, 3, 5, 5, 5]
+    assert list(fl_changes.schedule([change(9)], 9)) == []
+
+
+def test_effects_are_the_ports_rates_and_the_wires_settings() -> None:
+    links = fl_topology.check(document({"delay": "1ms"})).links
+    change = LinkChange(at_s=0, link="s1-s2", rate_bps=500_000, delay_ms=60, ge_enter=0.01, trace="none")
+    done = fl_changes.effects(change, links[1])
+    assert done.ports == (("s1", 2, 500_000), ("s2", 1, 500_000))
+    assert done.wire == (("both", {"delay_us": 60_000, "ge_enter": 0.01, "trace": None}),)
+    one_way = LinkChange(at_s=0, link="s1-s2", direction="b_to_a", rate_bps=500_000)
+    assert fl_changes.effects(one_way, links[1]) == fl_changes.Effects((), (("s2", 1, 500_000),))
+    # At a host's end there is no switch port: the wire has the rate of that direction.
+    at_host = LinkChange(at_s=0, link="h1-s1", rate_bps=500_000)
+    assert fl_changes.effects(at_host, links[0]) == fl_changes.Effects(
+        (("a_to_b", {"rate_bps": 500_000}),), (("s1", 1, 500_000),)
+    )
+    preset = fl_changes.effects(LinkChange(at_s=0, link="s1-s2", preset="wifi", ge_loss=0.9), links[1])
+    assert dict(preset.wire)["both"]["ge_loss"] == 0.9
+    assert dict(preset.wire)["both"]["delay_us"] == 3_000
+    assert preset.ports[0] == ("s1", 2, 20_000_000)
+
+
+def test_a_spike_blocks_the_wire_or_the_line_of_what_sends() -> None:
+    def told(link: fl_topology.Link, **values: Any) -> fl_changes.Effects:
+        return fl_changes.effects(LinkChange(at_s=1, link=link.name, spike_s=5, **values), link)
+
+    between, access = fl_topology.check(document()).links[1], fl_topology.check(document()).links[0]
+    assert told(between).wire_spikes == ("both",)
+    assert told(between, direction="b_to_a").wire_spikes == ("b_to_a",)
+    blocked = told(between, spike_blocks="line")
+    assert (blocked.wire_spikes, blocked.port_spikes) == ((), (("s1", 2), ("s2", 1)))
+    blocked = told(access, spike_blocks="line")
+    assert (blocked.wire_spikes, blocked.port_spikes) == (("a_to_b",), (("s1", 1),))
+
+
+def test_a_link_that_changes_is_emulated_from_the_start() -> None:
+    plain, wanted = fl_topology.check(document()), fl_topology.check(document({"emulated": True}))
+    assert not plain.links[1].is_emulated
+    assert wanted.links[1].is_emulated
+    spike = fl_topology.check(document(changes=[{"at_s": 1, "link": "s1-s2", "spike_s": 1}]))
+    assert [link.is_emulated for link in spike.links] == [False, True, False]
+    # The rate between switches is the ports', that of a host the wire's.
+    rates = [{"at_s": 1, "link": "s1-s2", "rate_bps": "1Mbit"}, {"at_s": 1, "link": "s2-h2", "rate_bps": 10**6}]
+    assert [link.is_emulated for link in fl_topology.check(document(changes=rates)).links] == [False, False, True]
+
+
+def test_the_changes_of_the_docs_are_changes() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "links.md").read_text(encoding="utf-8")
+    example = text.partition("```json\n")[2].partition("```")[0]
+    changes = fl_topology.check(document({"delay": "5ms"}, json.loads(f"{{{example}}}")["changes"])).changes
+    assert [change.at_s for change in changes] == [20, 30, 40]
+
+
+def test_traces_are_found_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "up.trace").write_text("1\n2\n")
+    path = tmp_path / "t.json"
+    path.write_text(
+        json.dumps(
+            document(
+                {"b_to_a": {"trace": "up.trace"}},
+                [
+                    {"at_s": 5, "link": "s1-s2", "direction": "b_to_a", "trace": "none"},
+                    {"at_s": 6, "link": "s1-s2", "direction": "b_to_a", "trace": "up.trace"},
+                ],
+            )
+        )
+    )
+    topology = fl_topology.load(path)
+    assert topology.links[1].b_to_a.trace == str(tmp_path / "up.trace")
+    assert topology.links[1].a_to_b.trace is None
+    assert [change.trace for change in topology.changes] == ["none", str(tmp_path / "up.trace")]
+    (tmp_path / "up.trace").unlink()
+    with pytest.raises(fl_topology.TopologyError, match=r"/links/1/b_to_a/trace: there is no file .*up\.trace"):
+        fl_topology.load(path)
+
+
+@pytest.mark.parametrize(
+    ("link", "changes", "message"),
+    [
+        ({"preset": "sat"}, [], r"/links/1/preset: .*there is no preset 'sat'; there are geo, leo, wifi, 3g, handover-"),
+        ({"jitter": "1ms"}, [], r"/links/1/jitter: 1000 µs exceed the delay; allowed: 0 to 0 µs"),
+        ({"delay": "1ms", "b_to_a": {"jitter": "2ms"}}, [], r"/links/1/b_to_a/jitter: 2000 µs exceed the delay"),
+        ({"ge_enter": 0.1, "ge_leave": 0}, [], r"/links/1/ge_leave: .*greater than or equal to 0\.000001"),
+        ({"ge_exit": 0.1}, [], r"/links/1/ge_exit: .*allowed keys: a, a_to_b, .*ge_ber, ge_enter, ge_leave, ge_loss"),
+        ({"trace": "t" * 5000}, [], r"/links/1/trace: there is no file t+…t+$"),
+        ({"rate": "1Mbit", "trace": "x"}, [], r"/links/1/trace: x beside a rate of 1000000 bit/s; allowed: one of them"),
+        ({}, [{"at_s": 1, "link": "s1-s9", "loss": 0}], r"/changes/0/link: there is no link 's1-s9'; there are h1-s1, s1-s2, s2-h2"),
+        ({}, [{"at_s": 1, "link": "s1-s2"}], r"/changes/0: .*changes nothing; give one of preset, delay_ms, .*outage_s"),
+        ({}, [{"at_s": 1, "link": "s1-s2", "delay": "5ms"}], r"/changes/0/delay: .*allowed keys: at_s, ber, delay_ms, direction"),
+        ({}, [{"at_s": -1, "link": "s1-s2", "loss": 0}], r"/changes/0/at_s: .*greater than or equal to 0"),
+        ({}, [{"at_s": 1, "every_s": 0, "link": "s1-s2", "loss": 0}], r"/changes/0/every_s: .*greater than or equal to 0\.01"),
+        ({}, [{"at_s": 1, "link": "s1-s2", "rate_bps": "fast"}], r"/changes/0/rate_bps: .*'fast' is not a number with a unit"),
+        (
+            {"b_to_a": {"rate": "1Mbit"}},
+            [{"at_s": 1, "link": "s1-s2", "spike_s": 1, "spike_blocks": "line"}],
+            r"/changes/0/spike_blocks: the queue before the wire's own rate or trace \(b_to_a\) would go on; allowed: delivery",
+        ),
+        # In the order of time, not of the file: at 2 s the jitter no longer fits.
+        (
+            {"delay": "5ms"},
+            [{"at_s": 2, "link": "s1-s2", "delay_ms": 1}, {"at_s": 1, "link": "s1-s2", "jitter_ms": 3}],
+            r"/changes/0/jitter: 3000 µs exceed the delay; allowed: 0 to 1000 µs",
+        ),
+        # Nor in the second round of a rule that repeats itself.
+        (
+            {"delay": "5ms"},
+            [{"at_s": 1, "every_s": 10, "link": "s1-s2", "jitter_ms": 3}, {"at_s": 2, "link": "s1-s2", "jitter_ms": 0},
+             {"at_s": 3, "link": "s1-s2", "delay_ms": 1}],
+            r"/changes/0/jitter: 3000 µs exceed the delay",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_links_and_changes_say_what_where_and_what_is_allowed(
+    link: Document, changes: list[Document], message: str
+) -> None:
+    with pytest.raises(fl_topology.TopologyError, match=message):
+        fl_topology.check(document(link, changes))
+
+
+@pytest.mark.parametrize(
+    ("problem", "attempts", "said"),
+    [
+        (WireUnreachableError(Path("wire.sock"), "refused"), 3, []),  # it has died, and was started again
+        (
+            WireError({"op": "set"}, "no such link"),
+            1,
+            ["error: at 0 s: change of s1-s2: set: no such link; no further changes"],
+        ),
+    ],
+)
+def test_a_change_waits_for_a_wire_that_is_away(
+    problem: Exception, attempts: int, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    told: list[str] = []
+    done = threading.Event()
+
+    def apply(_network: object, change: LinkChange, _frame_bytes: int) -> None:
+        made.append(change.link)
+        if len(made) < 3:
+            raise RuntimeError(f"change of {change.link}: {problem}") from problem
+        done.set()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        done.set()
+
+    monkeypatch.setattr(fl_changes, "apply", apply)
+    change = LinkChange(at_s=0, link="s1-s2", delay_ms=1)
+    with fl_changes.Player(cast("Network", None), [change], 1514, tell):
+        assert done.wait(10)
+    assert (len(made), told) == (attempts, said)

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sockets and what Linux alone reports of them: TCP_INFO, and which byte was acknowledged when.
+
+use crate::TcpInfo;
+use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{self, sockopt, AddressFamily, SocketFlags, SocketType};
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::net::SocketAddr;
+
+/// More than any kernel's struct tcp_info.
+const TCP_INFO_BYTES_MAX: usize = 512;
+const TCP_NOTSENT_LOWAT: libc::c_int = 25;
+const ERROR_QUEUE_BYTES: usize = 512;
+/// Where `ee_origin`, `ee_info` and `ee_data` are in struct sock_extended_err.
+const EE_ORIGIN: usize = 4;
+const EE_INFO: usize = 8;
+const EE_DATA: usize = 12;
+
+/// A sender's socket.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderOptions<'a> {
+    /// The kernel's name; None: the host's default.
+    pub congestion_control: Option<&'a str>,
+    /// TCP_MAXSEG.
+    pub mss_bytes: Option<u32>,
+    /// What it takes beyond what was sent.
+    pub unsent_bytes: u32,
+}
+
+/// A listener.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListenerOptions<'a> {
+    pub congestion_control: Option<&'a str>,
+    pub mss_bytes: Option<u32>,
+    /// Most bytes that it offers to take.
+    pub window_bytes: Option<u32>,
+    /// Data waits in it.
+    pub reads_late: bool,
+}
+
+/// The sending end of a connection; `close` sends a reset: what is not sent yet is not sent.
+///
+/// # Errors
+/// The system's.
+pub fn sender(family: AddressFamily, options: SenderOptions<'_>) -> io::Result<OwnedFd> {
+    let socket = socket(family, SocketType::STREAM)?;
+    if let Some(name) = options.congestion_control {
+        sockopt::set_tcp_congestion(&socket, name).map_err(|error| {
+            let error = io::Error::from(error);
+            io::Error::new(
+                error.kind(),
+                format!("a socket cannot use congestion control '{name}': {error}"),
+            )
+        })?;
+    }
+    if let Some(bytes) = options.mss_bytes {
+        set_tcp_option(&socket, libc::TCP_MAXSEG, bytes)?;
+    }
+    set_tcp_option(&socket, TCP_NOTSENT_LOWAT, options.unsent_bytes)?;
+    sockopt::set_socket_linger(&socket, Some(std::time::Duration::ZERO))?;
+    Ok(socket)
+}
+
+/// A UDP socket at an address of its host, if there is one, that sends to another, if there is one.
+///
+/// # Errors
+/// The system's.
+pub fn udp_socket(at: Option<SocketAddr>, to: Option<SocketAddr>) -> io::Result<OwnedFd> {
+    let family = at.or(to).as_ref().map_or(AddressFamily::INET, family_of);
+    let socket = socket(family, SocketType::DGRAM)?;
+    if let Some(at) = at {
+        net::bind(&socket, &at)?;
+    }
+    if let Some(to) = to {
+        net::connect(&socket, &to)?;
+    }
+    Ok(socket)
+}
+
+/// A socket that takes connections.
+///
+/// # Errors
+/// The system's.
+pub fn listen(at: SocketAddr, options: ListenerOptions<'_>) -> io::Result<OwnedFd> {
+    const BACKLOG: i32 = 1024;
+    let listener = socket(family_of(&at), SocketType::STREAM)?;
+    sockopt::set_socket_reuseaddr(&listener, true)?;
+    if let Some(name) = options.congestion_control {
+        sockopt::set_tcp_congestion(&listener, name)?; // a receiver has its half of DCTCP
+    }
+    if let Some(bytes) = options.mss_bytes {
+        set_tcp_option(&listener, libc::TCP_MAXSEG, bytes)?;
+    }
+    if let Some(bytes) = options.window_bytes {
+        set_tcp_option(&listener, libc::TCP_WINDOW_CLAMP, bytes)?;
+        if options.reads_late {
+            // else what waits would not shut the window: the buffer is larger than the clamp
+            sockopt::set_socket_recv_buffer_size(&listener, bytes as usize)?;
+        }
+    }
+    net::bind(&listener, &at)?;
+    net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(net::socket_with(family, kind, flags, None)?)
+}
+
+pub fn family_of(address: &SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+/// A connection that somebody has opened, and where from; None: none waits.
+///
+/// # Errors
+/// The system's.
+pub fn accept(listener: &OwnedFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    match net::acceptfrom_with(listener, flags) {
+        Ok((socket, peer)) => Ok(peer
+            .and_then(|peer| SocketAddr::try_from(peer).ok())
+            .map(|peer| (socket, peer))),
+        Err(Errno::AGAIN | Errno::CONNABORTED) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Begins to connect.
+///
+/// # Errors
+/// The system's.
+pub fn connect(socket: &OwnedFd, to: &SocketAddr) -> io::Result<()> {
+    match net::connect(socket, to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Length and sender of a datagram that has come; None: none waits.
+///
+/// # Errors
+/// The system's.
+pub fn next_datagram(
+    socket: &OwnedFd,
+    buffer: &mut [u8],
+) -> io::Result<Option<(usize, SocketAddr)>> {
+    match net::recvfrom(socket, buffer, net::RecvFlags::empty()) {
+        Ok((bytes, _, peer)) => Ok(peer
+            .and_then(|peer| SocketAddr::try_from(peer).ok())
+            .map(|peer| (bytes, peer))),
+        Err(Errno::AGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What comes is thrown away by a thread of the guest's kernel (hosts/kernel/sink.c).
+///
+/// # Errors
+/// The system's.
+pub fn throw_away(socket: &OwnedFd) -> io::Result<()> {
+    const TCP_ULP: libc::c_int = 31;
+    set_option(socket, libc::IPPROTO_TCP, TCP_ULP, b"fl_sink")
+}
+
+/// SIGTERM and SIGINT as a descriptor.
+///
+/// # Errors
+/// The system's.
+pub fn stop_signals() -> io::Result<OwnedFd> {
+    // SAFETY: sigemptyset initialises the set; nobody else owns the new descriptor.
+    unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        libc::sigaddset(&mut set, libc::SIGINT);
+        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
+    }
+}
+
+/// An option of IPPROTO_TCP that is a number.
+///
+/// # Errors
+/// The system's.
+pub fn set_tcp_option(socket: &OwnedFd, option: libc::c_int, value: u32) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, option, &value.to_ne_bytes())
+}
+
+fn set_option(
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    // SAFETY: the kernel reads the bytes of `value`.
+    let code = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    };
+    match code {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// TCP_INFO of a connection.
+///
+/// # Errors
+/// The system's; `Unsupported` of a kernel before Linux 5.15.
+pub fn tcp_info(socket: &OwnedFd) -> io::Result<TcpInfo<Vec<u8>>> {
+    let info = tcp_option(socket, libc::TCP_INFO, TCP_INFO_BYTES_MAX)?;
+    TcpInfo::new(info).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// At most `bytes_max` of an option of IPPROTO_TCP.
+///
+/// # Errors
+/// The system's.
+pub fn tcp_option(socket: &OwnedFd, option: libc::c_int, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut value = vec![0u8; bytes_max];
+    let mut len = value.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes into `value`.
+    let code = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            option,
+            value.as_mut_ptr().cast(),
+            &mut len,
+        )
+    };
+    if code != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    value.truncate(len as usize);
+    Ok(value)
+}
+
+/// From now on the error queue reports when each write was acknowledged (Documentation/networking/timestamping.rst). Bytes count from
+/// here, so it is connected already.
+///
+/// # Errors
+/// The system's.
+pub fn report_acknowledgments(socket: &OwnedFd) -> io::Result<()> {
+    let flags = libc::SOF_TIMESTAMPING_TX_ACK
+        | libc::SOF_TIMESTAMPING_SOFTWARE
+        | libc::SOF_TIMESTAMPING_OPT_ID
+        | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+    set_option(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_TIMESTAMPING,
+        &flags.to_ne_bytes(),
+    )
+}
+
+/// How many bytes of the stream, modulo 2^32, were acknowledged by the oldest report of the error queue; None: it is empty.
+pub fn next_acknowledged(socket: &OwnedFd) -> Option<u32> {
+    loop {
+        let mut control = [0u64; ERROR_QUEUE_BYTES / size_of::<u64>()]; // aligned as cmsghdr is
+                                                                        // SAFETY: a msghdr of zeros is one without buffers.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = ERROR_QUEUE_BYTES as _;
+        // SAFETY: `message` points to `control`, which lives on; the kernel writes at most its length.
+        let code =
+            unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &mut message, libc::MSG_ERRQUEUE) };
+        if code < 0 {
+            return None;
+        }
+        // SAFETY: the kernel has written whole control messages, and their length.
+        unsafe {
+            let mut next = libc::CMSG_FIRSTHDR(&message);
+            while let Some(header) = next.as_ref() {
+                if matches!(
+                    (header.cmsg_level, header.cmsg_type),
+                    (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR)
+                ) {
+                    let error = std::slice::from_raw_parts(
+                        libc::CMSG_DATA(next),
+                        EE_DATA + size_of::<u32>(),
+                    );
+                    if let Some(bytes) = acknowledged(error) {
+                        return Some(bytes);
+                    }
+                }
+                next = libc::CMSG_NXTHDR(&message, next);
+            }
+        }
+    }
+}
+
+/// What a sock_extended_err reports; None: something else.
+fn acknowledged(error: &[u8]) -> Option<u32> {
+    const ORIGIN_TIMESTAMPING: u8 = 4;
+    const SCM_TSTAMP_ACK: u32 = 2;
+    let number = |at: usize| Some(u32::from_ne_bytes(error.get(at..at + 4)?.try_into().ok()?));
+    let is_ack =
+        *error.get(EE_ORIGIN)? == ORIGIN_TIMESTAMPING && number(EE_INFO)? == SCM_TSTAMP_ACK;
+    Some(number(EE_DATA)?.wrapping_add(1)).filter(|_| is_ack)
+}
