@@ -134,14 +134,19 @@ impl Switches {
         let Some(running) = self.lock(index).take() else {
             return Err(format!("switch \"{}\" does not run", self.names[index]));
         };
-        let _ = running.stop.send(());
-        let _ = self
-            .runtime
-            .block_on(tokio::time::timeout(STOP_TIMEOUT, running.served));
+        self.end(running);
         if let Some(device) = self.network.stop(index) {
             stats_log::log(&device);
         }
         Ok(())
+    }
+
+    /// Ends its connections, and waits for that.
+    fn end(&self, running: Running) {
+        let _ = running.stop.send(());
+        let _ = self
+            .runtime
+            .block_on(async { tokio::time::timeout(STOP_TIMEOUT, running.served).await });
     }
 
     fn lock(&self, index: usize) -> std::sync::MutexGuard<'_, Option<Running>> {
@@ -277,10 +282,7 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
             .unwrap_or_else(PoisonError::into_inner)
             .take()
         {
-            let _ = running.stop.send(());
-            let _ = switches
-                .runtime
-                .block_on(tokio::time::timeout(STOP_TIMEOUT, running.served));
+            switches.end(running);
         }
     }
     result.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))
