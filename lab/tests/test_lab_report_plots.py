@@ -95,7 +95,9 @@ def test_a_folder_without_summary_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"no summary\.json"):
         make_plots(tmp_path)
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(RunFolderError, match="it has no experiment, runtime, definition, points"):
+    with pytest.raises(
+        RunFolderError, match="experiment: is missing; runtime: is missing; definition: is missing; points: is missing"
+    ):
         make_plots(tmp_path)
 
 

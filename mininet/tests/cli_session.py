@@ -20,6 +20,11 @@ LAUNCHER = Path(__file__).parents[1] / "fairlane_topology" / "run.py"
 """As a file: with `python -m` a Ctrl-C that Mininet's `py` has caught would end Python by SIGINT in the end."""
 
 
+def launcher(instance: str, *arguments: str) -> list[str]:
+    """The launcher's command line, for an instance that no user's run has."""
+    return [sys.executable, str(LAUNCHER), "--instance", instance, *arguments]
+
+
 class Session:
     """A running launcher. Every wait has a timeout; its error contains the output so far."""
 

@@ -8,13 +8,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_session import Session
+from cli_session import Session, launcher
 from fairlane_topology import state as fl_state
 
 pytestmark = pytest.mark.kernel
@@ -172,14 +171,7 @@ def test_a_signal_removes_everything_as_exit_does(start: Callable[..., Session],
 def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path, start: Callable[..., Session]) -> None:
     """At whatever instant: here once its first interface is there."""
     del start
-    command = [
-        sys.executable,
-        str(HERE / "fairlane_topology" / "run.py"),
-        "--instance",
-        INSTANCE,
-        "--topology",
-        str(tmp_path / "topology.json"),
-    ]
+    command = launcher(INSTANCE, "--topology", str(tmp_path / "topology.json"))
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60

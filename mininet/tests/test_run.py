@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli_session import launcher
 from fairlane_topology import network as fl_net
 from fairlane_topology import state as fl_state
 from fairlane_topology import topology as fl_topology
@@ -27,11 +28,6 @@ INSTANCE = "90"
 START_TIMEOUT_S = 240.0
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
-
-
-def launcher(*arguments: str) -> list[str]:
-    """The launcher's command line."""
-    return [sys.executable, str(HERE / "fairlane_topology" / "run.py"), "--instance", INSTANCE, *arguments]
 
 
 def ours() -> list[str]:
@@ -51,7 +47,9 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_the_cli_pings_through_both_switches_and_leaves_nothing(tmp_path: Path) -> None:
     script = tmp_path / "commands"
     script.write_text(f"nodes\nn{INSTANCE}h1 ping -c 3 -i 0.2 -W 2 10.0.3.3\n")
-    done = subprocess.run(launcher("--script", str(script)), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run(
+        launcher(INSTANCE, "--script", str(script)), capture_output=True, text=True, timeout=START_TIMEOUT_S
+    )
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr  # Mininet prints what nodes say through its log, on standard error
     assert "3 packets transmitted, 3 received, 0% packet loss" in said
@@ -69,7 +67,7 @@ def test_long_packets_cross_hosts_switches_and_wire(tmp_path: Path) -> None:
     # IP packets of 7732 bytes (MSS 7680 with time stamps), of 9000, and one byte more.
     script.write_text(f"{ping} -s 7704 10.0.6.6\n{ping} -s 8972 10.0.6.6\n{ping} -s 8973 10.0.6.6\n")
     topology = str(HERE / "topologies" / "gfr-p2p.json")
-    command = launcher("--topology", topology, "--script", str(script))
+    command = launcher(INSTANCE, "--topology", topology, "--script", str(script))
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr
@@ -88,7 +86,9 @@ def test_gfr_runs_with_the_configuration_beside_its_topology(tmp_path: Path) -> 
         f"n{INSTANCE}h3 ping -c 5 -i 0.2 -W 2 10.0.8.8\n"
         f"{fairlane} gfr show --json {state}\n"
     )
-    command = launcher("--topology", str(topologies / "gfr-p2p.json"), "--program", "gfr", "--script", str(script))
+    command = launcher(
+        INSTANCE, "--topology", str(topologies / "gfr-p2p.json"), "--program", "gfr", "--script", str(script)
+    )
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr
@@ -114,7 +114,7 @@ def test_ena_runs_without_a_loop_and_knows_its_far_sides(tmp_path: Path) -> None
     state = f"--state {tmp_path / INSTANCE}"
     script.write_text(f"n{INSTANCE}h1 ping -c 2 -i 0.2 -W 5 10.0.2.2\n{fairlane} status --json {state}\n")
     topology = str(HERE / "topologies" / "satellite.json")
-    command = launcher("--topology", topology, "--program", "ena", "--script", str(script))
+    command = launcher(INSTANCE, "--topology", topology, "--program", "ena", "--script", str(script))
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr
@@ -128,7 +128,7 @@ def test_ena_runs_without_a_loop_and_knows_its_far_sides(tmp_path: Path) -> None
 def test_stop_removes_everything_where_the_watcher_was_killed_too(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as output:
         process = subprocess.Popen(
-            launcher(), stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
+            launcher(INSTANCE), stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True
         )
     deadline = time.monotonic() + START_TIMEOUT_S
     while "mininet>" not in (tmp_path / "out").read_text(errors="replace"):
@@ -158,7 +158,9 @@ def test_stop_removes_everything_where_the_watcher_was_killed_too(tmp_path: Path
 @needs_root
 def test_the_same_instance_does_not_start_twice(sleeping_instance: None) -> None:
     del sleeping_instance
-    done = subprocess.run(launcher("--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run(
+        launcher(INSTANCE, "--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S
+    )
     assert done.returncode == 2
     assert f"topology {INSTANCE} is running already: 'make stop' ends it" in done.stderr
 
@@ -177,7 +179,7 @@ def test_a_network_that_was_refused_takes_nothing_of_the_one_that_runs(sleeping_
 @needs_root
 def test_an_address_that_is_taken_is_refused_before_anything_is_programmed() -> None:
     with socket.create_server(("127.0.0.1", 50050 + 20 * int(INSTANCE) + 1)):
-        done = subprocess.run(launcher(), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+        done = subprocess.run(launcher(INSTANCE), capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 2
     assert "s1: another process serves 127.0.0.1:51851 already" in done.stderr
     assert ours() == []
@@ -188,7 +190,7 @@ def test_an_interface_of_somebody_else_is_named_and_stays() -> None:
     name = f"n{INSTANCE}s2-eth1"
     subprocess.run(["ip", "link", "add", name, "type", "veth", "peer", "name", "somebodys"], check=True, timeout=10)
     try:
-        done = subprocess.run(launcher(), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+        done = subprocess.run(launcher(INSTANCE), capture_output=True, text=True, timeout=START_TIMEOUT_S)
         assert ours() == [name]
     finally:
         subprocess.run(["ip", "link", "delete", name], check=True, timeout=10)
@@ -205,7 +207,7 @@ def test_a_port_that_an_outgoing_connection_holds_does_not_stop_the_start(tmp_pa
         client.bind(("127.0.0.1", 50050 + 20 * instance + 1))
         client.connect(server.getsockname())
         done = subprocess.run(
-            launcher("--instance", str(instance), "--script", str(script)),
+            launcher(str(instance), "--script", str(script)),
             capture_output=True,
             text=True,
             timeout=START_TIMEOUT_S,
@@ -235,7 +237,9 @@ def sleeping_instance() -> Iterator[None]:
 def test_a_bad_topology_starts_nothing(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(content)
-    done = subprocess.run(launcher("--topology", str(path)), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run(
+        launcher(INSTANCE, "--topology", str(path)), capture_output=True, text=True, timeout=START_TIMEOUT_S
+    )
     assert done.returncode == 2
     assert message in done.stderr
     assert ours() == []
@@ -249,7 +253,9 @@ def test_a_missing_binary_is_named_and_nothing_stays(monkeypatch: pytest.MonkeyP
     broken.write_text("#!/bin/sh\necho 'no such pipeline' >&2\nexit 2\n")
     broken.chmod(0o755)
     monkeypatch.setenv("FAIRLANE_BIN_DIR", str(folder))
-    done = subprocess.run(launcher("--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    done = subprocess.run(
+        launcher(INSTANCE, "--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S
+    )
     assert done.returncode == 2
     assert f"fairlane-switch n{INSTANCE}s1 does not start: no such pipeline" in done.stderr
     assert ours() == []

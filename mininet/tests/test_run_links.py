@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_session import launcher
 from fairlane_controller.state.run_state import RunState
 from fairlane_topology import state as fl_state
 from steady import void_when_stalled
@@ -39,8 +40,7 @@ def run(tmp_path: Path, document: dict[str, Any], lines: list[str]) -> str:
     topology, script = tmp_path / "t.json", tmp_path / "commands"
     topology.write_text(json.dumps(document))
     script.write_text("\n".join(lines) + "\n")
-    command = [sys.executable, str(HERE / "fairlane_topology" / "run.py"), "--instance", INSTANCE]
-    command += ["--topology", str(topology), "--script", str(script)]
+    command = launcher(INSTANCE, "--topology", str(topology), "--script", str(script))
     done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr

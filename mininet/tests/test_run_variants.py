@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cli_session import launcher
 from fairlane_hosts import loader, registry
 from fairlane_topology import state as fl_state
 
@@ -61,9 +62,8 @@ def topology(tmp_path: Path) -> Path:
     return path
 
 
-def launcher(topology: Path, *arguments: str) -> list[str]:
-    run = [sys.executable, str(HERE / "fairlane_topology" / "run.py"), "--instance", INSTANCE, "--no-controller"]
-    return [*run, "--topology", str(topology), *arguments]
+def command_of(topology: Path, *arguments: str) -> list[str]:
+    return launcher(INSTANCE, "--no-controller", "--topology", str(topology), *arguments)
 
 
 def folder() -> Path:
@@ -87,7 +87,7 @@ def test_sender_and_receiver_have_the_program_and_commands_run_in_their_cgroups(
     asked = [f"n{INSTANCE}{host} cat /proc/self/cgroup" for host in ("h1", "h2")]
     script.write_text("\n".join([*asked, f"n{INSTANCE}h1 sysctl net.ipv4.tcp_congestion_control", ""]))
     done = subprocess.run(
-        launcher(topology, "--script", str(script)), capture_output=True, text=True, timeout=TIMEOUT_S
+        command_of(topology, "--script", str(script)), capture_output=True, text=True, timeout=TIMEOUT_S
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout + done.stderr
@@ -99,7 +99,7 @@ def test_sender_and_receiver_have_the_program_and_commands_run_in_their_cgroups(
 
 def test_after_kill_9_and_make_stop_nothing_is_left(topology: Path) -> None:
     process = subprocess.Popen(
-        launcher(topology), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command_of(topology), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
 
     def attached() -> int:

@@ -8,12 +8,12 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_session import launcher
 from fairlane_topology import runtime_json as fl_runtime
 from fairlane_topology import state as fl_state
 from fairlane_topology import topology as fl_topology
@@ -163,15 +163,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def launch(topology: Path, script: Path) -> subprocess.CompletedProcess[str]:
     """Run the launcher with a script for Mininet's CLI."""
-    command = [
-        sys.executable,
-        str(HERE / "fairlane_topology" / "run.py"),
-        "--instance",
-        INSTANCE,
-        "--topology",
-        str(topology),
-    ]
-    return subprocess.run([*command, "--script", str(script)], capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    command = launcher(INSTANCE, "--topology", str(topology), "--script", str(script))
+    return subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
 
 
 @needs_root

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,7 +18,9 @@ def ptf_command(
     tests: Annotated[
         list[str] | None, typer.Argument(help="Only these: MODULE or MODULE.CLASS; default all.", metavar="TEST...")
     ] = None,
-    target: Annotated[str, typer.Option("--target", help="The switch: embedded or bmv2.")] = "embedded",
+    target: Annotated[
+        Literal["embedded", "bmv2"], typer.Option("--target", help="The switch: embedded or bmv2.")
+    ] = "embedded",
 ) -> None:
     """Test a program packet by packet: PTF runs FOLDER/ptf/*.py, and the tests that all programs share, on a switch that it starts.
 

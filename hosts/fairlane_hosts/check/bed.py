@@ -19,7 +19,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -191,7 +190,7 @@ class CheckBed(Network):
         text = self.inside("sender", Path("/proc/thread-self/net/netstat").read_text)
         names, values = (line.split()[1:] for line in text.splitlines() if line.startswith("TcpExt"))
         counters = dict(zip(names, map(int, values), strict=True))
-        return {**asdict(tcpinfo.read(self._connection)), "netstat": counters}
+        return {**tcpinfo.read(self._connection)._asdict(), "netstat": counters}
 
     def wait_drained(self, bytes: int, timeout_s: float = 8.0) -> dict[str, Any]:
         """Until `bytes` are acknowledged; the last TCP_INFO. Raises HostsError `check` when it takes too long."""

@@ -18,8 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fairlane_lab.definition.extend import experiment_names
-from fairlane_lab.definition.judging import Runtime
-from fairlane_lab.definition.strict import Scalar
+from fairlane_lab.definition.strict import Runtime, Scalar
 from fairlane_lab.problems import ExperimentError
 from fairlane_lab.results.summary_file import RunFolderError
 from fairlane_lab.run_result import RunError

@@ -114,6 +114,7 @@ def _print_numbers(source: str, numbers: Sequence[PaperNumbers]) -> None:
     heads = ["\n".join([*names[metric].label.split(", "), names[metric].unit]).strip() for metric in metrics]
     title = f"Numbers of {source}" if source else "The paper's numbers"
     table = make_table("where", *heads, right=" ".join(heads), title=title)
+    table.columns[0].no_wrap = True
     for each in numbers:
         where = ", ".join(f"{name} {_condition(condition)}" for name, condition in each.where.items())
         values = (labels.format_metric(metric, each.values.get(metric), names[metric]) for metric in metrics)

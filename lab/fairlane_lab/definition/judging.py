@@ -16,6 +16,7 @@ from fairlane_lab.definition.strict import (
     Condition,
     Known,
     Parameter,
+    Runtime,
     Strict,
     Values,
     Where,
@@ -23,8 +24,6 @@ from fairlane_lab.definition.strict import (
     holds,
     parameter,
 )
-
-Runtime = Literal["sim", "kernel", "mininet"]
 
 
 class PaperNumbers(Strict):

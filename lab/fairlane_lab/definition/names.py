@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import get_args
 
 from fairlane_hosts.programs import COUNTERS
 from fairlane_hosts.simulator import SIMULATOR_VARIANTS
 from fairlane_hosts.variants import VARIANTS
 
+from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.programs import find_part, known_parts
 from fairlane_lab.programs.part import LabPart
 from fairlane_lab.programs.part import Name as Name
@@ -265,7 +267,7 @@ def column_kind(column: str) -> type:
     return OTHER_COLUMNS.get(column, float) if found is None else found.kind
 
 
-RUNTIMES = ("sim", "kernel", "mininet")
+RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 """Simulated hosts, and Linux's own TCP in virtual time; Linux's own TCP in real time."""
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative, Runtime
+from fairlane_lab.definition.judging import Expectation, Note, PaperFigure, PaperNumbers, Relative
 from fairlane_lab.definition.plots import Plot
 from fairlane_lab.definition.points import Axis, Case, Params, Spread
 from fairlane_lab.definition.settings import Setting
-from fairlane_lab.definition.strict import Strict, Where
+from fairlane_lab.definition.strict import Runtime, Strict, Where
 from fairlane_lab.scenario import NotNegative, Positive, TcpGiven
 
 _NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"

@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_serializer, model_validator
 
 from fairlane_lab.problems import unknown
 
 Scalar = bool | int | float | str
+Runtime = Literal["sim", "kernel", "mininet"]
 
 
 def is_table(value: Any) -> TypeGuard[dict[str, Any]]:

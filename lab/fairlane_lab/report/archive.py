@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 
 from fairlane_lab.definition.expansion import Selection, expand
 from fairlane_lab.definition.extend import experiment_names
-from fairlane_lab.definition.judging import Runtime
 from fairlane_lab.definition.loading import Definition
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
 from fairlane_lab.definition.plots import Cdf, Series
+from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.inputs import configuration
 from fairlane_lab.paths import digest_files
 from fairlane_lab.report.run_folder import Measured, RunFolder, definition_of, open_run

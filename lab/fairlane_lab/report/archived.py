@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fairlane_lab.definition import Definition, Selection, expand
-from fairlane_lab.definition.judging import Runtime
+from fairlane_lab.definition.strict import Runtime
 from fairlane_lab.report.archive import is_stale, numbers_problem, open_archived, runs_file
 from fairlane_lab.results import tables
 from fairlane_lab.results.rows import make_rows

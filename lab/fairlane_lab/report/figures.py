@@ -20,6 +20,7 @@ import pandas as pd
 import plotnine as p9
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 from plotnine.exceptions import PlotnineWarning
 
 from fairlane_lab.definition.names import LIMIT_SERIES, RUNTIMES, TRANSFER_METRICS
@@ -258,8 +259,9 @@ def _axis_of(parameter: str) -> str:
 
 
 def _plain(values: Sequence[Any]) -> list[str]:
-    """Numbers of a logarithmic axis as people write them: 0.1, 1, 10."""
-    return [f"{value:g}" for value in values]
+    """Numbers of a logarithmic axis as people write them: 0.1, 1, 10, 100 k."""
+    large = EngFormatter()
+    return [large(value) if value >= 1e5 else f"{value:g}" for value in values]
 
 
 def _whiskers(data: pd.DataFrame) -> list[str]:
