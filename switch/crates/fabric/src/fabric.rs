@@ -39,6 +39,8 @@ pub struct Wire {
     pub link: Link<FrameId>,
     pub to: Sink,
     pub entity: EntityId,
+    /// Frames that found as many under way as may be.
+    pub dropped_no_memory: u64,
 }
 
 /// The links' directions, the frames on them, and the calendar.
@@ -68,7 +70,12 @@ impl Fabric {
     pub fn add_wire(&mut self, link: Link<FrameId>, to: Sink) -> u32 {
         let index = self.wires.len() as u32;
         let entity = self.add_actor(Actor::Wire(index));
-        self.wires.push(Wire { link, to, entity });
+        self.wires.push(Wire {
+            link,
+            to,
+            entity,
+            dropped_no_memory: 0,
+        });
         index
     }
 
@@ -76,6 +83,11 @@ impl Fabric {
     #[inline]
     pub fn transmit(&mut self, now: Nanos, wire: u32, frame: FrameId) {
         let wire = &mut self.wires[wire as usize];
+        if self.frames.in_use() > self.frames.max {
+            wire.dropped_no_memory += 1;
+            self.frames.release(frame);
+            return;
+        }
         let buffer = self.frames.get_mut(frame);
         if wire.link.transmit(now, buffer, frame).is_err() {
             self.frames.release(frame);

@@ -8,10 +8,21 @@ use device::FrameBuffer;
 pub struct FrameId(u32);
 
 /// All frames under way.
-#[derive(Default)]
 pub struct Frames {
     buffers: Vec<FrameBuffer>,
     free: Vec<u32>,
+    /// A frame beyond so many is lost where it would enter a link.
+    pub max: usize,
+}
+
+impl Default for Frames {
+    fn default() -> Frames {
+        Frames {
+            buffers: Vec::new(),
+            free: Vec::new(),
+            max: usize::MAX,
+        }
+    }
 }
 
 impl Frames {

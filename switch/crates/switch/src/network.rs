@@ -64,6 +64,13 @@ struct Running {
     _control: Option<Removal>,
 }
 
+impl Running {
+    /// Its servers are there.
+    fn serves(&self) -> bool {
+        !self.served.is_finished()
+    }
+}
+
 /// The switches, by their place in the configuration.
 struct Switches {
     names: Vec<String>,
@@ -78,8 +85,12 @@ impl Switches {
     fn start(&self, index: usize) -> Result<(), String> {
         let mut running = self.lock(index);
         let name = &self.names[index];
-        if running.is_some() {
+        if running.as_ref().is_some_and(Running::serves) {
             return Err(format!("switch \"{name}\" runs already"));
+        }
+        // One whose servers have failed makes room.
+        if running.take().is_some() {
+            self.network.stop(index);
         }
         let options = &self.options[index];
         let prepared = Prepared::read(options)?;
@@ -160,10 +171,7 @@ impl Switches {
         let op = request.get("op")?.as_str()?;
         if op == "switches" {
             let states = self.names.iter().enumerate().map(|(index, name)| {
-                let running = self.lock(index);
-                let runs = running
-                    .as_ref()
-                    .is_some_and(|one| !one.served.is_finished());
+                let runs = self.lock(index).as_ref().is_some_and(Running::serves);
                 json!({"name": name, "running": runs})
             });
             return Some(json!({"ok": true, "switches": states.collect::<Vec<_>>()}));

@@ -52,8 +52,6 @@ pub enum Progress {
 /// What is counted at a direction beside its link.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Frames that found all memory in use.
-    pub dropped_no_memory: u64,
     /// Frames that were due and could not be sent.
     pub dropped_unsent: u64,
     pub lateness: Lateness,
@@ -74,7 +72,6 @@ pub struct Network {
     entrances: Vec<u32>,
     /// Which wires begin at a switch: its index, the port, the wire.
     plugs: Vec<(u32, u32, u32)>,
-    frames_max: usize,
     now: Nanos,
 }
 
@@ -90,6 +87,7 @@ impl Network {
         frames_max: usize,
     ) -> Result<Network, LinkOptionError> {
         let mut fabric = Fabric::default();
+        fabric.frames.max = frames_max;
         fabric.frames.reserve(frames_max.min(FRAMES_READY));
         let entity = |index| fabric.add_actor(Actor::Switch(index as u32));
         let mut network = Network {
@@ -100,7 +98,6 @@ impl Network {
             counts: Vec::with_capacity(2 * links.len()),
             entrances: Vec::new(),
             plugs: Vec::new(),
-            frames_max,
             now: 0,
         };
         for plan in links {
@@ -164,12 +161,7 @@ impl Network {
         let Some(&wire) = self.entrances.get(interface) else {
             return;
         };
-        let frames = &mut self.fabric.frames;
-        if frames.in_use() >= self.frames_max {
-            self.counts[wire as usize].dropped_no_memory += 1;
-            return;
-        }
-        let frame = frames.copy_of(bytes);
+        let frame = self.fabric.frames.copy_of(bytes);
         self.fabric.transmit(arrival, wire, frame);
     }
 
@@ -296,7 +288,7 @@ impl Network {
 
     /// Frames under way, and the most that may be.
     pub fn frames(&self) -> (usize, usize) {
-        (self.fabric.frames.in_use(), self.frames_max)
+        (self.fabric.frames.in_use(), self.fabric.frames.max)
     }
 
     // ---- links --------------------------------------------------------------------------------------------
@@ -306,8 +298,8 @@ impl Network {
     }
 
     /// A direction: `2 * link`, plus 1 for b_to_a.
-    pub fn direction(&self, direction: usize) -> (&Link<FrameId>, &Counts) {
-        (&self.fabric.wires[direction].link, &self.counts[direction])
+    pub fn direction(&self, direction: usize) -> (&Wire, &Counts) {
+        (&self.fabric.wires[direction], &self.counts[direction])
     }
 
     fn change<R>(&mut self, direction: usize, change: impl FnOnce(&mut Link<FrameId>) -> R) -> R {

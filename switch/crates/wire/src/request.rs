@@ -95,7 +95,7 @@ fn answer(
         let settings = read_settings(&request).map_err(|e| e.to_string())?;
         // All directions are checked before one is changed.
         let changed = directions.map(|direction| {
-            let before = network.direction(direction).0.options();
+            let before = network.direction(direction).0.link.options();
             Ok((direction, settings.applied_to(before, Unit::Us)?))
         });
         let changed: Result<Vec<_>, _> = changed.collect();
@@ -171,7 +171,8 @@ fn report(
         fields.insert(end.to_owned(), shown);
     }
     for (i, name) in DIRECTIONS.into_iter().enumerate() {
-        let (direction, state) = network.direction(2 * link + i);
+        let (wire, state) = network.direction(2 * link + i);
+        let direction = &wire.link;
         let us = |ns| Unit::Us.show(ns);
         if !counts {
             let options = Value::Object(direction.options().show(Unit::Us));
@@ -185,7 +186,7 @@ fn report(
             continue;
         }
         let mut counts = json!(direction.stats());
-        counts["dropped_no_memory"] = json!(state.dropped_no_memory);
+        counts["dropped_no_memory"] = json!(wire.dropped_no_memory);
         counts["dropped_unsent"] = json!(state.dropped_unsent);
         counts["queued_packets"] = json!(direction.queued());
         counts["in_flight_packets"] = json!(direction.in_flight());

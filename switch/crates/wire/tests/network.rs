@@ -74,7 +74,7 @@ fn lost_and_refused_frames_give_their_memory_back() {
         take(&mut network, k * 100_000);
     }
     take(&mut network, 1 << 60);
-    let stats = network.direction(0).0.stats().clone();
+    let stats = *network.direction(0).0.link.stats();
     assert!(stats.dropped_loss > 100 && stats.dropped_queue_full > 100);
     assert_eq!(stats.delivered_packets + stats.dropped_packets(), 10_000);
     assert_eq!(network.frames().0, 0);
@@ -86,7 +86,7 @@ fn frames_that_find_all_memory_in_use_are_counted() {
     for _ in 0..10 {
         network.offer(0, 0, &[0; 60]);
     }
-    assert_eq!(network.direction(0).1.dropped_no_memory, 2);
+    assert_eq!(network.direction(0).0.dropped_no_memory, 2);
     assert_eq!(take(&mut network, 1_000_000).len(), 8);
 }
 

@@ -58,9 +58,9 @@ fn set_changes_the_named_direction_only() {
     );
     assert_eq!(answer["ok"], json!(true));
     assert_eq!(answer["a_to_b"]["delay_us"], json!(100000));
-    assert_eq!(network.direction(0).0.options().delay_ns, 100 * MS);
-    assert_eq!(network.direction(1).0.options().delay_ns, 0);
-    assert_eq!(network.direction(2).0.options().delay_ns, 0);
+    assert_eq!(network.direction(0).0.link.options().delay_ns, 100 * MS);
+    assert_eq!(network.direction(1).0.link.options().delay_ns, 0);
+    assert_eq!(network.direction(2).0.link.options().delay_ns, 0);
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn set_means_both_directions_when_none_is_named() {
     );
     assert_eq!(answer["ok"], json!(true));
     for direction in 0..2 {
-        assert_eq!(network.direction(direction).0.options().loss, 0.5);
+        assert_eq!(network.direction(direction).0.link.options().loss, 0.5);
     }
     assert_eq!(
-        network.direction(0).0.options().delay_ns,
+        network.direction(0).0.link.options().delay_ns,
         5 * MS,
         "what is not named stays"
     );
@@ -94,7 +94,7 @@ fn a_set_that_fits_one_direction_only_changes_neither() {
         text,
         "jitter_us: 100 exceeds delay_us (0); allowed: 0 to 0 µs"
     );
-    assert_eq!(network.direction(0).0.options().jitter_ns, 0);
+    assert_eq!(network.direction(0).0.link.options().jitter_ns, 0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn mistakes_are_told_with_what_is_allowed() {
         "a request is a JSON object with the key \"op\""
     );
     assert_eq!(
-        network.direction(0).0.options().loss,
+        network.direction(0).0.link.options().loss,
         0.0,
         "nothing was half-applied"
     );
@@ -186,7 +186,7 @@ fn a_spike_holds_and_an_outage_drops() {
     assert_eq!(ask(&mut network, MS, outage), json!({"ok": true}));
     network.offer(2, 2 * MS, &[0; 60]);
     network.offer(3, 2 * MS, &[0; 60]);
-    assert_eq!(network.direction(3).0.stats().dropped_outage, 1);
+    assert_eq!(network.direction(3).0.link.stats().dropped_outage, 1);
     let mut out = Vec::with_capacity(4);
     network.advance(20 * MS, 20 * MS, &mut 100, &mut out);
     assert!(out.is_empty());
@@ -212,7 +212,7 @@ fn a_spike_can_block_the_line_instead() {
     assert_eq!(ask(&mut network, MS, spike), json!({"ok": true}));
     network.offer(2, 2 * MS, &[0; 60]);
     let link = &network.direction(2).0;
-    assert_eq!((link.queued(), link.in_flight()), (1, 0));
+    assert_eq!((link.link.queued(), link.link.in_flight()), (1, 0));
     let mut out = Vec::with_capacity(4);
     network.advance(20 * MS, 20 * MS, &mut 100, &mut out);
     assert!(out.is_empty());
