@@ -120,7 +120,7 @@ impl Switches {
         let mut served = self.runtime.spawn(task);
         let started = self.runtime.block_on(async {
             tokio::select! {
-                _ = ready => Ok(()),
+                Ok(()) = ready => Ok(()),
                 ended = &mut served => Err(match ended {
                     Ok(Err(Failure::Start(text) | Failure::Running(text))) => text,
                     _ => "it ended while it started".to_owned(),
