@@ -46,6 +46,10 @@ def measured(*_arguments: object, **_options: object) -> float:
     return float(next(COUNTER)) * (1 + next(COUNTER) % 3)
 
 
+def tcp_flow(*_arguments: object) -> tuple[float, float]:
+    return 1e9 * measured(), measured()
+
+
 def received(*_arguments: object, **_options: object) -> dict[str, Any]:
     names = ("delay_us_p50", "delay_us_p99", "delay_us_p999", "rate_bps", "pps", "frames")
     return {"sent": dict.fromkeys(names, measured()), "received": {name: measured() for name in names}}
@@ -114,7 +118,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     put(forwarding, rate_of_sending=measured, resident_mb=measured)
     monkeypatch.setattr(forwarding, "GENERATOR_LIMITS", 0.0)  # all are held back
     put(chain, build_pktgen=measured, make_bed=a_bed, receiver=a_bed, PATHS=dict.fromkeys(chain.PATHS, a_bed))
-    put(chain, shutil=SimpleNamespace(which=measured), tcp_flow=lambda *_: (1e9 * measured(), measured()))
+    put(chain, shutil=SimpleNamespace(which=measured), tcp_flow=tcp_flow)
     put(p4runtime, is_installed=measured, ours=nothing, bmv2=nothing)
     for name in ("measure_requests_made_before", "measure_finsy"):
         monkeypatch.setattr(p4runtime, name, pair)

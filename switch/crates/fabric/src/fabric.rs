@@ -3,6 +3,7 @@
 
 use crate::frames::{FrameId, Frames};
 use device::Nanos;
+use std::collections::VecDeque;
 use traffic::calendar::{Calendar, EntityId, Moves};
 use traffic::link::Link;
 
@@ -51,6 +52,8 @@ pub struct Fabric {
     pub actors: Vec<Actor>,
     pub frames: Frames,
     pub wires: Vec<Wire>,
+    /// Frames that switches have sent to interfaces: number of the interface, and the frame.
+    pub leaving: VecDeque<(u32, FrameId)>,
     /// A frame that was just sent to a host, over a wire without delay.
     pub at_host: Option<FrameId>,
 }

@@ -14,4 +14,4 @@ mod switch;
 
 pub use fabric::{Actor, Fabric, Sink, Wire};
 pub use frames::{FrameId, Frames};
-pub use switch::Switch;
+pub use switch::{Outlet, Switch};

@@ -6,8 +6,16 @@ use crate::frames::FrameId;
 use device::{Device, Nanos, Packet, Transmit};
 use traffic::calendar::EntityId;
 
-/// No wire is plugged in.
-const UNPLUGGED: u32 = u32::MAX;
+/// Where a port of a switch leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outlet {
+    #[default]
+    Nowhere,
+    /// Into a direction of a link.
+    Wire(u32),
+    /// To an interface outside, without a link between.
+    Interface(u32),
+}
 
 /// A device, its entity in the calendar, and where its ports lead.
 pub struct Switch {
@@ -17,10 +25,10 @@ pub struct Switch {
     outlets: Outlets,
 }
 
-/// By port number: the wire, and frames that left where none is.
+/// By port number: where it leads, and frames that left where it leads nowhere.
 #[derive(Default)]
 struct Outlets {
-    wires: Vec<u32>,
+    ports: Vec<Outlet>,
     unplugged: Vec<u64>,
 }
 
@@ -42,8 +50,11 @@ impl Transmit for Out<'_> {
 impl Out<'_> {
     #[inline]
     fn send(&mut self, port: u32, frame: FrameId, at: Nanos) {
-        match self.outlets.wires.get(port as usize) {
-            Some(&wire) if wire != UNPLUGGED => self.fabric.transmit(at, wire, frame),
+        match self.outlets.ports.get(port as usize) {
+            Some(&Outlet::Wire(wire)) => self.fabric.transmit(at, wire, frame),
+            Some(&Outlet::Interface(interface)) => {
+                self.fabric.leaving.push_back((interface, frame));
+            }
             _ => {
                 self.fabric.frames.release(frame);
                 if let Some(count) = self.outlets.unplugged.get_mut(port as usize) {
@@ -63,15 +74,15 @@ impl Switch {
             device,
             entity,
             outlets: Outlets {
-                wires: vec![UNPLUGGED; ports],
+                ports: vec![Outlet::Nowhere; ports],
                 unplugged: vec![0; ports],
             },
         }
     }
 
-    /// What leaves at `port` goes into `wire` from now on.
-    pub fn plug(&mut self, port: u32, wire: u32) {
-        self.outlets.wires[port as usize] = wire;
+    /// What leaves at `port` goes there from now on.
+    pub fn plug(&mut self, port: u32, outlet: Outlet) {
+        self.outlets.ports[port as usize] = outlet;
     }
 
     /// Frames that left at `port` where no wire is plugged in.
@@ -82,11 +93,28 @@ impl Switch {
     /// A frame's last bit arrived at `port`. What left before has left; an idle line starts with it at once.
     #[inline]
     pub fn receive(&mut self, now: Nanos, port: u32, frame: FrameId, fabric: &mut Fabric) {
+        self.receive_with(now, fabric, |device, fabric| {
+            device.receive_buffer(now, port, fabric.frames.get_mut(frame));
+        });
+    }
+
+    /// The same for a frame from outside.
+    #[inline]
+    pub fn receive_bytes(&mut self, now: Nanos, port: u32, bytes: &[u8], fabric: &mut Fabric) {
+        self.receive_with(now, fabric, |device, _| device.receive(now, port, bytes));
+    }
+
+    #[inline]
+    fn receive_with(
+        &mut self,
+        now: Nanos,
+        fabric: &mut Fabric,
+        receive: impl FnOnce(&mut Device, &mut Fabric),
+    ) {
         if self.device.next_due().is_some_and(|due| due <= now) {
             self.advance(now, fabric);
         }
-        let buffer = fabric.frames.get_mut(frame);
-        self.device.receive_buffer(now, port, buffer);
+        receive(&mut self.device, fabric);
         if self.device.next_due().is_some_and(|due| due <= now) {
             self.advance(now, fabric);
         }

@@ -11,7 +11,7 @@ use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
 use apps::AppState;
 use device::{Device, DeviceConfig, QueueLimits};
-use fabric::{Actor, Fabric, Sink, Switch};
+use fabric::{Actor, Fabric, Outlet, Sink, Switch};
 use std::collections::BTreeMap;
 use tcp::Addr;
 use traffic::derived_seed;
@@ -44,7 +44,9 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         ];
         for (end, wire) in [(&link.a, wires[0]), (&link.b, wires[1])] {
             match sink(config, end) {
-                Sink::Switch { index, port } => switches[index as usize].plug(port, wire),
+                Sink::Switch { index, port } => {
+                    switches[index as usize].plug(port, Outlet::Wire(wire))
+                }
                 Sink::Host(host) => hosts.hosts[host as usize].uplink = wire,
                 Sink::Interface(interface) => {
                     hosts.hosts[real[interface as usize]].uplink = wire;

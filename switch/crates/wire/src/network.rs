@@ -6,7 +6,7 @@
 
 use crate::lateness::Lateness;
 use device::{Device, Nanos};
-use fabric::{Actor, Fabric, FrameId, Sink, Switch, Wire};
+use fabric::{Actor, Fabric, FrameId, Outlet, Sink, Switch, Wire};
 use traffic::calendar::EntityId;
 use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, SpikeBlocks};
 
@@ -17,8 +17,22 @@ pub const DIRECTIONS: [&str; 2] = ["a_to_b", "b_to_a"];
 const FRAMES_AT_START: usize = 1024;
 /// Frames for which memory is there from the start.
 const FRAMES_READY: usize = 4096;
-/// Of an interface without a link, which a checked configuration does not have.
+/// Of a frame that no link carries.
 const NO_WIRE: u32 = u32::MAX;
+
+/// Where a frame goes that comes in at an interface.
+#[derive(Clone, Copy, Debug, Default)]
+enum Entrance {
+    /// A checked configuration has none of these.
+    #[default]
+    Nowhere,
+    Wire(u32),
+    /// A switch's port, without a link between.
+    Port {
+        index: u32,
+        port: u32,
+    },
+}
 
 /// A link between two ends.
 pub struct LinkPlan<'a> {
@@ -68,10 +82,10 @@ pub struct Network {
     names: Vec<String>,
     /// By wire.
     counts: Vec<Counts>,
-    /// By interface: the wire that begins there.
-    entrances: Vec<u32>,
-    /// Which wires begin at a switch: its index, the port, the wire.
-    plugs: Vec<(u32, u32, u32)>,
+    /// By interface.
+    entrances: Vec<Entrance>,
+    /// Where the ports of the switches lead: index of the switch, the port, where.
+    plugs: Vec<(u32, u32, Outlet)>,
     now: Nanos,
 }
 
@@ -107,18 +121,16 @@ impl Network {
     }
 
     /// Binds an interface to a switch's port, without a link between.
-    ///
-    /// # Errors
-    /// None that could happen: a line without settings is in range.
-    pub fn bind(&mut self, interface: u32, index: u32, port: u32) -> Result<(), LinkOptionError> {
-        self.add_link(
-            &LinkPlan {
-                name: "",
-                ends: [Sink::Interface(interface), Sink::Switch { index, port }],
-                options: &[LinkOptions::default(), LinkOptions::default()],
-            },
-            0,
-        )
+    pub fn bind(&mut self, interface: u32, index: u32, port: u32) {
+        self.enter(interface, Entrance::Port { index, port });
+        self.plugs.push((index, port, Outlet::Interface(interface)));
+    }
+
+    fn enter(&mut self, interface: u32, entrance: Entrance) {
+        let number = interface as usize;
+        let len = self.entrances.len().max(number + 1);
+        self.entrances.resize(len, Entrance::Nowhere);
+        self.entrances[number] = entrance;
     }
 
     fn add_link(&mut self, plan: &LinkPlan<'_>, seed: u64) -> Result<(), LinkOptionError> {
@@ -135,13 +147,8 @@ impl Network {
         let wire = self.fabric.add_wire(link, to);
         self.counts.push(Counts::default());
         match from {
-            Sink::Interface(number) => {
-                let number = number as usize;
-                let len = self.entrances.len().max(number + 1);
-                self.entrances.resize(len, NO_WIRE);
-                self.entrances[number] = wire;
-            }
-            Sink::Switch { index, port } => self.plugs.push((index, port, wire)),
+            Sink::Interface(number) => self.enter(number, Entrance::Wire(wire)),
+            Sink::Switch { index, port } => self.plugs.push((index, port, Outlet::Wire(wire))),
             Sink::Host(_) => {}
         }
     }
@@ -158,11 +165,18 @@ impl Network {
     /// A frame has come in at an interface at the instant `arrival`; call `advance(arrival)` before.
     #[inline]
     pub fn offer(&mut self, interface: usize, arrival: Nanos, bytes: &[u8]) {
-        let Some(&wire) = self.entrances.get(interface) else {
-            return;
-        };
-        let frame = self.fabric.frames.copy_of(bytes);
-        self.fabric.transmit(arrival, wire, frame);
+        match self.entrances.get(interface) {
+            Some(&Entrance::Wire(wire)) => {
+                let frame = self.fabric.frames.copy_of(bytes);
+                self.fabric.transmit(arrival, wire, frame);
+            }
+            Some(&Entrance::Port { index, port }) => {
+                if let Some(switch) = &mut self.switches[index as usize] {
+                    switch.receive_bytes(arrival, port, bytes, &mut self.fabric);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Does all that is due until `until`, each at its instant, as long as `out` has room for the frames that are to be
@@ -178,13 +192,14 @@ impl Network {
         events: &mut usize,
         out: &mut Vec<Departure>,
     ) -> Progress {
-        while let Some((at, entity)) = self.fabric.calendar.peek() {
-            if at > until {
-                break;
-            }
-            if out.len() == out.capacity() {
+        loop {
+            if !self.take_leaving(out) {
                 return Progress::Full;
             }
+            let Some((at, entity)) = self.fabric.calendar.peek().filter(|one| one.0 <= until)
+            else {
+                break;
+            };
             let Some(left) = events.checked_sub(1) else {
                 return Progress::Busy;
             };
@@ -202,6 +217,22 @@ impl Network {
         }
         self.now = self.now.max(until);
         Progress::Done
+    }
+
+    /// Takes over what switches have sent to interfaces; false: `out` is full.
+    #[inline]
+    fn take_leaving(&mut self, out: &mut Vec<Departure>) -> bool {
+        while out.len() < out.capacity() {
+            let Some((interface, frame)) = self.fabric.leaving.pop_front() else {
+                return true;
+            };
+            out.push(Departure {
+                interface,
+                wire: NO_WIRE,
+                frame,
+            });
+        }
+        false
     }
 
     /// Hands over what has left a wire.
@@ -265,17 +296,18 @@ impl Network {
         self.fabric.frames.release(departure.frame);
     }
 
-    /// Where there is no link behind a switch's port, the frame did not leave the switch.
     #[cold]
     fn count_failure(&mut self, departure: Departure) {
-        self.counts[departure.wire as usize].dropped_unsent += 1;
-        if departure.wire as usize >= 2 * self.names.len() {
-            let bytes = self.frame(departure).len() as u64;
-            let plug = self.plugs.iter().find(|(.., wire)| *wire == departure.wire);
-            if let Some(&(index, port, _)) = plug {
-                if let Some(device) = self.device(index as usize) {
-                    device.count_transmit_failures(port, 1, bytes);
-                }
+        if let Some(counts) = self.counts.get_mut(departure.wire as usize) {
+            counts.dropped_unsent += 1;
+            return;
+        }
+        // No link is behind the port: the frame did not leave the switch.
+        let bytes = self.frame(departure).len() as u64;
+        let entrance = self.entrances.get(departure.interface as usize);
+        if let Some(&Entrance::Port { index, port }) = entrance {
+            if let Some(device) = self.device(index as usize) {
+                device.count_transmit_failures(port, 1, bytes);
             }
         }
     }
@@ -336,9 +368,9 @@ impl Network {
     /// A switch is there from now on; the wires of its ports begin and end at it.
     pub fn start(&mut self, index: usize, name: &str, device: Device) {
         let mut switch = Switch::new(name, device, self.entities[index]);
-        for &(of, port, wire) in &self.plugs {
+        for &(of, port, outlet) in &self.plugs {
             if of as usize == index {
-                switch.plug(port, wire);
+                switch.plug(port, outlet);
             }
         }
         self.switches[index] = Some(switch);
@@ -366,8 +398,7 @@ impl Network {
 
     /// A link begins at the interface; else it is a switch's port.
     pub fn is_link(&self, interface: usize) -> bool {
-        let wire = self.entrances.get(interface);
-        wire.is_some_and(|wire| (*wire as usize) < 2 * self.names.len())
+        matches!(self.entrances.get(interface), Some(Entrance::Wire(_)))
     }
 
     /// A switch, for its control plane; call `refresh` after.

@@ -80,9 +80,7 @@ impl Setup<'_> {
                     let number = found.interface(&binding.interface)?;
                     found.interfaces[number].has_frames = true;
                     found.interfaces[number].port = Some((index as usize, port));
-                    network
-                        .bind(number as u32, index, port)
-                        .map_err(|e| e.to_string())?;
+                    network.bind(number as u32, index, port);
                 }
             }
         }
