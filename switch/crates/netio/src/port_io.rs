@@ -38,8 +38,8 @@ pub struct PortIo {
     down_events: u64,
     /// Counts of rings that are closed.
     past: RxCounters,
-    /// What of all of them was reported.
-    told: RxCounters,
+    /// Those of them that the device knows of.
+    reported: RxCounters,
 }
 
 impl PortIo {
@@ -61,7 +61,7 @@ impl PortIo {
             interface: Some(interface),
             down_events: 0,
             past: RxCounters::default(),
-            told: RxCounters::default(),
+            reported: RxCounters::default(),
         })
     }
 
@@ -141,18 +141,21 @@ impl PortIo {
     }
 
     /// Tells `device` of the frames that were lost at reception since the last call; asks the kernel.
-    pub fn tell_losses(&mut self, device: &mut Device) {
-        let (now, told) = (self.losses(), self.told);
+    pub fn report_losses(&mut self, device: &mut Device) {
+        let (now, reported) = (self.losses(), self.reported);
         for (reason, lost) in [
-            (DropReason::RingFull, now.ring_full - told.ring_full),
-            (DropReason::Truncated, now.truncated - told.truncated),
-            (DropReason::Unsegmented, now.unsegmented - told.unsegmented),
+            (DropReason::RingFull, now.ring_full - reported.ring_full),
+            (DropReason::Truncated, now.truncated - reported.truncated),
+            (
+                DropReason::Unsegmented,
+                now.unsegmented - reported.unsegmented,
+            ),
         ] {
             if lost > 0 {
                 device.count_reception_losses(self.port, reason, lost);
             }
         }
-        self.told = now;
+        self.reported = now;
     }
 }
 

@@ -43,7 +43,7 @@ pub struct NetworkOptions {
     /// Real-time scheduling of the packet thread
     #[arg(long, value_enum, default_value_t = Realtime::Auto)]
     realtime: Realtime,
-    /// Wake up to this much before an instant, as the machine's latency asks for, and look for the rest (0 to 1000)
+    /// Wake up to this much before an instant, as the machine's latency asks for, and poll for the rest (0 to 1000)
     #[arg(long, default_value_t = 100, value_name = "US", value_parser = clap::value_parser!(u64).range(0..=1000))]
     spin_us: u64,
     /// Most frames on all links together (64 to 1048576)

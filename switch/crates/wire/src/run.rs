@@ -7,7 +7,7 @@
 use crate::control::Control;
 use crate::network::{Departure, Network, Progress};
 use crate::request::{self, PortReport, Ports};
-use crate::wakeup::{LookBudget, WakeupLatency};
+use crate::wakeup::{SpinBudget, WakeupLatency};
 use device::{Calls, Device, DeviceHandle, Event};
 use netio::clock::{monotonic_now, sleep_until, ClockPair, Nanos};
 use netio::link_watch::LinkWatch;
@@ -39,7 +39,7 @@ const EVENTS_A_TURN: usize = 4096;
 /// Closures run for one switch before frames get their turn, and how long they may take together.
 const CALL_BATCH: usize = 64;
 const CALL_TIME: Nanos = 100_000;
-/// Who asks a device something finds losses at reception at most this old: each look is a system call a port.
+/// Who asks a device something finds losses at reception at most this old: each query is a system call for each port.
 const LOSSES_PERIOD: Nanos = 10_000_000;
 /// Retry of events that a control plane had no room for.
 const EVENT_RETRY: Nanos = 1_000_000;
@@ -227,7 +227,7 @@ impl Wire {
             .poller
             .add(signals, SIGNAL_TOKEN, Interest::Read)?;
         let mut rest = Rest::for_this_thread();
-        let mut budget = LookBudget::new(monotonic_now());
+        let mut budget = SpinBudget::new(monotonic_now());
         let (mut busy, mut batch) = (false, RX_BATCH);
         self.parts.network.begin(monotonic_now());
         loop {
@@ -266,9 +266,9 @@ impl Wire {
     fn wait(
         &mut self,
         busy: bool,
-        budget: &mut LookBudget,
+        budget: &mut SpinBudget,
         rest: &mut Rest,
-    ) -> io::Result<Option<Called>> {
+    ) -> io::Result<Option<WakeCauses>> {
         let now = monotonic_now();
         let lead = match budget.allows(now) {
             true => self.parts.wakeup.lead(),
@@ -289,27 +289,27 @@ impl Wire {
             wake = Some(now);
         }
         let timeout = wake.map(|wake| wake.saturating_sub(now));
-        let mut called = Called::default();
+        let mut causes = WakeCauses::default();
         let poller = &mut self.parts.poller;
         let ready = match timeout {
-            // To look is no rest.
+            // To poll is no rest.
             Some(0) => poller.wait(timeout),
             _ => rest.during(now, || poller.wait(timeout)),
         };
         self.waiting.clear();
         let clock = ClockPair::read();
         for one in ready? {
-            called.any = true;
+            causes.any = true;
             match one.token {
                 SIGNAL_TOKEN => return Ok(None),
-                CONTROL_TOKEN => called.control = true,
-                WAKE_TOKEN => called.woken = true,
-                LINK_TOKEN => called.links = true,
+                CONTROL_TOKEN => causes.control = true,
+                WAKE_TOKEN => causes.woken = true,
+                LINK_TOKEN => causes.links = true,
                 number => {
                     let ring = self.parts.interfaces[number as usize].io.ring.as_ref();
                     if let (true, Some(ring)) = (one.error, ring) {
                         ring.take_error();
-                        called.links = true;
+                        causes.links = true;
                     }
                     let arrival = ring.and_then(|ring| ring.peek(&clock));
                     let first = arrival.map(|at| Reverse((at, number as usize)));
@@ -318,12 +318,12 @@ impl Wire {
             }
         }
         match (wake, timeout) {
-            _ if called.any || busy => {}
+            _ if causes.any || busy => {}
             (_, Some(0)) => budget.spend(clock.monotonic.saturating_sub(now)),
             (Some(wake), _) => self.parts.wakeup.learn(wake, clock.monotonic),
             (None, _) => {}
         }
-        Ok(Some(called))
+        Ok(Some(causes))
     }
 
     // ---- frames -------------------------------------------------------------------------------------------
@@ -426,7 +426,7 @@ impl Wire {
                     self.switches[index] = Some(side);
                 }
                 Command::Stop(index, reply) => {
-                    self.tell_losses();
+                    self.report_losses();
                     self.switches[index] = None;
                     // Who has gone does not want it.
                     let _ = reply.send(self.parts.network.stop(index).map(Box::new));
@@ -440,7 +440,7 @@ impl Wire {
         let (mut any, until) = (false, monotonic_now() + CALL_TIME);
         if monotonic_now() >= self.losses_read + LOSSES_PERIOD {
             self.losses_read = monotonic_now();
-            self.tell_losses();
+            self.report_losses();
         }
         for index in 0..self.switches.len() {
             let Some(side) = &mut self.switches[index] else {
@@ -460,14 +460,14 @@ impl Wire {
     }
 
     /// Tells the switches of frames that were lost before they could be received.
-    fn tell_losses(&mut self) {
+    fn report_losses(&mut self) {
         for (number, attached) in self.parts.interfaces.iter_mut().enumerate() {
             let Some((index, _)) = attached.port else {
                 continue;
             };
             if !self.parts.network.is_link(number) {
                 if let Some(device) = self.parts.network.device(index) {
-                    attached.io.tell_losses(device);
+                    attached.io.report_losses(device);
                 }
             }
         }
@@ -529,9 +529,9 @@ impl Wire {
     }
 }
 
-/// What called the loop.
+/// Why the loop woke up.
 #[derive(Default)]
-struct Called {
+struct WakeCauses {
     any: bool,
     control: bool,
     woken: bool,
