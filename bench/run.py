@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import chain
 import differences
 import forwarding
 import kernel_time
@@ -42,6 +43,7 @@ def main() -> None:
         "virtual time": lambda: netsim.bench(arguments.rounds),
         "Linux in virtual time": kernel_time.bench,
         "forwarding": lambda: forwarding.bench(arguments.seconds, arguments.rounds),
+        "several switches": lambda: chain.bench(arguments.seconds, arguments.rounds),
         "P4Runtime": lambda: p4runtime.bench(arguments.rounds),
         "the control loop": loop.bench,
         "links": lambda: wire.bench(arguments.seconds),

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from types import SimpleNamespace
 from typing import Any
 
+import chain
 import differences
 import forwarding
 import kernel_time
@@ -43,6 +44,10 @@ class FakePool:
 def measured(*_arguments: object, **_options: object) -> float:
     """Seven digits, each time others: the intervals are as wide as they get."""
     return float(next(COUNTER)) * (1 + next(COUNTER) % 3)
+
+
+def tcp_flow(*_arguments: object) -> tuple[float, float]:
+    return 1e9 * measured(), measured()
 
 
 def received(*_arguments: object, **_options: object) -> dict[str, Any]:
@@ -112,6 +117,8 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     put(forwarding, bridge=a_bed, copy_loop=a_bed, pin=measured, stopped=nothing, left=measured)
     put(forwarding, rate_of_sending=measured, resident_mb=measured)
     monkeypatch.setattr(forwarding, "GENERATOR_LIMITS", 0.0)  # all are held back
+    put(chain, build_pktgen=measured, make_bed=a_bed, receiver=a_bed, PATHS=dict.fromkeys(chain.PATHS, a_bed))
+    put(chain, shutil=SimpleNamespace(which=measured), tcp_flow=tcp_flow)
     put(p4runtime, is_installed=measured, ours=nothing, bmv2=nothing)
     for name in ("measure_requests_made_before", "measure_finsy"):
         monkeypatch.setattr(p4runtime, name, pair)
@@ -123,6 +130,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         netsim.bench(ROUNDS),
         kernel_time.bench(),
         forwarding.bench(rounds=ROUNDS),
+        chain.bench(rounds=ROUNDS),
         p4runtime.bench(),
         wire.bench(),
         differences.bench(),

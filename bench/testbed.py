@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,12 @@ class Bed:
         return frames / elapsed
 
 
+def set_offloads(interface: str, prefix: Sequence[str] = ()) -> None:
+    """Switch an interface's offloads off, those that it has; `prefix`: of the command, as `ip netns exec`."""
+    for feature in OFFLOADS:
+        subprocess.run([*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, timeout=30)
+
+
 @contextlib.contextmanager
 def make_bed(pktgen: Path, mtu: int = 1500) -> Generator[Bed]:
     """Make the namespace and the pairs; take them away at the end."""
@@ -111,11 +117,13 @@ def make_bed(pktgen: Path, mtu: int = 1500) -> Generator[Bed]:
             run("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", bed.netns)
             Path(f"/proc/sys/net/ipv6/conf/{ours}/disable_ipv6").write_text("1")
             for prefix, name in (((), ours), (("ip", "netns", "exec", bed.netns), theirs)):
-                for feature in OFFLOADS:
-                    subprocess.run([*prefix, "ethtool", "-K", name, feature, "off"], capture_output=True, timeout=30)
+                set_offloads(name, prefix)
                 run(*prefix, "ip", "link", "set", name, "mtu", str(mtu), "up")
         yield bed
     finally:
+        # The kernel removes what is in a namespace later: the next bed may have the same names.
+        for ours in (bed.left, bed.right):
+            subprocess.run(["ip", "link", "del", ours], capture_output=True, timeout=30)
         run("ip", "netns", "del", bed.netns)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A switch that is killed (-9) is started again at once, at the same addresses. No root."""
 
+import json
 import os
 import signal
 import socket
@@ -45,3 +46,18 @@ def test_what_lives_is_not_pushed_away(tmp_path: Path) -> None:
             ManagedProcess.start(command(other, grpc), ready=READY)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(control))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="packet sockets need root")
+def test_a_network_starts_with_all_its_switches_or_not_at_all(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        taken_address = f"127.0.0.1:{taken.getsockname()[1]}"
+        switches = [
+            {"name": name, "arguments": ["--grpc", address]}
+            for name, address in (("s1", "127.0.0.1:0"), ("s2", taken_address))
+        ]
+        config = tmp_path / "network.json"
+        config.write_text(json.dumps({"switches": switches, "links": []}))
+        network = [find_binary("fairlane-switch"), "network", "--config", config, "--control", tmp_path / "n.sock"]
+        with pytest.raises(ProcessFailedError, match=f'switch "s2": cannot listen on {taken_address}'):
+            ManagedProcess.start(network, ready="fairlane-switch: ready switches=")

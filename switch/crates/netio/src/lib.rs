@@ -8,7 +8,7 @@
 //! - [`own_socket`]: a unix-domain socket that only its owner may connect to, JSON line by line.
 //! - [`panics`]: what a binary does at a panic.
 //! - [`moderation`]: pausing where frames come densely.
-//! - `rest`: short rests of a real-time thread, instead of long ones by the kernel.
+//! - [`rest`]: short rests of a real-time thread, instead of long ones by the kernel.
 //! - [`tx_batch`]: frames gathered for one system call.
 //! - [`switch_loop`]: the thread that drives a device.
 
@@ -22,7 +22,7 @@ pub mod own_socket;
 pub mod panics;
 pub mod poll;
 mod port_io;
-mod rest;
+pub mod rest;
 mod send_thread;
 pub mod socket;
 pub mod switch_loop;
@@ -32,5 +32,5 @@ pub mod wake;
 
 pub use ethernet::{ethernet, Ethernet};
 pub use link_state::{link_flags, set_link_up, LinkFlags};
-pub use port_io::PortBinding;
+pub use port_io::{Change, PortBinding, PortIo};
 pub use switch_loop::{LoopOptions, StopHandle, SwitchLoop};

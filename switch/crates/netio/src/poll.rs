@@ -74,7 +74,7 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until something is ready, or for `timeout` nanoseconds (None: without limit, Some(0): only look).
+    /// Waits until something is ready, or for `timeout` nanoseconds (None: without limit, Some(0): only poll).
     /// A signal ends the wait with nothing ready.
     ///
     /// # Errors

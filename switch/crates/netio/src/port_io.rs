@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One switch port's interface: its receiving ring, and whether it is there and up.
+//! An interface of a switch's port or of a link's end: its receiving ring, and whether it is there and up.
 
 use device::{Device, DropReason};
 
@@ -15,7 +15,7 @@ pub struct PortBinding {
 }
 
 /// What changed when an interface was looked up again.
-pub(crate) enum Change {
+pub enum Change {
     None,
     /// Same ring, other state.
     State,
@@ -23,105 +23,139 @@ pub(crate) enum Change {
     Reopened,
 }
 
-pub(crate) struct PortIo {
-    pub(crate) port: u32,
+/// An interface that may go away and come back.
+pub struct PortIo {
+    /// By which number its owner knows it.
+    pub port: u32,
     name: String,
-    options: RingOptions,
-    interface: Interface,
-    /// None while the interface is gone.
-    pub(crate) ring: Option<RxRing>,
+    /// None: no frames are read here.
+    options: Option<RingOptions>,
+    /// As it was last seen; None while it is gone.
+    interface: Option<Interface>,
+    /// None while the interface is gone, or where no frames are read.
+    pub ring: Option<RxRing>,
+    /// How often it went down or away.
+    down_events: u64,
     /// Counts of rings that are closed.
     past: RxCounters,
-    /// What of all of them was reported.
-    told: RxCounters,
+    /// Those of them that the device knows of.
+    reported: RxCounters,
 }
 
 impl PortIo {
-    pub(crate) fn open(
+    /// An interface with a ring; `options` None: only whether it is there and up is of interest.
+    ///
+    /// # Errors
+    /// [`InterfaceError`], as when there is no such interface.
+    pub fn open(
         binding: &PortBinding,
-        options: RingOptions,
+        options: Option<RingOptions>,
     ) -> Result<PortIo, InterfaceError> {
         let interface = Interface::find(&binding.interface)?;
-        let ring = RxRing::open(&interface, options)?;
+        let ring = options.map(|options| RxRing::open(&interface, options));
         Ok(PortIo {
             port: binding.port,
             name: binding.interface.clone(),
             options,
-            interface,
-            ring: Some(ring),
+            ring: ring.transpose()?,
+            interface: Some(interface),
+            down_events: 0,
             past: RxCounters::default(),
-            told: RxCounters::default(),
+            reported: RxCounters::default(),
         })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Index for sending; 0, which the kernel refuses, while the interface is gone.
     #[inline]
-    pub(crate) fn index(&self) -> i32 {
-        if self.ring.is_some() {
-            self.interface.index
-        } else {
-            0
-        }
+    pub fn index(&self) -> i32 {
+        self.interface.as_ref().map_or(0, |one| one.index)
     }
 
-    pub(crate) fn is_up(&self) -> bool {
-        self.ring.is_some() && self.interface.up
+    /// It is there, and up.
+    pub fn is_up(&self) -> bool {
+        self.interface.as_ref().is_some_and(|one| one.up)
+    }
+
+    /// It is there.
+    pub fn is_present(&self) -> bool {
+        self.interface.is_some()
+    }
+
+    /// How often it went down or away.
+    pub fn down_events(&self) -> u64 {
+        self.down_events
     }
 
     /// Looks the interface up again; a ring on one that went is closed, one on a new or larger one is opened.
-    pub(crate) fn refresh(&mut self) -> Change {
+    pub fn refresh(&mut self) -> Change {
+        let was_up = self.is_up();
+        let change = self.find_again();
+        self.down_events += u64::from(was_up && !self.is_up());
+        change
+    }
+
+    fn find_again(&mut self) -> Change {
         let Ok(found) = Interface::find(&self.name) else {
-            return match self.close() {
-                true => Change::State,
-                false => Change::None,
+            self.close();
+            return match self.interface.take() {
+                Some(_) => Change::State,
+                None => Change::None,
             };
         };
-        let same = found.index == self.interface.index && found.mtu <= self.interface.mtu;
-        if same && self.ring.is_some() {
-            let change = if found.up == self.interface.up {
-                Change::None
-            } else {
-                Change::State
-            };
-            self.interface.up = found.up;
-            return change;
+        let before = self.interface.as_ref();
+        let same = before.is_some_and(|one| one.index == found.index && found.mtu <= one.mtu);
+        if let (true, Some(before)) = (same, &mut self.interface) {
+            let changed = found.up != before.up;
+            before.up = found.up;
+            return if changed { Change::State } else { Change::None };
         }
         self.close();
+        let Some(options) = self.options else {
+            self.interface = Some(found);
+            return Change::State;
+        };
         // It may go again between the two calls; then the next message brings us here.
-        match RxRing::open(&found, self.options) {
-            Ok(ring) => {
-                self.ring = Some(ring);
-                self.interface = found;
-                Change::Reopened
-            }
-            Err(_) => Change::State,
+        self.ring = RxRing::open(&found, options).ok();
+        self.interface = self.ring.is_some().then_some(found);
+        match self.ring {
+            Some(_) => Change::Reopened,
+            None => Change::State,
         }
     }
 
-    fn close(&mut self) -> bool {
-        match self.ring.take() {
-            Some(mut ring) => {
-                self.past = sum(self.past, ring.counters());
-                true
-            }
-            None => false,
+    fn close(&mut self) {
+        if let Some(mut ring) = self.ring.take() {
+            self.past = sum(self.past, ring.counters());
         }
+    }
+
+    /// Frames that were lost at reception; asks the kernel.
+    pub fn losses(&mut self) -> RxCounters {
+        let ring = self.ring.as_mut().map(RxRing::counters).unwrap_or_default();
+        sum(self.past, ring)
     }
 
     /// Tells `device` of the frames that were lost at reception since the last call; asks the kernel.
-    pub(crate) fn tell_losses(&mut self, device: &mut Device) {
-        let ring = self.ring.as_mut().map(RxRing::counters).unwrap_or_default();
-        let (now, told) = (sum(self.past, ring), self.told);
+    pub fn report_losses(&mut self, device: &mut Device) {
+        let (now, reported) = (self.losses(), self.reported);
         for (reason, lost) in [
-            (DropReason::RingFull, now.ring_full - told.ring_full),
-            (DropReason::Truncated, now.truncated - told.truncated),
-            (DropReason::Unsegmented, now.unsegmented - told.unsegmented),
+            (DropReason::RingFull, now.ring_full - reported.ring_full),
+            (DropReason::Truncated, now.truncated - reported.truncated),
+            (
+                DropReason::Unsegmented,
+                now.unsegmented - reported.unsegmented,
+            ),
         ] {
             if lost > 0 {
                 device.count_reception_losses(self.port, reason, lost);
             }
         }
-        self.told = now;
+        self.reported = now;
     }
 }
 

@@ -34,7 +34,7 @@ const RX_BATCH_SLOW: usize = 1;
 /// Closures run before frames get their turn: so many, or fewer that take so long together.
 const CALL_BATCH: usize = 64;
 const CALL_TIME: Nanos = 100_000;
-/// Who asks the device something finds losses at reception at most this old: each look is a system call a port.
+/// Who asks the device something finds losses at reception at most this old: each query is a system call for each port.
 const LOSSES_PERIOD: Nanos = 10_000_000;
 /// Retry of events that the control plane had no room for.
 const EVENT_RETRY: Nanos = 1_000_000;
@@ -42,7 +42,7 @@ const EVENT_RETRY: Nanos = 1_000_000;
 /// Options of the loop.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopOptions {
-    /// Look instead of sleep for this long before an instant and after a frame.
+    /// Poll instead of sleep for this long before an instant and after a frame.
     pub spin_ns: Nanos,
     /// Threads that send, among which the ports are shared out; 0: the loop itself sends.
     pub send_threads: usize,
@@ -81,8 +81,8 @@ pub struct SwitchLoop {
     options: LoopOptions,
     moderation: Moderation,
     rest: Rest,
-    /// When the device was told of losses at reception.
-    losses_told: Nanos,
+    /// When losses at reception were reported to the device.
+    losses_reported: Nanos,
 }
 
 const NO_SOCKET: &str =
@@ -128,7 +128,7 @@ impl SwitchLoop {
             .map_err(system("epoll"))?;
         let mut ports = Vec::with_capacity(bindings.len());
         for (i, binding) in bindings.iter().enumerate() {
-            let io = PortIo::open(binding, options.ring)?;
+            let io = PortIo::open(binding, Some(options.ring))?;
             if let Some(ring) = &io.ring {
                 poller
                     .add(ring.as_fd(), i as u64, Interest::Read)
@@ -159,7 +159,7 @@ impl SwitchLoop {
             options,
             moderation: Moderation::default(),
             rest: Rest::default(),
-            losses_told: 0,
+            losses_reported: 0,
         };
         Ok((switch_loop, handle, stop_handle))
     }
@@ -182,7 +182,7 @@ impl SwitchLoop {
                 self.tx.settle();
                 note_failures(&mut self.tx, &mut self.device);
                 for io in &mut self.ports {
-                    io.tell_losses(&mut self.device);
+                    io.report_losses(&mut self.device);
                 }
                 return Ok(self.device);
             }
@@ -217,7 +217,7 @@ impl SwitchLoop {
     /// frame is done before.
     #[inline]
     fn receive(&mut self, clock: &ClockPair, batch: usize) -> usize {
-        // One look at every ring is enough: what comes to an empty one now arrived after the reading.
+        // One poll of every ring is enough: what comes to an empty one now arrived after the reading.
         self.waiting.clear();
         for (i, io) in self.ports.iter().enumerate() {
             let arrival = io.ring.as_ref().and_then(|ring| ring.peek(clock));
@@ -251,7 +251,8 @@ impl SwitchLoop {
     #[inline]
     fn run_calls(&mut self) -> bool {
         let (mut any, until) = (false, monotonic_now() + CALL_TIME);
-        let (ports, tx, losses_told) = (&mut self.ports, &mut self.tx, &mut self.losses_told);
+        let (ports, tx, losses_reported) =
+            (&mut self.ports, &mut self.tx, &mut self.losses_reported);
         for _ in 0..CALL_BATCH {
             let prepare = |device: &mut Device| {
                 if !any {
@@ -260,9 +261,9 @@ impl SwitchLoop {
                     note_failures(tx, device);
                 }
                 let now = monotonic_now();
-                if now >= *losses_told + LOSSES_PERIOD {
-                    *losses_told = now;
-                    ports.iter_mut().for_each(|io| io.tell_losses(device));
+                if now >= *losses_reported + LOSSES_PERIOD {
+                    *losses_reported = now;
+                    ports.iter_mut().for_each(|io| io.report_losses(device));
                 }
                 now
             };
@@ -331,7 +332,7 @@ impl SwitchLoop {
         let (mut woken, mut links_changed) = (false, false);
         let poller = &mut self.poller;
         let ready = match timeout {
-            // To look is no rest.
+            // To poll is no rest.
             Some(0) => poller.wait(timeout),
             _ => self.rest.during(now, || poller.wait(timeout)),
         };

@@ -86,7 +86,7 @@ pub struct TxBatch {
     failures: Failures,
 }
 
-/// Of each port, the frames that failed since the last look and their bytes.
+/// Of each port, the frames that failed since the last query and their bytes.
 struct Failures {
     of: Vec<(u64, u64)>,
     any: bool,

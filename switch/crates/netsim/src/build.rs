@@ -3,16 +3,15 @@
 
 use crate::config::{Config, End, HostConfig, LinkSettings, SwitchConfig};
 use crate::error::ConfigError;
-use crate::fabric::{Actor, Fabric, Sink};
 use crate::flow::{Flow, FlowOptions};
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::machine::{self, RealHosts};
 use crate::series::Sampler;
 use crate::simulation::{Changes, LinkEnds, Simulation};
-use crate::switch::Switch;
 use apps::AppState;
 use device::{Device, DeviceConfig, QueueLimits};
+use fabric::{Actor, Fabric, Outlet, Sink, Switch};
 use std::collections::BTreeMap;
 use tcp::Addr;
 use traffic::derived_seed;
@@ -45,9 +44,11 @@ pub(crate) fn simulation(config: &Config) -> Result<Simulation, ConfigError> {
         ];
         for (end, wire) in [(&link.a, wires[0]), (&link.b, wires[1])] {
             match sink(config, end) {
-                Sink::Switch { index, port } => switches[index as usize].plug(port, wire),
+                Sink::Switch { index, port } => {
+                    switches[index as usize].plug(port, Outlet::Wire(wire))
+                }
                 Sink::Host(host) => hosts.hosts[host as usize].uplink = wire,
-                Sink::Machine(interface) => {
+                Sink::Interface(interface) => {
                     hosts.hosts[real[interface as usize]].uplink = wire;
                 }
             }
@@ -166,7 +167,7 @@ fn sink(config: &Config, end: &End) -> Sink {
                 .iter()
                 .position(|real| *real == host);
             interface.map_or(Sink::Host(host as u32), |interface| {
-                Sink::Machine(interface as u32)
+                Sink::Interface(interface as u32)
             })
         }
     }

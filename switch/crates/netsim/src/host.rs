@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A host: its addresses, the wire that it sends into, and its counts.
 
-use crate::fabric::Fabric;
 use crate::frame::{FrameError, Headers, TRANSPORT};
 use crate::results::HostReport;
 use device::Nanos;
+use fabric::Fabric;
 use tcp::segment::Ecn;
 
 pub(crate) struct Host {

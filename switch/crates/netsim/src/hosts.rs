@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts with their sockets and flows: frames in, applications' steps and timers out.
 
-use crate::fabric::Fabric;
 use crate::flow::Flow;
 use crate::frame::{emit_udp, unverified, FrameError, Packet, PROTOCOL_TCP, PROTOCOL_UDP, UDP_LEN};
-use crate::frames::FrameId;
 use crate::host::{Host, Taken, To};
 use crate::results::{FlowReport, HostReport, Transfer};
 use crate::sockets::{Endpoint, Pending, Socket, SocketKey, Sockets};
 use apps::{Close, Step, Work};
 use device::Nanos;
+use fabric::{Fabric, FrameId};
 use tcp::segment::Ecn;
 use tcp::{Addr, Connection, Damaged, ParseError, Segment, State};
 

@@ -12,10 +12,8 @@
 //! | `config` | what there is and what happens, from JSON, checked |
 //! | `error` | what is wrong with a configuration or a request, and where |
 //! | `build` | from a configuration to the network |
-//! | `fabric` | links with the frames on them; what every node sends into |
-//! | `frames` | buffers of frames for reuse |
+//! | crate `fabric` | switches, links with the frames on them, the calendar |
 //! | `frame` | Ethernet, IPv4 and UDP headers |
-//! | `switch` | a device and where its ports lead |
 //! | `hosts` | frames in, applications' steps and timers out |
 //! | `host`, `sockets`, `flow` | a host; the connections' ends and who takes what; a flow |
 //! | `machine` | real hosts: a User-mode Linux in the same calendar |
@@ -27,10 +25,8 @@
 mod build;
 pub mod config;
 mod error;
-mod fabric;
 mod flow;
 mod frame;
-mod frames;
 mod host;
 mod hosts;
 mod machine;
@@ -39,7 +35,6 @@ mod samples;
 mod series;
 mod simulation;
 mod sockets;
-mod switch;
 
 pub use config::{Config, Direction, LinkSettings};
 pub use device::{Device, Nanos};

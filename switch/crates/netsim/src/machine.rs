@@ -6,11 +6,11 @@
 use crate::calendar::EntityId;
 use crate::config::{App, Config, FlowConfig, MachineConfig};
 use crate::error::ConfigError;
-use crate::fabric::Fabric;
 use crate::host::Host;
 use crate::results::Transfer;
 use crate::samples::{self, RealFlow, Samples};
 use device::Nanos;
+use fabric::Fabric;
 use std::path::Path;
 use std::time::Duration;
 use uml::plan::{self, Plan};

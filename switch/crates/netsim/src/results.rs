@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be read at any instant: cumulative counts of flows, ports, links, hosts and switches, and finished transfers.
 
-use device::Nanos;
+use device::{DropReason, Nanos};
+use fabric::Switch;
 use serde::Serialize;
 use traffic::link::LinkStats;
 
@@ -155,5 +156,57 @@ impl LinkReport {
             stats: *link.stats(),
             on_link_packets: (link.queued() + link.in_flight()) as u64,
         }
+    }
+}
+
+impl SwitchReport {
+    pub(crate) fn of(switch: &Switch) -> SwitchReport {
+        let stats = switch.device.stats();
+        let drops = DropReason::ALL
+            .iter()
+            .map(|r| (r.name(), stats.dropped(*r)));
+        SwitchReport {
+            switch: switch.name.clone(),
+            received: stats.received,
+            transmitted: stats.transmitted,
+            copied: stats.copied,
+            drops: drops.filter(|(_, packets)| *packets > 0).collect(),
+        }
+    }
+}
+
+impl PortReport {
+    /// Reports of all ports but the CPU port, ascending.
+    pub(crate) fn all_of(switch: &Switch) -> impl Iterator<Item = PortReport> + '_ {
+        let (device, cpu) = (&switch.device, switch.device.config().cpu_port);
+        let ports = device.ports().filter(move |port| Some(*port) != cpu);
+        ports.filter_map(|port| PortReport::of(switch, port))
+    }
+
+    fn of(switch: &Switch, port: u32) -> Option<PortReport> {
+        let device = &switch.device;
+        let (config, stats) = (device.port(port)?, device.port_stats(port)?);
+        let drops = Drops {
+            queue_full: stats.refused(DropReason::QueueFull),
+            port_full: stats.refused(DropReason::PortFull),
+            buffer_full: stats.refused(DropReason::BufferFull),
+        };
+        let waiting = device.port_usage(port)?;
+        Some(PortReport {
+            switch: switch.name.clone(),
+            port,
+            rate_bps: config.rate_bps,
+            queue_packets: config.queue_limits.packets,
+            tx_packets: stats.tx_packets,
+            tx_bytes: stats.tx_bytes,
+            rx_packets: stats.rx_packets,
+            rx_bytes: stats.rx_bytes,
+            refused_packets: stats.refused_packets,
+            unplugged_packets: switch.unplugged(port),
+            drops,
+            waiting_packets: waiting.packets,
+            waiting_bytes: waiting.bytes,
+            waiting_cells: waiting.cells,
+        })
     }
 }

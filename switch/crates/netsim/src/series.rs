@@ -6,8 +6,8 @@ use crate::config::Sample;
 use crate::error::{listed, ConfigError};
 use crate::hosts::Hosts;
 use crate::machine::RealHosts;
-use crate::switch::Switch;
 use device::Nanos;
+use fabric::Switch;
 use v1model::{Pipeline, RegisterId};
 
 /// Rows that a column has room for at first.
@@ -156,7 +156,12 @@ impl Sampler {
             match *source {
                 Source::Port { switch, port } => {
                     let switch = &switches[switch];
-                    push(switch.waiting(port).0);
+                    push(
+                        switch
+                            .device
+                            .port_usage(port)
+                            .map_or(0, |usage| usage.packets),
+                    );
                     push(switch.device.port_stats(port).map_or(0, |s| s.tx_bytes));
                 }
                 Source::Register {

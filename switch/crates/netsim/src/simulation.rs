@@ -5,14 +5,12 @@ use crate::build;
 use crate::calendar::EntityId;
 use crate::config::{Change, Config, Direction, LinkSettings};
 use crate::error::{listed, ConfigError, RequestError};
-use crate::fabric::{Actor, Fabric, Sink, Wire};
-use crate::frames::FrameId;
 use crate::hosts::Hosts;
 use crate::machine::RealHosts;
 use crate::results::{FlowReport, HostReport, LinkReport, PortReport, SwitchReport, Transfer};
 use crate::series::Sampler;
-use crate::switch::Switch;
 use device::{Device, Nanos, PortChange};
+use fabric::{Actor, Fabric, FrameId, Sink, Switch, Wire};
 use traffic::link::{Link, LinkOptionError, SpikeBlocks};
 
 /// A network in virtual time.
@@ -172,13 +170,13 @@ impl Simulation {
             }
             exit = link.poll(now);
         };
-        if let (Sink::Machine(_), Some(machine)) = (to, &self.machine) {
+        if let (Sink::Interface(_), Some(machine)) = (to, &self.machine) {
             machine.reschedule(&mut self.fabric);
         }
         self.fabric.calendar.set_after_action(entity, next);
         match to {
             Sink::Switch { index, .. } => Some(index as usize),
-            Sink::Host(_) | Sink::Machine(_) => None,
+            Sink::Host(_) | Sink::Interface(_) => None,
         }
     }
 
@@ -206,7 +204,7 @@ impl Simulation {
                 switch.receive(now, port, frame, &mut self.fabric);
             }
             Sink::Host(host) => self.hosts.receive(now, host, frame, &mut self.fabric),
-            Sink::Machine(interface) => {
+            Sink::Interface(interface) => {
                 if let Some(machine) = &mut self.machine {
                     let frame = self.fabric.frames.get(frame);
                     machine.deliver(now, interface, frame.as_ref(), &mut self.hosts.hosts);
@@ -464,15 +462,12 @@ impl Simulation {
 
     /// Counts of all switch ports but the CPU port.
     pub fn ports(&self) -> Vec<PortReport> {
-        self.switches
-            .iter()
-            .flat_map(Switch::port_reports)
-            .collect()
+        self.switches.iter().flat_map(PortReport::all_of).collect()
     }
 
     /// Counts of all switches.
     pub fn switches(&self) -> Vec<SwitchReport> {
-        self.switches.iter().map(Switch::report).collect()
+        self.switches.iter().map(SwitchReport::of).collect()
     }
 
     /// Counts of both directions of all links.

@@ -2,8 +2,8 @@
 //! The connections' ends of all hosts, and who takes what comes for a pair of addresses and ports.
 
 use crate::calendar::EntityId;
-use crate::fabric::{Actor, Fabric};
 use device::Nanos;
+use fabric::{Actor, Fabric};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::ptr;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use v1model::Engine;
 
 /// A v1model switch on Linux interfaces, controlled by P4Runtime.
-#[derive(Parser, Debug)]
+#[derive(Parser, Debug, Clone)]
 #[command(name = "fairlane-switch", version)]
 pub struct Options {
     /// Device id that P4Runtime clients name

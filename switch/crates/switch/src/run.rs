@@ -10,12 +10,14 @@ use netio::socket::RingOptions;
 use netio::{open_files, own_socket, thread, LoopOptions, SwitchLoop};
 use p4rt::{Server, ServerOptions, Tls};
 use std::collections::hash_map::RandomState;
+use std::future::Future;
 use std::hash::{BuildHasher, Hasher};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{signal, SignalKind};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use traffic::derived_seed;
 
 /// Why the program ends with an error; the text is one sentence.
@@ -30,7 +32,7 @@ pub enum Failure {
 type Program = (Vec<u8>, Vec<u8>);
 
 /// Batches of events that may wait for the server.
-const EVENT_BATCHES: usize = 64;
+pub const EVENT_BATCHES: usize = 64;
 /// The CPU port's name in gNMI's paths.
 const CPU_NAME: &str = "cpu";
 /// How often lines of log_msg are fetched.
@@ -41,8 +43,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
     if let Err(error) = open_files::raise_limit() {
         tracing::warn!("the limit of open files stays as it is: {error}");
     }
-    let tls = security::tls(&options).map_err(Failure::Start)?;
-    let program = read_program(&options).map_err(Failure::Start)?;
+    let prepared = Prepared::read(&options).map_err(Failure::Start)?;
     let device = make_device(&options).map_err(Failure::Start)?;
     let control = match &options.control {
         Some(path) => Some(own_socket::bind(path).map_err(|e| {
@@ -70,7 +71,7 @@ pub fn run(options: Options) -> Result<(), Failure> {
         None => None,
     };
     let realtime = options.realtime;
-    let (ended_in, ended) = tokio::sync::oneshot::channel();
+    let (ended_in, ended) = oneshot::channel();
     let (scheduled_in, scheduled) = std::sync::mpsc::channel();
     let packets = std::thread::Builder::new()
         .name("packets".to_owned())
@@ -100,7 +101,13 @@ pub fn run(options: Options) -> Result<(), Failure> {
             if let Ok(Err(e)) = scheduled {
                 tracing::debug!("no real-time scheduling: {e}");
             }
-            runtime.block_on(serve(&options, tls, program, handle, events, ended))
+            let shutdown = async {
+                match stopped(ended).await {
+                    Ok(why) => tracing::info!("{why}"),
+                    Err(e) => tracing::error!("signals cannot be listened to: {e}"),
+                }
+            };
+            runtime.block_on(serve(&options, prepared, handle, events, None, shutdown))
         }
     };
     stop.stop();
@@ -113,17 +120,46 @@ pub fn run(options: Options) -> Result<(), Failure> {
     served
 }
 
-async fn serve(
-    options: &Options,
+/// What a switch needs beside its device, read and checked.
+pub struct Prepared {
     tls: Option<Tls>,
     program: Option<Program>,
+}
+
+impl Prepared {
+    /// Reads the files that the options name.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn read(options: &Options) -> Result<Prepared, String> {
+        Ok(Prepared {
+            tls: security::tls(options)?,
+            program: read_program(options)?,
+        })
+    }
+}
+
+/// A signal that ends the process, or the end of the packet thread.
+async fn stopped(ended: oneshot::Receiver<()>) -> io::Result<&'static str> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(tokio::select! {
+        _ = terminate.recv() => "SIGTERM: stopping",
+        _ = interrupt.recv() => "SIGINT: stopping",
+        _ = ended => "the packet thread ended",
+    })
+}
+
+/// Serves a switch until `shutdown`; `serves` is told when it does.
+pub async fn serve(
+    options: &Options,
+    Prepared { tls, program }: Prepared,
     handle: DeviceHandle,
     events: mpsc::Receiver<Vec<device::Event>>,
-    ended: tokio::sync::oneshot::Receiver<()>,
+    serves: Option<oneshot::Sender<()>>,
+    shutdown: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
     let start = |e: String| Failure::Start(e);
-    let mut terminate = signal(SignalKind::terminate()).map_err(|e| start(e.to_string()))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| start(e.to_string()))?;
     let server_options = ServerOptions {
         addr: options.grpc,
         device_id: options.device_id,
@@ -165,13 +201,10 @@ async fn serve(
         tokio::spawn(print_log(handle));
     }
     ready::tell(&line, options.ready_file.as_deref(), options.ready_fd).map_err(start)?;
-    let shutdown = async move {
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-            _ = ended => tracing::error!("the packet thread ended"),
-        }
-    };
+    if let Some(serves) = serves {
+        // Who waited for it may have gone.
+        let _ = serves.send(());
+    }
     server
         .run(shutdown)
         .await
@@ -230,7 +263,7 @@ fn seed(options: &Options) -> u64 {
     derived_seed(run, &format!("switch/{}", options.device_id))
 }
 
-fn make_device(options: &Options) -> Result<Device, String> {
+pub fn make_device(options: &Options) -> Result<Device, String> {
     let mut device = Device::new(DeviceConfig {
         cpu_port: Some(options.cpu_port),
         seed: seed(options),

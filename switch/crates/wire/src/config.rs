@@ -2,6 +2,7 @@
 //! `links.json`: which links there are, between which interfaces, with which settings.
 
 use crate::traces;
+use device::config::PORT_MAX;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,10 +12,19 @@ use traffic::link::{LinkOptionError, LinkOptions, LinkSettings, Unit};
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkConfig {
     pub name: String,
-    /// Interfaces of the ends a and b.
-    pub interfaces: [String; 2],
+    /// The ends a and b.
+    pub ends: [End; 2],
     /// Settings of a_to_b and of b_to_a.
     pub options: [LinkOptions; 2],
+}
+
+/// Where a link ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Frames go through a packet socket on this interface.
+    Interface(String),
+    /// A port of a switch of the same process.
+    Port { switch: String, port: u32 },
 }
 
 /// A file that cannot be used; one sentence with the place in it.
@@ -22,29 +32,96 @@ pub struct LinkConfig {
 #[error("{0}")]
 pub struct ConfigError(String);
 
-/// Reads and checks the whole file.
+/// A switch of the same process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SwitchConfig {
+    pub name: String,
+    /// Its command line.
+    pub arguments: Vec<String>,
+}
+
+/// The switches and links of a topology.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkConfig {
+    pub switches: Vec<SwitchConfig>,
+    pub links: Vec<LinkConfig>,
+}
+
+/// Reads and checks a file of links.
 ///
 /// # Errors
 /// [`ConfigError`] with the file and the JSON pointer of the first fault.
 pub fn read(path: &Path) -> Result<Vec<LinkConfig>, ConfigError> {
+    read_by(path, parse)
+}
+
+/// Reads and checks a file of switches and links.
+///
+/// # Errors
+/// [`ConfigError`] with the file and the JSON pointer of the first fault.
+pub fn read_network(path: &Path) -> Result<NetworkConfig, ConfigError> {
+    read_by(path, parse_network)
+}
+
+fn read_by<R>(
+    path: &Path,
+    parse: impl Fn(&str) -> Result<R, ConfigError>,
+) -> Result<R, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| ConfigError(format!("{}: cannot be read: {e}", path.display())))?;
     parse(&text)
         .map_err(|ConfigError(message)| ConfigError(format!("{}: {message}", path.display())))
 }
 
-/// Parses the file's text.
+/// Parses a file of links; there is one at least.
 ///
 /// # Errors
 /// [`ConfigError`] with the JSON pointer of the first fault.
 pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
-    let root: Value =
-        serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))?;
-    let root = At {
-        value: &root,
-        pointer: String::new(),
-    };
+    let root = json(text)?;
+    let root = At::root(&root);
     root.object(&["links", "traces"])?;
+    let links = parse_links(&root)?;
+    match links.is_empty() {
+        true => Err(root
+            .below("links", root.value)
+            .fault("is empty; at least one link is needed")),
+        false => Ok(links),
+    }
+}
+
+/// Parses a file of switches and links.
+///
+/// # Errors
+/// [`ConfigError`] with the JSON pointer of the first fault.
+pub fn parse_network(text: &str) -> Result<NetworkConfig, ConfigError> {
+    let root = json(text)?;
+    let root = At::root(&root);
+    root.object(&["switches", "links", "traces"])?;
+    let mut switches: Vec<SwitchConfig> = Vec::new();
+    for at in root.need("switches")?.list("switches")? {
+        at.object(&["name", "arguments"])?;
+        let (here, name) = (at.need("name")?, at.need("name")?.text()?);
+        if switches.iter().any(|other| other.name == name) {
+            return Err(here.fault(format!("\"{name}\" is the name of two switches")));
+        }
+        let arguments = at.need("arguments")?;
+        let arguments = arguments.list("texts")?.map(|one| one.text()).collect();
+        let arguments: Result<Vec<_>, _> = arguments;
+        switches.push(SwitchConfig {
+            name,
+            arguments: arguments?,
+        });
+    }
+    let links = parse_links(&root)?;
+    Ok(NetworkConfig { switches, links })
+}
+
+fn json(text: &str) -> Result<Value, ConfigError> {
+    serde_json::from_str(text).map_err(|e| ConfigError(format!("not valid JSON: {e}")))
+}
+
+fn parse_links(root: &At<'_>) -> Result<Vec<LinkConfig>, ConfigError> {
     // Those that do not act from the start too, so that a later change to one of them takes no time.
     if let Some(files) = root.get("traces") {
         for file in files.list("files")? {
@@ -61,27 +138,42 @@ pub fn parse(text: &str) -> Result<Vec<LinkConfig>, ConfigError> {
             let message = format!("\"{}\" is the name of two links", link.name);
             return Err(at.below("name", at.value).fault(message));
         }
-        for (end, interface) in ["a", "b"].iter().zip(&link.interfaces) {
-            let here = at.below(&format!("{end}/interface"), at.value);
-            if let Some(other) = used.insert(interface.clone(), here.pointer.clone()) {
-                return Err(here.fault(format!("\"{interface}\" is used already, at {other}")));
+        for (end, place) in ["a", "b"].iter().zip(&link.ends) {
+            let (key, name) = match place {
+                End::Interface(name) => ("interface", format!("\"{name}\"")),
+                End::Port { switch, port } => ("port", format!("port {port} of \"{switch}\"")),
+            };
+            let here = at.below(&format!("{end}/{key}"), at.value);
+            if let Some(other) = used.insert(name.clone(), here.pointer.clone()) {
+                return Err(here.fault(format!("{name} is used already, at {other}")));
             }
         }
         parsed.push(link);
     }
-    match parsed.is_empty() {
-        true => Err(links.fault("is empty; at least one link is needed")),
-        false => Ok(parsed),
-    }
+    Ok(parsed)
 }
 
 fn parse_link(at: &At) -> Result<LinkConfig, ConfigError> {
     at.object(&["name", "a", "b", "a_to_b", "b_to_a"])?;
     let name = at.need("name")?.text()?;
-    let interface = |end| {
+    let end = |end| {
         let end = at.need(end)?;
-        end.object(&["interface"])?;
-        end.need("interface")?.text()
+        if end.get("switch").is_none() {
+            end.object(&["interface"])?;
+            return Ok(End::Interface(end.need("interface")?.text()?));
+        }
+        end.object(&["switch", "port"])?;
+        let number = end.need("port")?;
+        let port = number
+            .value
+            .as_u64()
+            .and_then(|port| u32::try_from(port).ok());
+        let port = port.filter(|port| *port <= PORT_MAX);
+        let allowed = format!("{} is no port; allowed: 0 to {PORT_MAX}", number.value);
+        Ok(End::Port {
+            switch: end.need("switch")?.text()?,
+            port: port.ok_or_else(|| number.fault(allowed))?,
+        })
     };
     let options = |direction| {
         let perfect = LinkOptions::default();
@@ -96,7 +188,7 @@ fn parse_link(at: &At) -> Result<LinkConfig, ConfigError> {
     };
     Ok(LinkConfig {
         name,
-        interfaces: [interface("a")?, interface("b")?],
+        ends: [end("a")?, end("b")?],
         options: [options("a_to_b")?, options("b_to_a")?],
     })
 }
@@ -123,6 +215,13 @@ struct At<'v> {
 }
 
 impl<'v> At<'v> {
+    fn root(value: &'v Value) -> At<'v> {
+        At {
+            value,
+            pointer: String::new(),
+        }
+    }
+
     fn fault(&self, message: impl std::fmt::Display) -> ConfigError {
         match &*self.pointer {
             "" => ConfigError(message.to_string()),
@@ -197,7 +296,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(links.len(), 1);
-        assert_eq!(links[0].interfaces, ["w0a", "w0b"]);
+        let interface = |name: &str| End::Interface(name.to_owned());
+        assert_eq!(links[0].ends, ["w0a", "w0b"].map(interface));
         assert_eq!(links[0].options[0].delay_ns, 5_000_000);
         assert_eq!(links[0].options[0].rate_bps, 2_000_000);
         assert_eq!(links[0].options[1], LinkOptions::default());

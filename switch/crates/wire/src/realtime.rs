@@ -10,3 +10,20 @@ pub enum Realtime {
     On,
     Off,
 }
+
+impl Realtime {
+    /// Asks for it where it is wanted; returns the scheduling that this thread has now.
+    ///
+    /// # Errors
+    /// A sentence, where it must be had and is not permitted.
+    pub fn schedule(self) -> Result<&'static str, String> {
+        match (self, netio::thread::schedule_realtime) {
+            (Self::Off, _) => Ok("ordinary"),
+            (_, schedule) => match (schedule(), self) {
+                (Ok(()), _) => Ok("realtime"),
+                (Err(e), Self::On) => Err(format!("real-time scheduling is not permitted: {e}")),
+                (Err(_), _) => Ok("ordinary"),
+            },
+        }
+    }
+}

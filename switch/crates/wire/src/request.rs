@@ -3,7 +3,7 @@
 //! changed nothing.
 
 use crate::config::read_settings;
-use crate::emulator::{Emulator, DIRECTIONS};
+use crate::network::{Network, DIRECTIONS};
 use netio::own_socket::refusal;
 use serde::Serialize;
 use serde_json::{json, Map, Value};
@@ -36,14 +36,14 @@ pub struct PortReport {
     pub unsegmented: u64,
 }
 
-/// The interfaces behind the emulator's ports.
+/// What is at the ends of the links: `2 * link`, plus 1 for end b.
 pub trait Ports {
     fn report(&mut self, port: usize) -> PortReport;
 }
 
 /// Answers one line.
-pub fn handle(line: &str, now: Nanos, emulator: &mut Emulator, ports: &mut dyn Ports) -> Value {
-    match answer(line, now, emulator, ports) {
+pub fn handle(line: &str, now: Nanos, network: &mut Network, ports: &mut dyn Ports) -> Value {
+    match answer(line, now, network, ports) {
         Ok(mut fields) => {
             fields.shift_insert(0, "ok".to_owned(), json!(true));
             Value::Object(fields)
@@ -57,7 +57,7 @@ type Fields = Map<String, Value>;
 fn answer(
     line: &str,
     now: Nanos,
-    emulator: &mut Emulator,
+    network: &mut Network,
     ports: &mut dyn Ports,
 ) -> Result<Fields, String> {
     let request: Value = serde_json::from_str(line).map_err(|e| format!("not valid JSON: {e}"))?;
@@ -66,17 +66,16 @@ fn answer(
     };
     let op = take_word(&mut request, "op", &OPERATIONS)?;
     let op = op.ok_or_else(|| missing("op") + "; allowed: " + &OPERATIONS.join(", "))?;
-    let link = take_word(&mut request, "link", emulator.names())?;
+    let link = take_word(&mut request, "link", network.names())?;
     let mut fields = Fields::new();
     if let op @ ("get" | "stats") = OPERATIONS[op] {
         nothing_left(&request, "op, link")?;
-        let links = link.map_or(0..emulator.names().len(), |link| link..link + 1);
-        let report = |link| report(now, emulator, link, ports, op == "stats");
+        let links = link.map_or(0..network.names().len(), |link| link..link + 1);
+        let report = |link| report(now, network, link, ports, op == "stats");
         fields.insert("links".to_owned(), links.map(report).collect());
         if op == "stats" {
-            let pool = emulator.pool();
-            let in_use = pool.capacity() - pool.free();
-            let frames = json!({"capacity": pool.capacity(), "in_use": in_use});
+            let (in_use, capacity) = network.frames();
+            let frames = json!({"capacity": capacity, "in_use": in_use});
             fields.insert("frames".to_owned(), frames);
             fields.insert("now_ns".to_owned(), json!(now));
         }
@@ -96,13 +95,13 @@ fn answer(
         let settings = read_settings(&request).map_err(|e| e.to_string())?;
         // All directions are checked before one is changed.
         let changed = directions.map(|direction| {
-            let before = emulator.direction(direction).link.options();
+            let before = network.direction(direction).0.link.options();
             Ok((direction, settings.applied_to(before, Unit::Us)?))
         });
         let changed: Result<Vec<_>, _> = changed.collect();
         for (direction, options) in changed.map_err(|e: LinkOptionError| e.to_string())? {
             let shown = Value::Object(options.show(Unit::Us));
-            let set = emulator.set(now, direction, options);
+            let set = network.set(now, direction, options);
             set.map_err(|e| e.to_string())?;
             fields.insert(DIRECTIONS[direction % 2].to_owned(), shown);
         }
@@ -118,10 +117,10 @@ fn answer(
             _ => SpikeBlocks::Delivery,
         };
         nothing_left(&request, "op, link, direction, duration_us, blocks")?;
-        directions.for_each(|direction| emulator.spike(now, direction, duration, blocks));
+        directions.for_each(|direction| network.spike(now, direction, duration, blocks));
     } else {
         nothing_left(&request, "op, link, direction, duration_us")?;
-        directions.for_each(|direction| emulator.outage(now, direction, duration));
+        directions.for_each(|direction| network.outage(now, direction, duration));
     }
     Ok(fields)
 }
@@ -156,13 +155,13 @@ fn nothing_left(request: &Fields, allowed: &str) -> Result<(), String> {
 /// What was counted at a link; or its settings in the form of `links.json`, and what is under way.
 fn report(
     now: Nanos,
-    emulator: &Emulator,
+    network: &Network,
     link: usize,
     ports: &mut dyn Ports,
     counts: bool,
 ) -> Value {
     let mut fields = Fields::new();
-    fields.insert("name".to_owned(), json!(emulator.names()[link]));
+    fields.insert("name".to_owned(), json!(network.names()[link]));
     for (i, end) in ["a", "b"].into_iter().enumerate() {
         let report = ports.report(2 * link + i);
         let shown = match counts {
@@ -172,8 +171,8 @@ fn report(
         fields.insert(end.to_owned(), shown);
     }
     for (i, name) in DIRECTIONS.into_iter().enumerate() {
-        let state = emulator.direction(2 * link + i);
-        let direction = &state.link;
+        let (wire, state) = network.direction(2 * link + i);
+        let direction = &wire.link;
         let us = |ns| Unit::Us.show(ns);
         if !counts {
             let options = Value::Object(direction.options().show(Unit::Us));
@@ -187,7 +186,7 @@ fn report(
             continue;
         }
         let mut counts = json!(direction.stats());
-        counts["dropped_no_memory"] = json!(state.dropped_no_memory);
+        counts["dropped_no_memory"] = json!(wire.dropped_no_memory);
         counts["dropped_unsent"] = json!(state.dropped_unsent);
         counts["queued_packets"] = json!(direction.queued());
         counts["in_flight_packets"] = json!(direction.in_flight());

@@ -2,7 +2,7 @@
 //! How much earlier than needed to ask for a wake-up: the machine's own wake-up latency, learnt while running.
 //!
 //! An idle virtual CPU takes some 50 µs to come back from a timer. The loop asks for its wake-up that much early
-//! and looks for the rest, so that it is in time and yet seldom awake for nothing. Looking has a budget: a
+//! and polls for the rest, so that it is in time and yet seldom awake for nothing. Polling has a budget: a
 //! real-time thread that never sleeps would starve others, and be stopped for 50 ms of each second by the kernel.
 
 use traffic::Nanos;
@@ -10,7 +10,7 @@ use traffic::Nanos;
 /// One step of the estimate.
 const STEP: Nanos = 250;
 /// A latency above the estimate moves it this many steps up, one below a single step down: the estimate settles
-/// where one in four is above, the 75th percentile. A higher one would look longer for nothing.
+/// where one in four is above, the 75th percentile. A higher one would poll longer for nothing.
 const STEPS_UP: Nanos = 3;
 
 /// An estimate of the 75th percentile of the wake-up latency.
@@ -44,20 +44,20 @@ impl WakeupLatency {
     }
 }
 
-/// Share of the time that may go into looking: one part in this many.
+/// Share of the time that may go into polling: one part in this many.
 const BUDGET_SHARE: Nanos = 4;
 /// Budget that can be saved up.
 const BUDGET_MAX: i64 = 5_000_000;
 
-/// Time that may still go into looking instead of sleeping.
+/// Time that may still go into polling instead of sleeping.
 #[derive(Debug, Clone)]
-pub struct LookBudget {
+pub struct SpinBudget {
     /// Nanoseconds; negative is a debt that has to be earned first.
     left: i64,
     last: Nanos,
 }
 
-impl LookBudget {
+impl SpinBudget {
     /// A full budget.
     pub fn new(now: Nanos) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl LookBudget {
         self.left > 0
     }
 
-    /// Looking has taken this long.
+    /// Polling has taken this long.
     pub fn spend(&mut self, duration: Nanos) {
         self.left = self.left.saturating_sub_unsigned(duration);
     }
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn looking_takes_a_quarter_of_the_time_at_most() {
-        let mut budget = LookBudget::new(0);
+    fn polling_takes_a_quarter_of_the_time_at_most() {
+        let mut budget = SpinBudget::new(0);
         let (mut now, mut looked) = (0u64, 0u64);
         while now < 10_000_000_000 {
             if budget.allows(now) {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_budget_saved_up_is_bounded() {
-        let mut budget = LookBudget::new(0);
+        let mut budget = SpinBudget::new(0);
         assert!(budget.allows(1 << 50));
         budget.spend(BUDGET_MAX as u64);
         assert!(!budget.allows(1 << 50));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control socket's language: each operation, and for each mistake a clear word and no change.
 
+use fabric::Sink;
 use serde_json::{json, Value};
-use wire::config::parse;
-use wire::emulator::Emulator;
-use wire::pool::FramePool;
+use wire::config::{parse, LinkConfig};
+use wire::network::{LinkPlan, Network};
 use wire::request::{handle, PortReport, Ports};
 
 const MS: u64 = 1_000_000;
@@ -22,54 +22,61 @@ impl Ports for Fake {
     }
 }
 
-fn emulator() -> Emulator {
+fn network() -> Network {
     let links = parse(
         r#"{"links": [{"name": "s1-s2", "a": {"interface": "w0"}, "b": {"interface": "w1"}, "a_to_b": {"delay_us": 5000}},
                       {"name": "s2-h1", "a": {"interface": "w2"}, "b": {"interface": "w3"}}]}"#,
     )
     .unwrap();
-    Emulator::new(&links, 1, FramePool::new(8, 1536)).unwrap()
+    let links: &'static [LinkConfig] = links.leak();
+    let plan = |(i, link): (u32, &'static LinkConfig)| LinkPlan {
+        name: &link.name,
+        ends: [Sink::Interface(2 * i), Sink::Interface(2 * i + 1)],
+        options: &link.options,
+    };
+    let plans: Vec<LinkPlan<'_>> = (0..).zip(links).map(plan).collect();
+    Network::new(&plans, 0, 1, 8).unwrap()
 }
 
-fn ask(emulator: &mut Emulator, now: u64, request: Value) -> Value {
-    handle(&request.to_string(), now, emulator, &mut Fake)
+fn ask(network: &mut Network, now: u64, request: Value) -> Value {
+    handle(&request.to_string(), now, network, &mut Fake)
 }
 
-fn error(emulator: &mut Emulator, request: Value) -> String {
-    let answer = ask(emulator, 0, request);
+fn error(network: &mut Network, request: Value) -> String {
+    let answer = ask(network, 0, request);
     assert_eq!(answer["ok"], json!(false));
     answer["error"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn set_changes_the_named_direction_only() {
-    let mut emulator = emulator();
+    let mut network = network();
     let answer = ask(
-        &mut emulator,
+        &mut network,
         0,
         json!({"op": "set", "link": "s1-s2", "direction": "a_to_b", "delay_us": 100000}),
     );
     assert_eq!(answer["ok"], json!(true));
     assert_eq!(answer["a_to_b"]["delay_us"], json!(100000));
-    assert_eq!(emulator.direction(0).link.options().delay_ns, 100 * MS);
-    assert_eq!(emulator.direction(1).link.options().delay_ns, 0);
-    assert_eq!(emulator.direction(2).link.options().delay_ns, 0);
+    assert_eq!(network.direction(0).0.link.options().delay_ns, 100 * MS);
+    assert_eq!(network.direction(1).0.link.options().delay_ns, 0);
+    assert_eq!(network.direction(2).0.link.options().delay_ns, 0);
 }
 
 #[test]
 fn set_means_both_directions_when_none_is_named() {
-    let mut emulator = emulator();
+    let mut network = network();
     let answer = ask(
-        &mut emulator,
+        &mut network,
         0,
         json!({"op": "set", "link": "s1-s2", "loss": 0.5}),
     );
     assert_eq!(answer["ok"], json!(true));
     for direction in 0..2 {
-        assert_eq!(emulator.direction(direction).link.options().loss, 0.5);
+        assert_eq!(network.direction(direction).0.link.options().loss, 0.5);
     }
     assert_eq!(
-        emulator.direction(0).link.options().delay_ns,
+        network.direction(0).0.link.options().delay_ns,
         5 * MS,
         "what is not named stays"
     );
@@ -77,23 +84,23 @@ fn set_means_both_directions_when_none_is_named() {
 
 #[test]
 fn a_set_that_fits_one_direction_only_changes_neither() {
-    let mut emulator = emulator();
+    let mut network = network();
     // a_to_b has a delay of 5000 µs, b_to_a of 0: the jitter fits the first only.
     let text = error(
-        &mut emulator,
+        &mut network,
         json!({"op": "set", "link": "s1-s2", "direction": "both", "jitter_us": 100}),
     );
     assert_eq!(
         text,
         "jitter_us: 100 exceeds delay_us (0); allowed: 0 to 0 µs"
     );
-    assert_eq!(emulator.direction(0).link.options().jitter_ns, 0);
+    assert_eq!(network.direction(0).0.link.options().jitter_ns, 0);
 }
 
 #[test]
 fn mistakes_are_told_with_what_is_allowed() {
-    let mut emulator = emulator();
-    let mut told = |request: Value| error(&mut emulator, request);
+    let mut network = network();
+    let mut told = |request: Value| error(&mut network, request);
     assert_eq!(
         told(json!({"op": "jump"})),
         "op: \"jump\" is not known; allowed: set, spike, outage, get, stats"
@@ -153,7 +160,7 @@ fn mistakes_are_told_with_what_is_allowed() {
         "a request is a JSON object with the key \"op\""
     );
     assert_eq!(
-        emulator.direction(0).link.options().loss,
+        network.direction(0).0.link.options().loss,
         0.0,
         "nothing was half-applied"
     );
@@ -161,7 +168,7 @@ fn mistakes_are_told_with_what_is_allowed() {
 
 #[test]
 fn text_that_is_no_json_is_told_with_its_place() {
-    let answer = handle("{\"op\"", 0, &mut emulator(), &mut Fake);
+    let answer = handle("{\"op\"", 0, &mut network(), &mut Fake);
     assert_eq!(
         answer["error"],
         json!("not valid JSON: EOF while parsing an object at line 1 column 5")
@@ -170,20 +177,20 @@ fn text_that_is_no_json_is_told_with_its_place() {
 
 #[test]
 fn a_spike_holds_and_an_outage_drops() {
-    let mut emulator = emulator();
+    let mut network = network();
     let spike =
         json!({"op": "spike", "link": "s2-h1", "direction": "a_to_b", "duration_us": 20000});
     let outage =
         json!({"op": "outage", "link": "s2-h1", "direction": "b_to_a", "duration_us": 10000});
-    assert_eq!(ask(&mut emulator, MS, spike), json!({"ok": true}));
-    assert_eq!(ask(&mut emulator, MS, outage), json!({"ok": true}));
-    emulator.offer(2, 2 * MS, &[0; 60]);
-    emulator.offer(3, 2 * MS, &[0; 60]);
-    assert_eq!(emulator.direction(3).link.stats().dropped_outage, 1);
+    assert_eq!(ask(&mut network, MS, spike), json!({"ok": true}));
+    assert_eq!(ask(&mut network, MS, outage), json!({"ok": true}));
+    network.offer(2, 2 * MS, &[0; 60]);
+    network.offer(3, 2 * MS, &[0; 60]);
+    assert_eq!(network.direction(3).0.link.stats().dropped_outage, 1);
     let mut out = Vec::with_capacity(4);
-    emulator.collect(20 * MS, &mut out);
+    network.advance(20 * MS, 20 * MS, &mut 100, &mut out);
     assert!(out.is_empty());
-    let state = ask(&mut emulator, 2 * MS, json!({"op": "get", "link": "s2-h1"}));
+    let state = ask(&mut network, 2 * MS, json!({"op": "get", "link": "s2-h1"}));
     assert_eq!(
         state["links"][0]["a_to_b_state"]["spike_left_us"],
         json!(19000)
@@ -192,30 +199,30 @@ fn a_spike_holds_and_an_outage_drops() {
         state["links"][0]["b_to_a_state"]["outage_left_us"],
         json!(9000)
     );
-    emulator.collect(21 * MS, &mut out);
+    network.advance(21 * MS, 21 * MS, &mut 100, &mut out);
     assert_eq!(out.len(), 1);
 }
 
 #[test]
 fn a_spike_can_block_the_line_instead() {
-    let mut emulator = emulator();
+    let mut network = network();
     let mut spike =
         json!({"op": "spike", "link": "s2-h1", "direction": "a_to_b", "duration_us": 20000});
     spike["blocks"] = json!("line");
-    assert_eq!(ask(&mut emulator, MS, spike), json!({"ok": true}));
-    emulator.offer(2, 2 * MS, &[0; 60]);
-    let link = &emulator.direction(2).link;
-    assert_eq!((link.queued(), link.in_flight()), (1, 0));
+    assert_eq!(ask(&mut network, MS, spike), json!({"ok": true}));
+    network.offer(2, 2 * MS, &[0; 60]);
+    let link = &network.direction(2).0;
+    assert_eq!((link.link.queued(), link.link.in_flight()), (1, 0));
     let mut out = Vec::with_capacity(4);
-    emulator.collect(20 * MS, &mut out);
+    network.advance(20 * MS, 20 * MS, &mut 100, &mut out);
     assert!(out.is_empty());
-    emulator.collect(30 * MS, &mut out);
+    network.advance(30 * MS, 30 * MS, &mut 100, &mut out);
     assert_eq!(out.len(), 1);
 }
 
 #[test]
 fn get_gives_links_in_the_form_of_the_file() {
-    let answer = ask(&mut emulator(), 0, json!({"op": "get"}));
+    let answer = ask(&mut network(), 0, json!({"op": "get"}));
     assert_eq!(answer["links"].as_array().unwrap().len(), 2);
     let first = &answer["links"][0];
     assert_eq!(first["name"], json!("s1-s2"));
@@ -230,30 +237,30 @@ fn get_gives_links_in_the_form_of_the_file() {
 
 #[test]
 fn bursts_begin_and_end_by_command_in_one_direction() {
-    let mut emulator = emulator();
+    let mut network = network();
     let set = json!({"op": "set", "link": "s1-s2", "direction": "a_to_b", "ge_enter": 1, "ge_leave": 1e-6});
-    assert_eq!(ask(&mut emulator, 0, set)["ok"], json!(true));
+    assert_eq!(ask(&mut network, 0, set)["ok"], json!(true));
     for _ in 0..2 {
-        emulator.offer(0, 0, &[0; 60]);
-        emulator.offer(1, 0, &[0; 60]);
+        network.offer(0, 0, &[0; 60]);
+        network.offer(1, 0, &[0; 60]);
     }
-    let link = &ask(&mut emulator, 1, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
+    let link = &ask(&mut network, 1, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
     assert_eq!(link["a_to_b"]["bad_state_packets"], json!(2));
     assert_eq!(link["a_to_b"]["dropped_loss"], json!(2));
     assert_eq!(link["b_to_a"]["bad_state_packets"], json!(0));
     assert_eq!(link["b_to_a"]["in_flight_packets"], json!(2));
     let off = json!({"op": "set", "link": "s1-s2", "ge_enter": 0});
-    assert_eq!(ask(&mut emulator, 2, off)["a_to_b"]["ge_enter"], json!(0.0));
-    emulator.offer(0, 3, &[0; 60]);
-    let link = &ask(&mut emulator, 4, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
+    assert_eq!(ask(&mut network, 2, off)["a_to_b"]["ge_enter"], json!(0.0));
+    network.offer(0, 3, &[0; 60]);
+    let link = &ask(&mut network, 4, json!({"op": "stats", "link": "s1-s2"}))["links"][0];
     assert_eq!(link["a_to_b"]["dropped_loss"], json!(2));
 }
 
 #[test]
 fn stats_count_both_directions_and_the_interfaces() {
-    let mut emulator = emulator();
-    emulator.offer(0, 0, &[0; 60]);
-    let answer = ask(&mut emulator, 1, json!({"op": "stats", "link": "s1-s2"}));
+    let mut network = network();
+    network.offer(0, 0, &[0; 60]);
+    let answer = ask(&mut network, 1, json!({"op": "stats", "link": "s1-s2"}));
     let link = &answer["links"][0];
     assert_eq!(link["a_to_b"]["offered_packets"], json!(1));
     assert_eq!(link["a_to_b"]["in_flight_packets"], json!(1));

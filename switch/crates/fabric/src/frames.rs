@@ -5,23 +5,49 @@ use device::FrameBuffer;
 
 /// A frame that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameId(u32);
+pub struct FrameId(u32);
 
 /// All frames under way.
-#[derive(Default)]
-pub(crate) struct Frames {
+pub struct Frames {
     buffers: Vec<FrameBuffer>,
     free: Vec<u32>,
+    /// A frame beyond so many is lost where it would enter a link.
+    pub max: usize,
+}
+
+impl Default for Frames {
+    fn default() -> Frames {
+        Frames {
+            buffers: Vec::new(),
+            free: Vec::new(),
+            max: usize::MAX,
+        }
+    }
 }
 
 impl Frames {
     /// A buffer, whatever frame was in it.
     #[inline]
-    pub(crate) fn take(&mut self) -> FrameId {
+    pub fn take(&mut self) -> FrameId {
         match self.free.pop() {
             Some(number) => FrameId(number),
             None => self.grow(),
         }
+    }
+
+    /// Makes buffers for so many frames, so that nothing is allocated as long as no more are under way.
+    pub fn reserve(&mut self, frames: usize) {
+        let missing = frames.saturating_sub(self.free.len());
+        for _ in 0..missing {
+            let frame = self.grow();
+            self.release(frame);
+        }
+    }
+
+    /// Buffers that hold a frame.
+    #[inline]
+    pub fn in_use(&self) -> usize {
+        self.buffers.len() - self.free.len()
     }
 
     #[cold]
@@ -32,25 +58,25 @@ impl Frames {
     }
 
     #[inline]
-    pub(crate) fn get(&self, id: FrameId) -> &FrameBuffer {
+    pub fn get(&self, id: FrameId) -> &FrameBuffer {
         &self.buffers[id.0 as usize]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: FrameId) -> &mut FrameBuffer {
+    pub fn get_mut(&mut self, id: FrameId) -> &mut FrameBuffer {
         &mut self.buffers[id.0 as usize]
     }
 
     /// Has the headers of a frame come into the cache.
     #[inline]
-    pub(crate) fn prefetch(&self, id: FrameId) {
+    pub fn prefetch(&self, id: FrameId) {
         let frame = self.get(id).as_ref().as_ptr();
         device::prefetch_all(frame.addr(), 64);
     }
 
     /// A frame with these bytes.
     #[inline]
-    pub(crate) fn copy_of(&mut self, bytes: &[u8]) -> FrameId {
+    pub fn copy_of(&mut self, bytes: &[u8]) -> FrameId {
         let id = self.take();
         self.get_mut(id).load(bytes);
         id
@@ -58,7 +84,7 @@ impl Frames {
 
     /// The frame is no more.
     #[inline]
-    pub(crate) fn release(&mut self, id: FrameId) {
+    pub fn release(&mut self, id: FrameId) {
         self.free.push(id.0);
     }
 }

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a path over several switches: all in one process (`fairlane-switch network`), each in its own, and Linux bridges.
+
+Packets a second over three of them, and one TCP flow with its round-trip time over two. Prints one JSON object:
+`{"rows": [what summary.row makes...], "raw": {...}}`. Root is needed; the TCP flow is iperf3's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any
+
+import finsy as fy
+from fairlane_switch.process import ManagedProcess, find_binary
+from summary import row
+from testbed import Bed, build_pktgen, configure, entries, make_bed, pin, run, set_offloads
+
+ONE, EACH, BRIDGES = "switches in one process", "a process for each switch", "Linux bridges"
+SWITCHES, FLOWS = 3, 1_000
+PACKETS_AIM, TCP_AIM, RTT_AIM = 2.0, 0.9, 2.0
+TCP_SWITCHES = 2
+SENDER, RECEIVER = "10.0.1.1", "10.0.2.2"
+MACS = {"pa": "08:00:00:00:01:01", "pb": "08:00:00:00:02:02"}
+
+Ports = Sequence[tuple[str, str]]
+"""Of each switch: the interfaces of its ports 1 and 2."""
+Forwarders = Callable[[Bed, int], AbstractContextManager[None]]
+
+
+@contextlib.contextmanager
+def pairs(bed: Bed, switches: int) -> Generator[Ports]:
+    """A veth pair between each two neighbours."""
+    ends = [(f"{bed.left[:-1]}{i}l", f"{bed.left[:-1]}{i}r") for i in range(1, switches)]
+    try:
+        for pair in ends:
+            run("ip", "link", "add", pair[0], "type", "veth", "peer", "name", pair[1])
+            for name in pair:
+                Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+                set_offloads(name)
+                run("ip", "link", "set", name, "up")
+        names = [bed.left, *(name for pair in ends for name in pair), bed.right]
+        yield list(zip(names[::2], names[1::2], strict=True))
+    finally:
+        for left, _ in ends:
+            subprocess.run(["ip", "link", "del", left], capture_output=True, timeout=30)
+
+
+def free_addresses(count: int) -> list[str]:
+    """Addresses on loopback that nobody listens on."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+
+
+def routes() -> list[fy.P4TableEntry]:
+    """Both ways for TCP, and the flows of the generator on a managed port."""
+    back = fy.P4TableEntry(
+        "ipv4_lpm",
+        match=fy.Match({"hdr.ipv4.dst": f"{SENDER}/32"}),
+        action=fy.Action("forward", dst_mac=int(MACS["pa"].replace(":", ""), 16), port=1),
+    )
+    return [back, *entries(FLOWS)]
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str | Path], addresses: Sequence[str]) -> Generator[None]:
+    """A process that serves these switches, on the last processor, with its programs."""
+    with ManagedProcess.start(command, ready="fairlane-switch: ready", timeout_s=30) as process:
+        pin(process.pid)
+        for address in addresses:
+            configure(address, routes())
+        yield
+
+
+def arguments(address: str, left: str, right: str) -> list[str]:
+    """Of one switch."""
+    return ["--grpc", address, "-i", f"1@{left}", "-i", f"2@{right}"]
+
+
+@contextlib.contextmanager
+def one_process(bed: Bed, switches: int) -> Generator[None]:
+    """All switches in one process; only the outer interfaces carry frames."""
+    addresses = free_addresses(switches)
+    with pairs(bed, switches) as ports, tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "network.json")
+        nodes = [
+            {"name": f"s{i}", "arguments": arguments(address, *port)}
+            for i, (address, port) in enumerate(zip(addresses, ports, strict=True))
+        ]
+        links = [
+            {"name": f"s{i}-s{i + 1}", "a": {"switch": f"s{i}", "port": 2}, "b": {"switch": f"s{i + 1}", "port": 1}}
+            for i in range(switches - 1)
+        ]
+        config.write_text(json.dumps({"switches": nodes, "links": links}))
+        binary = find_binary("fairlane-switch")
+        with started([binary, "network", "--config", config, "--control", Path(folder, "socket")], addresses):
+            yield
+
+
+@contextlib.contextmanager
+def process_each(bed: Bed, switches: int) -> Generator[None]:
+    """A process for each switch."""
+    with pairs(bed, switches) as ports, ExitStack() as stack:
+        for address, port in zip(free_addresses(switches), ports, strict=True):
+            stack.enter_context(started([find_binary("fairlane-switch"), *arguments(address, *port)], [address]))
+        yield
+
+
+@contextlib.contextmanager
+def bridges(bed: Bed, switches: int) -> Generator[None]:
+    """A Linux bridge for each switch."""
+    with pairs(bed, switches) as ports, ExitStack() as stack:
+        for i, interfaces in enumerate(ports):
+            name = f"{bed.left[:-1]}b{i}"
+            run("ip", "link", "add", name, "type", "bridge", "stp_state", "0", "forward_delay", "0")
+            stack.callback(run, "ip", "link", "del", name)
+            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+            for interface in interfaces:
+                run("ip", "link", "set", interface, "master", name)
+            run("ip", "link", "set", name, "up")
+        yield
+
+
+PATHS: dict[str, Forwarders] = {ONE: one_process, EACH: process_each, BRIDGES: bridges}
+
+
+def ratios(samples: dict[str, list[float]], beside: str = BRIDGES) -> list[float]:
+    """All switches in one process over something else, round by round."""
+    return [ours / theirs for ours, theirs in zip(samples[ONE], samples[beside], strict=True)]
+
+
+def throughput(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Packets a second over three in a row, in turns; ratios are of the pairs of one round."""
+    samples: dict[str, list[float]] = {name: [] for name in PATHS}
+    for _ in range(rounds):
+        for name, path in PATHS.items():
+            with make_bed(pktgen) as bed, path(bed, SWITCHES):
+                samples[name].append(bed.throughput_pps(seconds=seconds, flows=FLOWS))
+            if samples[name][-1] == 0:
+                raise RuntimeError(f"{SWITCHES} {name}: nothing arrived")
+    group = f"{SWITCHES} switches in a row, 64-byte frames"
+    rows = [row(group, name, values, "packets/s") for name, values in samples.items()]
+    for beside, aim in ((EACH, PACKETS_AIM), (BRIDGES, None)):
+        over = f"{group}: {ONE} over another"
+        rows.append(row(over, beside, ratios(samples, beside), "times", at_least=aim))
+    return rows, {"chain_pps": samples}
+
+
+@contextlib.contextmanager
+def receiver(bed: Bed) -> Generator[str]:
+    """Moves `pb` into a namespace of its own and gives both hosts addresses; returns that namespace."""
+    far = f"{bed.netns}r"
+    run("ip", "netns", "add", far)
+    try:
+        run("ip", "-n", bed.netns, "link", "set", "pb", "netns", far)
+        ends = ((bed.netns, "pa", SENDER, RECEIVER, "pb"), (far, "pb", RECEIVER, SENDER, "pa"))
+        for netns, name, address, peer, there in ends:
+            run("ip", "netns", "exec", netns, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1")
+            run("ip", "-n", netns, "link", "set", name, "address", MACS[name], "up")
+            run("ip", "-n", netns, "address", "add", f"{address}/16", "dev", name)
+            run("ip", "-n", netns, "neigh", "add", peer, "lladdr", MACS[there], "dev", name)
+        yield far
+    finally:
+        run("ip", "netns", "del", far)
+
+
+def tcp_flow(bed: Bed, far: str, seconds: float) -> tuple[float, float]:
+    """One greedy flow: bit/s of its receiver, and its mean round-trip time in ms."""
+    server = ["ip", "netns", "exec", far, "iperf3", "--server", "--one-off", "--forceflush"]
+    with subprocess.Popen(server, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            for line in process.stdout or ():
+                if "listening" in line:
+                    break
+            client = ["ip", "netns", "exec", bed.netns, "iperf3", "--client", RECEIVER, "--time", str(int(seconds))]
+            end = json.loads(run(*client, "--omit", "1", "--json", timeout_s=seconds + 30))["end"]
+        finally:
+            process.terminate()
+            process.wait(timeout=10)
+    return end["sum_received"]["bits_per_second"], end["streams"][0]["sender"]["mean_rtt"] / 1000
+
+
+def tcp(pktgen: Path, seconds: float, rounds: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """One TCP flow over two, in turns; offloads are off."""
+    if shutil.which("iperf3") is None:
+        return [], {}
+    rates: dict[str, list[float]] = {name: [] for name in PATHS}
+    times: dict[str, list[float]] = {name: [] for name in PATHS}
+    for _ in range(rounds):
+        for name, path in PATHS.items():
+            with make_bed(pktgen) as bed, receiver(bed) as far, path(bed, TCP_SWITCHES):
+                rate, rtt = tcp_flow(bed, far, seconds)
+            rates[name].append(rate / 1e9)
+            times[name].append(rtt)
+    group = f"one TCP flow over {TCP_SWITCHES} switches"
+    rows = [row(group, name, values, "Gbit/s") for name, values in rates.items()]
+    rows += [row(f"{group}: its round-trip time", name, values, "ms") for name, values in times.items()]
+    over = f"{group}: {ONE} over {BRIDGES}"
+    rows.append(row(over, "throughput", ratios(rates), "times", at_least=TCP_AIM))
+    rows.append(row(over, "round-trip time", ratios(times), "times", at_most=RTT_AIM))
+    return rows, {"chain_tcp_gbps": rates, "chain_tcp_rtt_ms": times}
+
+
+def bench(seconds: float = 3.0, rounds: int = 6, only: str = "") -> dict[str, Any]:
+    """All measurements; see the module's text for the form of the result."""
+    pktgen = build_pktgen()
+    rows: list[dict[str, Any]] = []
+    raw: dict[str, Any] = {}
+    for name, part in {"throughput": throughput, "tcp": tcp}.items():
+        if only in ("", name):
+            part_rows, part_raw = part(pktgen, seconds, rounds)
+            rows += part_rows
+            raw |= part_raw
+    return {"rows": rows, "raw": raw}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="Measures a path over several switches; prints JSON.")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of each measurement")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds of the comparison")
+    parser.add_argument("--only", choices=["throughput", "tcp"], default="", help="one part only")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("bench/chain.py: network namespaces need root")
+    result = bench(options.seconds, options.rounds, options.only)
+    print(json.dumps(result, indent=1, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All links and switches of a topology, and the frames on their way: no I/O, the clock is an argument.
+//!
+//! Interfaces have numbers. A frame that comes in at one goes into the link that begins there; what comes out of a link
+//! that ends at an interface is a [`Departure`]. Between two switches a frame never leaves the process.
+
+use crate::lateness::Lateness;
+use device::{Device, Nanos};
+use fabric::{Actor, Fabric, FrameId, Outlet, Sink, Switch, Wire};
+use traffic::calendar::EntityId;
+use traffic::link::{Link, LinkOptionError, LinkOptions, LinkStreams, SpikeBlocks};
+
+/// Names of the directions, as in `links.json` and on the control socket.
+pub const DIRECTIONS: [&str; 2] = ["a_to_b", "b_to_a"];
+
+/// Frames that a direction can hold before its lists grow.
+const FRAMES_AT_START: usize = 1024;
+/// Frames for which memory is there from the start.
+const FRAMES_READY: usize = 4096;
+/// Of a frame that no link carries.
+const NO_WIRE: u32 = u32::MAX;
+
+/// Where a frame goes that comes in at an interface.
+#[derive(Clone, Copy, Debug, Default)]
+enum Entrance {
+    /// A checked configuration has none of these.
+    #[default]
+    Nowhere,
+    Wire(u32),
+    /// A switch's port, without a link between.
+    Port {
+        index: u32,
+        port: u32,
+    },
+}
+
+/// A link between two ends.
+pub struct LinkPlan<'a> {
+    pub name: &'a str,
+    /// The ends a and b.
+    pub ends: [Sink; 2],
+    /// Settings of a_to_b and of b_to_a.
+    pub options: &'a [LinkOptions; 2],
+}
+
+/// A frame to be sent now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// Where it leaves.
+    pub interface: u32,
+    wire: u32,
+    frame: FrameId,
+}
+
+/// Why [`Network::advance`] returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing more is due.
+    Done,
+    /// There is no room for more departures.
+    Full,
+    /// It has done as many events as it may.
+    Busy,
+}
+
+/// What is counted at a direction beside its link.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Frames that were due and could not be sent.
+    pub dropped_unsent: u64,
+    pub lateness: Lateness,
+}
+
+/// The links and switches of a topology.
+pub struct Network {
+    fabric: Fabric,
+    /// None: it is not there now, and what reaches it is lost.
+    switches: Vec<Option<Switch>>,
+    /// Of the switches.
+    entities: Vec<EntityId>,
+    /// Of the links; `wires[2 * i]` of the fabric is a_to_b of link `i`, the next one b_to_a.
+    names: Vec<String>,
+    /// By wire.
+    counts: Vec<Counts>,
+    /// By interface.
+    entrances: Vec<Entrance>,
+    /// Where the ports of the switches lead: index of the switch, the port, where.
+    plugs: Vec<(u32, u32, Outlet)>,
+    now: Nanos,
+}
+
+impl Network {
+    /// Links, and room for switches that come later; all chance comes from `seed` and the links' names.
+    ///
+    /// # Errors
+    /// An option out of range, which a checked configuration does not have.
+    pub fn new(
+        links: &[LinkPlan<'_>],
+        switches: usize,
+        seed: u64,
+        frames_max: usize,
+    ) -> Result<Network, LinkOptionError> {
+        let mut fabric = Fabric::default();
+        fabric.frames.max = frames_max;
+        fabric.frames.reserve(frames_max.min(FRAMES_READY));
+        let entity = |index| fabric.add_actor(Actor::Switch(index as u32));
+        let mut network = Network {
+            entities: (0..switches).map(entity).collect(),
+            fabric,
+            switches: (0..switches).map(|_| None).collect(),
+            names: links.iter().map(|link| link.name.to_owned()).collect(),
+            counts: Vec::with_capacity(2 * links.len()),
+            entrances: Vec::new(),
+            plugs: Vec::new(),
+            now: 0,
+        };
+        for plan in links {
+            network.add_link(plan, seed)?;
+        }
+        Ok(network)
+    }
+
+    /// Binds an interface to a switch's port, without a link between.
+    pub fn bind(&mut self, interface: u32, index: u32, port: u32) {
+        self.enter(interface, Entrance::Port { index, port });
+        self.plugs.push((index, port, Outlet::Interface(interface)));
+    }
+
+    fn enter(&mut self, interface: u32, entrance: Entrance) {
+        let number = interface as usize;
+        let len = self.entrances.len().max(number + 1);
+        self.entrances.resize(len, Entrance::Nowhere);
+        self.entrances[number] = entrance;
+    }
+
+    fn add_link(&mut self, plan: &LinkPlan<'_>, seed: u64) -> Result<(), LinkOptionError> {
+        for (direction, name) in DIRECTIONS.into_iter().enumerate() {
+            let streams = LinkStreams::new(seed, &format!("{}/{name}", plan.name));
+            let options = plan.options[direction].clone();
+            let link = Link::new(options, streams, FRAMES_AT_START)?;
+            self.add_wire(link, plan.ends[direction], plan.ends[1 - direction]);
+        }
+        Ok(())
+    }
+
+    fn add_wire(&mut self, link: Link<FrameId>, from: Sink, to: Sink) {
+        let wire = self.fabric.add_wire(link, to);
+        self.counts.push(Counts::default());
+        match from {
+            Sink::Interface(number) => self.enter(number, Entrance::Wire(wire)),
+            Sink::Switch { index, port } => self.plugs.push((index, port, Outlet::Wire(wire))),
+            Sink::Host(_) => {}
+        }
+    }
+
+    /// The links begin at `now`: so do their traces.
+    pub fn begin(&mut self, now: Nanos) {
+        for wire in &mut self.fabric.wires {
+            wire.link.begin(now);
+        }
+    }
+
+    // ---- frames -------------------------------------------------------------------------------------------
+
+    /// A frame has come in at an interface at the instant `arrival`; call `advance(arrival)` before.
+    #[inline]
+    pub fn offer(&mut self, interface: usize, arrival: Nanos, bytes: &[u8]) {
+        match self.entrances.get(interface) {
+            Some(&Entrance::Wire(wire)) => {
+                let frame = self.fabric.frames.copy_of(bytes);
+                self.fabric.transmit(arrival, wire, frame);
+            }
+            Some(&Entrance::Port { index, port }) => {
+                if let Some(switch) = &mut self.switches[index as usize] {
+                    switch.receive_bytes(arrival, port, bytes, &mut self.fabric);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Does all that is due until `until`, each at its instant, as long as `out` has room for the frames that are to be
+    /// sent. The caller gives each departure back by [`Network::sent`].
+    ///
+    /// # Arguments
+    /// * `clock` - now by the clock: how late the frames are.
+    /// * `events` - how many may be done; what is left of them.
+    pub fn advance(
+        &mut self,
+        until: Nanos,
+        clock: Nanos,
+        events: &mut usize,
+        out: &mut Vec<Departure>,
+    ) -> Progress {
+        loop {
+            if !self.take_leaving(out) {
+                return Progress::Full;
+            }
+            let Some((at, entity)) = self.fabric.calendar.peek().filter(|one| one.0 <= until)
+            else {
+                break;
+            };
+            let Some(left) = events.checked_sub(1) else {
+                return Progress::Busy;
+            };
+            *events = left;
+            self.now = self.now.max(at);
+            match self.fabric.actors[entity as usize] {
+                Actor::Wire(wire) => self.deliver(wire, clock, out),
+                Actor::Switch(index) => {
+                    if let Some(switch) = &mut self.switches[index as usize] {
+                        switch.act(self.now, &mut self.fabric);
+                    }
+                }
+                _ => self.fabric.calendar.set(entity, None),
+            }
+        }
+        self.now = self.now.max(until);
+        Progress::Done
+    }
+
+    /// Takes over what switches have sent to interfaces; false: `out` is full.
+    #[inline]
+    fn take_leaving(&mut self, out: &mut Vec<Departure>) -> bool {
+        while out.len() < out.capacity() {
+            let Some((interface, frame)) = self.fabric.leaving.pop_front() else {
+                return true;
+            };
+            out.push(Departure {
+                interface,
+                wire: NO_WIRE,
+                frame,
+            });
+        }
+        false
+    }
+
+    /// Hands over what has left a wire.
+    #[inline]
+    fn deliver(&mut self, number: u32, clock: Nanos, out: &mut Vec<Departure>) {
+        let Wire { to, entity, .. } = self.fabric.wires[number as usize];
+        while out.len() < out.capacity() {
+            let link = &mut self.fabric.wires[number as usize].link;
+            let Some(exit) = link.poll(self.now) else {
+                break;
+            };
+            if exit.dropped.is_none() {
+                let counts = &mut self.counts[number as usize];
+                counts.lateness.add(clock.saturating_sub(exit.at));
+                if let Sink::Interface(interface) = to {
+                    out.push(Departure {
+                        interface,
+                        wire: number,
+                        frame: exit.item,
+                    });
+                    continue;
+                }
+                if !self.hand_over(to, exit.item) {
+                    self.counts[number as usize].dropped_unsent += 1;
+                }
+            }
+            self.fabric.frames.release(exit.item);
+        }
+        // What is still due comes behind the others of that instant: no direction can keep them waiting.
+        let next = self.fabric.wires[number as usize].link.next_event();
+        self.fabric.calendar.set_after_action(entity, next);
+    }
+
+    /// False: the switch is not there, or its port is down.
+    #[inline]
+    fn hand_over(&mut self, to: Sink, frame: FrameId) -> bool {
+        let Sink::Switch { index, port } = to else {
+            return false;
+        };
+        match &mut self.switches[index as usize] {
+            Some(switch) if switch.device.port_is_up(port) == Some(true) => {
+                switch.receive(self.now, port, frame, &mut self.fabric);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The bytes of a departure.
+    #[inline]
+    pub fn frame(&self, departure: Departure) -> &[u8] {
+        self.fabric.frames.get(departure.frame).as_ref()
+    }
+
+    /// Takes the memory of a departure back; `failed`: it could not be sent.
+    #[inline]
+    pub fn sent(&mut self, departure: Departure, failed: bool) {
+        if failed {
+            self.count_failure(departure);
+        }
+        self.fabric.frames.release(departure.frame);
+    }
+
+    #[cold]
+    fn count_failure(&mut self, departure: Departure) {
+        if let Some(counts) = self.counts.get_mut(departure.wire as usize) {
+            counts.dropped_unsent += 1;
+            return;
+        }
+        // No link is behind the port: the frame did not leave the switch.
+        let bytes = self.frame(departure).len() as u64;
+        let entrance = self.entrances.get(departure.interface as usize);
+        if let Some(&Entrance::Port { index, port }) = entrance {
+            if let Some(device) = self.device(index as usize) {
+                device.count_transmit_failures(port, 1, bytes);
+            }
+        }
+    }
+
+    /// The next instant at which something is due.
+    #[inline]
+    pub fn next_event(&self) -> Option<Nanos> {
+        self.fabric.calendar.peek().map(|(at, _)| at)
+    }
+
+    /// Frames under way, and the most that may be.
+    pub fn frames(&self) -> (usize, usize) {
+        (self.fabric.frames.in_use(), self.fabric.frames.max)
+    }
+
+    // ---- links --------------------------------------------------------------------------------------------
+
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// A direction: `2 * link`, plus 1 for b_to_a.
+    pub fn direction(&self, direction: usize) -> (&Wire, &Counts) {
+        (&self.fabric.wires[direction], &self.counts[direction])
+    }
+
+    fn change<R>(&mut self, direction: usize, change: impl FnOnce(&mut Link<FrameId>) -> R) -> R {
+        let result = change(&mut self.fabric.wires[direction].link);
+        self.fabric.refresh_wire(direction as u32);
+        result
+    }
+
+    /// Changes settings of a direction from `now` on.
+    ///
+    /// # Errors
+    /// The first option that is out of range; then nothing has changed.
+    pub fn set(
+        &mut self,
+        now: Nanos,
+        direction: usize,
+        options: LinkOptions,
+    ) -> Result<(), LinkOptionError> {
+        self.change(direction, |link| link.set(now, options))
+    }
+
+    /// Holds a direction's deliveries for `duration`, or blocks its line.
+    pub fn spike(&mut self, now: Nanos, direction: usize, duration: Nanos, blocks: SpikeBlocks) {
+        self.change(direction, |link| link.spike(now, duration, blocks));
+    }
+
+    /// Drops all that enters a direction for `duration`.
+    pub fn outage(&mut self, now: Nanos, direction: usize, duration: Nanos) {
+        self.change(direction, |link| link.outage(now, duration));
+    }
+
+    // ---- switches -----------------------------------------------------------------------------------------
+
+    /// A switch is there from now on; the wires of its ports begin and end at it.
+    pub fn start(&mut self, index: usize, name: &str, device: Device) {
+        let mut switch = Switch::new(name, device, self.entities[index]);
+        for &(of, port, outlet) in &self.plugs {
+            if of as usize == index {
+                switch.plug(port, outlet);
+            }
+        }
+        self.switches[index] = Some(switch);
+        self.refresh(index);
+    }
+
+    /// A switch is gone, with all that waits in it; None: it was not there.
+    pub fn stop(&mut self, index: usize) -> Option<Device> {
+        let switch = self.switches[index].take()?;
+        self.fabric.calendar.set(switch.entity, None);
+        Some(switch.device)
+    }
+
+    /// The switches that are there.
+    pub fn devices(&self) -> impl Iterator<Item = &Device> {
+        self.switches.iter().flatten().map(|one| &one.device)
+    }
+
+    /// A link begins at the port.
+    pub fn is_plugged(&self, index: u32, port: u32) -> bool {
+        self.plugs
+            .iter()
+            .any(|plug| (plug.0, plug.1) == (index, port))
+    }
+
+    /// A link begins at the interface; else it is a switch's port.
+    pub fn is_link(&self, interface: usize) -> bool {
+        matches!(self.entrances.get(interface), Some(Entrance::Wire(_)))
+    }
+
+    /// A switch, for its control plane; call `refresh` after.
+    pub fn device(&mut self, index: usize) -> Option<&mut Device> {
+        self.switches[index].as_mut().map(|one| &mut one.device)
+    }
+
+    /// A device may have been changed: when it is due.
+    pub fn refresh(&mut self, index: usize) {
+        if let Some(switch) = &self.switches[index] {
+            let due = switch.device.next_due();
+            self.fabric.calendar.set(switch.entity, due);
+        }
+    }
+}
