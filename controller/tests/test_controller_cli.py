@@ -141,7 +141,7 @@ def closed_port() -> int:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("flows",), ("threshold", "show"), ("threshold", "set", "3", "5"), ("p4", "table"), ("ports", "measure")],
+    [("flows",), ("threshold", "show"), ("threshold", "set", "3", "5"), ("p4", "show_tables"), ("ports", "measure")],
 )
 def test_a_dead_switch_is_named(
     arguments: tuple[str, ...], closed_port: int, capsys: pytest.CaptureFixture[str]

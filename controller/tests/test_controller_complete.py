@@ -52,10 +52,6 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane status --st", {"--state"}),
         ("fairlane status --state ", {"lab"}),
         ("fairlane flows -s ", {"s1", "s2"}),
-        ("fairlane p4 table_dump ipv", {"ipv4_lpm", "ipv6_lpm"}),
-        ("fairlane p4 table_add ipv4_lpm ", {"forward", "drop"}),
-        ("fairlane p4 counter_read ", {"admitted", "drops"}),
-        ("fairlane watch export x.csv --rows ", {"ports", "flows"}),
         ("fairlane lab run ", {"demo", "buffer-grid"}),
         ("fairlane lab sweep buffer-g", {"buffer-grid"}),
         ("fairlane lab show de", {"demo"}),
@@ -133,7 +129,7 @@ def test_a_broken_run_state_is_silence(
     text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_text(topology, "topology", text)
-    for line in ("fairlane status -s ", "fairlane threshold set ", "fairlane p4 table_dump "):
+    for line in ("fairlane status -s ", "fairlane threshold set "):
         assert offered(line, monkeypatch, capsys) == []
 
 

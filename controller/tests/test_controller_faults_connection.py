@@ -173,10 +173,12 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
         "asyncio.run(add())\n"
     )
     subprocess.run([sys.executable, "-c", add_flows], check=True, timeout=60)
-    before = {table: switch.json("p4", "table", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")}
+    before = {
+        table: switch.json("p4", "table_dump", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")
+    }
     with switch.loop("--flow-idle", "300s"):
         assert switch.events("took_over")[-1]["flows"] == 50
-        assert {table: switch.json("p4", "table", table) for table in before} == before
+        assert {table: switch.json("p4", "table_dump", table) for table in before} == before
         assert switch.loop_status()["flows"] == 50
 
 

@@ -28,7 +28,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("threshold", "show"),
     ("undo", "--list"),
     ("config", "show"),
-    ("p4", "table"),
+    ("p4", "show_tables"),
 )
 
 

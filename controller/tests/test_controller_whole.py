@@ -172,7 +172,7 @@ def test_a_change_of_a_port_whose_command_is_killed_is_taken_back(
 
     def seen() -> Any:
         (port,) = [one for one in wired_switch.json("ports", "-i", "0s") if one["port"] == 3]
-        return port["queue_packets"], wired_switch.json("p4", "table", "port_limit")
+        return port["queue_packets"], wired_switch.json("p4", "table_dump", "port_limit")
 
     with counting(address) as proxy:
         state["switches"][0]["grpc"] = f"127.0.0.1:{proxy.port}"

@@ -11,7 +11,6 @@ import io
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 State = dict[str, Any]
@@ -94,23 +93,3 @@ def complete_port(ctx: Any) -> dict[str, str]:
             found[f"{switch['name']}:{port['port']}"] = text
         found.setdefault(str(port["port"]), text)
     return found
-
-
-@complete_names
-def complete_row_kinds(_: Any) -> Iterable[str]:
-    """Kinds of rows of an export, of any program."""
-    from fairlane_controller.program.registry import loaded_programs
-
-    return "ports", "drops", *(kind.many for program in loaded_programs() for kind in program.kinds)
-
-
-@complete_names
-def complete_verb_words(ctx: Any) -> Iterable[str]:
-    """Words that may come next behind a verb of simple_switch_CLI."""
-    from finsy import P4Schema
-
-    from fairlane_controller.verbs.grammar import next_words
-
-    files = [Path(one["p4info"]) for one in _switches(ctx) if one.get("p4info")]
-    schema = P4Schema(next(path for path in files if path.is_file()))
-    return next_words(schema, [ctx.info_name, *(ctx.params.get("words") or ())])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane status`, `flows`, `drops`, `describe`, `ports measure` and `p4 table`: what the switches and the loop know now."""
+"""`fairlane status`, `flows`, `drops`, `describe` and `ports measure`: what the switches and the loop know now."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ from fairlane_controller.program.reasons import meaning
 from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Column, Kind
 from fairlane_controller.state.ask import ask_backup
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import counted
 
 Lines = Iterable[tuple[Sequence[object], Mapping[str, Any]]]
@@ -103,48 +101,6 @@ def _print_objects(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *,
     _print(kind.title, ("switch", "port", kind.name), kind.columns, lines, empty=empty)
     if len(busy) < len(rows):
         say(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)")
-
-
-def table_command(
-    name: Annotated[str | None, typer.Argument(help="Table, short or full name; without: list the tables.")] = None,
-    state: StateOption = None,
-    switch: SwitchOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the tables of the switches, or show the entries of one.
-
-    Examples: `fairlane p4 table`, `fairlane p4 table policy --json`
-    """
-
-    async def work() -> list[dict[str, Any]]:
-        lists = await asyncio.gather(*(_table(e, name) for e in resolve(state, switch).endpoints))
-        return [row for rows in lists for row in rows]
-
-    rows = asyncio.run(work())
-    if as_json:
-        print_json(rows)
-        return
-    cells = [list(row.values()) for row in rows]
-    print_table("tables" if name is None else f"table {name}", list(rows[0]) if rows else [], cells, empty="no entry")
-
-
-async def _table(endpoint: Endpoint, name: str | None) -> list[dict[str, Any]]:
-    async with SwitchClient(endpoint) as client:
-        client.need_pipeline()
-        schema = client.switch.p4info
-        tables = sorted(schema.tables, key=lambda one: one.alias)
-        if name is None:
-            return [{"switch": endpoint.name, "table": one.alias, "size": one.size} for one in tables]
-        name = resolve_name("table", name, [one.name for one in tables])
-        return [
-            {
-                "switch": endpoint.name,
-                "match": one.match_str(schema),
-                "action": one.action_str(schema),
-                "priority": one.priority,
-            }
-            for one in await client.read_table(name)
-        ]
 
 
 def drops_command(

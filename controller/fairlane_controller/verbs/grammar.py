@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of a line: by the kinds of its verb's arguments (`catalog.py`), as a table entry and back, and the words that may come next."""
+"""The words of a line: by the kinds of its verb's arguments (`catalog.py`), and as a table entry and back."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Meter, P4MeterUnit, P4Register, P4Table
+from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Register, P4Table
 
-from fairlane_controller.errors import FairlaneError, bad_input, out_of_range, unknown_name
+from fairlane_controller.errors import FairlaneError, bad_input, unknown_name
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_number, parse_value
-from fairlane_controller.units import counted, parse_rate, parse_size
+from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME
 
 _OBJECTS = {
     "TABLE": ("tables",),
-    "ACTION": ("actions",),
     "COUNTER": ("counters", "direct_counters"),
     "REGISTER": ("registers",),
-    "METER": ("meters",),
 }
 """Kinds of a first word that names an object of the P4Info, and the fields of P4Schema that have those."""
 
@@ -29,10 +26,6 @@ _OBJECTS = {
 def usage(verb: str, why: str) -> FairlaneError:
     """BAD_INPUT with how the verb is used."""
     return bad_input(f"{why}; usage: {BY_NAME[verb].usage}")
-
-
-def _objects(kind: str, schema: P4Schema) -> list[Any]:
-    return [one for field in _OBJECTS.get(kind, ()) for one in getattr(schema, field)]
 
 
 # ---- kinds of arguments: each takes the object that the first word names, and the word -------------------------------
@@ -50,30 +43,6 @@ def _cell(register: P4Register, word: str) -> int:
     return parse_value(word, register.type_spec.bitwidth, f"value of {register.alias}")
 
 
-def meter_unit(meter: P4Meter) -> str:
-    """What a meter counts: `packets` or `bytes`."""
-    return "packets" if meter.unit == P4MeterUnit.PACKETS else "bytes"
-
-
-def parse_meter_rate(word: str, unit: str) -> tuple[int, int]:
-    """Units a second and a burst in units, of `0.25:15000` (units a microsecond) or, for bytes, `2Mbit:15KB`."""
-    rate, _, burst = word.partition(":")
-    try:
-        per_second = float(rate) * 1e6
-    except ValueError:
-        if unit == "packets":
-            raise bad_input(f"{word!r} is not RATE:BURST, with packets a microsecond as RATE") from None
-        per_second = parse_rate(rate, "rate") / 8
-    if not (math.isfinite(per_second) and 0 <= per_second < 2**63):
-        raise out_of_range("rate", rate, 0, f"{2**63 // 10**6} {unit} a microsecond")
-    size = parse_size(burst, "burst") if unit == "bytes" else parse_number(burst, "burst", 0, 2**31 - 1)
-    return round(per_second), size
-
-
-def _meter_rate(meter: P4Meter, word: str) -> tuple[int, int]:
-    return parse_meter_rate(word, meter_unit(meter))
-
-
 def _number(what: str, low: int, high: int) -> Callable[[Any, str], int]:
     return lambda _, word: parse_number(word, what, low, high)
 
@@ -83,8 +52,6 @@ _KINDS: dict[str, Callable[[Any, str], Any]] = {
     "VALUE": _cell,
     "PACKETS": _number("packets", 0, 2**63 - 1),
     "BYTES": _number("bytes", 0, 2**63 - 1),
-    "CIR:CBS": _meter_rate,
-    "PIR:PBS": _meter_rate,
     "SESSION": _number("clone session", 1, 32_767),  # as on BMv2
     "PORT": _number("port", 1, 511),
 }
@@ -110,28 +77,11 @@ def arguments(verb: str, words: Sequence[str], schema: P4Schema) -> list[Any]:
     found: list[Any] = list(words)
     for place, (kind, word) in enumerate(zip((kind.strip("[]") for kind in kinds), words, strict=False)):
         if place == 0 and kind in _OBJECTS:
-            things = schema.counters if verb == "counter_write" else _objects(kind, schema)
-            found[0] = find_object(kind.lower(), word, things)
+            fields = ("counters",) if verb == "counter_write" else _OBJECTS[kind]
+            found[0] = find_object(kind.lower(), word, (one for field in fields for one in getattr(schema, field)))
         elif kind in _KINDS:
             found[place] = _KINDS[kind](found[0], word)
     return found
-
-
-def next_words(schema: P4Schema, begun: Sequence[str]) -> list[str]:
-    """The names that may follow the words of a line, for the shell's completion; none where a value is due."""
-    if not begun:
-        return list(BY_NAME)
-    verb, *words = begun
-    kinds = [kind.strip("[]") for kind in BY_NAME[verb].arguments.split()] if verb in BY_NAME else []
-    if not words:
-        return sorted(one.alias for one in _objects(next(iter(kinds), ""), schema))
-    table = next((one for one in schema.tables if words[0] in (one.alias, one.name)), None)
-    if table is None or kinds[1:2] != ["ACTION"]:
-        return []
-    if len(words) == 1:
-        return sorted(action.alias for action in table.actions)
-    before, after = split_arrow(words[2:])
-    return ["=>"] if "=>" in kinds and after is None and len(before) >= len(table.match_fields) else []
 
 
 # ---- table entries, with priorities in simple_switch_CLI's sense ---------------------------------------------------------
@@ -148,11 +98,6 @@ def find_object(kind: str, name: str, objects: Iterable[Any], where: str = "") -
     return known[resolve_name(kind, name, known, where)]
 
 
-def find_action(table: P4Table, name: str) -> Any:
-    """The action of a table; UNKNOWN_NAME."""
-    return find_object("action", name, table.actions, f"table {table.alias}")
-
-
 def needs_priority(table: P4Table) -> bool:
     """Whether an entry has a priority (P4Runtime 1.5 §9.1): some key is ternary, range or optional."""
     kinds = (P4MatchType.TERNARY, P4MatchType.RANGE, P4MatchType.OPTIONAL)
@@ -162,12 +107,6 @@ def needs_priority(table: P4Table) -> bool:
 def match_kind(field: Any) -> str:
     """`exact`, `lpm`, …."""
     return getattr(field.match_type, "name", str(field.match_type)).lower()
-
-
-def split_arrow(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    """The words before and after the arrow; None when there is no arrow."""
-    at = next((position for position, word in enumerate(words) if word in ARROWS), None)
-    return (words, None) if at is None else (words[:at], words[at + 1 :])
 
 
 def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
@@ -192,7 +131,7 @@ def parse_action(table: P4Table, name: str, words: Sequence[str]) -> P4TableActi
     Raises:
         FairlaneError: UNKNOWN_NAME for the action; BAD_INPUT or OUT_OF_RANGE for its arguments.
     """
-    action = find_action(table, name)
+    action = find_object("action", name, table.actions, f"table {table.alias}")
     params = {param.name: param.bitwidth for param in action.params}
     if len(words) != len(params):
         wanted = ", ".join(f"{name} ({bits} bits)" for name, bits in params.items()) or "none"
