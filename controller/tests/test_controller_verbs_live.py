@@ -72,7 +72,7 @@ def test_an_entry_comes_changes_goes_and_comes_back(switch: LiveSwitch) -> None:
     assert said == f"table ipv4_lpm: added 10.0.9.0/24 => forward {MAC} 1\n"
     again = switch.fairlane("p4", "table_add", "route.ipv4_lpm", "forward", "10.0.9.0/24", "to", MAC, "1", code=5)
     assert f"has this entry already: 10.0.9.0/24 => forward {MAC} 1; table_modify changes it" in again
-    switch.fairlane("p4", "table_modify", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", f"dst_mac={MAC}", "port=3")
+    switch.fairlane("p4", "table_modify", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "3")
     assert routes(switch) == {**before, "10.0.9.0/24": "3"}
     switch.fairlane("undo")
     assert routes(switch) == {**before, "10.0.9.0/24": "1"}
@@ -113,7 +113,15 @@ def test_mistakes_change_nothing_and_name_what_is_allowed(switch: LiveSwitch) ->
 
 
 def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
-    switch.fairlane("p4", "counter_write", "collisions", "3", "5", "0")
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+
+    async def put() -> None:
+        async with SwitchClient(endpoint, write=True) as client:
+            await client.write(
+                [~P4CounterEntry("collisions", index=3, data=P4CounterData(packet_count=5, byte_count=0))]
+            )
+
+    asyncio.run(put())
     assert switch.json("p4", "counter_read", "collisions")["cells"] == [{"index": 3, "packets": 5, "bytes": 0}]
     switch.fairlane("p4", "counter_reset", "collisions")
     assert switch.json("p4", "counter_read", "collisions", "3")["cells"][0]["packets"] == 0

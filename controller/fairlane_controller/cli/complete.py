@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion of names: topologies, switches, ports, tables; `complete_names` for the commands of other packages.
+"""Shell completion of names: topologies, switches, ports; `complete_names` for the commands of other packages.
 
 Quick, and silent whatever goes wrong.
 """
@@ -8,32 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 State = dict[str, Any]
 """A run state, not validated: only names are read."""
-
-
-@contextlib.contextmanager
-def whole_words() -> Generator[None]:
-    """Inside, a place `s1:3` is one word for typer, although bash ends words at colons and replaces what is behind the last one."""
-    words = os.environ.get("COMP_WORDS", "")  # one a line, by typer's script for bash
-    if os.environ.get("_FAIRLANE_COMPLETE") != "complete_bash" or "\n:" not in words:
-        yield
-        return
-    begun = words.split("\n")[: int(os.environ.get("COMP_CWORD", "0")) + 1]
-    joined = re.sub(r"\n?:(\n(?=.))?", ":", "\n".join(begun))
-    os.environ |= {"COMP_WORDS": joined, "COMP_CWORD": str(joined.count("\n"))}
-    printed, word = io.StringIO(), joined.rpartition("\n")[2]
-    try:
-        with contextlib.redirect_stdout(printed):
-            yield
-    finally:
-        for line in printed.getvalue().splitlines():
-            print(line.removeprefix(word[: word.rfind(":") + 1]))
 
 
 def complete_names(

@@ -102,9 +102,9 @@ class Sites:
         self._clients[switch] = client
         return client
 
-    def ports(self, switch: str, packet_bytes: int | None = None) -> AbstractAsyncContextManager[PortsClient]:
-        """The client of a switch's ports; `packet_bytes` as `open_ports` has it."""
-        return open_ports(self.endpoint(switch), self.run, packet_bytes=packet_bytes)
+    def ports(self, switch: str) -> AbstractAsyncContextManager[PortsClient]:
+        """The client of a switch's ports."""
+        return open_ports(self.endpoint(switch), self.run)
 
     async def poke(self) -> None:
         """Have a running loop read again what is remembered, and what its switches have."""

@@ -46,7 +46,6 @@ _WRITES = (
     Verb("table_clear", "TABLE", "Delete all entries of a table.", "ipv4_lpm"),
     Verb("table_set_default", "TABLE ACTION [ARGS...]", "Set the default action of a table.", "ipv4_lpm drop"),
     Verb("table_reset_default", "TABLE", "Reset the default action of a table to the program's.", "ipv4_lpm"),
-    Verb("counter_write", "COUNTER INDEX PACKETS BYTES", "Set a cell of a counter.", "collisions 3 0 0"),
     Verb("counter_reset", "COUNTER", "Set all cells of a counter to 0.", "collisions"),
     Verb("register_write", "REGISTER INDEX VALUE", "Set a cell of a register (BMv2 refuses).", "port_occupancy 3 0"),
     Verb("register_reset", "REGISTER", "Set all cells of a register to 0 (BMv2 refuses).", "port_occupancy"),

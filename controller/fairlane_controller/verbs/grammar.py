@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Register, P4Table
+from finsy.p4schema import P4BitsType, P4MatchType, P4Register, P4Table
 
 from fairlane_controller.errors import FairlaneError, bad_input, unknown_name
 from fairlane_controller.switch.names import resolve_name
@@ -15,12 +15,8 @@ from fairlane_controller.switch.values import format_match, format_value, parse_
 from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME
 
-_OBJECTS = {
-    "TABLE": ("tables",),
-    "COUNTER": ("counters", "direct_counters"),
-    "REGISTER": ("registers",),
-}
-"""Kinds of a first word that names an object of the P4Info, and the fields of P4Schema that have those."""
+_OBJECTS = {"TABLE": "tables", "COUNTER": "counters", "REGISTER": "registers"}
+"""Kinds of a first word that names an object of the P4Info, and the field of P4Schema that has those."""
 
 
 def usage(verb: str, why: str) -> FairlaneError:
@@ -32,8 +28,6 @@ def usage(verb: str, why: str) -> FairlaneError:
 
 
 def _index(thing: Any, word: str) -> int:
-    if isinstance(thing, P4DirectCounter):
-        raise bad_input(f"{thing.alias} is the direct counter of a table: it has no index")
     return parse_number(word, f"index of {thing.alias}", 0, thing.size - 1)
 
 
@@ -50,8 +44,6 @@ def _number(what: str, low: int, high: int) -> Callable[[Any, str], int]:
 _KINDS: dict[str, Callable[[Any, str], Any]] = {
     "INDEX": _index,
     "VALUE": _cell,
-    "PACKETS": _number("packets", 0, 2**63 - 1),
-    "BYTES": _number("bytes", 0, 2**63 - 1),
     "SESSION": _number("clone session", 1, 32_767),  # as on BMv2
     "PORT": _number("port", 1, 511),
 }
@@ -77,8 +69,7 @@ def arguments(verb: str, words: Sequence[str], schema: P4Schema) -> list[Any]:
     found: list[Any] = list(words)
     for place, (kind, word) in enumerate(zip((kind.strip("[]") for kind in kinds), words, strict=False)):
         if place == 0 and kind in _OBJECTS:
-            fields = ("counters",) if verb == "counter_write" else _OBJECTS[kind]
-            found[0] = find_object(kind.lower(), word, (one for field in fields for one in getattr(schema, field)))
+            found[0] = find_object(kind.lower(), word, getattr(schema, _OBJECTS[kind]))
         elif kind in _KINDS:
             found[place] = _KINDS[kind](found[0], word)
     return found
@@ -117,16 +108,14 @@ def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
         raise bad_input(f"table {table.alias} has {counted(len(fields), 'key')}, not {len(words)}: {wanted}")
     found = P4TableMatch()
     for field, word in zip(fields, words, strict=True):
-        name, equals, rest = word.partition("=")
-        text = rest if equals and name in (field.alias, field.name) else word
-        value = parse_match(text, field.match_type, field.bitwidth, f"key {field.alias}")
+        value = parse_match(word, field.match_type, field.bitwidth, f"key {field.alias}")
         if value is not None:
             found[field.alias] = value
     return found
 
 
 def parse_action(table: P4Table, name: str, words: Sequence[str]) -> P4TableAction:
-    """An action of the table with its arguments, in order or as `name=value`.
+    """An action of the table with its arguments, in order.
 
     Raises:
         FairlaneError: UNKNOWN_NAME for the action; BAD_INPUT or OUT_OF_RANGE for its arguments.
@@ -136,14 +125,11 @@ def parse_action(table: P4Table, name: str, words: Sequence[str]) -> P4TableActi
     if len(words) != len(params):
         wanted = ", ".join(f"{name} ({bits} bits)" for name, bits in params.items()) or "none"
         raise bad_input(f"action {action.alias} takes {counted(len(params), 'argument')}, not {len(words)}: {wanted}")
-    arguments: dict[str, Any] = {}
-    for own, word in zip(params, words, strict=True):
-        named, equals, rest = word.partition("=")
-        name, text = (named, rest) if equals and named in params else (own, word)
-        if name in arguments:
-            raise bad_input(f"action {action.alias}: argument {name} is given twice")
-        arguments[name] = parse_value(text, params[name], f"{action.alias}: argument {name}")
-    return P4TableAction(action.name, **arguments)
+    values = {
+        name: parse_value(word, bits, f"{action.alias}: argument {name}")
+        for (name, bits), word in zip(params.items(), words, strict=True)
+    }
+    return P4TableAction(action.name, **values)
 
 
 def split_priority(table: P4Table, words: Sequence[str]) -> tuple[Sequence[str], int]:

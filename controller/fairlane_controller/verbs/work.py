@@ -12,12 +12,11 @@ from finsy import (
     P4CloneSessionEntry,
     P4CounterData,
     P4CounterEntry,
-    P4DirectCounterEntry,
     P4MeterConfig,
     P4RegisterEntry,
     P4TableEntry,
 )
-from finsy.p4schema import P4Counter, P4DirectCounter, P4Register, P4Table
+from finsy.p4schema import P4Counter, P4Register, P4Table
 
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
@@ -230,7 +229,7 @@ async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Written
 
 # ---- counters, registers, clone sessions -----------------------------------------------------------------------
 
-Array = P4Counter | P4DirectCounter | P4Register
+Array = P4Counter | P4Register
 
 
 def _cell(array: Array, index: int | None = None) -> Any:
@@ -240,20 +239,11 @@ def _cell(array: Array, index: int | None = None) -> Any:
     return P4RegisterEntry(array.alias, index=index)
 
 
-async def _cells(ctx: Context, array: Array, index: int | None = None) -> list[Any]:
-    """The cells that a switch has; of a direct counter those of its table's entries."""
-    if not isinstance(array, P4DirectCounter):
-        return await ctx.client.read_entities([_cell(array, index)])
-    entries = await ctx.client.read_table(ctx.schema.tables[array.direct_table_name].alias, counters=True)
-    return [P4DirectCounterEntry(table_entry=one, data=one.counter_data) for one in entries]
-
-
-def _row(ctx: Context, cell: Any) -> Data:
+def _row(cell: Any) -> Data:
     """A cell as plain data."""
     if isinstance(cell, P4RegisterEntry):
         return {"index": cell.index, "value": cell.data}
-    index = match_text(entry_row(cell.table_entry, ctx.schema)) if hasattr(cell, "table_entry") else cell.index
-    return {"index": index, "packets": cell.packet_count, "bytes": cell.byte_count}
+    return {"index": cell.index, "packets": cell.packet_count, "bytes": cell.byte_count}
 
 
 def _kind(array: Array) -> str:
@@ -262,7 +252,8 @@ def _kind(array: Array) -> str:
 
 async def _read(ctx: Context, array: Array, index: int | None = None) -> Data:
     """A cell, or all that have a value other than 0."""
-    rows = sorted((_row(ctx, one) for one in await _cells(ctx, array, index)), key=lambda row: row["index"])
+    cells: Any = await ctx.client.read_entities([_cell(array, index)])
+    rows = sorted(map(_row, cells), key=lambda row: row["index"])
     shown = [row for row in rows if index is not None or any(list(row.values())[1:])]
     return {_kind(array): array.alias, "cells": shown}
 
@@ -271,21 +262,11 @@ def _change(ctx: Context, before: Any, after: Any) -> EntityChange:
     return EntityChange(*(one and entity_of(one, ctx.schema) for one in (before, after)))
 
 
-async def _write(ctx: Context, array: Array, index: int, **value: Any) -> Written:
-    """Set a cell; one that the switch does not return has no value before."""
-    cell = _cell(array, index)
-    before, after = next(iter(await ctx.client.read_entities([cell])), cell), replace(cell, **value)
-    return {_kind(array): array.alias, **_row(ctx, after)}, [_change(ctx, before, after)]
-
-
 async def _reset(ctx: Context, array: Array) -> Written:
     """Set all cells to 0."""
     zero = 0 if isinstance(array, P4Register) else P4CounterData()
-    changes: list[EntityChange] = []
-    for one in await _cells(ctx, array):
-        cell = replace(one, table_entry=identity(one.table_entry)) if hasattr(one, "table_entry") else one
-        if one.data not in (None, zero):
-            changes.append(_change(ctx, cell, replace(cell, data=zero)))
+    cells: Any = await ctx.client.read_entities([_cell(array)])
+    changes = [_change(ctx, one, replace(one, data=zero)) for one in cells if one.data not in (None, zero)]
     return {_kind(array): array.alias, "written": len(changes)}, changes
 
 
@@ -293,14 +274,12 @@ counter_read = register_read = _read
 counter_reset = register_reset = _reset
 
 
-async def counter_write(ctx: Context, counter: P4Counter, index: int, packets: int, size: int) -> Written:
-    """Set a cell."""
-    return await _write(ctx, counter, index, data=P4CounterData(byte_count=size, packet_count=packets))
-
-
 async def register_write(ctx: Context, register: P4Register, index: int, value: int) -> Written:
-    """Set a cell."""
-    return await _write(ctx, register, index, data=value)
+    """Set a cell; one that the switch does not return has no value before."""
+    cell: Any = _cell(register, index)
+    before: Any = next(iter(await ctx.client.read_entities([cell])), cell)
+    after = replace(cell, data=value)
+    return {"register": register.alias, **_row(after)}, [_change(ctx, before, after)]
 
 
 async def mirroring_add(ctx: Context, session: int, port: int) -> Written:
