@@ -22,7 +22,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("ports", "--interval", "0s"),
     ("drops",),
     ("ports", "measure"),
-    ("watch", "--once", "--json"),
+    ("describe", "s1:3", "--json"),
     ("watch", "metrics", "--once"),
     ("log",),
     ("threshold", "show"),

@@ -101,7 +101,7 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     assert "watched ports" in text
     assert "level" in text
     assert "fast" in switch.fairlane("flows", "--interval", "0")
-    assert "depth" in switch.fairlane("watch", "--once", "--json", "--interval", "0.1s")
+    assert "depth" in switch.fairlane("describe", "s1:3", "--json", "--interval", "0.1s")
     metrics = switch.fairlane("watch", "metrics", "--once")
     assert 'fairlane_port_named_total{port="3",switch="s1"' in metrics
     assert 'fairlane_lane_depth_packets{lane="fast",port="3",switch="s1"' in metrics
