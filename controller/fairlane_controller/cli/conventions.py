@@ -40,10 +40,13 @@ class App(typer.Typer):
         def register(function: Function) -> Function:
             if doc := help or function.__doc__:
                 settings["help"] = "\n\n".join(map(_filled, inspect.cleandoc(doc).split("\n\n")))
-            for one in inspect.signature(function, eval_str=True).parameters.values():
+            signature = inspect.signature(function, eval_str=True)
+            for one in signature.parameters.values():
                 kind, *marks = get_args(one.annotation) or (None,)
                 for mark in marks if kind is bool else ():
                     mark.metavar = ""  # typer has <bool>, as if a flag took a value
+            if inspect.isfunction(function):
+                setattr(function, "__signature__", signature)  # noqa: B010 - typer reads it
             typer_register(**settings)(function)
             return function
 
