@@ -20,6 +20,7 @@ from fairlane_controller.switch.difference import read_current
 from fairlane_controller.switch.entities import entity_of, identity
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.updates import plain_update
+from fairlane_controller.verbs import work
 from finsy import (
     GRPCStatusCode,
     P4ActionProfileGroup,
@@ -205,6 +206,23 @@ def test_what_a_connection_that_ends_left_of_a_script_is_taken_back_by_the_next_
     assert len(routes(switch)) == 22
     switch.fairlane("p4", "table_add", "ipv4_lpm", "forward", "10.9.0.0/24", "=>", MAC, "1")
     assert len(routes(switch)) == 3
+
+
+def test_a_line_that_cannot_read_says_that_the_others_have_written(
+    switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise FairlaneError(ErrorCode.TIMED_OUT, "no answer")
+
+    file = tmp_path / "mixed.txt"
+    file.write_text(f"table_dump ipv4_lpm\ntable_add ipv4_lpm forward 10.8.0.0/24 => {MAC} 1\n", encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "table_dump", fails)
+        text = switch.fairlane("p4", "script", str(file), code=6)
+    assert "line 1: no answer; the lines that write are done" in text
+    assert len(routes(switch)) == 3
+    switch.fairlane("undo")
+    assert len(routes(switch)) == 2
 
 
 Refuse = dict[int, dict[int, Refusal]]
