@@ -40,7 +40,6 @@ GOOD: tuple[dict[str, Any], ...] = (
     {"op": "flow_weights", "rules": [{"dst_port": 5001, "weight": 2}, {"src": "10.0.1.1", "weight": 0.5}]},
     {"op": "loop_options"},
     {"op": "loop_put", "loop": {"k": 1.9}},
-    {"op": "config_reload"},
 )  # fmt: skip
 
 ALL = {**REQUESTS, **QthreshTopology.requests}

@@ -54,6 +54,13 @@ def wait_until(what: str, check: Any, deadline_s: float = DEADLINE_S) -> Any:
         time.sleep(0.02)
 
 
+def idle(folder: Path, time: str) -> tuple[str, str]:
+    """Options of a loop of qthresh: a flow's entry ages out after this time."""
+    file = folder / "idle.toml"
+    file.write_text(f'[loop]\nflow_idle = "{time}"\n', encoding="utf-8")
+    return "--config", str(file)
+
+
 @dataclass
 class LiveSwitch:
     """One switch process, its run-state folder, and the command line on it."""

@@ -127,7 +127,11 @@ class LiveTopology(LiveSwitch):
     def entries(self, *tables: str) -> dict[str, list[dict[str, Any]]]:
         """What the switches hold in these tables, sorted."""
         return {
-            table: sorted(self.json("p4", "table", table), key=lambda row: (row["switch"], row["match"]))
+            table: [
+                {"switch": name, **row}
+                for name in sorted(self.switches)
+                for row in sorted(self.json("p4", "table_dump", table, "-s", name)["entries"], key=str)
+            ]
             for table in tables
         }
 

@@ -13,7 +13,7 @@ from fairlane_controller.loop.roles import FolderRole
 from fairlane_controller.programs.qthresh.flows import FlowKey
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from finsy import P4CounterData, P4CounterEntry
-from live_switch import REPOSITORY
+from live_switch import REPOSITORY, idle
 from live_topology import TOPOLOGIES, Controller, LiveTopology, controllers, live_topology, wait_until
 
 pytestmark = pytest.mark.timed
@@ -61,14 +61,14 @@ def counters(topology: LiveTopology) -> dict[tuple[str, str], int]:
 def test_the_backup_takes_over_within_2_s_and_changes_nothing(tmp_path: Path) -> None:
     with live_topology(tmp_path, "parking.json") as topology:
         add_flows(topology, 20)
-        idle = ("--flow-idle", "300s")
-        with controllers(Controller(tmp_path, "first", *idle)) as alive:
+        long = idle(tmp_path, "300s")
+        with controllers(Controller(tmp_path, "first", *long)) as alive:
             first = alive[0]
             first.wait_ready()
             topology.set_thresholds(11)
             words = "fairlane run --backup"
             assert f"\n{words} " in (REPOSITORY / "controller" / "README.md").read_text(encoding="utf-8")
-            second = Controller(tmp_path, "second", *words.split()[2:], *idle)
+            second = Controller(tmp_path, "second", *words.split()[2:], *long)
             alive.append(second)
             second.wait_ready()
             text = topology.fairlane("status")
@@ -98,7 +98,7 @@ def test_the_backup_takes_over_within_2_s_and_changes_nothing(tmp_path: Path) ->
             topology.set_thresholds(12)
 
             # Started again with the options it had, the first one becomes the backup: no change of hands.
-            again = Controller(tmp_path, "first", *idle)
+            again = Controller(tmp_path, "first", *long)
             alive.append(again)
             again.wait_ready()
             assert topology.json("status")["backup"]["pid"] == again.process.pid

@@ -91,7 +91,7 @@ def test_an_option_has_one_name_one_letter_and_one_meaning_over_all_commands() -
         for param in command.params:
             for name in (*param.opts, *param.secondary_opts) if param.param_type_name == "option" else ():
                 meanings[name].setdefault(param.get_help_record(context)[0], " ".join(words))
-    assert meanings.keys() >= {"--json", "-o", "--rate", "--direction"}
+    assert meanings.keys() >= {"--json", "-n", "--rate", "--direction"}
     assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
 
 

@@ -52,10 +52,6 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane status --st", {"--state"}),
         ("fairlane status --state ", {"lab"}),
         ("fairlane flows -s ", {"s1", "s2"}),
-        ("fairlane p4 table_dump ipv", {"ipv4_lpm", "ipv6_lpm"}),
-        ("fairlane p4 table_add ipv4_lpm ", {"forward", "drop"}),
-        ("fairlane p4 counter_read ", {"admitted", "drops"}),
-        ("fairlane watch export x.csv --rows ", {"ports", "flows"}),
         ("fairlane lab run ", {"demo", "buffer-grid"}),
         ("fairlane lab sweep buffer-g", {"buffer-grid"}),
         ("fairlane lab show de", {"demo"}),
@@ -68,9 +64,9 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         ("fairlane link set s1-s2 -d ", {"a_to_b", "b_to_a", "both"}),
         ("fairlane ports set s", {"s1:3"}),
         ("fairlane ports set ", {"3", "s1:3"}),
-        ("fairlane drops s1:", {"s1:3"}),
-        ("fairlane config set s1:", {"s1:3"}),
-        ("fairlane threshold set s1:", {"s1:3"}),
+        ("fairlane drops s", {"s1:3"}),
+        ("fairlane config set s", {"s1:3"}),
+        ("fairlane threshold set s", {"s1:3"}),
         ("fairlane threshold scheme ", {"3", "s1:3", "lanes"}),
     ],
 )
@@ -79,33 +75,6 @@ def test_names_are_offered(
 ) -> None:
     assert topology.is_dir()
     assert some <= set(offered(line, monkeypatch, capsys))
-
-
-@pytest.mark.parametrize(
-    ("words", "some"),
-    [
-        (["ports", "set", "s1", ":"], {"1", "3"}),
-        (["ports", "set", "s1", ":", "3"], {"3"}),
-        (["threshold", "set", "s1", ":"], {"1", "3"}),
-        (["ports", "set", "s1", ":", "3", "--port-pack"], {"--port-packets"}),
-        (["ports", "set", "s1", ":", "3", ""], set[str]()),
-    ],
-)
-def test_bash_ends_a_word_at_a_colon_and_replaces_what_is_behind_it(
-    words: list[str],
-    some: set[str],
-    topology: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert topology.is_dir()
-    monkeypatch.setenv("_FAIRLANE_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", "\n".join(["fairlane", *words]))
-    monkeypatch.setenv("COMP_CWORD", str(len(words)))
-    with pytest.raises(SystemExit):
-        main([])
-    printed = capsys.readouterr()
-    assert (set(printed.out.split()), printed.err) == (some, "")
 
 
 def test_names_that_no_topology_has_are_offered_beside_a_broken_one(
@@ -133,7 +102,7 @@ def test_a_broken_run_state_is_silence(
     text: str, topology: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_text(topology, "topology", text)
-    for line in ("fairlane status -s ", "fairlane threshold set ", "fairlane p4 table_dump "):
+    for line in ("fairlane status -s ", "fairlane threshold set "):
         assert offered(line, monkeypatch, capsys) == []
 
 

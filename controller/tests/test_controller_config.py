@@ -188,7 +188,7 @@ def test_what_the_topology_cannot_have(text: str, message: str) -> None:
 
 def test_the_schema_of_the_docs_is_current() -> None:
     committed = (REPOSITORY / "docs" / "fairlane.schema.json").read_text(encoding="utf-8")
-    assert committed == json_schema_text(), "run: fairlane config schema > docs/fairlane.schema.json"
+    assert committed == json_schema_text(), "write json_schema_text() into docs/fairlane.schema.json"
 
 
 def test_the_schema_describes_what_the_file_takes() -> None:

@@ -186,11 +186,12 @@ def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
         path.write_text(
             '[loop]\nactive_time = "4s"\n' + FIFO.replace('mcr = "4Mbit"', 'mcr = "5Mbit"'), encoding="utf-8"
         )
-        assert switch.json("config", "reload")["file"] == str(path)
+        wait_until("the changed file to be in force", lambda: len(switch.events("config_applied")) > 1)
         assert switch.json("gfr", "vc", "list")[1]["mcr"] == 5e6
         assert switch.json("config", "show")["config"]["loop"]["active_time"] == "4s"
         path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "60Mbit"'), encoding="utf-8")
-        message = " ".join(switch.fairlane("config", "reload", code=3).split())
+        wait_until("the refusal", lambda: switch.events("config_refused"))
+        message = switch.events("config_refused")[0]["message"]
         assert (
             "ports[0].capacity: the MCRs of 2 VCs sum up to 62 Mbit/s on s1:6, 10.16 Mbit/s more than its capacity"
             in message

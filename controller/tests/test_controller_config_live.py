@@ -343,16 +343,14 @@ def test_a_running_loop_reloads_its_file(switch: LiveSwitch) -> None:
         refusal = switch.events("config_refused")[0]
         assert "unknown key; did you mean 'dscp'?" in refusal["message"]
         assert "what was in force stays" in refusal["why"]
-        assert "did you mean 'dscp'" in " ".join(switch.fairlane("config", "reload", code=3).split())
         assert switch.loop_status()["policies"][0]["qthresh_packets"] == 8
 
         seen = len(switch.events("config_applied"))
         process.send_signal(signal.SIGHUP)
-        wait_until("SIGHUP", lambda: len(switch.events("config_refused")) >= 3)
+        wait_until("SIGHUP", lambda: len(switch.events("config_refused")) >= 2)
         write(switch, slower.replace("8packets", "7packets"))
         wait_until("the good file", lambda: len(switch.events("config_applied")) > seen)
-        assert switch.json("config", "reload")["written"] == {}
-        assert switch.json("undo")["command"] == "fairlane config reload"
+        assert switch.json("undo")["command"] == f"fairlane run --config {file}"
         wait_until("the undo", lambda: switch.loop_status()["policies"][0]["qthresh_packets"] == 8)
         assert process.poll() is None
 
@@ -412,7 +410,6 @@ def test_a_restarted_switch_gets_its_configuration_again(switch: LiveSwitch) -> 
 def test_a_loop_does_not_start_with_a_bad_file(switch: LiveSwitch) -> None:
     message = switch.fairlane("run", "--config", write(switch, "[loop]\nflow_idel = '3s'"), code=3)
     assert "line 2, column 1: loop.flow_idel: unknown key; did you mean 'flow_idle'?" in " ".join(message.split())
-    assert "no control loop runs" in " ".join(switch.fairlane("config", "reload", code=7).split())
 
 
 def test_a_file_can_ask_for_a_dry_run(switch: LiveSwitch) -> None:

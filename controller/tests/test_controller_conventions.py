@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A port is the first argument, `s1:3`, and `-o` chooses the form of the output, with any command."""
+"""A port is the first argument, `s1:3`, and a time has a unit, with any command."""
 
 from __future__ import annotations
 
@@ -33,14 +33,8 @@ def by_port(
 seen: list[Any] = []
 
 
-@pytest.fixture(autouse=True)
-def table() -> Any:
-    yield seen.clear()
-    output.use_form("table")
-
-
 def call(*words: str) -> Any:
-    """What `by_port` gets from the command line. Its form of output stays set."""
+    """What `by_port` gets from the command line."""
     app = App(cls=None, pretty_exceptions_enable=False)
     app.command()(by_port)
     typer.main.get_command(app).main(list(words), standalone_mode=False)
@@ -125,18 +119,7 @@ def test_a_time_without_a_unit_or_beyond_its_limits_is_refused_with_what_is_allo
     assert call()[1] == 1
 
 
-@pytest.mark.parametrize("words", [("-o", "json"), ("-ojson",), ("--output=json",), ("--json",)])
-def test_json_is_a_form_of_output(words: tuple[str, ...]) -> None:
-    assert call(*words)[-1] is True
-
-
-def test_an_unknown_form_is_refused() -> None:
-    # csv and wide are of the commands of fairlane_controller: docs/cli.md has them
-    with pytest.raises(FairlaneError, match="unknown form of output 'xml'; valid: json, table"):
-        call("-o", "xml")
-
-
-def test_a_table_of_ports_is_for_people_or_csv(capsys: pytest.CaptureFixture[str]) -> None:
+def test_switch_and_port_are_one_column_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_table("ports", ("switch", "port", "rate"), [("s1", 3, "2 Mbit/s"), ("s2", None, None)])
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["┏━━━━━━┳━━━━━━━━━━┓"],
@@ -146,15 +129,3 @@ def test_a_table_of_ports_is_for_people_or_csv(capsys: pytest.CaptureFixture[str
         ["│", "s2", "│", "-", "│"],
         ["└──────┴──────────┘"],
     ]
-    output.use_form("csv")
-    output.print_table("ports", ("switch", "port", "rate"), [("s1", 3, "2 Mbit/s"), ("s2", None, None)])
-    output.console.print("more")
-    said = capsys.readouterr()
-    assert said.out == "switch,port,rate\ns1,3,2 Mbit/s\ns2,,\n"
-    assert said.err == "more\n"
-
-
-def test_wide_shows_what_a_usual_table_leaves_out() -> None:
-    assert not output.shows_wide()
-    output.use_form("wide")
-    assert output.shows_wide()

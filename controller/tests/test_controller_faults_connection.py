@@ -24,7 +24,7 @@ from fairlane_controller.state.events import EventLog
 from fairlane_controller.switch.changeset import put_entries
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from fault_tools import cut_proxy, set_threshold
-from live_switch import LiveSwitch, wait_until
+from live_switch import LiveSwitch, idle, wait_until
 from live_topology import Controller, controllers, live_topology
 
 pytestmark = pytest.mark.timed
@@ -173,10 +173,12 @@ def test_a_killed_controller_s_flows_and_thresholds_are_taken_over(switch: LiveS
         "asyncio.run(add())\n"
     )
     subprocess.run([sys.executable, "-c", add_flows], check=True, timeout=60)
-    before = {table: switch.json("p4", "table", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")}
-    with switch.loop("--flow-idle", "300s"):
+    before = {
+        table: switch.json("p4", "table_dump", table) for table in ("policy", "port_limit", "ipv4_lpm", "flow_v4")
+    }
+    with switch.loop(*idle(switch.folder, "300s")):
         assert switch.events("took_over")[-1]["flows"] == 50
-        assert {table: switch.json("p4", "table", table) for table in before} == before
+        assert {table: switch.json("p4", "table_dump", table) for table in before} == before
         assert switch.loop_status()["flows"] == 50
 
 

@@ -26,7 +26,7 @@ from finsy import P4DigestEntry, SwitchOptions
 from finsy.p4entity import P4DigestList
 from finsy.proto import p4d, p4r
 from learned_tools import at_port_3, flows_of, key
-from live_switch import COMPILED, LiveSwitch, wait_until
+from live_switch import COMPILED, LiveSwitch, idle, wait_until
 from live_topology import Controller, controllers
 from test_controller_frames import ipv4_frame
 
@@ -64,7 +64,7 @@ def test_a_flood_of_new_flows_is_kept_or_counted(wired_switch: LiveSwitch) -> No
     switch = wired_switch
     if switch.target != "embedded":
         pytest.skip("BMv2 takes fewer packets than this flood has")
-    with controllers(Controller(switch.folder, "run", "--flow-idle", "300s")) as (loop,):
+    with controllers(Controller(switch.folder, "run", *idle(switch.folder, "300s"))) as (loop,):
         loop.wait_ready()
         switch.fairlane("threshold", "set", "8")
         before_mb = most_mb = loop.resident_mb()
@@ -89,7 +89,7 @@ def test_a_flood_of_new_flows_is_kept_or_counted(wired_switch: LiveSwitch) -> No
         handled = counts["entries"] + counts["known"]
         assert handled + counts["missed"] + counts["refused"] + counts["lost"] == counts["told"]
         assert 0 < counts["told"] <= flood.sent
-        assert counts["entries"] == status["flows"] == len(switch.json("p4", "table", "flow_v4"))
+        assert counts["entries"] == status["flows"] == len(switch.json("p4", "table_dump", "flow_v4")["entries"])
         assert status["flows_missed"] == counts["missed"]
         # Nobody was thrown out, and people were answered meanwhile.
         assert status["connected"]
@@ -119,7 +119,7 @@ def samples_wait_s(switch: LiveSwitch) -> float:
 
 def test_samples_of_many_flows_come_in_fewer_lists(wired_switch: LiveSwitch) -> None:
     switch, flows = wired_switch, MeasureOptions().few_flows + 1
-    with controllers(Controller(switch.folder, "run", "--flow-idle", "3s")) as (loop,):
+    with controllers(Controller(switch.folder, "run", *idle(switch.folder, "3s"))) as (loop,):
         loop.wait_ready()
         switch.fairlane("threshold", "set", "8")
         flood = Flood(switch, flows)

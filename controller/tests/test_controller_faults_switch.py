@@ -70,13 +70,13 @@ def test_a_restarted_switch_has_everything_back_and_nothing_stale(switch: LiveSw
         switch.fairlane("threshold", "set", "8", "-w", "1.5")
         switch.fairlane("threshold", "set", "5", "-c", "2")
         before = {
-            table: switch.json("p4", "table", table) for table in ("policy", "port_limit", "ipv4_lpm", "ipv6_lpm")
+            table: switch.json("p4", "table_dump", table) for table in ("policy", "port_limit", "ipv4_lpm", "ipv6_lpm")
         }
         switch.kill()
         wait_until("the loop to notice", lambda: switch.loop_status()["error"])
         switch.start()
         wait_until("the switch to be served", lambda: switch.loop_status()["connected"])
-        assert {table: switch.json("p4", "table", table) for table in before} == before
+        assert {table: switch.json("p4", "table_dump", table) for table in before} == before
         assert switch.json("flows") == []
         assert switch.loop_status()["flows"] == 0
         assert [port["sent_packets"] for port in switch.json("status")["ports"] if port["managed"]] == [0]

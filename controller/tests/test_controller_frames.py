@@ -14,7 +14,7 @@ import time
 
 import pytest
 from fairlane_controller.programs.qthresh.model import QthreshPlan
-from live_switch import RATE_BPS, LiveSwitch, wait_until
+from live_switch import RATE_BPS, LiveSwitch, idle, wait_until
 from steady import void_when_stalled
 
 
@@ -80,7 +80,7 @@ def packets(switch: LiveSwitch, source_port: int) -> int:
 
 def test_idle_flows_age_out(wired_switch: LiveSwitch) -> None:
     switch = wired_switch
-    with switch.loop("--flow-idle", "2s"):
+    with switch.loop(*idle(switch.folder, "2s")):
         send(switch, udp_frame(1001))
         wait_until("the entry", lambda: len(flow_names(switch)) == 1)
         wait_until("the entry to age out", lambda: not flow_names(switch), 30)

@@ -74,15 +74,6 @@ def test_a_mistake_is_said(text: str, code: ErrorCode, said: str) -> None:
     assert said in caught.value.message
 
 
-def test_digits() -> None:
-    assert frames.from_hex("0x08 00:ff\n") == b"\x08\x00\xff"
-    for text in ("", "0", "0g", "0x"):
-        with pytest.raises(FairlaneError, match="even number of hexadecimal digits"):
-            frames.from_hex(text)
-    with pytest.raises(FairlaneError, match="of 1 to 9216 bytes"):
-        frames.from_hex("00" * 9217)
-
-
 def test_a_pcap_file(tmp_path: Path) -> None:
     path = tmp_path / "two#.pcap"
     packets = [Ether(**MACS) / IP(dst="10.0.0.1") / bytes(n) for n in (1, 2)]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.gnmi import bmv2
-from fairlane_controller.gnmi.embedded import GnmiPorts, set_of
+from fairlane_controller.gnmi.embedded import set_of
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo
 from fairlane_controller.history.steps import PortStep
@@ -110,15 +110,6 @@ def test_the_run_state_has_the_new_values_until_the_launcher_writes_another_one(
     assert read_run_state(tmp_path).switches[0].ports[1].queue_packets == 50
 
 
-async def test_a_switch_of_others_has_no_account_of_its_packets(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def get(*_: object) -> list[object]:
-        return []
-
-    monkeypatch.setattr("finsy.GNMIClient.get", get)
-    with pytest.raises(FairlaneError, match="has no account of its packets"):
-        await GnmiPorts(ENDPOINT).accounts()
-
-
 # ---- BMv2 ------------------------------------------------------------------------------------------------------------
 
 
@@ -145,9 +136,9 @@ done
     return asked
 
 
-def change(asked: PortChange, port: int = 3, packet_bytes: int | None = None) -> list[str]:
+def change(asked: PortChange, port: int = 3) -> list[str]:
     async def run() -> list[str]:
-        async with open_ports(ENDPOINT, bmv2_state(), packet_bytes=packet_bytes) as ports:
+        async with open_ports(ENDPOINT, bmv2_state()) as ports:
             return await ports.set_port(port, asked)
 
     return asyncio.run(run())
@@ -161,11 +152,9 @@ def test_bmv2_is_asked_in_packets_a_second_and_that_is_said(command_line: Path) 
         "set_queue_depth 80 3",
     ]
     assert sentences[0] == (
-        "set_queue_rate 247 3: 2 Mbit/s is 247 packets/s for frames of 1014 bytes (--packet-bytes sets another length); "
-        "shorter frames get less, longer ones more"
+        "set_queue_rate 247 3: 2 Mbit/s is 247 packets/s for frames of 1014 bytes (the longest of the link); "
+        "shorter frames get less"
     )
-    change(PortChange(rate_bps=2_000_000), packet_bytes=500)
-    assert command_line.read_text().splitlines()[-1] == "set_queue_rate 500 3"
 
 
 @pytest.mark.parametrize(

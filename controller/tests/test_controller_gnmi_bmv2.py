@@ -34,8 +34,8 @@ def switch(tmp_path: Path) -> Generator[LiveSwitch]:
 
 def test_rate_and_depth_are_set_in_packets_and_the_rest_is_refused(switch: LiveSwitch) -> None:
     wait_until(f"{COMMAND} to be answered", lambda: switch.json("ports", "--interval", "0s"))
-    said = switch.fairlane("ports", "set", "s1:3", "--rate", "4Mbit", "--queue-packets", "80", "--packet-bytes", "1000")
-    assert "4 Mbit/s is 500 packets/s for frames of 1000 bytes" in said
+    said = switch.fairlane("ports", "set", "s1:3", "--rate", "4Mbit", "--queue-packets", "80")
+    assert "4 Mbit/s is 330 packets/s for frames of 1514 bytes" in said
     assert "port_limit of port 3 = 80 packets" in said
     row = next(row for row in switch.json("ports", "--interval", "0s") if row["port"] == 3)
     assert (row["rate_bps"], row["queue_packets"], row["waiting_packets"]) == (4_000_000, 80, None)

@@ -68,8 +68,8 @@ def test_init_writes_once(bare_switch: LiveSwitch) -> None:
     managed = [port for port in status["ports"] if port["managed"]]
     assert [(p["port"], p["capacity_packets"]) for p in managed] == [(3, 50)]
     assert [(p["port"], p["scheme"]) for p in status["policies"]] == [(3, "qthresh")]
-    routes = bare_switch.json("p4", "table", "ipv4_lpm")
-    assert sorted(r["match"] for r in routes) == ["dst=0xa000100/24", "dst=0xa000300/24"]
+    routes = bare_switch.json("p4", "table_dump", "ipv4_lpm")["entries"]
+    assert sorted(r["match"]["dst"] for r in routes) == ["10.0.1.0/24", "10.0.3.0/24"]
 
 
 def test_init_keeps_what_the_switch_holds(switch: LiveSwitch) -> None:
@@ -107,7 +107,7 @@ REFUSALS = [
     (("threshold", "set", "4", "5"), 3, "port 4 is not managed; managed ports: s1:3"),
     (("threshold", "set", "600", "5"), 3, "port 600 is not managed; managed ports: s1:3"),
     (("threshold", "auto", "--k", "0"), 2, "k: 0.0 is out of range: must be greater than or equal to 0.1"),
-    (("p4", "table", "polciy"), 3, "unknown table 'polciy'; did you mean 'policy'?"),
+    (("p4", "table_dump", "polciy"), 3, "unknown table 'polciy'; did you mean 'policy'?"),
 ]
 
 
@@ -227,7 +227,7 @@ def test_a_killed_switch_is_restored_by_the_loop(switch: LiveSwitch) -> None:
         assert switch.events("restored")
         row = threshold(switch)
         assert (row["qthresh_packets"], row["mode"]) == (8, "manual")
-        assert len(switch.json("p4", "table", "ipv4_lpm")) == 2
+        assert len(switch.json("p4", "table_dump", "ipv4_lpm")["entries"]) == 2
 
 
 async def test_a_backup_waits_and_takes_over(switch: LiveSwitch) -> None:

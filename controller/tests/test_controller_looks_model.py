@@ -38,7 +38,7 @@ def snapshot() -> Snapshot:
 
 def test_drops_have_meanings_and_the_fastest_are_first() -> None:
     taken = snapshot()
-    lines = drop_lines(taken, taken.drops)
+    lines = drop_lines(taken)
     assert [tuple(line[key] for key in ("reason", "port", "object", "packets", "per_s")) for line in lines] == [
         ("case_3", 3, "gold", 30, 10.0),
         ("ttl", 1, None, 9, 0.0),

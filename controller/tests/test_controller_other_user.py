@@ -22,13 +22,13 @@ READS: tuple[tuple[str, ...], ...] = (
     ("ports", "--interval", "0s"),
     ("drops",),
     ("ports", "measure"),
-    ("watch", "--once", "--json"),
+    ("describe", "s1:3", "--json"),
     ("watch", "metrics", "--once"),
     ("log",),
     ("threshold", "show"),
     ("undo", "--list"),
     ("config", "show"),
-    ("p4", "table"),
+    ("p4", "show_tables"),
 )
 
 

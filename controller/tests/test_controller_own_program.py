@@ -100,8 +100,8 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     text = switch.fairlane("status")
     assert "watched ports" in text
     assert "level" in text
-    assert "fast" in switch.fairlane("flows", "--all", "--interval", "0")
-    assert "depth" in switch.fairlane("watch", "--once", "--json", "--interval", "0.1s")
+    assert "fast" in switch.fairlane("flows", "--interval", "0")
+    assert "depth" in switch.fairlane("describe", "s1:3", "--json", "--interval", "0.1s")
     metrics = switch.fairlane("watch", "metrics", "--once")
     assert 'fairlane_port_named_total{port="3",switch="s1"' in metrics
     assert 'fairlane_lane_depth_packets{lane="fast",port="3",switch="s1"' in metrics
@@ -113,7 +113,7 @@ def test_everything_shows_the_columns_and_kinds_of_a_stranger(switch: LiveSwitch
     assert (row["lane"], row["depth_packets"]) == ("fast", "4")
     (row,) = (r for r in csv.DictReader((switch.folder / "run-ports.csv").open(encoding="utf-8")) if r["port"] == "3")
     assert (row["level"], row["named"]) == ("7", "0")
-    (lane,) = switch.json("flows", "--all", "--interval", "0")
+    (lane,) = switch.json("flows", "--interval", "0")
     assert (lane["lane"], lane["depth_packets"]) == ("fast", 4)
 
 

@@ -28,7 +28,7 @@ from fairlane_controller.state.run_state import (
 )
 from fairlane_controller.switch.entities import entity_key
 from finsy import P4CounterData, P4TableEntry
-from live_switch import COMPILED, LiveSwitch, binary
+from live_switch import COMPILED, LiveSwitch, binary, idle
 
 SETTINGS = {
     "codel": {"target": "12.5ms", "interval": "250ms", "ecn": False},
@@ -284,5 +284,5 @@ def test_what_cannot_be_set_is_refused(switch: LiveSwitch, words: tuple[str, ...
 
 
 def test_an_option_of_another_program_s_loop_is_refused(switch: LiveSwitch) -> None:
-    told = switch.fairlane("run", "--flow-idle", "5s", code=2)
-    assert "--flow-idle: the program codel has no such option of its loop" in told
+    told = switch.fairlane("run", *idle(switch.folder, "5s"), code=3)
+    assert "loop.flow_idle: unknown key" in " ".join(told.split())

@@ -80,7 +80,7 @@ def test_status_has_the_title_of_the_topology(
 def test_flows_have_the_names_of_their_hosts(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = said(["flows", "--all", "--state", str(folder)], monkeypatch, capsys)
+    text = said(["flows", "--state", str(folder)], monkeypatch, capsys)
     assert "tcp h1:40000 → h3:5001" in text
     assert "10.0.1.1:" not in text
 

@@ -141,7 +141,7 @@ def status(found: grpc.Channel, call: Call) -> tuple[grpc.StatusCode, str]:
 @pytest.mark.parametrize(
     ("ca", "who", "of", "said"),
     [
-        ("mine", None, "mine", "it takes only clients with a certificate: give one with --tls-cert and --tls-key"),
+        ("mine", None, "mine", "it takes only clients with a certificate: name one in FAIRLANE_TLS_CERT and _KEY"),
         ("mine", "controller", "other", "is of a CA that it does not know"),
         ("mine", "controller", "old", "old/controller.pem has expired, or is of"),
         ("mine", "server", "mine", "it refuses this client"),
@@ -162,7 +162,7 @@ def test_a_wrong_client_is_refused_and_gets_no_data(
 
 
 def test_a_plain_client_is_refused_and_gets_no_data(switch: TlsSwitch) -> None:
-    assert "speaks TLS only: name the CA that signed it with --tls-ca" in refused(switch.endpoint(None))
+    assert "speaks TLS only: name the CA that signed it in FAIRLANE_TLS_CA" in refused(switch.endpoint(None))
     with channel(switch.endpoint(None).grpc, None) as found:
         for call in CALLS:
             assert status(found, call)[0] is grpc.StatusCode.UNAVAILABLE, call[0]
@@ -184,7 +184,7 @@ def test_a_switch_that_is_expired_or_somebody_else_is_not_trusted(certs: Path, t
 
 def test_tls_to_a_switch_without_it(certs: Path, tmp_path: Path) -> None:
     with running(tmp_path) as plain:
-        assert "it speaks no TLS: leave --tls-ca away" in refused(plain.endpoint(files(certs, "mine", "controller")))
+        assert "it speaks no TLS: unset FAIRLANE_TLS_CA" in refused(plain.endpoint(files(certs, "mine", "controller")))
 
 
 def test_without_a_client_ca_everybody_is_served(certs: Path, tmp_path: Path) -> None:
@@ -298,19 +298,21 @@ def test_the_commands_of_the_document_run(
     from fairlane_controller.cli.main import main
 
     monkeypatch.chdir(tmp_path)
-    for variable in ("CA", "CERT", "KEY"):
-        monkeypatch.setenv(f"FAIRLANE_TLS_{variable}", "")  # so that what the command sets is taken back
     text = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
-    lines = [line.split(" #")[0].split()[1:] for line in text.splitlines() if line.startswith("fairlane ")]
-    makes = [words for words in lines if words[:2] == ["setup", "certs"]]
+    lines = [line.split(" #")[0].split() for line in text.splitlines() if line.startswith(("fairlane ", "export "))]
+    makes = [words for words in lines if words[1:3] == ["setup", "certs"]]
     uses = [words for words in lines if words not in makes]
     assert len(makes) == 2
-    assert len(uses) == 2
+    assert [words[0] for words in uses] == ["export", "fairlane"] * 2
     for words in makes:
-        main_ok(main, words)
+        main_ok(main, words[1:])
     with running(tmp_path, *server(tmp_path, "certs"), "--tls-client-ca", str(tmp_path / "certs" / "ca.pem")) as mine:
-        for words in uses:
-            main_ok(main, [*words, "--switch", f"s1=127.0.0.1:{mine.grpc_port}"])
+        for first, *words in uses:
+            if first == "export":
+                for name, _, value in (word.partition("=") for word in words):
+                    monkeypatch.setenv(name, value)
+            else:
+                main_ok(main, [*words, "--switch", f"s1=127.0.0.1:{mine.grpc_port}"])
     assert "s1" in capsys.readouterr().out
 
 

@@ -20,6 +20,7 @@ from fairlane_controller.switch.difference import read_current
 from fairlane_controller.switch.entities import entity_of, identity
 from fairlane_controller.switch.faults import Refusal
 from fairlane_controller.switch.updates import plain_update
+from fairlane_controller.verbs import work
 from finsy import (
     GRPCStatusCode,
     P4ActionProfileGroup,
@@ -69,15 +70,16 @@ def test_an_entry_comes_changes_goes_and_comes_back(switch: LiveSwitch) -> None:
     before = {"10.0.1.0/24": "1", "10.0.3.0/24": "3"}
     assert routes(switch) == before
     said = switch.fairlane("p4", "table_add", "ipv4_lpm", "forward", "10.0.9.5/24", "=>", MAC, "1")
-    assert said == f"table ipv4_lpm: added 10.0.9.0/24 => forward {MAC} 1, handle 0\n"
+    assert said == f"table ipv4_lpm: added 10.0.9.0/24 => forward {MAC} 1\n"
     again = switch.fairlane("p4", "table_add", "route.ipv4_lpm", "forward", "10.0.9.0/24", "to", MAC, "1", code=5)
     assert f"has this entry already: 10.0.9.0/24 => forward {MAC} 1; table_modify changes it" in again
-    switch.fairlane("p4", "table_modify", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", f"dst_mac={MAC}", "port=3")
+    switch.fairlane("p4", "table_modify", "ipv4_lpm", "forward", "10.0.9.0/24", "=>", MAC, "3")
     assert routes(switch) == {**before, "10.0.9.0/24": "3"}
     switch.fairlane("undo")
     assert routes(switch) == {**before, "10.0.9.0/24": "1"}
     dry = switch.fairlane("p4", "table_delete", "ipv4_lpm", "10.0.9.0/24", "--dry-run")
-    assert dry == f"table ipv4_lpm: deleted 1, entry 10.0.9.0/24 => forward {MAC} 1, dry_run true\n"
+    assert "dry run: 1 update, nothing is written" in dry
+    assert "dst=10.0.9.0/24" in dry
     assert len(routes(switch)) == 3
     switch.fairlane("p4", "table_delete", "ipv4_lpm", "10.0.9.0/24")
     assert routes(switch) == before
@@ -112,7 +114,15 @@ def test_mistakes_change_nothing_and_name_what_is_allowed(switch: LiveSwitch) ->
 
 
 def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
-    switch.fairlane("p4", "counter_write", "collisions", "3", "5", "0")
+    endpoint = Endpoint("s1", f"127.0.0.1:{switch.grpc_port}")
+
+    async def put() -> None:
+        async with SwitchClient(endpoint, write=True) as client:
+            await client.write(
+                [~P4CounterEntry("collisions", index=3, data=P4CounterData(packet_count=5, byte_count=0))]
+            )
+
+    asyncio.run(put())
     assert switch.json("p4", "counter_read", "collisions")["cells"] == [{"index": 3, "packets": 5, "bytes": 0}]
     switch.fairlane("p4", "counter_reset", "collisions")
     assert switch.json("p4", "counter_read", "collisions", "3")["cells"][0]["packets"] == 0
@@ -133,38 +143,19 @@ def test_counters_registers_and_clone_sessions(switch: LiveSwitch) -> None:
     assert switch.json("p4", "register_read", "port_occupancy")["cells"] == []
 
 
-def test_a_key_before_others_is_no_handle(switch: LiveSwitch, tmp_path: Path) -> None:
-    script = tmp_path / "keys.txt"
-    script.write_text(
-        "table_add policy set_qthresh 1 0 => 5 256\n"
-        "table_add policy set_qthresh 1 1 => 5 256\n"
-        "table_modify policy set_qthresh 1 0 => 6 256  # the entry of port 1 and class 0, not handle 1\n"
-        "table_modify policy set_qthresh 1 7 256  # handle 1\n",
-        encoding="utf-8",
-    )
-    switch.fairlane("p4", "script", str(script))
-    held = {
-        tuple(row["match"].values()): row["arguments"]["qthresh"]
-        for row in switch.json("p4", "table_dump", "policy")["entries"]
-    }
-    assert (held["1", "0"], held["1", "1"]) == ("6", "7")
-    switch.fairlane("undo")
-
-
 def test_a_script_is_checked_before_it_writes_and_one_change(switch: LiveSwitch, tmp_path: Path) -> None:
     good = tmp_path / "good.txt"
     good.write_text(
         "# routes\n"
         f"table_add ipv4_lpm forward 10.9.1.0/24 => {MAC} 1\n"
-        f"table_add ipv4_lpm forward 10.9.2.0/24 => {MAC} 1  # the second, so handle 1\n"
-        f"table_modify ipv4_lpm forward 0 {MAC} 3\n"
-        "table_delete ipv4_lpm 1\n"
-        "table_num_entries ipv4_lpm\n",
+        f"table_add ipv4_lpm forward 10.9.2.0/24 => {MAC} 1\n"
+        "table_num_entries ipv4_lpm  # when all is written\n"
+        f"table_modify ipv4_lpm forward 10.9.1.0/24 => {MAC} 3\n"
+        "table_delete ipv4_lpm 10.9.2.0/24\n",
         encoding="utf-8",
     )
     done = switch.json("p4", "script", str(good))
-    assert [(one["line"], one["verb"]) for one in done][-1] == (6, "table_num_entries")
-    assert done[-1]["entries"] == 3
+    assert done[2] == {"line": 4, "verb": "table_num_entries", "table": "ipv4_lpm", "entries": 3, "size": 4096}
     assert routes(switch)["10.9.1.0/24"] == "3"
     switch.fairlane("undo")
     assert sorted(routes(switch)) == ["10.0.1.0/24", "10.0.3.0/24"]
@@ -177,8 +168,6 @@ def test_a_script_is_checked_before_it_writes_and_one_change(switch: LiveSwitch,
     assert "line 3: unknown verb 'table_ad'; did you mean 'table_add'?" in text
     assert "line 4: table ipv4_lpm has no entry 10.7.0.0/16" in text
     assert len(routes(switch)) == 2
-    assert "1 of 3 lines done" in switch.fairlane("p4", "script", str(bad), "--keep-going", code=3)
-    assert len(routes(switch)) == 3
 
 
 def test_what_the_switch_refuses_takes_the_script_back(switch: LiveSwitch, tmp_path: Path) -> None:
@@ -186,11 +175,11 @@ def test_what_the_switch_refuses_takes_the_script_back(switch: LiveSwitch, tmp_p
     file = tmp_path / "full.txt"
     file.write_text("\n".join(lines), encoding="utf-8")
     text = switch.fairlane("p4", "script", str(file), code=5)
-    assert "line 257: switch s1" in text, "the table has 256 entries"
+    assert "refused 44 updates: line 257: " in text, "the table has 256 entries"
     assert switch.json("p4", "table_num_entries", "flow_class")["entries"] == 0
 
 
-def test_a_connection_that_ends_in_a_script_loses_no_undo(
+def test_what_a_connection_that_ends_left_of_a_script_is_taken_back_by_the_next_change(
     switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first batch is written, then nobody answers: neither the second nor what would take the first back."""
@@ -212,9 +201,26 @@ def test_a_connection_that_ends_in_a_script_loses_no_undo(
         patch.setattr(SwitchClient, "write_each_with_reasons", gone)
         patch.setattr("fairlane_controller.switch.changeset.BATCH_UPDATES", 20)
         text = switch.fairlane("p4", "script", str(file), code=4)
-    assert "s1 keeps what it was given, until `fairlane undo`: nobody answers" in text
-    assert calls == [20, 10, 20]
+    assert "had before could not be written back (nobody answers)" in text
+    assert calls[:3] == [20, 10, 20]
     assert len(routes(switch)) == 22
+    switch.fairlane("p4", "table_add", "ipv4_lpm", "forward", "10.9.0.0/24", "=>", MAC, "1")
+    assert len(routes(switch)) == 3
+
+
+def test_a_line_that_cannot_read_says_that_the_others_have_written(
+    switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object) -> None:
+        raise FairlaneError(ErrorCode.TIMED_OUT, "no answer")
+
+    file = tmp_path / "mixed.txt"
+    file.write_text(f"table_dump ipv4_lpm\ntable_add ipv4_lpm forward 10.8.0.0/24 => {MAC} 1\n", encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "table_dump", fails)
+        text = switch.fairlane("p4", "script", str(file), code=6)
+    assert "line 1: no answer; the lines that write are done" in text
+    assert len(routes(switch)) == 3
     switch.fairlane("undo")
     assert len(routes(switch)) == 2
 
@@ -248,17 +254,16 @@ def three_routes(folder: Path) -> str:
     return str(file)
 
 
-def test_what_could_not_be_taken_back_of_a_script_stays_for_undo(
+def test_what_could_not_be_taken_back_of_a_script_goes_with_the_next_change(
     switch: LiveSwitch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(SwitchClient, "write_each_with_reasons", refusing({1: {2: TOO_FULL}, 2: {1: NOT_NOW}}))
         text = switch.fairlane("p4", "script", three_routes(tmp_path), code=5)
-    assert "line 3: switch s1" in text
-    assert "too full; s1 keeps what it was given, until `fairlane undo`: UNAVAILABLE: not now" in text
-    assert "10.8.0.0/24" in routes(switch)
+    assert "refused 1 update: line 3: UNKNOWN: too full; what switch s1" in text
+    assert "had before could not be written back (UNAVAILABLE: not now)" in text
     assert len(routes(switch)) == 3
-    switch.fairlane("undo")
+    assert "cannot be undone: the program was loaded" in " ".join(switch.fairlane("undo", code=2).split())
     assert len(routes(switch)) == 2
 
 
@@ -297,26 +302,6 @@ def test_an_undo_does_not_pass_over_an_entry_that_somebody_else_has_made_another
     assert routes(switch)["10.8.1.0/24"] == "3"
 
 
-def test_a_lone_number_is_the_handle_and_a_named_one_is_the_key(switch: LiveSwitch, tmp_path: Path) -> None:
-    """Ports 1 and 0 get the handles 0 and 1, so that each number is the one's handle and the other's key."""
-    script = tmp_path / "ports.txt"
-    script.write_text(
-        "table_add port_limit set_port_limit 1 => 50 0 0 0\n"
-        "table_add port_limit set_port_limit 0 => 60 0 0 0\n"
-        "table_modify port_limit set_port_limit 0 => 51 0 0 0\n"
-        "table_modify port_limit set_port_limit egress_port=0 => 61 0 0 0\n"
-        "table_delete port_limit egress_port=1\n"
-        "table_delete port_limit 1\n",
-        encoding="utf-8",
-    )
-    said = switch.fairlane("p4", "script", str(script)).splitlines()
-    changed = "table port_limit: changed 1 => set_port_limit 51 0 0 0, was 1 => set_port_limit 50 0 0 0"
-    assert said[2] == changed
-    assert said[3].startswith("table port_limit: changed 0 => set_port_limit 61")
-    assert said[4] == "table port_limit: deleted 1, entry 1 => set_port_limit 51 0 0 0"
-    assert said[5] == "table port_limit: deleted 1, entry 0 => set_port_limit 61 0 0 0"
-
-
 def test_an_undo_of_a_default_gives_the_one_that_was_there(switch: LiveSwitch, tmp_path: Path) -> None:
     """Also where the script has read the table's entries, among which the default is not."""
     switch.fairlane("p4", "table_set_default", "ipv4_lpm", "drop")
@@ -340,7 +325,7 @@ def test_a_script_beside_a_loop_finds_the_program_once(
 
     monkeypatch.setattr("fairlane_controller.verbs.script.find_program", count)
     with switch.loop():
-        assert "3 of 3 lines done" in switch.fairlane("p4", "script", three_routes(tmp_path))
+        assert "3 lines done" in switch.fairlane("p4", "script", three_routes(tmp_path))
     assert named == ["qthresh"], "by the name that the topology has for it, which may be a folder"
 
 
@@ -419,7 +404,7 @@ def test_any_program_with_every_kind_of_match(foreign_switch: LiveSwitch) -> Non
     const = foreign_switch.json("p4", "table_dump", "const_table")["entries"]
     assert const
     key = [*const[0]["match"].values(), str(const[0]["priority"])]
-    assert "refused it" in foreign_switch.fairlane("p4", "table_delete", "const_table", *key, code=5)
+    assert "its entries are const" in foreign_switch.fairlane("p4", "table_delete", "const_table", *key, code=5)
 
 
 def test_the_lowest_priority_wins_as_in_simple_switch_cli(switch: LiveSwitch) -> None:

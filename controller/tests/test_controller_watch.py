@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import fcntl
 import io
-import json
 import os
 import pty
 import select
@@ -100,9 +99,10 @@ def test_a_sparkline_has_a_level_a_value() -> None:
     assert sparkline([None, 0, 4, 8], 5, full=8).plain == " ·▁▄█"
 
 
-def test_one_snapshot_for_a_pipe(switch: LiveSwitch) -> None:
-    assert "watch draws in a terminal; elsewhere use `fairlane status`" in switch.fairlane("watch", code=2)
-    got = json.loads(switch.fairlane("watch", "--once", "--json", "--interval", "0.1s"))
+def test_a_pipe_is_no_terminal(switch: LiveSwitch) -> None:
+    told = "watch draws in a terminal; elsewhere use `fairlane status --watch --json`"
+    assert told in switch.fairlane("watch", code=2)
+    got = switch.json("describe", "s1:3", "--interval", "0.1s")
     assert [row["port"] for row in got["ports"] if row["managed"]] == [3]
     assert got["interval_s"] > 0
     assert "is out of range: it must be between 0.1s and 60s" in switch.fairlane("watch", "--interval", "1ms", code=2)

@@ -14,6 +14,7 @@ import pytest
 from counting_proxy import CountingProxy, counting
 from fairlane_controller.errors import ErrorCode
 from fairlane_controller.state.run_state import read_topology, write_topology
+from fairlane_controller.switch.changeset import BATCH_UPDATES
 from fairlane_controller.switch.client import Endpoint, SwitchClient
 from live_switch import LiveSwitch, binary, wait_until
 from state_tools import documents
@@ -128,9 +129,10 @@ def other_routes(trio: Trio) -> None:
 
 
 def script(trio: Trio) -> None:
-    mac = "08:00:00:00:01:11"
-    lines = [f"table_add ipv4_lpm forward 10.{n}.0.0/16 => {mac} 1" for n in (20, 21)]
-    (trio.one.folder / "lines").write_text(f"{lines[0]}\ntable_dump ipv4_lpm\n{lines[1]}\n", encoding="utf-8")
+    """One line more than a batch has."""
+    route = "ipv4_lpm forward 10.20.0.0/16 => 08:00:00:00:01:11"
+    lines = [f"table_add {route} 1", *(f"table_modify {route} {1 + n % 2}" for n in range(BATCH_UPDATES))]
+    (trio.one.folder / "lines").write_text("\n".join(lines), encoding="utf-8")
 
 
 def nothing(trio: Trio) -> None:
@@ -172,7 +174,7 @@ def test_a_change_of_a_port_whose_command_is_killed_is_taken_back(
 
     def seen() -> Any:
         (port,) = [one for one in wired_switch.json("ports", "-i", "0s") if one["port"] == 3]
-        return port["queue_packets"], wired_switch.json("p4", "table", "port_limit")
+        return port["queue_packets"], wired_switch.json("p4", "table_dump", "port_limit")
 
     with counting(address) as proxy:
         state["switches"][0]["grpc"] = f"127.0.0.1:{proxy.port}"

@@ -63,9 +63,9 @@ def test_a_program_of_a_stranger_s_is_shown_changed_and_taken_back(folder: Path,
 
     def limit() -> int:
         """The limit of port 3 of s1, as the switch has it."""
-        (entry,) = document("p4", "table", "droptail_limit", "--switch", "s1")
-        assert entry["match"] == "egress_port=0x3"
-        return int(entry["action"].removeprefix("set_limit(packets=").removesuffix(")"), 0)
+        (entry,) = document("p4", "table_dump", "droptail_limit", "--switch", "s1")["entries"]
+        assert entry["match"] == {"egress_port": "3"}
+        return int(entry["arguments"]["packets"])
 
     assert limit() == 5, "what the topology file says"
     status = document("status")

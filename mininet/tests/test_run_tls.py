@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         session.end()
 
 
-def fairlane(*words: str, code: int = 0) -> str:
-    """What the command prints, on standard error where it fails."""
+def fairlane(*words: str, code: int = 0, tls: Mapping[str, str] | None = None) -> str:
+    """What the command prints, on standard error where it fails; `tls`: the files of FAIRLANE_TLS_*."""
     command = [str(Path(sys.executable).with_name("fairlane")), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
+    files = {f"FAIRLANE_TLS_{name}": path for name, path in (tls or {}).items()}
+    environment = {**os.environ, **files}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, env=environment)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stderr if code else done.stdout
 
@@ -54,12 +56,11 @@ def test_the_runs_certificates_open_the_switches_and_nothing_else_does(folder: P
     files = folder / "tls"
     assert files.stat().st_mode & 0o077 == 0
     switch = f"s1={status['switches'][0]['grpc']}"
-    known = [
-        f"--tls-{key}={files / name}"
-        for key, name in (("ca", "ca.pem"), ("cert", "controller.pem"), ("key", "controller.key"))
-    ]
-    assert "ipv4_lpm" in fairlane(*known, "p4", "show_tables", "--switch", switch)
-    for given, why in (([], "speaks TLS only"), (known[:1], "it takes only clients with a certificate")):
-        told = json.loads(fairlane(*given, "p4", "show_tables", "--switch", switch, "--json", code=4))["error"]
+    names = (("CA", "ca.pem"), ("CERT", "controller.pem"), ("KEY", "controller.key"))
+    known = {key: str(files / name) for key, name in names}
+    assert "ipv4_lpm" in fairlane("p4", "show_tables", "--switch", switch, tls=known)
+    only_ca = {"CA": known["CA"]}
+    for given, why in (({}, "speaks TLS only"), (only_ca, "it takes only clients with a certificate")):
+        told = json.loads(fairlane("p4", "show_tables", "--switch", switch, "--json", code=4, tls=given))["error"]
         assert told["code"] == "tls_failed"
         assert why in told["message"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell completion of names: topologies, switches, ports, tables; `complete_names` for the commands of other packages.
+"""Shell completion of names: topologies, switches, ports; `complete_names` for the commands of other packages.
 
 Quick, and silent whatever goes wrong.
 """
@@ -8,33 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 State = dict[str, Any]
 """A run state, not validated: only names are read."""
-
-
-@contextlib.contextmanager
-def whole_words() -> Generator[None]:
-    """Inside, a place `s1:3` is one word for typer, although bash ends words at colons and replaces what is behind the last one."""
-    words = os.environ.get("COMP_WORDS", "")  # one a line, by typer's script for bash
-    if os.environ.get("_FAIRLANE_COMPLETE") != "complete_bash" or "\n:" not in words:
-        yield
-        return
-    begun = words.split("\n")[: int(os.environ.get("COMP_CWORD", "0")) + 1]
-    joined = re.sub(r"\n?:(\n(?=.))?", ":", "\n".join(begun))
-    os.environ |= {"COMP_WORDS": joined, "COMP_CWORD": str(joined.count("\n"))}
-    printed, word = io.StringIO(), joined.rpartition("\n")[2]
-    try:
-        with contextlib.redirect_stdout(printed):
-            yield
-    finally:
-        for line in printed.getvalue().splitlines():
-            print(line.removeprefix(word[: word.rfind(":") + 1]))
 
 
 def complete_names(
@@ -94,23 +72,3 @@ def complete_port(ctx: Any) -> dict[str, str]:
             found[f"{switch['name']}:{port['port']}"] = text
         found.setdefault(str(port["port"]), text)
     return found
-
-
-@complete_names
-def complete_row_kinds(_: Any) -> Iterable[str]:
-    """Kinds of rows of an export, of any program."""
-    from fairlane_controller.program.registry import loaded_programs
-
-    return "ports", "drops", *(kind.many for program in loaded_programs() for kind in program.kinds)
-
-
-@complete_names
-def complete_verb_words(ctx: Any) -> Iterable[str]:
-    """Words that may come next behind a verb of simple_switch_CLI."""
-    from finsy import P4Schema
-
-    from fairlane_controller.verbs.grammar import next_words
-
-    files = [Path(one["p4info"]) for one in _switches(ctx) if one.get("p4info")]
-    schema = P4Schema(next(path for path in files if path.is_file()))
-    return next_words(schema, [ctx.info_name, *(ctx.params.get("words") or ())])

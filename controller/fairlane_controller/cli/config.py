@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane config init|check|show|diff|edit|apply|set|reload|schema`: what the switches are to have."""
+"""`fairlane config init|check|show|diff|edit|apply|set`: what the switches are to have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,7 +30,6 @@ from fairlane_controller.config.read import Loaded, read_file
 from fairlane_controller.config.show import read_current_config, to_toml
 from fairlane_controller.config.target import ensure_run_folder, find_run, running
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.state.ask import ask
 from fairlane_controller.state.files import read_text
 from fairlane_controller.state.run_state import find_folder, read_run_state
 from fairlane_controller.typed import typed
@@ -41,7 +40,7 @@ DIFFERENT_EXIT_CODE = 10
 _MARKS = {MISSING: "+", DIFFERENT: "~", EXTRA: "-"}
 
 config_app = App(
-    help="Set switches up; the configuration file: check, show, diff, edit, apply, reload; set one port.",
+    help="Set switches up; the configuration file: check, show, diff, edit, apply; set one port.",
 )
 config_app.command("init")(init_command)
 config_app.command("set")(set_command)
@@ -134,7 +133,10 @@ def apply_command(
     if done is not None and as_json:
         print_json(done.to_json())
     elif done is not None:
-        _print_done(f"{file} applied", done.to_json())
+        counts = [f"{name}: {counted(count, 'entry')}" for name, count in done.written.items()]
+        counts += [f"{counted(done.settings, 'setting')} of policies"] if done.settings else []
+        counts += [counted(done.ports, "port")] if done.ports else []
+        say(f"{file} applied ({', '.join(counts) or 'the switches have it already'})")
 
 
 def _apply(loaded: Loaded, state: str | None, dry_run: bool, as_json: bool) -> Applied | None:
@@ -206,30 +208,3 @@ def _edit(copy: Path) -> None:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} cannot be started: {ex}") from None
     if code != 0:
         raise FairlaneError(ErrorCode.BAD_INPUT, f"the editor {editor!r} ended with exit code {code}")
-
-
-@config_app.command("reload")
-def reload_command(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Let the running loop read its file again (`fairlane run --config FILE`); a file with a mistake changes nothing."""
-    folder = find_folder(state)
-    done = asyncio.run(ask(folder, {"op": "config_reload"}))
-    if as_json:
-        print_json(done)
-        return
-    _print_done(f"{done['file']} reloaded", done)
-
-
-def _print_done(what: str, done: dict[str, Any]) -> None:
-    """What `Applied.to_json` says, in words."""
-    counts = [f"{name}: {counted(count, 'entry')}" for name, count in done["written"].items()]
-    counts += [f"{counted(done['settings'], 'setting')} of policies"] if done["settings"] else []
-    counts += [counted(done["ports"], "port")] if done["ports"] else []
-    say(f"{what} ({', '.join(counts) or 'the switches have it already'})")
-
-
-@config_app.command("schema")
-def schema_command() -> None:
-    """Print the JSON schema of the file, for editors."""
-    from fairlane_controller.config.schema import json_schema_text
-
-    print(json_schema_text(), end="")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -25,6 +25,14 @@ from fairlane_controller.typed import typed
 from fairlane_controller.units import counted
 
 TIMEOUT = Seconds(15)
+
+
+class _Done(NamedTuple):
+    """What became of one switch."""
+
+    result: SetupResult | None
+    "None: the dry run of a program that would be loaded."
+    plan: DryResult
 
 
 def init_command(
@@ -54,57 +62,47 @@ def init_command(
     for one in states:
         pipeline_of(one).check()
 
-    async def loads(client: SwitchClient, one: SwitchState) -> bool:
-        return not client.has_pipeline or await client.cookie() != pipeline_of(one).cookie()
-
-    async def dry(one: SwitchState) -> DryResult:
-        async with SwitchClient(endpoint_of(one), timeout_s=timeout) as client:
-            client.planned = []
-            if await loads(client, one):
-                return DryResult(one.name, loads=True)
-            await set_up_program(client, program, plan, one)
-            return DryResult(one.name, [plain_change(change) for change in client.planned], client.switch.p4info)
-
-    async def set_up_switch(one: SwitchState) -> tuple[SetupResult, bool] | FairlaneError:
+    async def set_up(one: SwitchState) -> _Done | FairlaneError:
         endpoint, files = endpoint_of(one), pipeline_of(one)
         try:
-            async with SwitchClient(endpoint, timeout_s=timeout) as before:
-                is_new = await loads(before, one)
+            async with SwitchClient(endpoint, timeout_s=timeout) as client:
+                loads = not client.has_pipeline or await client.cookie() != files.cookie()
+                if dry_run:
+                    client.planned = []
+                    done = None if loads else await set_up_program(client, program, plan, one)
+                    schema = None if loads else client.switch.p4info
+                    return _Done(done, DryResult(one.name, list(map(plain_change, client.planned)), schema, loads))
             async with SwitchClient(endpoint, write=True, pipeline=files, timeout_s=timeout) as client:
-                return await set_up_program(client, program, plan, one), is_new
+                return _Done(await set_up_program(client, program, plan, one), DryResult(one.name, loads=loads))
         except FairlaneError as ex:
             return ex
 
-    async def work() -> tuple[list[SetupResult], list[FairlaneError]]:
-        async with history.changing(run.folder, typed()) as made:
-            found = await asyncio.gather(*map(set_up_switch, states))
-            errors = [one for one in found if isinstance(one, FairlaneError)]
-            done = [one for one in found if not isinstance(one, FairlaneError)]
-            loaded = [result.switch for result, is_new in done if is_new]
+    async def work() -> tuple[list[_Done], list[FairlaneError]]:
+        async with history.changing(None if dry_run else run.folder, typed()) as made:
+            found = await asyncio.gather(*map(set_up, states))
+            done = [one for one in found if isinstance(one, _Done)]
+            loaded = [one.plan.switch for one in done if one.plan.loads]
             # A program that was loaded cannot be taken back; a switch that failed is as it was.
-            names = {result.switch for result, _ in done} if not loaded else ()
+            names = {one.plan.switch for one in done} if not loaded else ()
             made.undo = [step for step in made.undo if step["switch"] in names]
             if loaded:
                 made.note = (
                     f"the program was loaded on {', '.join(loaded)}, and the entries and counters of the one before are gone: "
                     "start the topology with the other program and run `fairlane config init`"
                 )
-        return [result for result, _ in done], errors
+        return done, [one for one in found if isinstance(one, FairlaneError)]
 
-    async def all_dry() -> list[DryResult]:
-        return await asyncio.gather(*map(dry, states))
-
+    done, errors = asyncio.run(work())
+    results = [one.result for one in done if one.result is not None]
     if dry_run:
-        print_dry(asyncio.run(all_dry()), as_json)
-        return
-    results, errors = asyncio.run(work())
-    if as_json:
+        print_dry([one.plan for one in done], as_json)
+    elif as_json:
         print_json([{"switch": r.switch, "routes": r.routes, "managed_ports": list(r.managed_ports), "written": r.entries_written} for r in results])  # fmt: skip
-    for r in () if as_json else results:
-        ports = ", ".join(map(str, r.managed_ports)) or "none"
-        say(
-            f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {counted(r.entries_written, 'entry')} written"
-        )
+    else:
+        for r in results:
+            ports = ", ".join(map(str, r.managed_ports)) or "none"
+            written = f"{counted(r.entries_written, 'entry')} written"
+            say(f"{r.switch}: {counted(r.routes, 'route')}, {program.ports_title}: {ports}; {written}")
     if errors:
         text = "; ".join(error.message for error in errors)
         raise FairlaneError(errors[0].code, f"{len(errors)} of {counted(len(states), 'switch')}: {text}")

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fairlane_controller import __version__
-from fairlane_controller.cli.complete import whole_words
 from fairlane_controller.cli.lazy import LazyCommand, UsageError, lazy_app, usage_message
-from fairlane_controller.cli.output import print_error, use_form
+from fairlane_controller.cli.output import print_error
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
 from fairlane_controller.program.names import command_groups
 from fairlane_controller.typed import remember
@@ -44,7 +41,7 @@ _BY_PANEL = {
         "config": (".config:config_app", "Set switches up; the configuration file: check, diff, apply."),
         "run": (".run:run_command", "The control loop, in the foreground, until Ctrl-C."),
         "setup": (".setup:setup_app", "What this machine lacks: report it, install it; test certificates."),
-        "p4": (".p4:p4_app", "Any program's tables, counters, meters: simple_switch_CLI's verbs."),
+        "p4": (".p4:p4_app", "Any program's tables, counters, registers: simple_switch_CLI's verbs."),
     },
 }  # fmt: skip
 COMMANDS = [
@@ -84,25 +81,8 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
-    tls_ca: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-ca", help="CA of the switches (PEM): connections to them use TLS.", envvar="FAIRLANE_TLS_CA"
-        ),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option("--tls-cert", help="Own certificate, for switches that ask for one.", envvar="FAIRLANE_TLS_CERT"),
-    ] = None,
-    tls_key: Annotated[
-        Path | None, typer.Option("--tls-key", help="Private key of that certificate.", envvar="FAIRLANE_TLS_KEY")
-    ] = None,
 ) -> None:
     del version  # its callback has acted
-    # Through the environment, for all that this process and its children open; `switch/security.py` reads them there.
-    for name, path in (("CA", tls_ca), ("CERT", tls_cert), ("KEY", tls_key)):
-        if path is not None:
-            os.environ[f"FAIRLANE_TLS_{name}"] = str(path)
 
 
 def plugins() -> list[LazyCommand]:
@@ -115,10 +95,8 @@ def main(argv: list[str] | None = None) -> None:
     """Run the command; ends the process with a documented exit code."""
     arguments = sys.argv[1:] if argv is None else argv
     remember(arguments)
-    use_form("table")
     try:
-        with whole_words():
-            code = typer.main.get_command(make_app()).main(arguments, prog_name="fairlane", standalone_mode=False)
+        code = typer.main.get_command(make_app()).main(arguments, prog_name="fairlane", standalone_mode=False)
     except FairlaneError as ex:
         print_error(ex, as_json="--json" in arguments)
         code = ex.exit_code

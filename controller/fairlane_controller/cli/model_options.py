@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator
 
-from fairlane_controller.cli.conventions import Function, option, replace_parameter
+from fairlane_controller.cli.conventions import Function, option
 from fairlane_controller.program.quantities import Quantity
 from fairlane_controller.program.settings import Flag
 from fairlane_controller.units import plain_value
@@ -27,7 +28,20 @@ def with_options(options: Sequence[inspect.Parameter]) -> Callable[[Function], F
     """Give a command more options; its parameter `changes` gets the values of those that were given, by name."""
 
     def decorate(command: Function) -> Function:
-        return replace_parameter(command, "changes", options, lambda values: {name: value for name, value in values.items() if value is not None})  # fmt: skip
+        signature = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def replaced(**given: Any) -> Any:
+            changes = {one.name: given.pop(one.name) for one in options}
+            return command(**given, changes={name: value for name, value in changes.items() if value is not None})
+
+        parameters = [
+            new.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in signature.parameters.values()
+            for new in (options if one.name == "changes" else [one])
+        ]
+        setattr(replaced, "__signature__", signature.replace(parameters=parameters))  # noqa: B010 - typer reads it
+        return replaced
 
     return decorate
 

@@ -67,17 +67,20 @@ def new_command(
 
 def _copy(source: Path, target: Path, names: Mapping[str, str]) -> None:
     """Copy a file, or a folder with all in it, with other names in texts and in names of files."""
+
+    def renamed(text: str) -> str:
+        for old, new in names.items():
+            text = text.replace(old, new)
+        return text
+
+    def copy(file: Path, copied: Path) -> None:
+        copied.write_text(renamed(file.read_text(encoding="utf-8")), encoding="utf-8")
+        shutil.copymode(file, copied)
+
+    def copy_in_folder(file: str, copied: str) -> None:
+        copy(Path(file), Path(copied).with_name(renamed(Path(copied).name)))
+
     if source.is_dir():
-        target.mkdir()
-        for path in source.iterdir():
-            if path.name != "__pycache__":
-                _copy(path, target / _renamed(path.name, names), names)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"), copy_function=copy_in_folder)
     else:
-        shutil.copymode(source, shutil.copyfile(source, target))
-        target.write_text(_renamed(source.read_text(encoding="utf-8"), names), encoding="utf-8")
-
-
-def _renamed(text: str, names: Mapping[str, str]) -> str:
-    for old, new in names.items():
-        text = text.replace(old, new)
-    return text
+        copy(source, target)

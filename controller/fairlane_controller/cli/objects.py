@@ -21,7 +21,7 @@ from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
 from fairlane_controller.config.read import Loaded, Source, parse
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, unknown_name
+from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import change_set
@@ -61,31 +61,30 @@ class Objects:
     def add(self, name: NameArgument, changes: Plain, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
         """Add one."""
 
-        def edit(data: Plain) -> None:
-            if any(one["name"] == name for one in data[self.field]):
+        def edit(rows: list[Plain]) -> None:
+            if any(one["name"] == name for one in rows):
                 raise bad_input(f"there is a {self.title} {name!r} already: change it with `set`")
-            data[self.field].append({"name": name, **changes})
+            rows.append({"name": name, **changes})
 
-        self.make(state, edit, f"{self.title} {name}", f"{self.title} {name} added", dry_run=dry_run, as_json=as_json)
+        self._make(state, edit, name, "added", dry_run=dry_run, as_json=as_json)
 
     def set(self, name: NameArgument, changes: Plain, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
         """Change one; what is not given stays."""
         need_changes("set", changes)
 
-        def edit(data: Plain) -> None:
-            data[self.field][self._position(data, name)].update(changes)
+        def edit(rows: list[Plain]) -> None:
+            self._find(rows, name).update(changes)
 
-        self.make(state, edit, f"{self.title} {name}", f"{self.title} {name} changed", dry_run=dry_run, as_json=as_json)
+        self._make(state, edit, name, "changed", dry_run=dry_run, as_json=as_json)
 
     def delete(self, names: NamesArgument, dry_run: DryRunOption = False, state: StateOption = None, as_json: JsonOption = False) -> None:  # fmt: skip
         """Remove some."""
 
-        def edit(data: Plain) -> None:
+        def edit(rows: list[Plain]) -> None:
             for name in names:
-                del data[self.field][self._position(data, name)]
+                rows.remove(self._find(rows, name))
 
-        subject = f"{self.title} {', '.join(names)}"
-        self.make(state, edit, subject, f"{subject} removed", dry_run=dry_run, as_json=as_json)
+        self._make(state, edit, ", ".join(names), "removed", dry_run=dry_run, as_json=as_json)
 
     def list_(self, state: StateOption = None, as_json: JsonOption = False) -> None:
         """List those of the configuration in force."""
@@ -119,18 +118,6 @@ class Objects:
             dry_run: Print what would be written, and write nothing.
             as_json: Print JSON.
         """
-        made = self.change(state, edit, source, from_file=from_file, dry_run=dry_run, as_json=as_json)
-        if made is None:
-            return
-        planned, via = made
-        if as_json:
-            print_json({"written": planned.written, "via": via})
-            return
-        parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in planned.written.items())
-        say(f"{done} ({parts or 'no switch concerned'})")
-
-    def change(self, state: str | None, edit: Edit, source: str, *, from_file: bool = False, dry_run: bool = False, as_json: bool = False) -> tuple[Planned, str] | None:  # fmt: skip
-        """As `make`, without printing what was done; returns it as `carry_out` does."""
 
         async def plan(sites: Sites) -> Planned:
             data = await self._read(sites)
@@ -140,13 +127,22 @@ class Objects:
             except FairlaneError as ex:
                 raise ex if from_file or ex.code is not ErrorCode.BAD_FILE else bad_input(ex.message) from None  # fmt: skip
 
-        return carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
+        made = carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
+        if made is None:
+            return
+        planned, via = made
+        if as_json:
+            print_json({"written": planned.written, "via": via})
+            return
+        parts = ", ".join(f"{switch}: {counted(count, 'entry')}" for switch, count in planned.written.items())
+        say(f"{done} ({parts or 'no switch concerned'})")
 
-    def _position(self, data: Plain, name: str) -> int:
-        names = [one["name"] for one in data[self.field]]
-        if name not in names:
-            raise unknown_name(self.title, name, names)
-        return names.index(name)
+    def _make(self, state: str | None, edit: Callable[[list[Plain]], None], names: str, done: str, **how: bool) -> None:
+        subject = f"{self.title} {names}"
+        self.make(state, lambda data: edit(data[self.field]), subject, f"{subject} {done}", **how)
+
+    def _find(self, rows: list[Plain], name: str) -> Plain:
+        return find_by_name(self.title, name, {one["name"]: one for one in rows})
 
     async def _in_force(self, targets: Targets) -> Plain:
         async with Sites(targets.run, targets.endpoints) as sites:

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How results and errors reach people (rich tables) and programs (`-o json`, `-o csv`)."""
+"""How results and errors reach people (rich tables) and programs (JSON)."""
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,22 +21,6 @@ console = Console(highlight=False)
 if not console.is_terminal:
     console = Console(highlight=False, width=PIPE_COLUMNS)
 error_console = Console(stderr=True, highlight=False)
-
-FORMS = ("table", "wide", "json", "csv")
-"""What `-o` takes."""
-_form = "table"
-
-
-def use_form(form: str) -> None:
-    """Print tables in one of FORMS from now on; with csv all other text goes to standard error."""
-    global _form
-    _form = form
-    console.stderr = form == "csv"
-
-
-def shows_wide() -> bool:
-    """Whether columns that a usual table leaves out are printed too."""
-    return _form in ("wide", "csv")
 
 
 def say(text: str, *, error: bool = False) -> None:
@@ -59,7 +41,7 @@ def print_json(data: Any) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "none", wrap: bool = False
 ) -> None:
-    """Print a table for people, or CSV. A table that is too wide for the terminal becomes a paragraph for each row.
+    """Print a table for people. A table that is too wide for the terminal becomes a paragraph for each row.
 
     Args:
         title: Stands above the table.
@@ -68,9 +50,6 @@ def print_table(
         empty: Printed when there is no row.
         wrap: Long cells take several lines, so the table is never too wide.
     """
-    if _form == "csv":
-        csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *rows])
-        return
     if not rows:
         say(f"{title}: {empty}")
         return

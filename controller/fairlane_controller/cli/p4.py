@@ -6,14 +6,12 @@ from __future__ import annotations
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.verbs.catalog import CATALOG
 
-MANY, VERBS = "Programs, tables, and many lines at once", "Verbs of simple_switch_CLI"
+MANY, VERBS = "Programs, and many lines at once", "Verbs of simple_switch_CLI"
 COMMANDS = [
-    LazyCommand("table", ".show:table_command", "List the tables, or show the entries of one, of all switches.", MANY),
-    LazyCommand("cli", ".verbs:cli_command", "A prompt for the verbs below, or lines from standard input.", MANY),
-    LazyCommand("script", ".verbs:script_command", "Lines of a file in one connection, all checked first.", MANY),
+    LazyCommand("script", ".verbs:script_command", "Lines of a file as one change, all or nothing.", MANY),
     LazyCommand("compile", ".compile:compile_command", "Compile the P4 program of a folder (p4c-bm2-ss).", MANY),
     LazyCommand("test", ".ptf:ptf_command", "Test a program packet by packet (PTF).", MANY),
     *(LazyCommand(verb.name, f".verbs:{verb.name}", verb.summary, VERBS) for verb in CATALOG),
 ]
 
-p4_app = lazy_app(COMMANDS, help="Any program's tables, counters, meters and clone sessions, by P4Runtime.")
+p4_app = lazy_app(COMMANDS, help="Any program's tables, counters, registers and clone sessions, by P4Runtime.")

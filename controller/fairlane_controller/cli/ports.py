@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane ports [set|measure|packets]`: ports and queues over gNMI, or over Thrift on BMv2."""
+"""`fairlane ports [set|measure]`: ports and queues over gNMI, or over Thrift on BMv2."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.compare import PortPlan, plan_port
 from fairlane_controller.config.model import PortConfig
-from fairlane_controller.errors import bad_input, out_of_range
-from fairlane_controller.gnmi.embedded import GnmiPorts
+from fairlane_controller.errors import bad_input
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.gnmi.ports import PortChange, PortInfo, QueueInfo, find_port
 from fairlane_controller.history import Sites, changing
 from fairlane_controller.history.steps import make
 from fairlane_controller.live.model import Snapshot
 from fairlane_controller.live.pictures import take_two
-from fairlane_controller.state.ask import ask
 from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 from fairlane_controller.typed import typed
@@ -56,7 +54,6 @@ _READERS = {"bit/s": ("RATE", partial(parse_rate, needs_unit=True)), "bytes": ("
 @ports_app.callback()
 def ports(
     ctx: typer.Context,
-    queues: Annotated[bool, typer.Option("--each-queue", "-q", help="Each queue too.")] = False,
     interval: IntervalOption = RATES_OVER,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -64,7 +61,7 @@ def ports(
 ) -> None:
     """Show every port: link state, rate, scheduler, limits, what waits, leaves and is dropped, and why; or change ports.
 
-    Examples: `fairlane ports`, `fairlane ports --each-queue --json`, `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`
+    Examples: `fairlane ports`, `fairlane ports --interval 0 --json`, `fairlane ports set s1:3 --rate 2Mbps --queue-packets 100`
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -72,59 +69,35 @@ def ports(
 
     async def read() -> list[PolledPort]:
         snapshot, _ = await take_two(targets, interval)
-        return await poll_ports(targets, snapshot, queues=queues)
+        return await poll_ports(targets, snapshot, queues=False)
 
     found = asyncio.run(read())
     if as_json:
         print_json([{"switch": name, **port.to_json(), "tx_bps": tx_bps} for name, port, tx_bps in found])
     else:
-        print_ports(found, queues=queues)
+        print_ports(found)
 
 
-@ports_app.command("packets")
-def packets(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
-    """Show where every packet is: received and copied = transmitted + dropped, by reason + waiting + on the line.
-
-    `missing` is the rest, always 0.
-
-    Examples: `fairlane ports packets`, `fairlane ports packets -s s1 --json`
-    """
-    targets = resolve(state, switch)
-    if targets.run is not None and targets.run.target == "bmv2":
-        raise bad_input("ports packets: BMv2 counts no packets by where they are")
-
-    async def read(endpoint: Endpoint) -> dict[str, Any]:
-        async with GnmiPorts(endpoint) as client:
-            return {"switch": endpoint.name, **await client.accounts()}
-
-    async def read_all() -> list[dict[str, Any]]:
-        return await asyncio.gather(*map(read, targets.endpoints))
-
-    rows = asyncio.run(read_all())
-    if as_json:
-        print_json(rows)
-        return
-    cells = [[*(row | {"drops": _reasons(row["drops"])}).values()] for row in rows]
-    print_table("packets", [name.replace("_", " ") for name in rows[0]], cells)
-
-
-def print_ports(found: list[PolledPort], *, queues: bool) -> None:
-    """A line for each port, and with `queues` one for each queue that was used."""
+def print_ports(found: list[PolledPort]) -> None:
+    """A line for each port."""
     columns = ("switch", "port", "interface", "link", "rate", "scheduler", "queues", "limits", "waiting", "tx", "dropped", "why")  # fmt: skip
     rows = [
         (name, port.port, port.interface, _link(port), "unlimited" if port.rate_bps == 0 else format_rate(port.rate_bps), port.scheduler, port.queues, _limits(port), port.waiting_packets, format_rate(tx_bps), port.dropped_packets, _reasons(port.drops))
         for name, port, tx_bps in found
     ]  # fmt: skip
     print_table("ports", columns, rows)
-    if queues:
-        used = [
-            (name, port.port, *asdict(queue).values())
-            for name, port, _ in found
-            for queue in port.queue_list
-            if queue.sent_packets or queue.waiting_packets or queue.dropped_packets or queue.weight != 1
-        ]
-        names = (one.name.replace("_", " ") for one in fields(QueueInfo))
-        print_table("queues that had a packet or have a weight", ("switch", "port", *names), used)
+
+
+def print_queues(found: list[PolledPort]) -> None:
+    """A line for each queue that was used."""
+    used = [
+        (name, port.port, *asdict(queue).values())
+        for name, port, _ in found
+        for queue in port.queue_list
+        if queue.sent_packets or queue.waiting_packets or queue.dropped_packets or queue.weight != 1
+    ]
+    names = (one.name.replace("_", " ") for one in fields(QueueInfo))
+    print_table("queues that had a packet or have a weight", ("switch", "port", *names), used)
 
 
 async def poll_ports(targets: Targets, snapshot: Snapshot, *, queues: bool) -> list[PolledPort]:
@@ -187,20 +160,12 @@ def _read(unit: str, flag: str, text: str) -> int:
     return round(_READERS[unit][1](text, flag)) if unit in _READERS else parse_count(text, unit, flag)
 
 
-def _packet_bytes(text: str) -> int:
-    size = parse_size(text, "--packet-bytes")
-    if not 1 <= size <= 65_535:
-        raise out_of_range("--packet-bytes", text, 1, 65_535, "bytes")
-    return size
-
-
 @ports_app.command("set")
 @with_options([*_set_options()])
 def set_(
     port: PortArgument,
     changes: dict[str, Any],
     weight: Annotated[list[str] | None, typer.Option("--queue-weight", help="QUEUE=WEIGHT; repeatable.", metavar="QUEUE=WEIGHT")] = None,
-    packet_bytes: Annotated[int | None, typer.Option("--packet-bytes", help="BMv2: the frame length by which bit/s become packets/s; default as measured.", metavar="SIZE", parser=_packet_bytes)] = None,
     state: StateOption = None,
     switch: SwitchOption = None,
     dry_run: DryRunOption = False,
@@ -216,7 +181,7 @@ def set_(
     targets, change = resolve(state, switch, port), PortChange(**changes, weights=dict(map(_weight, weight or ())))
     need_changes("ports set", change.values_by_name)
     switch_name = targets.one("a port is").name
-    number, plan = asyncio.run(_set(targets, port, change, packet_bytes, dry_run))
+    number, plan = asyncio.run(_set(targets, port, change, dry_run))
     if as_json:
         done = {"change": change.values_by_name, "done": plan.sentences}
         print_json({"switch": switch_name, "port": number, "dry_run": dry_run, **done})
@@ -234,31 +199,17 @@ def _weight(text: str) -> tuple[int, int]:
     return int(queue), int(weight)
 
 
-async def _set(
-    targets: Targets, port: PortRef, change: PortChange, packet_bytes: int | None, dry_run: bool
-) -> tuple[int, PortPlan]:
+async def _set(targets: Targets, port: PortRef, change: PortChange, dry_run: bool) -> tuple[int, PortPlan]:
     """Plan the change of the port, and make it as one change of the history; returns the port's number and the plan."""
     (endpoint,) = targets.endpoints
     async with open_ports(endpoint, targets.run) as client:
         number = find_port(await client.ports(), port.name, endpoint).port
-    if packet_bytes is None:
-        packet_bytes = await _measured_bytes(targets, endpoint.name, number)
     run = targets.run or RunState(name=endpoint.name)
     async with Sites(run, (endpoint,)) as sites:
         if dry_run:
-            return number, await plan_port(sites, endpoint.name, number, change, packet_bytes)
+            return number, await plan_port(sites, endpoint.name, number, change)
         async with changing(targets.folder, typed(), targets.run) as recorded:
-            plan = await plan_port(sites, endpoint.name, number, change, packet_bytes)
+            plan = await plan_port(sites, endpoint.name, number, change)
             await make(plan.steps, sites)
             recorded.note = plan.note
     return number, plan
-
-
-async def _measured_bytes(targets: Targets, switch: str, port: int) -> int | None:
-    """The packet length L_D that a running loop has measured at a port of a BMv2, in bytes; None where it is not known."""
-    folder, run = targets.loop_folder, targets.run
-    if folder is None or run is None or run.target != "bmv2":
-        return None
-    rows: list[dict[str, Any]] = await ask(folder, {"op": "measure"})
-    found = [row.get("l_d_bytes") for row in rows if (row["switch"], row["port"]) == (switch, port)]
-    return round(found[0]["value"]) if found and found[0] else None

@@ -16,9 +16,7 @@ from fairlane_controller.cli.conventions import parse_word
 from fairlane_controller.cli.options import SwitchOption
 from fairlane_controller.cli.output import say
 from fairlane_controller.cli.targets import resolve
-from fairlane_controller.cli.types import Seconds, time_option
 from fairlane_controller.config.check import check
-from fairlane_controller.config.model import loop_model
 from fairlane_controller.config.read import read_file
 from fairlane_controller.config.target import addressed
 from fairlane_controller.errors import bad_input
@@ -36,10 +34,9 @@ from fairlane_controller.web.server import parse_listen
 def run_command(
     state: Annotated[list[str] | None, typer.Option("--state", metavar="NAME", help="Running topology; repeat for several in one process; default the one that runs.")] = None,
     switch: SwitchOption = None,
-    flow_idle: Annotated[Seconds | None, time_option("--flow-idle", help="A flow's entry ages out after this time; default 30s.", at_least=1, at_most=86_400)] = None,
     events: Annotated[Path | None, typer.Option("--events", help="Event log; default controller-events.jsonl in the run-state folder.")] = None,
     ready_file: Annotated[Path | None, typer.Option("--ready-file", help="Make this file when every switch has been taken over.")] = None,
-    config: Annotated[Path | None, typer.Option("--config", help="Configuration (docs/configuration.md); reloaded when it changes, on SIGHUP, and by `config reload`.", metavar="FILE")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="Configuration (docs/configuration.md); reloaded when it changes, and on SIGHUP.", metavar="FILE")] = None,
     backup: Annotated[bool, typer.Option("--backup", help="Stand by as the backup; take over when the running loop ends, for any reason.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Measure and decide, report decisions as events with dry_run, and write nothing.")] = False,
     probes: Annotated[bool, typer.Option("--probes/--no-probes", help="Probe the links behind managed ports for their delay.")] = True,
@@ -57,18 +54,7 @@ def run_command(
     for name in state or [None]:
         found = resolve(name, switch)
         named = found.run.program if found.run is not None else DEFAULT_PROGRAM
-        given = {} if flow_idle is None else {"flow_idle": str(flow_idle)}
-        program = load_program(named)
-        if given and "flow_idle" not in loop_model(program).model_fields:
-            raise bad_input(f"--flow-idle: the program {program.name} has no such option of its loop")
-        target = LoopTarget(
-            program,
-            found.run,
-            found.endpoints,
-            event_log=events,
-            loop_config=loop_model(program).model_validate(given),
-            probes=probes,
-        )
+        target = LoopTarget(load_program(named), found.run, found.endpoints, event_log=events, probes=probes)
         targets.append(target if config is None else configured(target, config))
         control = target.program.topology_control()
         if control is None:
@@ -97,15 +83,12 @@ def run_command(
 
 
 def configured(target: LoopTarget, path: Path) -> LoopTarget:
-    """The target with its file, which is checked before anything starts; the command line's options count where it has none."""
+    """The target with its file, which is checked before anything starts."""
     if target.run is None:
         raise bad_input("--config needs the run state of a topology: --state NAME")
     loaded = read_file(path, str(target.run.folder))
     run = addressed(loaded, target.run)
     check(loaded, run)
-    loop, given = target.loop_config, loaded.config.loop
-    if loop is not None and given is not None:
-        loop = loop.model_copy(update={key: getattr(given, key) for key in given.model_fields_set})
     chosen = {endpoint.name for endpoint in target.endpoints}
     endpoints = tuple(endpoint_of(switch) for switch in run.switches if switch.name in chosen)
-    return replace(target, run=run, endpoints=endpoints, config=path.absolute(), loop_config=loop)
+    return replace(target, run=run, endpoints=endpoints, config=path.absolute(), loop_config=loaded.config.loop)

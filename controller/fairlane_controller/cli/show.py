@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane status`, `flows`, `drops`, `describe`, `ports measure` and `p4 table`: what the switches and the loop know now."""
+"""`fairlane status`, `flows`, `drops`, `describe` and `ports measure`: what the switches and the loop know now."""
 
 from __future__ import annotations
 
@@ -25,30 +25,28 @@ from fairlane_controller.cli.options import (
     StateOption,
     SwitchOption,
 )
-from fairlane_controller.cli.output import console, print_json, print_table, say, shows_wide
+from fairlane_controller.cli.output import console, print_json, print_table, say
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, known_port, resolve
 from fairlane_controller.cli.types import PortRef, Seconds, time_option
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.live.events import EventFilter, EventTail, line_of, read_events
-from fairlane_controller.live.model import DROP_COLUMNS, DropRow, ObjectRow, PortRow, Snapshot
+from fairlane_controller.live.model import DROP_COLUMNS, ObjectRow, PortRow, Snapshot
 from fairlane_controller.live.pictures import need_switches, snapshots, take_two
 from fairlane_controller.live.shown import PORT, heading_of, loop_in_words, text_of, troubles
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import meaning
-from fairlane_controller.program.rows import DROPS, GOODPUT, QUEUE, Column, Kind
+from fairlane_controller.program.rows import GOODPUT, Column, Kind
 from fairlane_controller.state.ask import ask_backup
 from fairlane_controller.state.events import EVENTS_FILE
-from fairlane_controller.switch.client import Endpoint, SwitchClient
-from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.units import counted
 
 Lines = Iterable[tuple[Sequence[object], Mapping[str, Any]]]
 """Of a table: the cells of its keys, and the values of its columns."""
 
 
-def _print(title: str, keys: Sequence[str], columns: Iterable[Column], lines: Lines, **options: Any) -> None:
-    shown = [column for column in columns if shows_wide() or not column.wide]
+def _print(title: str, keys: Sequence[str], columns: Iterable[Column], lines: Lines, wide: bool = False, **options: Any) -> None:  # fmt: skip
+    shown = [column for column in columns if wide or not column.wide]
     rows = [(*cells, *(text_of(one, values.get(one.name)) for one in shown)) for cells, values in lines]
     print_table(title, (*keys, *map(heading_of, shown)), rows, **options)
 
@@ -68,17 +66,16 @@ async def _read(targets: Targets, port: PortRef | None, interval_s: float) -> Sn
 def flows_command(
     port: OnlyPortArgument = None,
     interval: IntervalOption = RATES_OVER,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Also those that send nothing now.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the objects that the program has at its ports, such as flows: what waits of each, how much may, what it gets, what is refused.
 
-    Rates are over --interval. In a terminal only those that send are shown, the fastest first; --json has all. The page
-    Settings of the site (`make docs`) says what the columns mean.
+    Rates are over --interval; the fastest of a port stand first. `fairlane describe s1:3` and --json have more columns. The page
+    Settings of the site (`make docs`) says what they mean.
 
-    Examples: `fairlane flows`, `fairlane flows --all --interval 0`, `fairlane flows s1:3 --json`
+    Examples: `fairlane flows`, `fairlane flows --interval 0`, `fairlane flows s1:3 --json`
     """
     snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
     found = {kind: snapshot.objects_of_kind(kind.name) for kind in snapshot.kinds if not kind.brief}
@@ -89,68 +86,21 @@ def flows_command(
         print_json([row.to_json() for rows in found.values() for row in rows])
         return
     for kind, rows in found.items():
-        _print_objects(snapshot, kind, rows, hides_idle=bool(interval) and not every)
+        _print_objects(snapshot, kind, rows)
 
 
-def _print_objects(snapshot: Snapshot, kind: Kind, rows: Sequence[ObjectRow], *, hides_idle: bool) -> None:
-    """The fastest of a port first; `hides_idle`: only those that have something to send."""
-    signs = [column.name for column in kind.columns if column.plot in (QUEUE, GOODPUT, DROPS)]
-    busy = [row for row in rows if not hides_idle or any(row[sign] for sign in signs)]
-    if hides_idle and (goodput := kind.plotted(GOODPUT)) is not None:
-        busy.sort(key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
-    lines = (((*row.place, snapshot.named(row.key)), row.values) for row in busy)
-    empty = f"no {kind.name} sends now" if rows else f"no {kind.name} has an entry"
-    _print(kind.title, ("switch", "port", kind.name), kind.columns, lines, empty=empty)
-    if len(busy) < len(rows):
-        say(f"{len(rows) - len(busy)} more with nothing to send (--all shows them)")
-
-
-def table_command(
-    name: Annotated[str | None, typer.Argument(help="Table, short or full name; without: list the tables.")] = None,
-    state: StateOption = None,
-    switch: SwitchOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the tables of the switches, or show the entries of one.
-
-    Examples: `fairlane p4 table`, `fairlane p4 table policy --json`
-    """
-
-    async def work() -> list[dict[str, Any]]:
-        lists = await asyncio.gather(*(_table(e, name) for e in resolve(state, switch).endpoints))
-        return [row for rows in lists for row in rows]
-
-    rows = asyncio.run(work())
-    if as_json:
-        print_json(rows)
-        return
-    cells = [list(row.values()) for row in rows]
-    print_table("tables" if name is None else f"table {name}", list(rows[0]) if rows else [], cells, empty="no entry")
-
-
-async def _table(endpoint: Endpoint, name: str | None) -> list[dict[str, Any]]:
-    async with SwitchClient(endpoint) as client:
-        client.need_pipeline()
-        schema = client.switch.p4info
-        tables = sorted(schema.tables, key=lambda one: one.alias)
-        if name is None:
-            return [{"switch": endpoint.name, "table": one.alias, "size": one.size} for one in tables]
-        name = resolve_name("table", name, [one.name for one in tables])
-        return [
-            {
-                "switch": endpoint.name,
-                "match": one.match_str(schema),
-                "action": one.action_str(schema),
-                "priority": one.priority,
-            }
-            for one in await client.read_table(name)
-        ]
+def _print_objects(snapshot: Snapshot, kind: Kind, rows: Iterable[ObjectRow], *, wide: bool = False) -> None:
+    """The fastest of a port first."""
+    if (goodput := kind.plotted(GOODPUT)) is not None:
+        rows = sorted(rows, key=lambda row: (row.switch, row.port or 0, -(row[goodput.name] or 0.0)))
+    lines = (((*row.place, snapshot.named(row.key)), row.values) for row in rows)
+    empty = f"no {kind.name} has an entry"
+    _print(kind.title, ("switch", "port", kind.name), kind.columns, lines, wide, empty=empty)
 
 
 def drops_command(
     port: OnlyPortArgument = None,
     interval: IntervalOption = RATES_OVER,
-    now: Annotated[bool, typer.Option("--now", help="Only what drops during the interval.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
     as_json: JsonOption = False,
@@ -160,27 +110,35 @@ def drops_command(
     Reasons of the program (an entry, a threshold, a bad packet), of the queue and of the link. A port of a reason 1 to 10 is where
     the packet came in, of the others where it should have gone out.
 
-    Examples: `fairlane drops`, `fairlane drops --interval 5s --now`, `fairlane drops s1:3 --json`
+    Examples: `fairlane drops`, `fairlane drops --interval 5s`, `fairlane drops s1:3 --json`
     """
     snapshot = asyncio.run(_read(resolve(state, switch, port), port, interval))
-    rows = [row for row in snapshot.drops if row.per_s or not now]
     if as_json:
-        print_json(drop_lines(snapshot, rows))
+        print_json(drop_lines(snapshot))
     else:
-        _print_drops(snapshot, rows, "nothing is dropped" if now else "nothing was dropped")
+        _print_drops(snapshot)
 
 
-def drop_lines(snapshot: Snapshot, rows: Iterable[DropRow]) -> list[dict[str, Any]]:
-    """A line for each row with the meaning of its reason, the fastest first."""
-    order = sorted(rows, key=lambda one: (-(one.per_s or 0.0), -one.packets, one.switch, one.port or 0, one.reason))
+def drop_lines(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """A line for each row of drops with the meaning of its reason, the fastest first."""
+    order = sorted(
+        snapshot.drops, key=lambda one: (-(one.per_s or 0.0), -one.packets, one.switch, one.port or 0, one.reason)
+    )
     return [{**row.to_json(), "meaning": meaning(snapshot.program_of(row.switch), row.reason, row.by)} for row in order]
 
 
-def _print_drops(snapshot: Snapshot, rows: Iterable[DropRow], empty: str) -> None:
-    lines = drop_lines(snapshot, rows)
+def _print_drops(snapshot: Snapshot) -> None:
+    lines = drop_lines(snapshot)
     columns = [one for one in DROP_COLUMNS if one.name != "object" or any(line["object"] for line in lines)]
     cells = (((line["switch"], line["port"]), line) for line in lines)
-    _print("drops", ("switch", "port"), [*columns, Column("meaning", "meaning")], cells, empty=empty, wrap=True)
+    _print(
+        "drops",
+        ("switch", "port"),
+        [*columns, Column("meaning", "meaning")],
+        cells,
+        empty="nothing was dropped",
+        wrap=True,
+    )
 
 
 INTERVAL = Seconds(2)
@@ -269,7 +227,7 @@ def _print_status(snapshot: Snapshot, backup: dict[str, Any] | None, event: dict
         say(f"last event {line_of(event)}")
 
 
-def _print_ports(snapshot: Snapshot, program: Program) -> None:
+def _print_ports(snapshot: Snapshot, program: Program, *, wide: bool = False) -> None:
     """A row a port, or a row a class of it where the program has such; the age is that of the oldest measurement that is shown."""
     kind = next((one for one in program.kinds if one.brief), None)
     measured = program.measured[:2]
@@ -287,7 +245,7 @@ def _print_ports(snapshot: Snapshot, program: Program) -> None:
             lines += [((*port.place, one.key), values | dict(one.values)) for one in objects]
             if not objects:
                 lines.append(((*port.place, *([""] if kind else [])), values))
-    _print(program.ports_title, ("switch", "port", *([kind.short] if kind else [])), columns, lines)
+    _print(program.ports_title, ("switch", "port", *([kind.short] if kind else [])), columns, lines, wide)
 
 
 def measure_command(state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False) -> None:
@@ -348,7 +306,12 @@ def describe_command(
 
     Examples: `fairlane describe s1:3`, `fairlane describe s1:3 --json`
     """
-    from fairlane_controller.cli.ports import PolledPort, poll_ports, print_ports  # with all that changes a port
+    from fairlane_controller.cli.ports import (
+        PolledPort,
+        poll_ports,
+        print_ports,
+        print_queues,
+    )  # with all that changes a port
 
     targets = resolve(state, switch, port)
     name, number = targets.one("a port is").name, known_port(targets, port)
@@ -367,12 +330,13 @@ def describe_command(
         settings = next((row.to_json() for _, row, _ in found), None)
         print_json({**one.to_json(), "port": settings, "events": events})
         return
-    print_ports(found, queues=True)
+    print_ports(found)
+    print_queues(found)
     for program in one.programs.values():
-        _print_ports(one, program)
+        _print_ports(one, program, wide=True)
     _print_measured(one)
     for kind in one.kinds:
         if not kind.brief:
-            _print_objects(one, kind, one.objects_of_kind(kind.name), hides_idle=False)
-    _print_drops(one, one.drops, "nothing was dropped")
+            _print_objects(one, kind, one.objects_of_kind(kind.name), wide=True)
+    _print_drops(one)
     print_events(events, False)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
-import math
 from typing import Annotated, Any, cast
 
 import typer
@@ -16,29 +14,22 @@ from rich.tree import Tree
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption, port_argument
 from fairlane_controller.cli.output import console, print_json
 from fairlane_controller.cli.targets import Targets, resolve
-from fairlane_controller.cli.types import PortRef, Seconds, time_option
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
+from fairlane_controller.cli.types import PortRef
+from fairlane_controller.errors import bad_input
 from fairlane_controller.program.contract import Program
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
 from fairlane_controller.switch import frames
 from fairlane_controller.switch.client import SwitchClient
-from fairlane_controller.switch.tracing import trace, trace_live
-from fairlane_controller.units import counted
+from fairlane_controller.switch.tracing import trace
 
-TIMEOUT = Seconds(60)
-_PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58}
+Row = dict[str, Any]
 
 
 def trace_command(
-    port: Annotated[PortRef | None, port_argument("Where the packet comes in: s1:1, or 1 with --switch; with --live default any.")] = None,
+    port: Annotated[PortRef, port_argument("Where the packet comes in: s1:1, or 1 with --switch.")],
     packet: Annotated[str | None, typer.Option("--packet", help=f"A packet such as {frames.EXAMPLE}; options {', '.join(frames.OPTION_MAX)}.")] = None,
-    hexadecimal: Annotated[str | None, typer.Option("--hex", help="A frame as hexadecimal digits.")] = None,
     pcap: Annotated[str | None, typer.Option("--pcap", help="A frame of a pcap file: FILE#N, N from 1.")] = None,
-    live: Annotated[bool, typer.Option("--live", help="The next real packets that match, instead.")] = False,
-    match: Annotated[str | None, typer.Option("--filter", help="With --live: KEY=VALUE,…; keys src, dst, sport, dport, protocol.")] = None,
-    count: Annotated[int, typer.Option("--count", help="With --live: so many packets.")] = 1,
-    timeout: Annotated[Seconds, time_option("--timeout", help="With --live: max time to wait.", at_least=1, at_most=3600)] = TIMEOUT,
     full: Annotated[bool, typer.Option("--full", help="Also what changed nothing, and conditions that were false.")] = False,
     state: StateOption = None,
     switch: SwitchOption = None,
@@ -47,34 +38,19 @@ def trace_command(
     """Show what a switch does with a packet, and why. Nothing is sent, and nothing is changed on the switch."""
     targets = resolve(state, switch, port)
     endpoint = targets.one("a packet's path begins at")
-    sources = (packet, frames.packet), (hexadecimal, frames.from_hex), (pcap, frames.from_pcap)
+    sources = (packet, frames.packet), (pcap, frames.from_pcap)
     given = [parse(text) for text, parse in sources if text is not None]
-    if len(given) != (not live) or (port is None and not live) or (match is not None and not live):
-        raise bad_input(
-            "name the port and one of --packet, --hex, --pcap, or --live, to which alone --filter belongs; "
-            f"e.g. fairlane trace s1:1 --packet '{frames.EXAMPLE}'",
-        )
+    if len(given) != 1:
+        raise bad_input(f"name one of --packet and --pcap, e.g. fairlane trace s1:1 --packet '{frames.EXAMPLE}'")
 
-    async def work() -> None:
-        program, seen = None if as_json else await _program(targets), 0
-        if port is not None and not live:
-            result = await trace(endpoint, port.number, given[0])
-            print_json(result) if as_json else console.print(
-                tree(endpoint.name, result, program, full=full), soft_wrap=True
-            )
-            return
-        wanted = _filter(match or "") | ({"ingress_port": port.number} if port else {})
-        async for result in trace_live(endpoint, wanted, count, math.ceil(timeout)):
-            seen += 1
-            if as_json:
-                print(json.dumps(result), flush=True)
-            else:
-                console.print(tree(endpoint.name, result, program, full=full))
-        if seen < count:
-            problem = f"{endpoint}: {seen} of {counted(count, 'packet')} that match came within {math.ceil(timeout)} s"
-            raise FairlaneError(ErrorCode.TIMED_OUT, problem)
+    async def work() -> tuple[Row, Program | None]:
+        return await trace(endpoint, port.number, given[0]), None if as_json else await _program(targets)
 
-    asyncio.run(work())
+    result, program = asyncio.run(work())
+    if as_json:
+        print_json(result)
+    else:
+        console.print(tree(endpoint.name, result, program, full=full), soft_wrap=True)
 
 
 async def _program(targets: Targets) -> Program | None:
@@ -83,17 +59,7 @@ async def _program(targets: Targets) -> Program | None:
         return find_program(client.table_names(), targets.run.program if targets.run else "")
 
 
-def _filter(text: str) -> dict[str, str | int]:
-    """`src=10.0.1.1,dport=5001` as the switch takes it, which checks keys and values."""
-    found: dict[str, str | int] = {}
-    for key, _, value in (part.strip().partition("=") for part in text.split(",") if text):
-        found[key] = int(value) if value.isdecimal() else _PROTOCOLS.get(value, value.strip("[]"))
-    return found
-
-
 # ---- the answer of the switch as text: `switch/tracing.py` has its keys ------------------------------------------------
-
-Row = dict[str, Any]
 
 
 def show_value(name: str, width: int, text: str) -> str:

@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`fairlane watch`: the live view in a terminal, or JSON lines for pipes; `watch export`: a time series of snapshots into files."""
+"""`fairlane watch`: the live view in a terminal; `watch export`: a time series of snapshots into files."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from fairlane_controller.cli.complete import complete_row_kinds
 from fairlane_controller.cli.lazy import LazyCommand, lazy_app
 from fairlane_controller.cli.options import JsonOption, StateOption, SwitchOption
 from fairlane_controller.cli.output import console, print_json, say
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import Targets, resolve
 from fairlane_controller.cli.types import Seconds, time_option
-from fairlane_controller.errors import ErrorCode, FairlaneError
+from fairlane_controller.errors import bad_input
 from fairlane_controller.export import Export
 from fairlane_controller.live.events import EventTail
 from fairlane_controller.live.pictures import need_switches, snapshots
@@ -45,37 +43,19 @@ watch_app = lazy_app(COMMANDS, invoke_without_command=True, no_args_is_help=Fals
 
 @watch_app.callback()
 def watch_command(
-    ctx: typer.Context,
-    state: StateOption = None,
-    switch: SwitchOption = None,
-    interval: PeriodOption = PERIOD,
-    once: Annotated[bool, typer.Option("--once", help="With --json: one snapshot, then end.")] = False,
-    as_json: JsonOption = False,
+    ctx: typer.Context, state: StateOption = None, switch: SwitchOption = None, interval: PeriodOption = PERIOD
 ) -> None:
     """Watch ports, queues, objects of the program, drops and decisions live. Keys: q quit, p pause, arrows choose the port, a all ports.
 
-    With --json: one snapshot a line, until Ctrl-C.
+    Elsewhere than in a terminal `fairlane status --watch --json` prints the same, one snapshot a line.
     """
     if ctx.invoked_subcommand is not None:
         return
     targets = resolve(state, switch)
-    if as_json:
-        asyncio.run(_print_snapshots(targets, interval, once))
-    elif once or not console.is_terminal:
-        text = "watch draws in a terminal; elsewhere use `fairlane status`, or `fairlane watch --json`"
-        raise FairlaneError(ErrorCode.BAD_INPUT, text)
-    else:
-        tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
-        asyncio.run(watch(LiveSource(targets), tail, Console(highlight=False), interval))
-
-
-async def _print_snapshots(targets: Targets, interval_s: float, once: bool) -> None:
-    async with contextlib.aclosing(snapshots(targets, interval_s, make_end_event())) as taken:
-        await anext(taken)  # the next one has rates
-        async for snapshot in taken:
-            print(json.dumps(snapshot.to_json(), default=str), flush=True)
-            if once:
-                return
+    if not console.is_terminal:
+        raise bad_input("watch draws in a terminal; elsewhere use `fairlane status --watch --json`")
+    tail = EventTail(targets.folder / EVENTS_FILE if targets.folder else None, first=300)
+    asyncio.run(watch(LiveSource(targets), tail, Console(highlight=False), interval))
 
 
 DURATION, INTERVAL = Seconds(10), Seconds(0.5)
@@ -87,7 +67,7 @@ def export_command(
     interval: Annotated[Seconds, time_option("--interval", "-i", help="Between two snapshots.", at_least=0.05, at_most=3600)] = INTERVAL,
     rows: Annotated[
         list[str] | None,
-        typer.Option("--rows", help="Of a CSV or Parquet file: ports, drops, or objects of the program by their plural, such as flows; repeatable.", metavar="KIND", autocompletion=complete_row_kinds),
+        typer.Option("--rows", help="Of a CSV or Parquet file: ports, drops, or objects of the program by their plural, such as flows; repeatable.", metavar="KIND"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     state: StateOption = None,

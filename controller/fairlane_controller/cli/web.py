@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,41 +17,19 @@ from fairlane_controller.cli.output import say
 from fairlane_controller.cli.signals import make_end_event
 from fairlane_controller.cli.targets import resolve
 from fairlane_controller.cli.watch import PERIOD, PeriodOption
-from fairlane_controller.errors import FairlaneError
-from fairlane_controller.live.source import LiveTargets, by_name
+from fairlane_controller.live.source import by_name
 from fairlane_controller.logs import printed
 from fairlane_controller.metrics.exporter import Exporter
-from fairlane_controller.state.run_state import run_folders
 from fairlane_controller.web.hub import Feed
 from fairlane_controller.web.server import Listen, page_app, parse_listen, served
 
 ListenOption = Annotated[str, typer.Option("--listen", "-l", help="Address; port 0: any.", metavar="HOST:PORT")]
-StatesOption = Annotated[
-    list[str] | None,
-    typer.Option("--state", metavar="NAME", help="Running topology; repeat for several; default all that run."),
-]
 SECURITY = [
     option("tls_cert", Path, "--tls-cert", help="Certificate (PEM) of this server; needed beyond loopback."),
     option("tls_key", Path, "--tls-key", help="Its key (PEM)."),
     option("tls_client_ca", Path, "--tls-client-ca", help="Only clients with a certificate of this CA (PEM)."),
     option("names", list[str], "--name", help="A host name that clients may call this server by.", metavar="HOST"),
 ]
-
-
-def finder(states: list[str] | None, switches: list[str] | None) -> Callable[[], dict[str, LiveTargets]]:
-    """A function that gives the topologies by name: those named, or all that run at the moment.
-
-    Raises:
-        FairlaneError: a name or a switch is wrong.
-    """
-    named = by_name(resolve(name, switches) for name in states or ([None] if switches else []))
-
-    def running() -> Iterator[LiveTargets]:
-        for folder in run_folders():
-            with contextlib.suppress(FairlaneError):  # it has ended, or is not complete yet
-                yield resolve(str(folder), None)
-
-    return lambda: named or by_name(running())
 
 
 @with_options(SECURITY)
@@ -73,13 +49,14 @@ def web_command(
 def metrics_command(
     changes: dict[str, Any],
     listen: ListenOption = "127.0.0.1:9464",
-    state: StatesOption = None,
+    state: StateOption = None,
     switch: SwitchOption = None,
     once: Annotated[bool, typer.Option("--once", help="Print one scrape, then end.")] = False,
 ) -> None:
     """Serve Prometheus metrics of ports, objects of the program, drops, measurements and the loop. Read-only; until Ctrl-C."""
     address = parse_listen(listen, "--listen", **changes)
-    exporter = Exporter(finder(state, switch), address)
+    found = by_name([resolve(state, switch)])
+    exporter = Exporter(lambda: found, address)
     if once:
         with printed():
             print(asyncio.run(exporter.scrape()).decode(), end="")

@@ -10,7 +10,7 @@
 | `compare.py` | the plan: what the file says beside what the switches have, and the steps that end the difference; a change of a port |
 | `apply.py` | the plan into all switches, or into none |
 | `show.py` | what is in force as such a file |
-| `reload.py` | the file of a running loop: SIGHUP, a change of the file, `fairlane config reload` |
+| `reload.py` | the file of a running loop: SIGHUP, a change of the file |
 
 `config diff`, `--dry-run`, `config edit`, `config apply`, `config set` and the loop's reload show or make one plan, `Comparison`.
 """

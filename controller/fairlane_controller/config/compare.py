@@ -270,9 +270,7 @@ class PortPlan:
     "What cannot be taken back."
 
 
-async def plan_port(
-    sites: Sites, switch: str, port: int, change: PortChange, packet_bytes: int | None = None
-) -> PortPlan:
+async def plan_port(sites: Sites, switch: str, port: int, change: PortChange) -> PortPlan:
     """A change of a port, and of the program's entries of the port, which follow its queues.
 
     Args:
@@ -280,16 +278,15 @@ async def plan_port(
         switch: name of the switch.
         port: number of the port.
         change: its new settings.
-        packet_bytes: on BMv2 the frame length by which bit/s become packets/s.
 
     Raises:
         FairlaneError: UNKNOWN_NAME for the port, or what the target refuses.
     """
-    async with sites.ports(switch, packet_bytes) as ports:
+    async with sites.ports(switch) as ports:
         found = await ports.ports(queues=bool(change.weights))
         before = change.inverse(find_port(found, port, sites.endpoint(switch)))
         sentences = await ports.set_port(port, change, dry_run=True)
-    step = PortStep(switch, port, before, change, packet_bytes)
+    step = PortStep(switch, port, before, change)
     entries: list[Step] = []
     if sites.run is not None and sites.folder is not None and concerns_entries(change):
         program, client = load_program(sites.run.program), await sites.reader(switch)

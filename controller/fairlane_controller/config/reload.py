@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a running loop: read again on SIGHUP, when the file changes, or on request; in force whole or not at all.
+"""The configuration of a running loop: read again on SIGHUP, or when the file changes; in force whole or not at all.
 
-A file with a mistake, or one that a switch refuses, changes nothing: the error is an event, and the answer to whoever asked.
+A file with a mistake, or one that a switch refuses, changes nothing: the error is an event.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLL_S = 0.25
 """Between two polls of the file; a new version is read when two polls see the same, since it may be half written before."""
 RETRY_S = 0.5
 """Pause before the next try while a switch is away or has no program."""
-OPS = ("loop_options", "loop_put", "config_reload")
+OPS = ("loop_options", "loop_put")
 _RETRYABLE = (ErrorCode.SWITCH_UNREACHABLE, ErrorCode.TIMED_OUT, ErrorCode.NO_PIPELINE, ErrorCode.NO_LOOP)
 
 
@@ -76,7 +76,7 @@ class ConfigService:
         log.listeners.append(self._on_event)
 
     async def handle(self, request: dict[str, Any]) -> Any:
-        """A request of the control socket: `loop_options`, `loop_put` or `config_reload`."""
+        """A request of the control socket: `loop_options` or `loop_put`."""
         match request["op"]:
             case "loop_options":
                 return self._loop.model_dump(mode="json")
@@ -85,11 +85,6 @@ class ConfigService:
                 self._use(loop)
                 self._loop = loop
                 return None
-            case "config_reload" if self._path is None:
-                problem = "the loop was started without a file: use `fairlane config apply FILE`, or start it with --config FILE"
-                raise FairlaneError(ErrorCode.BAD_INPUT, problem)
-            case "config_reload":
-                return await self._apply("asked for by `fairlane config reload`")
             case other:
                 raise unknown_name("op", str(other), OPS)
 
@@ -113,8 +108,11 @@ class ConfigService:
             token = own_loop.set((self._run.folder, asker) if asker is not None else None)
             try:
                 loaded = last_applied(self._run.folder) if path is None else read_file(path)
-                command = "fairlane config apply, again" if path is None else "fairlane config reload"
-                done = await apply(loaded, addressed(loaded, self._run), command)
+                done = await apply(
+                    loaded,
+                    addressed(loaded, self._run),
+                    f"fairlane run --config {name}" if path else "fairlane config apply, again",
+                )
             except Exception as ex:  # whatever a file can bring about, the loop goes on with what is in force
                 known = isinstance(ex, FairlaneError)
                 problem = (

@@ -27,10 +27,9 @@ _PORT_LINE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(UP|DOWN)\b", re.MULTILINE)
 class ThriftPorts(PortsClient):
     """`async with ThriftPorts(endpoint, state) as ports:`; raises FairlaneError only."""
 
-    def __init__(self, endpoint: Endpoint, state: SwitchState, *, packet_bytes: int | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, state: SwitchState) -> None:
         self.endpoint = endpoint
         self._state = state
-        self._packet_bytes = packet_bytes
 
     async def ports(self, *, queues: bool = False) -> list[PortInfo]:
         """Link states from the switch; rate and depth from the run state, since BMv2 does not report them."""
@@ -60,7 +59,7 @@ class ThriftPorts(PortsClient):
             lines.append(f"set_queue_rate {rate_pps} {port}")
             sentences.append(
                 f"{lines[0]}: {format_rate(change.rate_bps)} is {rate_pps} packets/s for frames of {length} bytes "
-                "(--packet-bytes sets another length); shorter frames get less, longer ones more"
+                "(the longest of the link); shorter frames get less"
             )
         if change.queue_packets is not None:
             lines.append(f"set_queue_depth {change.queue_packets} {port}")
@@ -70,9 +69,9 @@ class ThriftPorts(PortsClient):
         return sentences
 
     def _frame_bytes(self, port: int) -> int:
-        """The length by which bit/s become packets/s: as given, or the longest of this link."""
+        """The length by which bit/s become packets/s: the longest of this link."""
         state = self._state.port(port)
-        return self._packet_bytes or longest_frame_bytes((state.mtu if state is not None else None) or None)
+        return longest_frame_bytes((state.mtu if state is not None else None) or None)
 
     async def _run(self, lines: list[str]) -> str:
         """The answer of the command line.

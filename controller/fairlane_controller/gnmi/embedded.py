@@ -89,26 +89,6 @@ class GnmiPorts(PortsClient):
         """All ports by number, the CPU port left out; with `queues` each queue too."""
         return ports_of(await self._call(self._client.get(*_PORT_PATHS, *(_QUEUE_PATHS if queues else ()))))
 
-    async def accounts(self) -> dict[str, Any]:
-        """Where every packet of the switch is, at one time.
-
-        Returns:
-            The leaves of `fairlane-port:switch/packets/state` (switch/yang): received + copied = transmitted + dropped + waiting +
-            on_line; `drops`, which is `dropped` by reason; and `missing`: packets that no counter explains, 0 without a fault.
-        """
-        found: dict[str, Any] = {}
-        drops: dict[str, int] = {}
-        for update in await self._call(self._client.get(GNMIPath("switch/packets"))):
-            reason, leaf = _key(update.path, "drop", "reason"), update.path.last.replace("-", "_")
-            if reason is None:
-                found[leaf] = update.value
-            elif leaf == "packets" and update.value:
-                drops[reason] = update.value
-        if not found:
-            raise FairlaneError(ErrorCode.REFUSED, f"{self.endpoint} has no account of its packets")
-        explained = sum(found[name] for name in ("transmitted", "dropped", "waiting", "on_line"))
-        return {**found, "drops": drops, "missing": found["received"] + found["copied"] - explained}
-
     async def set_port(self, port: int, change: PortChange, *, dry_run: bool = False) -> list[str]:
         """Change what is named in one Set, which the switch takes whole or not at all."""
         before = find_port(await self.ports(), port, self.endpoint)

@@ -10,11 +10,8 @@ from fairlane_controller.state.run_state import RunState
 from fairlane_controller.switch.client import Endpoint
 
 
-def open_ports(endpoint: Endpoint, run: RunState | None = None, *, packet_bytes: int | None = None) -> PortsClient:
-    """A client that is not yet connected: use it in `async with`.
-
-    `packet_bytes` is the frame length by which bit/s become packets/s on BMv2.
-    """
+def open_ports(endpoint: Endpoint, run: RunState | None = None) -> PortsClient:
+    """A client that is not yet connected: use it in `async with`."""
     if run is not None and run.target == "bmv2":
-        return ThriftPorts(endpoint, run.switch(endpoint.name), packet_bytes=packet_bytes)
+        return ThriftPorts(endpoint, run.switch(endpoint.name))
     return GnmiPorts(endpoint)

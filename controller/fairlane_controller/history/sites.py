@@ -25,16 +25,10 @@ from fairlane_controller.typed import typed
 class LoopClient(SwitchClient):
     """A reader whose writes a running loop makes."""
 
-    def __init__(self, endpoint: Endpoint, folder: Path, *, puts: bool = False) -> None:
-        """Connect to nothing yet.
-
-        Args:
-            endpoint: the switch.
-            folder: the loop's run-state folder.
-            puts: write over what the loop itself has written since the change was planned.
-        """
+    def __init__(self, endpoint: Endpoint, folder: Path) -> None:
+        """Connect to nothing yet; `folder`: the loop's run-state folder."""
         super().__init__(endpoint)
-        self._folder, self._puts = folder, puts
+        self._folder = folder
 
     @property
     def writes(self) -> bool:
@@ -47,7 +41,7 @@ class LoopClient(SwitchClient):
         if not plain:
             return {}
         by = "the configuration file" if own_loop.get() else typed()
-        request = {"op": "table_write", "switch": self.endpoint.name, "each": True, "put": self._puts, "updates": plain, "command": by}  # fmt: skip
+        request = {"op": "table_write", "switch": self.endpoint.name, "each": True, "put": True, "updates": plain, "command": by}  # fmt: skip
         answer: dict[str, Any] = await ask(self._folder, request)
         return {int(at): Refusal(GRPCStatusCode[code], text) for at, (code, text) in answer["refused"].items()}
 
@@ -97,14 +91,14 @@ class Sites:
         if known is not None and (known.writes or not writes):
             return known
         endpoint = self.endpoint(switch)
-        by_loop = self.loop_folder and LoopClient(endpoint, self.loop_folder, puts=True)
+        by_loop = self.loop_folder and LoopClient(endpoint, self.loop_folder)
         client = await self._stack.enter_async_context(by_loop or SwitchClient(endpoint, write=writes))
         self._clients[switch] = client
         return client
 
-    def ports(self, switch: str, packet_bytes: int | None = None) -> AbstractAsyncContextManager[PortsClient]:
-        """The client of a switch's ports; `packet_bytes` as `open_ports` has it."""
-        return open_ports(self.endpoint(switch), self.run, packet_bytes=packet_bytes)
+    def ports(self, switch: str) -> AbstractAsyncContextManager[PortsClient]:
+        """The client of a switch's ports."""
+        return open_ports(self.endpoint(switch), self.run)
 
     async def poke(self) -> None:
         """Have a running loop read again what is remembered, and what its switches have."""

@@ -40,20 +40,17 @@ class PortStep:
     port: int
     before: PortChange
     after: PortChange
-    packet_bytes: int | None = None
-    "BMv2: the frame length by which bit/s become packets/s."
 
     def undo(self) -> list[Plain]:
         """What takes it back, as plain data."""
         if not self.before.values_by_name:
             return []
-        step: Plain = {"op": "port_put", "switch": self.switch, "port": self.port, "change": self.before.values_by_name}
-        return [step if self.packet_bytes is None else {**step, "packet_bytes": self.packet_bytes}]
+        return [{"op": "port_put", "switch": self.switch, "port": self.port, "change": self.before.values_by_name}]
 
     async def make(self, sites: Sites) -> None:
         """Set the port; raises what the switch answers, with the port as it was."""
         if self.after.values_by_name:
-            async with sites.ports(self.switch, self.packet_bytes) as ports:
+            async with sites.ports(self.switch) as ports:
                 await ports.set_port(self.port, self.after)
 
     def report(self, folder: Path) -> None:
@@ -194,21 +191,19 @@ async def plan_steps(plain: Sequence[Plain], sites: Sites) -> tuple[list[Step], 
             documents |= one["documents"]
         elif op == "port_put":
             change = PortChange.from_values(one["change"])
-            steps.append(await port_step(sites, str(one["switch"]), int(one["port"]), change, one.get("packet_bytes")))
+            steps.append(await port_step(sites, str(one["switch"]), int(one["port"]), change))
         elif sites.loop_folder is not None:
             steps.append(LoopStep(await ask(sites.loop_folder, {"op": "loop_options"}), one["loop"]))
     await end_updates()
     return steps, documents
 
 
-async def port_step(
-    sites: Sites, switch: str, port: int, change: PortChange, packet_bytes: int | None = None
-) -> PortStep:
+async def port_step(sites: Sites, switch: str, port: int, change: PortChange) -> PortStep:
     """A change of a port, with what it has now. Raises UNKNOWN_NAME where there is no such port."""
     endpoint = sites.endpoint(switch)
-    async with sites.ports(switch, packet_bytes) as ports:
+    async with sites.ports(switch) as ports:
         before = change.inverse(find_port(await ports.ports(queues=bool(change.weights)), port, endpoint))
-    return PortStep(switch, port, before, change, packet_bytes)
+    return PortStep(switch, port, before, change)
 
 
 async def take_back(undo: Sequence[Plain], sites: Sites) -> tuple[dict[str, Any], Left]:

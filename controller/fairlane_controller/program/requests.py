@@ -92,7 +92,7 @@ class _LoopPut(Request):
 
 
 REQUESTS: dict[str, type[Request]] = {
-    **dict.fromkeys(("status", "measure", "poke", "loop_options", "config_reload"), Request),
+    **dict.fromkeys(("status", "measure", "poke", "loop_options"), Request),
     "table_write": _TableWrite,
     "loop_put": _LoopPut,
 }

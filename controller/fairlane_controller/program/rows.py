@@ -47,7 +47,7 @@ class Column:
     plot: str = ""
     "The chart that it is drawn in: `queue`, `capacity`, `goodput`, `control` or `drops`; empty: none."
     wide: bool = False
-    "Shown only where there is room: `-o wide`, `--json`, `export`."
+    "Shown only where there is room: `fairlane describe`, `--json`, `export`."
     metric: str | None = ""
     "Its metric's whole name; empty: made of kind and name (none for words and wide columns); None: no metric."
     value_type: type | None = None

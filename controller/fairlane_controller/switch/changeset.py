@@ -47,6 +47,8 @@ class ChangeSet:
     entries: Mapping[str, Sequence[EntityChange]] = field(default_factory=lambda: dict[str, Sequence[EntityChange]]())
     resets: Mapping[str, Sequence[Any]] = field(default_factory=lambda: dict[str, Sequence[Any]]())
     "Updates that go before them and have no inverse: counters that begin anew."
+    labels: Mapping[str, Sequence[str]] = field(default_factory=lambda: dict[str, Sequence[str]]())
+    "By switch: what an error calls each entry, such as `line 3`; none: `update 2`."
 
     @property
     def inverse(self) -> ChangeSet:
@@ -222,7 +224,7 @@ async def apply(change: ChangeSet, clients: Mapping[str, SwitchClient]) -> None:
         for switch in [switch for switch in change.switches if switch not in planned]:
             found = await writing.write(clients[switch], change.entries[switch], change.resets.get(switch, ()))
             if found:
-                raise refused(found, str(clients[switch].endpoint))
+                raise refused(found, str(clients[switch].endpoint), change.labels.get(switch, ()))
     except (FairlaneError, asyncio.CancelledError) as problem:
         _, why = await writing.take_back()
         if not why or not isinstance(problem, FairlaneError):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from finsy import GRPCStatusCode, P4ClientError
@@ -51,9 +51,10 @@ def refusals(error: P4ClientError) -> dict[int, Refusal]:
     return {index: Refusal(detail.canonical_code, detail.message) for index, detail in error.details.items()}
 
 
-def refused(found: Mapping[int, Refusal], where: str) -> FairlaneError:
-    """REFUSED, with the first of the updates that the switch `where` did not take."""
-    parts = [f"update {index}: {one.code.name}: {one.message}" for index, one in sorted(found.items())[:3]]
+def refused(found: Mapping[int, Refusal], where: str, labels: Sequence[str] = ()) -> FairlaneError:
+    """REFUSED, with the first of the updates that the switch `where` did not take, by their labels or numbers."""
+    first = sorted(found.items())[:3]
+    parts = [f"{labels[at] if labels else f'update {at}'}: {one.code.name}: {one.message}" for at, one in first]
     more = len(found) - len(parts)
     if more > 0:
         parts.append(f"and {more} more")

@@ -106,17 +106,6 @@ def _checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def from_hex(text: str) -> bytes:
-    """The bytes of hexadecimal digits; spaces, colons and line ends between them do not matter. Raises BAD_INPUT."""
-    try:
-        frame = bytes.fromhex(re.sub(r"[\s:]", "", text).removeprefix("0x"))
-    except ValueError:
-        frame = b""
-    if not 1 <= len(frame) <= FRAME_BYTES_MAX:
-        raise FairlaneError(ErrorCode.BAD_INPUT, f"--hex: must be an even number of hexadecimal digits, of 1 to {FRAME_BYTES_MAX} bytes")  # fmt: skip
-    return frame
-
-
 def from_pcap(text: str) -> bytes:
     """Frame number N (from 1, the first by default) of `FILE[#N]`, a pcap file of Ethernet frames. Raises BAD_FILE, OUT_OF_RANGE."""
     name, mark, number = text.rpartition("#")

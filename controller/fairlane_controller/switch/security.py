@@ -63,13 +63,11 @@ class TlsFiles:
 
 
 def tls_of_environment() -> TlsFiles | None:
-    """The files that `FAIRLANE_TLS_CA|CERT|KEY` name (the options `--tls-ca|cert|key` set them); None without any."""
+    """The files that `FAIRLANE_TLS_CA|CERT|KEY` name, or None without any."""
     ca, cert, key = (Path(name) if (name := os.environ.get(variable)) else None for variable in TLS_VARIABLES)
     if ca is None:
         if cert or key:
-            text = (
-                f"FAIRLANE_TLS_CERT or _KEY without {TLS_VARIABLES[0]}: the CA says which switches to trust (--tls-ca)"
-            )
+            text = f"FAIRLANE_TLS_CERT or _KEY without {TLS_VARIABLES[0]}: the CA says which switches to trust"
             raise FairlaneError(ErrorCode.BAD_INPUT, text)
         return None
     return TlsFiles(ca, cert, key)
@@ -126,9 +124,9 @@ class Endpoint:
                 raise self._unreachable(f"does not answer: {_words(ex)}") from None
             first = b""
         if self.tls is None and first == _TLS_ALERT:
-            raise self._tls_failed("it speaks TLS only: name the CA that signed it with --tls-ca")
+            raise self._tls_failed("it speaks TLS only: name the CA that signed it in FAIRLANE_TLS_CA")
         if self.tls is None and not first:
-            raise self._unreachable("closed the connection: it is ending, or speaks TLS only (--tls-ca)")
+            raise self._unreachable("closed the connection: it is ending, or speaks TLS only (FAIRLANE_TLS_CA)")
         if not first:  # as BMv2 does
             raise self._tls_failed("it closed the connection: it does not take the client's certificate")
 
@@ -147,14 +145,14 @@ def _explain(error: ssl.SSLError, host: str, tls: TlsFiles | None) -> str:
             return f"its {error.verify_message}: make new ones with `fairlane setup certs`"
         if error.verify_code in _OTHER_NAME:
             return f"its certificate is not for {host}: use a name that it has, or make one with `fairlane setup certs --host {host}`"
-        return f"its certificate was not signed by the CA {tls.ca}: name the CA that did with --tls-ca"
+        return f"its certificate was not signed by the CA {tls.ca}: name the CA that did in FAIRLANE_TLS_CA"
     words = _words(error)
     if "certificate required" in words or ("handshake failure" in words and tls.cert is None):
-        return "it takes only clients with a certificate: give one with --tls-cert and --tls-key"
+        return "it takes only clients with a certificate: name one in FAIRLANE_TLS_CERT and _KEY"
     if "alert" in words:
         reason = f": the certificate {tls.cert} has expired, or is of a CA that it does not know" if tls.cert else ""
         return f"it refuses this client{reason} ({words})"
-    return f"it speaks no TLS: leave --tls-ca away, or start it with --tls-cert and --tls-key ({words})"
+    return f"it speaks no TLS: unset FAIRLANE_TLS_CA, or start it with --tls-cert and --tls-key ({words})"
 
 
 def _words(error: Exception) -> str:

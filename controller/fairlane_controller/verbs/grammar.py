@@ -1,29 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of a line: by the kinds of its verb's arguments (`catalog.py`), as a table entry and back, and the words that may come next."""
+"""The words of a line: by the kinds of its verb's arguments (`catalog.py`), and as a table entry and back."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from finsy import P4Schema, P4TableAction, P4TableEntry, P4TableMatch
-from finsy.p4schema import P4BitsType, P4DirectCounter, P4MatchType, P4Meter, P4MeterUnit, P4Register, P4Table
+from finsy.p4schema import P4BitsType, P4MatchType, P4Register, P4Table
 
-from fairlane_controller.errors import FairlaneError, bad_input, out_of_range, unknown_name
+from fairlane_controller.errors import FairlaneError, bad_input, unknown_name
 from fairlane_controller.switch.names import resolve_name
 from fairlane_controller.switch.values import format_match, format_value, parse_match, parse_number, parse_value
-from fairlane_controller.units import counted, parse_rate, parse_size
+from fairlane_controller.units import counted
 from fairlane_controller.verbs.catalog import BY_NAME
 
-_OBJECTS = {
-    "TABLE": ("tables",),
-    "ACTION": ("actions",),
-    "COUNTER": ("counters", "direct_counters"),
-    "REGISTER": ("registers",),
-    "METER": ("meters",),
-}
-"""Kinds of a first word that names an object of the P4Info, and the fields of P4Schema that have those."""
+_OBJECTS = {"TABLE": "tables", "COUNTER": "counters", "REGISTER": "registers"}
+"""Kinds of a first word that names an object of the P4Info, and the field of P4Schema that has those."""
 
 
 def usage(verb: str, why: str) -> FairlaneError:
@@ -31,16 +24,10 @@ def usage(verb: str, why: str) -> FairlaneError:
     return bad_input(f"{why}; usage: {BY_NAME[verb].usage}")
 
 
-def _objects(kind: str, schema: P4Schema) -> list[Any]:
-    return [one for field in _OBJECTS.get(kind, ()) for one in getattr(schema, field)]
-
-
 # ---- kinds of arguments: each takes the object that the first word names, and the word -------------------------------
 
 
 def _index(thing: Any, word: str) -> int:
-    if isinstance(thing, P4DirectCounter):
-        raise bad_input(f"{thing.alias} is the direct counter of a table: it has no index")
     return parse_number(word, f"index of {thing.alias}", 0, thing.size - 1)
 
 
@@ -50,30 +37,6 @@ def _cell(register: P4Register, word: str) -> int:
     return parse_value(word, register.type_spec.bitwidth, f"value of {register.alias}")
 
 
-def meter_unit(meter: P4Meter) -> str:
-    """What a meter counts: `packets` or `bytes`."""
-    return "packets" if meter.unit == P4MeterUnit.PACKETS else "bytes"
-
-
-def parse_meter_rate(word: str, unit: str) -> tuple[int, int]:
-    """Units a second and a burst in units, of `0.25:15000` (units a microsecond) or, for bytes, `2Mbit:15KB`."""
-    rate, _, burst = word.partition(":")
-    try:
-        per_second = float(rate) * 1e6
-    except ValueError:
-        if unit == "packets":
-            raise bad_input(f"{word!r} is not RATE:BURST, with packets a microsecond as RATE") from None
-        per_second = parse_rate(rate, "rate") / 8
-    if not (math.isfinite(per_second) and 0 <= per_second < 2**63):
-        raise out_of_range("rate", rate, 0, f"{2**63 // 10**6} {unit} a microsecond")
-    size = parse_size(burst, "burst") if unit == "bytes" else parse_number(burst, "burst", 0, 2**31 - 1)
-    return round(per_second), size
-
-
-def _meter_rate(meter: P4Meter, word: str) -> tuple[int, int]:
-    return parse_meter_rate(word, meter_unit(meter))
-
-
 def _number(what: str, low: int, high: int) -> Callable[[Any, str], int]:
     return lambda _, word: parse_number(word, what, low, high)
 
@@ -81,10 +44,6 @@ def _number(what: str, low: int, high: int) -> Callable[[Any, str], int]:
 _KINDS: dict[str, Callable[[Any, str], Any]] = {
     "INDEX": _index,
     "VALUE": _cell,
-    "PACKETS": _number("packets", 0, 2**63 - 1),
-    "BYTES": _number("bytes", 0, 2**63 - 1),
-    "CIR:CBS": _meter_rate,
-    "PIR:PBS": _meter_rate,
     "SESSION": _number("clone session", 1, 32_767),  # as on BMv2
     "PORT": _number("port", 1, 511),
 }
@@ -110,28 +69,10 @@ def arguments(verb: str, words: Sequence[str], schema: P4Schema) -> list[Any]:
     found: list[Any] = list(words)
     for place, (kind, word) in enumerate(zip((kind.strip("[]") for kind in kinds), words, strict=False)):
         if place == 0 and kind in _OBJECTS:
-            things = schema.counters if verb == "counter_write" else _objects(kind, schema)
-            found[0] = find_object(kind.lower(), word, things)
+            found[0] = find_object(kind.lower(), word, getattr(schema, _OBJECTS[kind]))
         elif kind in _KINDS:
             found[place] = _KINDS[kind](found[0], word)
     return found
-
-
-def next_words(schema: P4Schema, begun: Sequence[str]) -> list[str]:
-    """The names that may follow the words of a line, for the shell's completion; none where a value is due."""
-    if not begun:
-        return list(BY_NAME)
-    verb, *words = begun
-    kinds = [kind.strip("[]") for kind in BY_NAME[verb].arguments.split()] if verb in BY_NAME else []
-    if not words:
-        return sorted(one.alias for one in _objects(next(iter(kinds), ""), schema))
-    table = next((one for one in schema.tables if words[0] in (one.alias, one.name)), None)
-    if table is None or kinds[1:2] != ["ACTION"]:
-        return []
-    if len(words) == 1:
-        return sorted(action.alias for action in table.actions)
-    before, after = split_arrow(words[2:])
-    return ["=>"] if "=>" in kinds and after is None and len(before) >= len(table.match_fields) else []
 
 
 # ---- table entries, with priorities in simple_switch_CLI's sense ---------------------------------------------------------
@@ -148,11 +89,6 @@ def find_object(kind: str, name: str, objects: Iterable[Any], where: str = "") -
     return known[resolve_name(kind, name, known, where)]
 
 
-def find_action(table: P4Table, name: str) -> Any:
-    """The action of a table; UNKNOWN_NAME."""
-    return find_object("action", name, table.actions, f"table {table.alias}")
-
-
 def needs_priority(table: P4Table) -> bool:
     """Whether an entry has a priority (P4Runtime 1.5 §9.1): some key is ternary, range or optional."""
     kinds = (P4MatchType.TERNARY, P4MatchType.RANGE, P4MatchType.OPTIONAL)
@@ -164,12 +100,6 @@ def match_kind(field: Any) -> str:
     return getattr(field.match_type, "name", str(field.match_type)).lower()
 
 
-def split_arrow(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    """The words before and after the arrow; None when there is no arrow."""
-    at = next((position for position, word in enumerate(words) if word in ARROWS), None)
-    return (words, None) if at is None else (words[:at], words[at + 1 :])
-
-
 def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
     """The match of an entry from one word a key, in the order of the table. BAD_INPUT when their number is another."""
     fields = list(table.match_fields)
@@ -178,33 +108,28 @@ def parse_keys(table: P4Table, words: Sequence[str]) -> P4TableMatch:
         raise bad_input(f"table {table.alias} has {counted(len(fields), 'key')}, not {len(words)}: {wanted}")
     found = P4TableMatch()
     for field, word in zip(fields, words, strict=True):
-        name, equals, rest = word.partition("=")
-        text = rest if equals and name in (field.alias, field.name) else word
-        value = parse_match(text, field.match_type, field.bitwidth, f"key {field.alias}")
+        value = parse_match(word, field.match_type, field.bitwidth, f"key {field.alias}")
         if value is not None:
             found[field.alias] = value
     return found
 
 
 def parse_action(table: P4Table, name: str, words: Sequence[str]) -> P4TableAction:
-    """An action of the table with its arguments, in order or as `name=value`.
+    """An action of the table with its arguments, in order.
 
     Raises:
         FairlaneError: UNKNOWN_NAME for the action; BAD_INPUT or OUT_OF_RANGE for its arguments.
     """
-    action = find_action(table, name)
+    action = find_object("action", name, table.actions, f"table {table.alias}")
     params = {param.name: param.bitwidth for param in action.params}
     if len(words) != len(params):
         wanted = ", ".join(f"{name} ({bits} bits)" for name, bits in params.items()) or "none"
         raise bad_input(f"action {action.alias} takes {counted(len(params), 'argument')}, not {len(words)}: {wanted}")
-    arguments: dict[str, Any] = {}
-    for own, word in zip(params, words, strict=True):
-        named, equals, rest = word.partition("=")
-        name, text = (named, rest) if equals and named in params else (own, word)
-        if name in arguments:
-            raise bad_input(f"action {action.alias}: argument {name} is given twice")
-        arguments[name] = parse_value(text, params[name], f"{action.alias}: argument {name}")
-    return P4TableAction(action.name, **arguments)
+    values = {
+        name: parse_value(word, bits, f"{action.alias}: argument {name}")
+        for (name, bits), word in zip(params.items(), words, strict=True)
+    }
+    return P4TableAction(action.name, **values)
 
 
 def split_priority(table: P4Table, words: Sequence[str]) -> tuple[Sequence[str], int]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,29 +12,24 @@ from finsy import (
     P4CloneSessionEntry,
     P4CounterData,
     P4CounterEntry,
-    P4DirectCounterEntry,
     P4MeterConfig,
-    P4MeterEntry,
     P4RegisterEntry,
     P4TableEntry,
 )
-from finsy.p4schema import P4Counter, P4DirectCounter, P4Meter, P4Register, P4Table
+from finsy.p4schema import P4Counter, P4Register, P4Table
 
-from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input
+from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.switch.client import SwitchClient
 from fairlane_controller.switch.entities import EntityChange, entity_key, entity_of, identity
 from fairlane_controller.verbs.grammar import (
     ARROWS,
     entry_row,
     entry_text,
-    find_action,
     match_kind,
     match_text,
-    meter_unit,
     needs_priority,
     parse_action,
     parse_keys,
-    split_arrow,
     split_priority,
     usage,
 )
@@ -49,48 +43,14 @@ Written = tuple[Data, Sequence[EntityChange]]
 """What a line writes: plain data, and the changes."""
 
 
-class Handles:
-    """The numbers that `table_add` gave to entries, as BMv2 gives them: of a table, the lowest that no entry has."""
-
-    def __init__(self) -> None:
-        self._entries: dict[str, dict[int, P4TableEntry]] = defaultdict(dict)
-        self._free: dict[str, list[int]] = defaultdict(list)
-        self._number_of: dict[str, int] = {}
-
-    def give(self, entry: P4TableEntry) -> int:
-        """Give an entry its handle."""
-        used, free = self._entries[entry.table_id], self._free[entry.table_id]
-        handle = heapq.heappop(free) if free else len(used)
-        used[handle] = entry
-        self._number_of[entity_key(entry)] = handle
-        return handle
-
-    def free(self, entry: P4TableEntry) -> None:
-        """Free the handle of an entry that is deleted; it may have had none."""
-        handle = self._number_of.pop(entity_key(entry), None)
-        if handle is not None:
-            del self._entries[entry.table_id][handle]
-            heapq.heappush(self._free[entry.table_id], handle)
-
-    def find(self, table: str, words: Sequence[str]) -> P4TableEntry | None:
-        """The entry of a table (its short name) whose handle is the only word; None where there is no such one."""
-        return self._entries[table].get(int(words[0])) if len(words) == 1 and words[0].isdecimal() else None
-
-
 class Context:
     """State of a script's plan. It writes nothing; later lines see what earlier ones will have done."""
 
-    def __init__(self, client: SwitchClient, handles: Handles | None = None) -> None:
-        """Begin a plan.
-
-        Args:
-            client: a client that is connected. Raises NO_PIPELINE where its switch has no program.
-            handles: those of lines before.
-        """
+    def __init__(self, client: SwitchClient) -> None:
+        """Begin a plan with a client that is connected. Raises NO_PIPELINE where its switch has no program."""
         client.need_pipeline()
         self.client = client
         self.schema = client.switch.p4info
-        self.handles = handles or Handles()
         self._tables: dict[str, dict[str, P4TableEntry | None]] = defaultdict(dict)
         self._read: set[str] = set()
         "Tables that were read as a whole."
@@ -142,24 +102,17 @@ def _table_data(table: P4Table) -> Data:
         "name": table.name,
         "size": table.size,
         "keys": [{"key": f.alias, "match": match_kind(f), "bits": f.bitwidth} for f in table.match_fields],
-        **_action_data(table.actions),
-        "priority": needs_priority(table),
-        "const": table.is_const,
-        **{name: one.alias if one else None for name, one in attached.items()},
-    }
-
-
-def _action_data(actions: Any) -> Data:
-    """What the P4Info says of actions."""
-    return {
         "actions": [
             {
                 "action": action.alias,
                 "name": action.name,
                 "arguments": [{"argument": p.name, "bits": p.bitwidth} for p in action.params],
             }
-            for action in actions
-        ]
+            for action in table.actions
+        ],
+        "priority": needs_priority(table),
+        "const": table.is_const,
+        **{name: one.alias if one else None for name, one in attached.items()},
     }
 
 
@@ -170,16 +123,6 @@ async def show_tables(ctx: Context, table: P4Table | None = None) -> Data:
 
 
 table_info = show_tables
-
-
-async def show_actions(ctx: Context, action: Any = None) -> Data:
-    """All actions, or one."""
-    return _action_data([action] if action else sorted(ctx.schema.actions, key=lambda one: one.name))
-
-
-async def table_show_actions(_ctx: Context, table: P4Table) -> Data:
-    """The actions of one table."""
-    return _action_data(table.actions)
 
 
 async def table_num_entries(ctx: Context, table: P4Table) -> Data:
@@ -207,15 +150,17 @@ def _entry(ctx: Context, table: P4Table, **parts: Any) -> P4TableEntry:
     return ctx.client.canonical(P4TableEntry(table.alias, **parts))
 
 
-def _no_arrow(verb: str) -> FairlaneError:
-    return usage(verb, "there is no => between the match and the arguments (in a shell: '=>' in quotes, or to)")
+def _split(words: Sequence[str], verb: str) -> tuple[Sequence[str], Sequence[str]]:
+    """The words of the match, and those of the arguments."""
+    at = next((position for position, word in enumerate(words) if word in ARROWS), None)
+    if at is None:
+        raise usage(verb, "there is no => between the match and the arguments (in a shell: '=>' in quotes, or to)")
+    return words[:at], words[at + 1 :]
 
 
 async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
     """INSERT; REFUSED where there is such an entry."""
-    keys, after = split_arrow(words)
-    if after is None:
-        raise _no_arrow("table_add")
+    keys, after = _split(words, "table_add")
     match = parse_keys(table, keys) or None
     arguments, priority = split_priority(table, after)
     action = parse_action(table, action_name, arguments)
@@ -224,42 +169,29 @@ async def table_add(ctx: Context, table: P4Table, action_name: str, *words: str)
     if there is not None:
         text = f"table {table.alias} has this entry already: {entry_text(entry_row(there, ctx.schema))}"
         raise FairlaneError(ErrorCode.REFUSED, f"{text}; table_modify changes it")
-    data = {"table": table.alias, "added": entry_row(entry, ctx.schema), "handle": ctx.handles.give(entry)}
-    return data, [ctx.change(None, entry)]
+    return {"table": table.alias, "added": entry_row(entry, ctx.schema)}, [ctx.change(None, entry)]
 
 
 async def table_modify(ctx: Context, table: P4Table, action_name: str, *words: str) -> Written:
-    """MODIFY of the entry with this match or handle; a handle has arguments only behind it, no priority."""
-    keys, after = split_arrow(words)
-    if after is None:
-        keys, after = words[:1], words[1:]
-        if ctx.handles.find(table.alias, keys) is None:
-            raise _no_arrow("table_modify")
-    named, priority = None, 0
-    if len(after) <= len(list(find_action(table, action_name).params)):
-        named = ctx.handles.find(table.alias, keys)
-    if named is None:
-        after, priority = split_priority(table, after)
-    action = parse_action(table, action_name, after)
-    there = await _find_entry(ctx, table, named, keys, priority)
+    """MODIFY of the entry with this match."""
+    keys, after = _split(words, "table_modify")
+    arguments, priority = split_priority(table, after)
+    action = parse_action(table, action_name, arguments)
+    there = await _find_entry(ctx, table, keys, priority)
     entry = ctx.client.canonical(replace(there, action=action, counter_data=None))
     rows = [entry_row(one, ctx.schema) for one in (entry, there)]
     return {"table": table.alias, "changed": rows[0], "was": rows[1]}, [ctx.change(there, entry)]
 
 
 async def table_delete(ctx: Context, table: P4Table, *words: str) -> Written:
-    """DELETE of the entry with this match or handle."""
-    named = ctx.handles.find(table.alias, words)
-    keys, priority = (words, 0) if named else split_priority(table, words)
-    there = await _find_entry(ctx, table, named, keys, priority)
+    """DELETE of the entry with this match."""
+    there = await _find_entry(ctx, table, *split_priority(table, words))
     return _deleted(ctx, table, [there], entry=entry_row(there, ctx.schema))
 
 
-async def _find_entry(
-    ctx: Context, table: P4Table, named: P4TableEntry | None, keys: Sequence[str], priority: int
-) -> P4TableEntry:
-    """The entry that a handle has named, or else keys and priority do; REFUSED when there is none."""
-    key = named or _entry(ctx, table, match=parse_keys(table, keys) or None, priority=priority)
+async def _find_entry(ctx: Context, table: P4Table, keys: Sequence[str], priority: int) -> P4TableEntry:
+    """The entry of these keys and this priority; REFUSED when there is none."""
+    key = _entry(ctx, table, match=parse_keys(table, keys) or None, priority=priority)
     there = await ctx.read_entry(key)
     if there is None:
         text = f"has no entry {match_text(entry_row(key, ctx.schema))}: see table_dump {table.alias}"
@@ -273,8 +205,6 @@ async def table_clear(ctx: Context, table: P4Table) -> Written:
 
 
 def _deleted(ctx: Context, table: P4Table, entries: list[P4TableEntry], **more: Data) -> Written:
-    for entry in entries:
-        ctx.handles.free(entry)
     data = {"table": table.alias, "deleted": len(entries), **more}
     return data, [ctx.change(entry, None) for entry in entries]
 
@@ -297,94 +227,59 @@ async def _default(ctx: Context, table: P4Table, entry: P4TableEntry) -> Written
     return {"table": table.alias, "default": row}, [ctx.change(there or identity(entry), entry)]
 
 
-# ---- counters, registers, meters, clone sessions -----------------------------------------------------------------------
+# ---- counters, registers, clone sessions -----------------------------------------------------------------------
 
-_RATES = ("cir", "cburst", "pir", "pburst")
-Array = P4Counter | P4DirectCounter | P4Register | P4Meter
+Array = P4Counter | P4Register
 
 
 def _cell(array: Array, index: int | None = None) -> Any:
     """A cell of an array without its value; without an index all of them."""
     if isinstance(array, P4Counter):
         return P4CounterEntry(array.alias, index=index, data=None if index is None else P4CounterData())
-    return (P4RegisterEntry if isinstance(array, P4Register) else P4MeterEntry)(array.alias, index=index)
+    return P4RegisterEntry(array.alias, index=index)
 
 
-async def _cells(ctx: Context, array: Array, index: int | None = None) -> list[Any]:
-    """The cells that a switch has; of a direct counter those of its table's entries."""
-    if not isinstance(array, P4DirectCounter):
-        return await ctx.client.read_entities([_cell(array, index)])
-    entries = await ctx.client.read_table(ctx.schema.tables[array.direct_table_name].alias, counters=True)
-    return [P4DirectCounterEntry(table_entry=one, data=one.counter_data) for one in entries]
-
-
-def _row(ctx: Context, cell: Any) -> Data:
+def _row(cell: Any) -> Data:
     """A cell as plain data."""
     if isinstance(cell, P4RegisterEntry):
         return {"index": cell.index, "value": cell.data}
-    if isinstance(cell, P4MeterEntry):
-        return {"index": cell.index, **{name: getattr(cell.config, name, None) for name in _RATES}}
-    index = match_text(entry_row(cell.table_entry, ctx.schema)) if hasattr(cell, "table_entry") else cell.index
-    return {"index": index, "packets": cell.packet_count, "bytes": cell.byte_count}
+    return {"index": cell.index, "packets": cell.packet_count, "bytes": cell.byte_count}
 
 
 def _kind(array: Array) -> str:
-    """`counter`, `register` or `meter`."""
-    return type(array).__name__.removeprefix("P4").removeprefix("Direct").lower()
+    return "register" if isinstance(array, P4Register) else "counter"
 
 
 async def _read(ctx: Context, array: Array, index: int | None = None) -> Data:
     """A cell, or all that have a value other than 0."""
-    rows = sorted((_row(ctx, one) for one in await _cells(ctx, array, index)), key=lambda row: row["index"])
+    cells: Any = await ctx.client.read_entities([_cell(array, index)])
+    rows = sorted(map(_row, cells), key=lambda row: row["index"])
     shown = [row for row in rows if index is not None or any(list(row.values())[1:])]
-    unit = {"unit": meter_unit(array)} if isinstance(array, P4Meter) else {}
-    return {_kind(array): array.alias, **unit, "cells": shown}
+    return {_kind(array): array.alias, "cells": shown}
 
 
 def _change(ctx: Context, before: Any, after: Any) -> EntityChange:
     return EntityChange(*(one and entity_of(one, ctx.schema) for one in (before, after)))
 
 
-async def _write(ctx: Context, array: Array, index: int, **value: Any) -> Written:
-    """Set a cell; one that the switch does not return has no value before."""
-    cell = _cell(array, index)
-    before, after = next(iter(await ctx.client.read_entities([cell])), cell), replace(cell, **value)
-    return {_kind(array): array.alias, **_row(ctx, after)}, [_change(ctx, before, after)]
-
-
 async def _reset(ctx: Context, array: Array) -> Written:
     """Set all cells to 0."""
     zero = 0 if isinstance(array, P4Register) else P4CounterData()
-    changes: list[EntityChange] = []
-    for one in await _cells(ctx, array):
-        cell = replace(one, table_entry=identity(one.table_entry)) if hasattr(one, "table_entry") else one
-        if one.data not in (None, zero):
-            changes.append(_change(ctx, cell, replace(cell, data=zero)))
+    cells: Any = await ctx.client.read_entities([_cell(array)])
+    changes = [_change(ctx, one, replace(one, data=zero)) for one in cells if one.data not in (None, zero)]
     return {_kind(array): array.alias, "written": len(changes)}, changes
 
 
-counter_read = register_read = meter_get_rates = _read
+counter_read = register_read = _read
 counter_reset = register_reset = _reset
 
 
-async def counter_write(ctx: Context, counter: P4Counter, index: int, packets: int, size: int) -> Written:
-    """Set a cell."""
-    return await _write(ctx, counter, index, data=P4CounterData(byte_count=size, packet_count=packets))
-
-
 async def register_write(ctx: Context, register: P4Register, index: int, value: int) -> Written:
-    """Set a cell."""
-    return await _write(ctx, register, index, data=value)
-
-
-async def meter_set_rates(
-    ctx: Context, meter: P4Meter, index: int, committed: tuple[int, int], peak: tuple[int, int]
-) -> Written:
-    """Set a cell; P4Runtime counts units a second, simple_switch_CLI units a microsecond."""
-    if peak[0] < committed[0]:
-        raise bad_input(f"the peak rate, {peak[0]} {meter_unit(meter)}/s, is below the committed rate, {committed[0]}")
-    config = P4MeterConfig(**dict(zip(_RATES, (*committed, *peak), strict=True)))
-    return await _write(ctx, meter, index, config=config)
+    """Set a cell; one that the switch does not return has no value before."""
+    cell: Any = _cell(register, index)
+    before: Any = next(iter(await ctx.client.read_entities([cell])), cell)
+    after = replace(cell, data=value)
+    return {"register": register.alias, **_row(after)}, [_change(ctx, before, after)]
 
 
 async def mirroring_add(ctx: Context, session: int, port: int) -> Written:

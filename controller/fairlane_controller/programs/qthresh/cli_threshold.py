@@ -94,7 +94,7 @@ def complete_scheme(ctx: Any, incomplete: str) -> list[tuple[str, str]]:
 def show(
     port: OnlyPortArgument = None, state: StateOption = None, switch: SwitchOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the threshold, weight and mode of every managed port and class (`fairlane flows -o wide` has those of flows).
+    """Show the threshold, weight and mode of every managed port and class (`fairlane flows` has those of flows).
 
     Examples: `fairlane threshold show`, `fairlane threshold show s1:3`, `fairlane threshold show -s s1 --json`
     """
