@@ -157,7 +157,7 @@ def test_drift_is_seen_and_mended(gfr_switch: LiveSwitch) -> None:
 
 def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
     switch = gfr_switch
-    switch.fairlane("gfr", "apply", str(switch.folder / "gfr.toml"))
+    switch.fairlane("config", "apply", str(switch.folder / "gfr.toml"))
     before = tables(switch)
     plan = switch.json("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "--dry-run")
     assert [one["table"] for one in plan["updates"] if one["update"] == "insert"] == [
@@ -165,7 +165,7 @@ def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
         "vc_classify",
         "vc_classify_v6",
     ]
-    text = switch.fairlane("gfr", "set", "--scheme", "dfba", "--dry-run")
+    text = switch.fairlane("config", "set", "s1:6", "scheme=dfba", "--dry-run")
     assert "dfba(" in text
     assert "lbo=1000 cells" in text
     refusal = switch.fairlane("gfr", "vc", "add", "x", "--mcr", "60Mbit", "-m", "s1,ingress_port=3", "-n", code=2)

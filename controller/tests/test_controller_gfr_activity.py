@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import gfr_configs as configs
@@ -10,9 +11,9 @@ import pytest
 from fairlane_controller.errors import FairlaneError
 from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.config import parse_config
+from fairlane_controller.programs.gfr.config import GfrState
 from fairlane_controller.programs.gfr.control import GfrControl, GfrTopology
-from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, make_plan
 from fairlane_controller.switch.client import Endpoint
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
@@ -38,7 +39,7 @@ class Log:
 async def started() -> tuple[MemorySwitch, GfrControl, GfrPlan, Log]:
     """A switch with five VCs, and an agent that has not looked yet."""
     switch, log = MemorySwitch(), Log()
-    plan = make_plan(configs.config(), GfrState(), 0.0, None, "x")
+    plan = make_plan(configs.config(), GfrState(), None, "x")
     await deploy(plan, clients_of(switch))
     return switch, control_of(plan, log), plan, log
 
@@ -161,8 +162,8 @@ async def test_a_new_configuration_while_it_runs() -> None:
         await agent.poll(client, 5.0)
         data = configs.data()
         data["vcs"] = [data["vcs"][0], {"name": "gold", "mcr": "6Mbit", "match": [{"switch": "s1", "ingress_port": 7}]}]
-        new = make_plan(parse_config(data, "x"), plan.state, 5.0, None, "x")
-        await deploy(new.with_loop({"s1": agent.status()}), clients_of(switch))
+        new = make_plan(configs.state_of(data), plan.state, None, "x")
+        await deploy(replace(new, active={("s1", 6): ()}), clients_of(switch))
         assert n_of(switch) == 1
         agent.topology.plan = new
         assert await agent.poll(client, 6.0)  # gold is new: active until T_active says otherwise

@@ -92,9 +92,9 @@ def test_the_controller_gets_the_vcs_where_they_enter_and_cross() -> None:
     config = gfr_config(scenario, topology)
     assert {port.place: port.queues for port in config.ports} == {("s1", 7): "wrr", ("s2", 2): "wrr"}
     near, far = config.vcs
-    assert [(edge.switch, edge.ingress_port) for edge in near.edge] == [("s1", 1)]
-    assert [(place.switch, place.port) for place in near.path] == [("s1", 7)]
-    assert [(place.switch, place.port) for place in far.path] == [("s1", 7), ("s2", 2)]
+    assert near.edges == [("s1", 1)]
+    assert near.path == ("s1:7",)
+    assert far.path == ("s1:7", "s2:2")
     assert [(match.switch, match.src) for match in far.match] == [(s, "10.0.2.2") for s in ("s1", "s2", "s3")]
     assert far.mcr == 40_000_000
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fairlane_controller.programs.gfr.config import parse_config
+from fairlane_controller.programs.gfr.config import GfrState
 from fairlane_lab.definition import Selection, expand
 from fairlane_lab.programs import find_part
 from fairlane_lab.run_result import RunResult
@@ -53,7 +53,7 @@ def test_scenarios_share_a_network_and_its_program() -> None:
 def test_the_control_loop_gets_vcs_and_scheme() -> None:
     one = scenario()
     (configuration,) = find_part("gfr").configurations(one, fl_topology.check(dict(one.topology)))
-    config = parse_config(json.loads(json.dumps(configuration)), "test")
+    config = GfrState.model_validate(json.loads(json.dumps(configuration)))
     assert [(port.place, port.scheme) for port in config.ports] == [(KEY, "proposed")]
     assert [vc.name for vc in config.vcs] == ["vc1", "vc2", "vc5"]
 

@@ -12,7 +12,6 @@ from fairlane_lab.definition import Selection, expand
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.runners.sim import run
 from fairlane_lab.scenario import App, Flow, Scenario
-from fairlane_topology.links import LinkChange
 from sim_scenarios import exact
 
 NAMES = [f"vc{index}" for index in range(1, 6)]
@@ -85,17 +84,3 @@ def test_what_the_controller_refuses_is_a_run_error() -> None:
     too_much = tuple(replace(vc, mcr_bps=20_000_000) for vc in one.vcs)
     with pytest.raises(RunError, match="MCR"):
         run(replace(one, vcs=too_much))
-
-
-def test_the_loop_measures_the_line_its_link_and_the_vcs_and_tells_of_a_capacity_that_is_not_the_configured_one() -> (
-    None
-):
-    base = scenario("proposed+ WRR", flows=udp([30] * 5))
-    change = LinkChange(at_s=2.0, link="s1-s2", direction="a_to_b", rate_bps=30_000_000)
-    control = replace(base.control, probes=True)
-    result = run(replace(base, control=control, changes=(change,)))
-    told = {event["event"]: event for event in result.events}
-    assert told["link_changed"]["why"].startswith("BW was 51.84 Mbit/s and is 30 Mbit/s")
-    assert told["link_changed"]["t_s"] - 2.0 < 1.0
-    assert told["gfr_capacity"]["why"].startswith("the line drains 30 Mbit/s while frames wait (")
-    assert told["gfr_capacity"]["followed"] is False

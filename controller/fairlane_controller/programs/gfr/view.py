@@ -14,7 +14,7 @@ from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData
 
 from . import names
-from .plan import GfrState, gfr_store
+from .config import GfrState, gfr_store
 
 TOLERANCE = 0.97
 """A rate measured over a second or so is this near at least when the VC gets its MCR: the meters' granularity and one burst."""
@@ -30,11 +30,6 @@ COLUMNS = (
     Column("capacity_cells", "QMAX", "cells", "Cells that may wait at the port (QMAX).", plot="capacity", metric="fairlane_queue_capacity_cells"),
     Column("active_vcs", "N", doc="active VCs", value_type=int),
 )  # fmt: skip
-MEASURED = (
-    Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
-    Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes"),
-)  # fmt: skip
-MEASURING_NEEDS = "BW needs frames that wait at the port, τ a switch of ours at the other end"
 VC = Kind(
     "vc",
     "VCs (rates in bits on the line)",
@@ -80,8 +75,8 @@ async def read_rows(reading: Reading) -> list[Row]:
     if "store" not in reading.memory:
         reading.memory["store"] = gfr_store(reading.folder)
     state: GfrState = reading.memory["store"].get()
-    by_id = {number: name for name, number in state.allocation.vc_ids.items()}
-    mcr = {vc.name: float(vc.mcr) for vc in state.config.vcs}
+    by_id = {number: name for name, number in state.numbers.get("", {}).items()}
+    mcr = {vc.name: float(vc.mcr) for vc in state.vcs}
     active = {one["port"]: one["active"] for one in (reading.loop or {}).get("ports", ())}
     rows: list[Row] = []
     for slot, entry in vcs:

@@ -18,8 +18,9 @@ from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_topology import topology as fl_topology
 
+from ..config import GfrState
 from ..control import GfrTopology
-from ..plan import GfrPlan, GfrState, make_plan
+from ..plan import GfrPlan, make_plan
 from .config import Control, gfr_config, gfr_ports
 from .vcs import read_refusals, refused_between, vc_metrics, vc_results, vc_row, vc_samples, vc_series
 
@@ -112,16 +113,16 @@ class Part(LabPart):
 
     def plans(self, run: RunState, scenario: scenario.Scenario, topology: fl_topology.Topology) -> list[GfrPlan]:
         """Of a topology that had no VCs before."""
-        return [make_plan(gfr_config(scenario, topology), GfrState(), 0.0, run, scenario.point)]
+        return [make_plan(gfr_config(scenario, topology), GfrState(), run, scenario.point)]
 
     def control_loop(self, run: RunState, scenario: scenario.Scenario, plans: Sequence[Any]) -> GfrTopology:
         """Keeps N and w_i current."""
-        del run
-        return GfrTopology(measures=scenario.control.probes, checks_counts=False, plan=plans[0])
+        del run, scenario
+        return GfrTopology(plan=plans[0])
 
     async def read(
         self, client: SwitchClient, managed: Sequence[Any], plans: Sequence[Any]
     ) -> dict[str, dict[str, int]]:
         """Frames that each VC has lost so far, by verdict."""
         del managed
-        return await read_refusals(client, plans[-1].state.allocation)
+        return await read_refusals(client, plans[-1].state.numbers)

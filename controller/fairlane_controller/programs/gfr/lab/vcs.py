@@ -16,7 +16,7 @@ from fairlane_lab.measures import counters_at, rate_series, summed, window_rate_
 from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.scenario import Flow, Scenario, Vc, connections_of, flows_of, tcp_of
 
-from ..allocation import Allocation
+from ..config import Numbers
 from ..model import cells_of_packet, guaranteed_shares, ideal_goodput_bps, jain_index
 from ..names import COUNTER_VERDICTS, Verdict, verdict_index
 from .config import GfrPort
@@ -183,17 +183,17 @@ def vc_row(vc: VcResult) -> dict[str, Any]:
 # ---- what was refused ------------------------------------------------------------------------------------------------
 
 
-async def read_refusals(client: SwitchClient, allocation: Allocation) -> dict[str, dict[str, int]]:
+async def read_refusals(client: SwitchClient, numbers: Numbers) -> dict[str, dict[str, int]]:
     """Frames of each VC that a switch has refused since it began."""
-    mine = [assignment for assignment in allocation.assignments if assignment.switch == client.endpoint.name]
     refusals = [verdict for verdict in Verdict if not verdict.accepted]
     cells = {
-        verdict_index(one.slot, clp, verdict): (one.vc, clp, verdict)
-        for one in mine
+        verdict_index(slot, clp, verdict): (key.partition(" ")[2], clp, verdict)
+        for key, slot in numbers.get(client.endpoint.name, {}).items()
         for verdict in refusals
         for clp in (0, 1)
     }
-    found = {one.vc: dict.fromkeys([*(verdict.name.lower() for verdict in refusals), "clp0"], 0) for one in mine}
+    columns = [*(verdict.name.lower() for verdict in refusals), "clp0"]
+    found = {vc: dict.fromkeys(columns, 0) for vc, _, _ in cells.values()}
     for index, cell in (await client.read_counters(COUNTER_VERDICTS, list(cells))).items() if cells else ():
         vc, clp, verdict = cells[index]
         found[vc][verdict.name.lower()] += cell.packet_count
