@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from fairlane_controller.programs.gfr.lab.config import gfr_config, gfr_ports, way
+from fairlane_controller.programs.gfr.lab.config import gfr_config, way
 from fairlane_controller.programs.gfr.model import guaranteed_shares
 from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
 from fairlane_lab.paths import EXPERIMENTS
@@ -129,9 +129,10 @@ def test_ways_follow_the_routes() -> None:
     scenario = expand(definition())[0]
     topology = fl_topology.check(dict(scenario.topology))
     assert way(topology, "h4", "h12") == [("s1", 4), ("s1", 7), ("s2", 2), ("s3", 4)]
-    ports = gfr_ports(scenario, topology)
-    assert {key: sorted(port.vcs) for key, port in ports.items()} == {("s1", 7): ["vc1", "vc2"], ("s2", 2): ["vc2"]}
-    assert ports["s1", 7].capacity_bps == pytest.approx(51_840_000, rel=0.01)
+    state = gfr_config(scenario, topology)
+    crossing = {place: [vc.name for vc in vcs] for place, vcs in state.vcs_of().items()}
+    assert crossing == {("s1", 7): ["vc1", "vc2"], ("s2", 2): ["vc2"]}
+    assert state.ports[0].capacity == pytest.approx(51_840_000, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 import pytest
-from fairlane_controller.programs.gfr.lab.config import GfrPort
 from fairlane_controller.programs.gfr.lab.vcs import (
+    ManagedPort,
     active,
     counted,
     ideal_shares,
@@ -39,8 +39,8 @@ def greedy(vc: int, name: str = "", **fields: Any) -> Flow:
     return Flow(name or f"f{vc}", f"vc{vc}", f"h{vc}", f"h{vc + 10}", vc=f"vc{vc}", **fields)
 
 
-def port(*vcs: int) -> GfrPort:
-    return GfrPort(C_BPS, frozenset(f"vc{vc}" for vc in vcs))
+def port(*vcs: int) -> ManagedPort:
+    return C_BPS, {f"vc{vc}" for vc in vcs}
 
 
 def test_ideal_goodputs_are_the_papers_in_real_cells() -> None:

@@ -256,15 +256,6 @@ class GfrState(Section):
         return self.model_copy(update=changes)
 
 
-class GfrLoop(Section):
-    """Keys of `[loop]`."""
-
-    activity_period: Annotated[Duration, Field(ge=0.1, le=60)] = 1.0
-    "GFR: between two polls of which VCs are active."
-    active_time: Annotated[Duration, Field(ge=0.2, le=600)] = 2.0
-    "GFR: a VC without an arrival for so long is not active."
-
-
 def gfr_store(folder: Path | None) -> Documents[GfrState]:
     """The state, in the state file of a folder; `folder` None keeps it in memory only. Raises BAD_FILE when it cannot be understood."""
     return Documents(folder, PROGRAM, GfrState, PROGRAM)

@@ -11,11 +11,10 @@ import asyncio
 from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from fairlane import (
-    ErrorCode,
-    FairlaneError,
+    Config,
     P4TableEntry,
     RunState,
     Session,
@@ -27,12 +26,17 @@ from fairlane import (
 )
 from fairlane.measure import OccupancyKeeper
 from fairlane.switch import SwitchClient, open_ports, put_entries, sort_entries
-from fairlane.text import counted, format_rate
+from fairlane.text import counted
 
 from . import names
-from .config import GfrLoop, ManagedPort, gfr_store
+from .config import ManagedPort
 from .entries import port_shares
-from .plan import GfrPlan, make_plan
+from .plan import GfrPlan
+
+ACTIVITY_PERIOD_S = 1.0
+"""Between two polls of which VCs are active."""
+ACTIVE_TIME_S = 2.0
+"""T_active: a VC without an arrival for so long is not active."""
 
 
 class GfrControl(SwitchControl):
@@ -98,7 +102,7 @@ class GfrControl(SwitchControl):
         while True:
             async with self.session.writes:
                 await self.poll(client)
-            await asyncio.sleep(self.topology.loop.activity_period)
+            await asyncio.sleep(ACTIVITY_PERIOD_S)
 
     # ---- what it does --------------------------------------------------------------------------------------------
 
@@ -143,7 +147,7 @@ class GfrControl(SwitchControl):
             if self._counts.get(key, (None, 0.0))[0] != count:
                 self._counts[key] = count, now_s
         self._counts = {key: self._counts[key] for key in counts}
-        after_s = now_s - self.topology.loop.active_time + 1e-9
+        after_s = now_s - ACTIVE_TIME_S + 1e-9
         active = [key for key, (_, since_s) in self._counts.items() if since_s > after_s]
         return {number: frozenset(vc for port, vc in active if port == number) for number in self._ports}
 
@@ -176,13 +180,9 @@ class GfrControl(SwitchControl):
         now = self._active[status["port"]]
         started, stopped = sorted(now - before), sorted(before - now)
         parts = [f"frames of {', '.join(started)} arrived"] if started else []
-        if stopped:
-            parts.append(f"nothing of {', '.join(stopped)} arrived for {self.topology.loop.active_time:g} s")
-        n, capacity_bps = status["n"], status["capacity_bps"]
-        shares = ", ".join(f"{vc} {format_rate(status['w_bps'][vc])}" for vc in sorted(status["active"])) or "nobody"
-        why = f"{' and '.join(parts) or 'first poll'}: N is {n}, and (3) shares {format_rate(capacity_bps)} as w_i = {shares}"
-        changes = {name: status[name] for name in ("n", "active")} | {"started": started, "stopped": stopped}
-        self.session.event("gfr_active", port=status["port"], **changes, w_bps=status["w_bps"], why=why)
+        parts += [f"nothing of {', '.join(stopped)} arrived for {ACTIVE_TIME_S:g} s"] if stopped else []
+        why = f"{' and '.join(parts) or 'first poll'}: N is {status['n']}"
+        self.session.event("gfr_active", **status, started=started, stopped=stopped, why=why)
 
 
 class GfrTopology(TopologyControl):
@@ -205,20 +205,12 @@ class GfrTopology(TopologyControl):
             FairlaneError: NO_TOPOLOGY without both; BAD_FILE when the topology cannot have what is remembered.
         """
         super().__init__(run, probes=probes)
-        self.loop, self.checks_counts = GfrLoop(), plan is None
-        if plan is None:
-            if run is None:
-                raise FairlaneError(ErrorCode.NO_TOPOLOGY, "VCs are a whole topology's: name its run state by --state")
-            state = gfr_store(run.folder).get()
-            plan = make_plan(state, state, run, names.PROGRAM)
-        self.plan = plan
-
-    def use_loop(self, loop: GfrLoop) -> None:
-        """Take the keys of `GfrLoop` into use."""
-        self.loop = loop
+        self.checks_counts, self.plan = plan is None, plan or self._in_force()
 
     def refresh(self, controls: Mapping[str, GfrControl]) -> None:
         """With the configuration that is remembered now."""
         del controls
-        if self.run is not None and (state := gfr_store(self.run.folder).get()) != self.plan.state:
-            self.plan = make_plan(state, state, self.run, names.PROGRAM)
+        self.plan = self._in_force()
+
+    def _in_force(self) -> GfrPlan:
+        return cast("GfrPlan", self.program.plan(Config(), self.run))

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from fairlane import Config, Entries, Program, Reading, Reason, Row, RunState, SwitchState
+from fairlane.changes import STATE_FILE
 
 from . import names, view
 from .check import problems_of
-from .config import GfrLoop, GfrPort, GfrSections, GfrState, gfr_store
+from .config import GfrPort, GfrSections, GfrState, gfr_store
 from .plan import GfrPlan, make_plan
 
 
@@ -24,7 +25,6 @@ class Gfr(Program):
     tables = names.TABLES
     Settings = GfrPort
     Sections = GfrSections
-    LoopSettings = GfrLoop
     control = "control:GfrTopology"
     first_commands = ("config apply FILE", "gfr vc list")
     loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane config set`")
@@ -38,21 +38,10 @@ class Gfr(Program):
     kinds = view.KINDS
     frequent_events = ("gfr_active",)
     reasons = {
-        12: Reason("port_full", "the port's queue was full", in_queue=True, in_rows=True),
-        13: Reason("gfr", "refused by the port's GFR scheme", in_queue=True, in_rows=True),
-        14: Reason("pcr", "above the VC's peak rate, at its edge", in_rows=True),
-        15: Reason("mfs", "longer than the VC's longest frame, at its edge", in_rows=True),
-    }
-    meanings = {
-        "qmax": "the buffer was full (QT at QMAX)",
-        "case_1": "CLP 1 below LBO: the VC has more than its share waiting and is faster than w_i",
-        "case_2": "CLP 1 between LBO and HBO: the VC has more than its share waiting",
-        "case_3": "CLP 1 above HBO",
-        "case_5": "CLP 0 between LBO and HBO: more than its share waiting, and faster than w_i",
-        "case_6": "CLP 0 above HBO",
-        "hbo": "QT above HBO",
-        "threshold": "the scheme's threshold for the VC was reached",
-        "chance": "DFBA's chance hit it",
+        12: Reason("port_full", "the port's queue was full", in_queue=True),
+        13: Reason("gfr", "refused by the port's GFR scheme", in_queue=True),
+        14: Reason("pcr", "above the VC's peak rate, at its edge", in_queue=True),
+        15: Reason("mfs", "longer than the VC's longest frame, at its edge", in_queue=True),
     }
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
@@ -69,8 +58,9 @@ class Gfr(Program):
 
     def plan(self, config: Config, run: RunState | None) -> GfrPlan:
         """What a configuration leaves out stays as it is remembered."""
-        before = self._state(run)
-        return make_plan(before.changed_by(config), before, run, "the configuration")
+        before, is_given = self._state(run), config.ports is not None or config.sections is not None
+        source = "the configuration" if is_given else f"{STATE_FILE}: {self.document}"
+        return make_plan(before.changed_by(config), before, run, source)
 
     def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> GfrPlan:
         """With the VCs that are active, as a running loop has them."""

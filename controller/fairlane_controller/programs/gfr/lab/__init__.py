@@ -21,7 +21,7 @@ from fairlane_topology import topology as fl_topology
 from ..config import GfrState
 from ..control import GfrTopology
 from ..plan import GfrPlan, make_plan
-from .config import Control, gfr_config, gfr_ports
+from .config import Control, gfr_config
 from .vcs import read_refusals, refused_between, vc_metrics, vc_results, vc_row, vc_samples, vc_series
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ class Part(LabPart):
 
     def vcs(self, seen: Recording) -> list[VcResult]:
         """What each VC got."""
-        ports = gfr_ports(seen.scenario, seen.topology).values()
+        state = gfr_config(seen.scenario, seen.topology)
+        crossing = state.vcs_of()
+        ports = [(port.capacity, {vc.name for vc in crossing[port.place]}) for port in state.ports]
         samples = vc_samples(seen.scenario, seen.carried)
         return vc_results(seen.scenario, ports, samples, refused_between(seen.before, seen.after))
 

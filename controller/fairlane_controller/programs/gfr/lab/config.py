@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fairlane.text import describe
@@ -30,16 +29,6 @@ class Control(SchemeSettings):
     """The paper's T, at least: 64 is the time between arrivals, more a period; `rate_form = "alpha"` only."""
 
 
-@dataclass(frozen=True)
-class GfrPort:
-    """A managed port."""
-
-    capacity_bps: float
-    """C_GFR: bits on the line."""
-    vcs: frozenset[str]
-    """Names of those that cross it."""
-
-
 def way(topology: fl_topology.Topology, sender: str, receiver: str) -> list[PortKey]:
     """One host's way to another: the switch port where it enters, then each egress port. Raises RunError when there is none."""
     ((_, here),) = topology.neighbours(sender)
@@ -51,19 +40,6 @@ def way(topology: fl_topology.Topology, sender: str, receiver: str) -> list[Port
         ports.append((here, port))
         here = dict(topology.neighbours(here))[port]
     return ports
-
-
-def gfr_ports(scenario: Scenario, topology: fl_topology.Topology) -> dict[PortKey, GfrPort]:
-    """The managed ports with the VCs that cross them; ports that none crosses are left out."""
-    crossing: dict[PortKey, set[str]] = {}
-    for flow in scenario.flows:
-        for port in way(topology, flow.sender, flow.receiver)[1:]:
-            crossing.setdefault(port, set()).add(flow.vc)
-    return {
-        key: GfrPort(float(spec.rate_bps or 0), frozenset(crossing[key]))
-        for key, spec in managed_ports(topology).items()
-        if key in crossing
-    }
 
 
 def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrState:
@@ -79,9 +55,13 @@ def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrState:
         "queues": options.scheduler,
         "rate_period": f"{options.rate_period_us}us",
     }
-    crossed = gfr_ports(scenario, topology)
-    ports = [{"switch": at[0], "port": at[1], "capacity": port.capacity_bps, **common} for at, port in crossed.items()]
     vcs = [_vc(scenario, topology, vc) for vc in scenario.vcs]
+    crossed = {place for vc in vcs for place in vc["path"]}
+    ports = [
+        {"switch": switch, "port": port, "capacity": spec.rate_bps or 0, **common}
+        for (switch, port), spec in managed_ports(topology).items()
+        if f"{switch}:{port}" in crossed
+    ]
     if options.wrr_weights == "mcr":
         # What is left is divided as the guarantees are, so that w_i is a multiple of MCR_i.
         total_bps = sum(vc.mcr_bps for vc in scenario.vcs)

@@ -7,7 +7,7 @@ Times are seconds from the scenario's zero.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +19,6 @@ from fairlane_lab.scenario import Flow, Scenario, Vc, connections_of, flows_of, 
 from ..config import Numbers
 from ..model import cells_of_packet, guaranteed_shares, ideal_goodput_bps, jain_index
 from ..names import COUNTER_VERDICTS, Verdict, verdict_index
-from .config import GfrPort
 
 TCP_HEADERS_BYTES = 40
 """IPv4 and TCP, without options."""
@@ -33,6 +32,8 @@ Span = tuple[float, float]
 """From when to when."""
 Samples = Sequence[tuple[float, float]]
 """(seconds, bytes so far), in time order."""
+ManagedPort = tuple[float, Collection[str]]
+"""C_GFR in bit/s on the line, and the names of the VCs that cross it."""
 Refusals = Mapping[str, Mapping[str, int]]
 """VC → name of verdict → frames; `clp0`: those of CLP 0 that the scheme refused."""
 
@@ -55,13 +56,13 @@ def counted(scenario: Scenario, vc: Vc) -> Span:
     return begin_s, max(begin_s, end_s)
 
 
-def ideal_shares(scenario: Scenario, ports: Iterable[GfrPort]) -> dict[str, float]:
+def ideal_shares(scenario: Scenario, ports: Iterable[ManagedPort]) -> dict[str, float]:
     """Mean w_i of every VC that ever counts over the time in which it counts, bits on the line, by name.
 
     At each moment a VC has the least of the w_i that the ports on its way give it, N and Σ MCR being those of the VCs that are active then.
     """
     spans = {vc.name: active(scenario, vc) for vc in scenario.vcs}
-    crossing = [(port, [vc for vc in scenario.vcs if vc.name in port.vcs]) for port in ports]
+    crossing = [(bps, [vc for vc in scenario.vcs if vc.name in names]) for bps, names in ports]
     found: dict[str, float] = {}
     for vc in scenario.vcs:
         begin_s, end_s = counted(scenario, vc)
@@ -69,10 +70,10 @@ def ideal_shares(scenario: Scenario, ports: Iterable[GfrPort]) -> dict[str, floa
         for first_s, last_s in pairwise(sorted(edges)):
             there = {name for name, span in spans.items() if _holds(span, first_s, last_s)}
             shares: list[float] = []
-            for port, vcs in crossing:
+            for capacity_bps, vcs in crossing:
                 here = [each for each in vcs if each.name in there]
                 if vc in here:
-                    shares.append(guaranteed_shares([each.mcr_bps for each in here], port.capacity_bps)[here.index(vc)])
+                    shares.append(guaranteed_shares([each.mcr_bps for each in here], capacity_bps)[here.index(vc)])
             w_bps = min(shares, default=0.0) * (last_s - first_s) / (end_s - begin_s)
             found[vc.name] = found.get(vc.name, 0.0) + w_bps
     return found
@@ -106,7 +107,7 @@ def _payload_bytes(scenario: Scenario, flow: Flow) -> int:
 
 
 def vc_results(
-    scenario: Scenario, ports: Iterable[GfrPort], samples: Mapping[str, Samples], drops: Refusals
+    scenario: Scenario, ports: Iterable[ManagedPort], samples: Mapping[str, Samples], drops: Refusals
 ) -> list[VcResult]:
     """A result for each VC that counts. `samples` are the VCs' acknowledged bytes, `drops` their refused frames by verdict."""
     found: list[VcResult] = []
