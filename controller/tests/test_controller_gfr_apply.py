@@ -274,7 +274,7 @@ async def test_verdicts_are_cleared_after_an_undo_too() -> None:
     first = plan_of(with_vcs("vc1"))
     await deploy(first, clients_of(switch))
     before = GfrState.model_validate(first.documents_back["gfr"])
-    assert (before.vcs, before.numbers) == ((), {"": {}, "s1": {}, "s1:6": {}})
+    assert (before.vcs, before.numbers, before.used["s1"]) == ((), {}, 1)
     await deploy(plan_of(GfrState(), first.state), clients_of(switch))
     await deploy(plan_of(with_vcs("vc2"), before), clients_of(switch))
     assert cleared(switch) == list(range(32))

@@ -86,11 +86,6 @@ class SchemeSettings(Settings):
     'Alpha of (2) with `rate_form = "alpha"`.'
     rate_at: Literal["arrival", "acceptance"] = "acceptance"
     "Which frames (2) counts: acceptance, those that are accepted (the paper's pseudo-code), or arrival, all (its section 3.2)."
-    dfba_z: float = Field(default=1.0, gt=0, le=255)
-    dfba_alpha: float = Field(default=0.5, ge=0, le=1)
-    wfba_z: float = Field(default=0.8, gt=0, le=255)
-    threshold_mbs: float = Field(default=1.0, gt=0, le=1000)
-    "perVC+threshold: T_i as a multiple of MBS_i."
 
 
 class GfrPort(SchemeSettings):
@@ -219,6 +214,8 @@ class GfrState(Section):
     ports: tuple[ManagedPort, ...] = ()
     vcs: tuple[VcConfig, ...] = ()
     numbers: Numbers = Field(default_factory=dict)
+    used: dict[str, int] = Field(default_factory=dict)
+    "By scope: the number above all that were given at some time."
 
     @property
     def switches(self) -> set[str]:

@@ -21,11 +21,12 @@ from fairlane import (
     SwitchControl,
     TopologyControl,
     apply_plan,
+    every,
     load_program,
     runs_program,
 )
 from fairlane.measure import OccupancyKeeper
-from fairlane.switch import SwitchClient, open_ports, put_entries, sort_entries
+from fairlane.switch import SwitchClient, open_ports, put_entries
 from fairlane.text import counted
 
 from . import names
@@ -67,10 +68,6 @@ class GfrControl(SwitchControl):
 
     # ---- life ------------------------------------------------------------------------------------------------
 
-    def entries_after_restart(self) -> list[P4TableEntry]:
-        """The plan's; every VC counts as active."""
-        return sort_entries(self.topology.plan.entries(self.session.endpoint.name), names.TABLES)
-
     async def observe(self, client: SwitchClient) -> None:
         """A dry run reports what would be written."""
         if self.session.dry_run and runs_program(names.PROGRAM, client.table_names()):
@@ -80,9 +77,9 @@ class GfrControl(SwitchControl):
         """Write what differs from the plan."""
         async with self.session.writes:
             written = await self._reconcile(client)
-        ports = list(self._ports)
-        why = f"we are the primary controller: {counted(written, 'entry')} of ports {ports} differed from the configuration"
-        self.session.event("gfr_took_over", written=written, ports=ports, why=why)
+        why = f"we are the primary controller: {counted(written, 'entry')} differed from the configuration"
+        self.session.event("gfr_took_over", written=written, ports=[*self._ports], why=why)
+        await self.poll(client)
 
     async def changed(self, client: SwitchClient) -> None:
         """The next poll compares what the ports have with what they should have."""
@@ -91,21 +88,16 @@ class GfrControl(SwitchControl):
 
     def jobs(self, client: SwitchClient) -> list[Coroutine[Any, Any, Any]]:
         """Poll the VCs' counters; compare what the switch counts as waiting with its queues."""
-        jobs: list[Coroutine[Any, Any, Any]] = [self._poll_forever(client)]
+        jobs = [*super().jobs(client)]
         if self.topology.checks_counts:
             open_queues = partial(open_ports, self.session.endpoint, self.topology.run)
             keeper = OccupancyKeeper(names.COUNTED, open_queues, self.session.event)
             jobs.append(keeper.keep_forever(client, lambda: self._ports))
         return jobs
 
-    async def _poll_forever(self, client: SwitchClient) -> None:
-        while True:
-            async with self.session.writes:
-                await self.poll(client)
-            await asyncio.sleep(ACTIVITY_PERIOD_S)
-
     # ---- what it does --------------------------------------------------------------------------------------------
 
+    @every(ACTIVITY_PERIOD_S)
     async def poll(self, client: SwitchClient, now_s: float | None = None) -> bool:
         """Read the counters once and write what has changed by them.
 
@@ -116,7 +108,10 @@ class GfrControl(SwitchControl):
         Returns:
             Whether something had to be written.
         """
-        now_s = asyncio.get_running_loop().time() if now_s is None else now_s
+        async with self.session.writes:
+            return await self._poll(client, asyncio.get_running_loop().time() if now_s is None else now_s)
+
+    async def _poll(self, client: SwitchClient, now_s: float) -> bool:
         entries = await client.read_table(names.TABLE_VC_SHARE, counters=True)
         ids = {number: name for name, number in self.topology.plan.state.numbers.get("", {}).items()}
         shares = {(int(entry["egress_port"]), ids[entry["vc"]]): entry for entry in entries if entry["vc"] in ids}
@@ -171,8 +166,7 @@ class GfrControl(SwitchControl):
             vcs, active = crossing[port.place], self._active.get(number)
             running = [vc.name for vc in vcs if active is None or vc.name in active]
             w_bps = {vc: max(1, round(w)) for vc, w in port_shares(port, vcs, active).items()}
-            about = {"port": number, "capacity_bps": port.capacity, "scheme": port.scheme, "n": len(running)}
-            ports.append({**about, "active": running, "w_bps": w_bps})
+            ports.append({"port": number, "n": len(running), "active": running, "w_bps": w_bps})
         return {"ports": ports}
 
     def _report_active(self, status: Mapping[str, Any], before: frozenset[str]) -> None:

@@ -60,12 +60,12 @@ class GfrPlan(Plan):
         return tuple(name for name in named if name in there)
 
     def wanted(self, switch: str, current: Entries) -> Wanted:
-        """The entries of every VC, and what lets new slots count from 0; a switch without VCs keeps its current entries."""
+        """The entries of every VC, and what lets slots that had another VC count from 0; a switch without VCs keeps its current entries."""
         if switch not in self.concerned:
             return Wanted(list(current.values()))
-        old = self.before.numbers.get(switch)
-        # A switch that never had a VC counts from 0.
-        slots = [] if old is None else [slot for key, slot in self.state.numbers[switch].items() if key not in old]
+        old, used = self.before.numbers.get(switch, {}), self.before.used.get(switch, 0)
+        new = {key: slot for key, slot in self.state.numbers.get(switch, {}).items() if key not in old}
+        slots = [slot for slot in new.values() if slot < used]
         cells = [slot * names.VERDICTS_A_SLOT + cell for slot in slots for cell in range(names.VERDICTS_A_SLOT)]
         resets = [~P4CounterEntry(names.COUNTER_VERDICTS, index=cell, data=P4CounterData()) for cell in cells]
         return Wanted(self.entries(switch), resets)
@@ -77,9 +77,8 @@ class GfrPlan(Plan):
 
     @property
     def documents_back(self) -> dict[str, Any]:
-        """What is to be remembered when it is undone: as before, but a switch that had VCs meanwhile does not count from 0."""
-        numbers: Numbers = {scope: {} for scope in self.state.numbers} | self.before.numbers
-        return {names.PROGRAM: self.before.model_copy(update={"numbers": numbers}).model_dump(mode="json")}
+        """What is to be remembered when it is undone: as before, but slots that had a VC meanwhile are no new ones."""
+        return {names.PROGRAM: self.before.model_copy(update={"used": self.state.used}).model_dump(mode="json")}
 
 
 def make_plan(wanted: GfrState, before: GfrState, run: RunState | None, source: str) -> GfrPlan:
@@ -96,7 +95,11 @@ def make_plan(wanted: GfrState, before: GfrState, run: RunState | None, source: 
     """
     if problems := problems_of(wanted, run):
         raise bad_config(source, problems)
-    return GfrPlan(wanted.model_copy(update={"numbers": number_vcs(wanted, before.numbers)}), before, run)
+    numbers = number_vcs(wanted, before.numbers)
+    used = {
+        at: max([before.used.get(at, 0), *(number + 1 for number in given.values())]) for at, given in numbers.items()
+    }
+    return GfrPlan(wanted.model_copy(update={"numbers": numbers, "used": before.used | used}), before, run)
 
 
 def number_vcs(state: GfrState, before: Numbers) -> Numbers:
@@ -116,7 +119,7 @@ def number_vcs(state: GfrState, before: Numbers) -> Numbers:
         slots = scopes.setdefault(port.switch, (range(names.VC_SLOTS), []))[1]
         slots += [f"{port} {vc.name}" for vc in vcs]
         scopes[str(port)] = range(1, names.VC_SLOTS + 2), [vc.name for vc in vcs]
-    made: Numbers = {scope: {} for scope in before}
+    made: Numbers = {}
     for scope, (numbers, keys) in scopes.items():
         numbering = Numbering(numbers, before.get(scope, {}).items())
         given = {key: numbering.give(key) for key in keys}

@@ -69,7 +69,9 @@ class Gfr(Program):
 
     def remembered(self, run: RunState | None) -> Config:
         """The configuration in force."""
-        return self.config_of(self._state(run).model_dump(mode="json", exclude={"numbers"}, exclude_defaults=True))
+        return self.config_of(
+            self._state(run).model_dump(mode="json", exclude={"numbers", "used"}, exclude_defaults=True)
+        )
 
     @staticmethod
     def _state(run: RunState | None) -> GfrState:
