@@ -2,7 +2,7 @@
 """The lab's part of program `gfr` (docs/concepts/gfr.md): VCs, their ideal shares, what they got.
 
 config.py   scenario → the controller's configuration, by the topology's routes
-vcs.py      ideal shares over time; what each VC got and lost      checks.py   what may be wrong with VCs, flows and control
+vcs.py      ideal shares over time; what each VC got      checks.py   what may be wrong with VCs, flows and control
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fairlane import RunState
-from fairlane.switch import COUNTER_ADMITTED, SwitchClient
+from fairlane.switch import COUNTER_ADMITTED
 from fairlane_lab import scenario
 from fairlane_lab.programs.part import LabPart, Name
 from fairlane_lab.recording import Recording
@@ -22,7 +22,7 @@ from ..config import GfrState
 from ..control import GfrTopology
 from ..plan import GfrPlan, make_plan
 from .config import Control, gfr_config
-from .vcs import read_refusals, refused_between, vc_metrics, vc_results, vc_row, vc_samples, vc_series
+from .vcs import vc_metrics, vc_results, vc_row, vc_samples, vc_series
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
@@ -102,7 +102,7 @@ class Part(LabPart):
         crossing = state.vcs_of()
         ports = [(port.capacity, {vc.name for vc in crossing[port.place]}) for port in state.ports]
         samples = vc_samples(seen.scenario, seen.carried)
-        return vc_results(seen.scenario, ports, samples, refused_between(seen.before, seen.after))
+        return vc_results(seen.scenario, ports, samples)
 
     def series(self, seen: Recording) -> list[SeriesPoint]:
         """The goodput of each VC over time."""
@@ -120,10 +120,3 @@ class Part(LabPart):
         """Keeps N and w_i current."""
         del run, scenario
         return GfrTopology(plan=plans[0])
-
-    async def read(
-        self, client: SwitchClient, managed: Sequence[Any], plans: Sequence[Any]
-    ) -> dict[str, dict[str, int]]:
-        """Frames that each VC has lost so far, by verdict."""
-        del managed
-        return await read_refusals(client, plans[-1].state.numbers)
