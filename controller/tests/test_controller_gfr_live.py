@@ -235,6 +235,15 @@ def test_the_loop_keeps_n_and_takes_changes(switch: LiveSwitch) -> None:
     assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2", "gold"]
 
 
+def test_a_dry_run_says_what_the_loop_would_do_and_writes_nothing(switch: LiveSwitch) -> None:
+    switch.fairlane("config", "apply", file_of(switch))
+    before = tables(switch)
+    with switch.loop("--dry-run"):
+        wait_until("both VCs to be found silent", lambda: any(e["n"] == 0 for e in switch.events("gfr_active")))
+    assert all(event["dry_run"] for event in switch.events("gfr_active"))
+    assert tables(switch) == before
+
+
 def test_the_loop_gives_a_restarted_switch_all_of_it_again(switch: LiveSwitch) -> None:
     switch.fairlane("config", "apply", file_of(switch))
     with switch.loop():

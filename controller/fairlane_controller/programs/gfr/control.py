@@ -23,7 +23,6 @@ from fairlane import (
     apply_plan,
     every,
     load_program,
-    runs_program,
 )
 from fairlane.measure import OccupancyKeeper
 from fairlane.switch import SwitchClient, open_ports, put_entries
@@ -67,11 +66,6 @@ class GfrControl(SwitchControl):
         return {port.port: port for port in ports if port.switch == self.session.endpoint.name}
 
     # ---- life ------------------------------------------------------------------------------------------------
-
-    async def observe(self, client: SwitchClient) -> None:
-        """A dry run reports what would be written."""
-        if self.session.dry_run and runs_program(names.PROGRAM, client.table_names()):
-            await self.poll(client)
 
     async def take_over(self, client: SwitchClient) -> None:
         """Write what differs from the plan."""
@@ -153,8 +147,6 @@ class GfrControl(SwitchControl):
             client: The switch.
             ports: Only what the loop decides about of these ports; None: all. With many VCs all takes a multiple of the time.
         """
-        if self.session.dry_run:
-            return 0
         if ports is None:
             return await apply_plan(client, load_program(names.PROGRAM), self.plan)
         return await put_entries(client, self.plan.port_entries(self.session.endpoint.name, ports))
@@ -184,7 +176,6 @@ class GfrTopology(TopologyControl):
 
     control_type = GfrControl
     needs_all_switches = True
-    dry_run_observes = True
     listens = False
 
     def __init__(self, run: RunState | None = None, *, probes: bool = True, plan: GfrPlan | None = None) -> None:
