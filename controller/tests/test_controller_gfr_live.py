@@ -108,7 +108,8 @@ def test_a_file_is_applied_and_shown(switch: LiveSwitch) -> None:
     said = " ".join(switch.fairlane("ports", "measure", code=7).split())
     assert "ports are measured by the running loop" in said
     assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
-    assert "10.0.2.0/24" in switch.fairlane("gfr", "vc", "list")
+    listed = " ".join(switch.fairlane("gfr", "vc", "list").split())
+    assert all(word in listed for word in ("2Mbit", "s1:1", "switch=s1,ingress_port=2,src=10.0.2.0/24"))
 
 
 def test_two_vcs_with_one_slot_are_shown(switch: LiveSwitch) -> None:
