@@ -13,6 +13,7 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr import names as program
 from fairlane_controller.programs.gfr.config import GfrState, Numbers, gfr_store
+from fairlane_controller.programs.gfr.control import GfrTopology
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
 from fairlane_controller.programs.gfr.plan import GfrPlan, make_plan, number_vcs
@@ -210,6 +211,16 @@ async def test_when_the_second_switch_refuses_the_first_has_again_what_it_had() 
 def test_a_bad_configuration_makes_no_plan() -> None:
     with pytest.raises(FairlaneError, match=r"ports\[0\]\.lbo_cells: 3000 must be below hbo_cells"):
         plan_of(configs.state_of(configs.changed("ports.0.lbo_cells", 3000)))
+
+
+def test_a_topology_that_cannot_have_what_is_remembered_is_refused(tmp_path: Path) -> None:
+    run = configs.run_state().model_copy(update={"folder": tmp_path})
+    plan = make_plan(configs.config(), GfrState(), run, "gfr.toml")
+    gfr_store(tmp_path).write({"": plan.state})
+    assert GfrTopology(run).plan.state == plan.state
+    smaller = configs.run_state(port=7).model_copy(update={"folder": tmp_path})
+    with pytest.raises(FairlaneError, match=r"state\.db: gfr: ports\[0\]\.port: switch s1 has no port 6"):
+        GfrTopology(smaller)
 
 
 def test_the_state_is_read_back(tmp_path: Path) -> None:

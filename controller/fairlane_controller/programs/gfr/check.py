@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from fairlane import Place, PortState, RunState, duration_text
+from fairlane import Place, RunState, duration_text, port_state
 from fairlane.text import format_rate
 
 from .config import RATE_PERIOD_MIN_S, GfrState, ManagedPort, VcConfig, place_of
@@ -54,7 +54,7 @@ def _port(port: ManagedPort, vcs: Sequence[VcConfig], run: RunState | None) -> I
     if run is None:
         return
     yield from run.unknown_place("", port.switch, port.port)
-    state = _state(port, run)
+    state = port_state(run, port.place)
     # The program must refuse before the queue behind it does, or its counters leak. A packet has one cell or more.
     bounds = {name: getattr(state, name) or port.qmax_cells for name in ("port_cells", "queue_cells", "queue_packets")}
     name = min(bounds, key=bounds.__getitem__)
@@ -89,7 +89,7 @@ def _vc(vc: VcConfig, state: GfrState, run: RunState | None) -> Iterator[str]:
         yield from run.unknown_place(f".match[{number}]", one.switch, one.ingress_port or None, "ingress_port")
     # No link on its way carries a frame longer than its MTU, so an MFS above it promises what cannot be sent.
     for port in path:
-        if vc.mfs_bytes > (mtu := _state(port, run).mtu or DEFAULT_MTU_BYTES):
+        if vc.mfs_bytes > (mtu := port_state(run, port.place).mtu or DEFAULT_MTU_BYTES):
             yield f".mfs_bytes: {vc.mfs_bytes} must be at most {mtu}, the MTU of {port}"
 
 
@@ -103,9 +103,3 @@ def _same_matches(state: GfrState) -> Iterator[str]:
             if owner != vc.name:
                 same = f"{vc.name} matches the same packets as {owner} at switch {match.switch}"
                 yield f"vcs[{index}].match[{number}]: {same}: one of them must say more (ingress_port, src, dst, vlan, dscp)"
-
-
-def _state(port: ManagedPort, run: RunState) -> PortState:
-    """What the topology says of a port; nothing of one that it does not have."""
-    found = (switch.port(port.port) for switch in run.switches if switch.name == port.switch)
-    return next(found, None) or PortState(port=port.port)

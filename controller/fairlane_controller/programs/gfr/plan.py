@@ -115,10 +115,10 @@ def number_vcs(state: GfrState, before: Numbers) -> Numbers:
         FairlaneError: OUT_OF_RANGE when no number is free.
     """
     scopes: dict[str, tuple[range, list[str]]] = {"": (range(1, names.VC_IDS), [vc.name for vc in state.vcs])}
-    for port, vcs in zip(state.ports, state.vcs_of().values(), strict=True):
-        slots = scopes.setdefault(port.switch, (range(names.VC_SLOTS), []))[1]
-        slots += [f"{port} {vc.name}" for vc in vcs]
-        scopes[str(port)] = range(1, names.VC_SLOTS + 2), [vc.name for vc in vcs]
+    for (switch, port), vcs in state.vcs_of().items():
+        slots = scopes.setdefault(switch, (range(names.VC_SLOTS), []))[1]
+        slots += [f"{switch}:{port} {vc.name}" for vc in vcs]
+        scopes[f"{switch}:{port}"] = range(1, names.VC_SLOTS + 2), [vc.name for vc in vcs]
     made: Numbers = {}
     for scope, (numbers, keys) in scopes.items():
         numbering = Numbering(numbers, before.get(scope, {}).items())
