@@ -56,7 +56,7 @@ def test_a_good_configuration_fits_its_topology() -> None:
         ("ports.0.capacity", None, "ports[0].capacity: must be given: it is C_GFR"),
         ("ports.0.scheme", "propose", "ports[0].scheme: 'propose': must be 'drop_tail', 'double_epd', 'dfba', 'wfba', 'pervc_threshold' or 'proposed'"),
         ("ports.0.queues", "drr", "ports[0].queues: 'drr': must be 'wrr' or 'fifo'"),
-        ("ports.0.lbo_cell", 5, "ports[0].lbo_cell: unknown key; did you mean 'lbo_cells'?; valid: capacity, enabled,"),
+        ("ports.0.lbo_cell", 5, "ports[0].lbo_cell: unknown key; did you mean 'lbo_cells'?; valid: capacity, dfba_alpha,"),
         ("ports.0.qmax_cells", 70_000, "ports[0].qmax_cells: 70000 is out of range: must be less than or equal to 65535"),
         ("ports.0.port", 0, "ports[0].port: 0 is out of range: must be greater than or equal to 1"),
         ("ports.0.rate_period", "63us", "ports[0].rate_period: '63us' is out of range: must be greater than or equal to 0.000064"),

@@ -86,6 +86,11 @@ class SchemeSettings(Settings):
     'Alpha of (2) with `rate_form = "alpha"`.'
     rate_at: Literal["arrival", "acceptance"] = "acceptance"
     "Which frames (2) counts: acceptance, those that are accepted (the paper's pseudo-code), or arrival, all (its section 3.2)."
+    dfba_z: float = Field(default=1.0, gt=0, le=255)
+    dfba_alpha: float = Field(default=0.5, ge=0, le=1)
+    wfba_z: float = Field(default=0.8, gt=0, le=255)
+    threshold_mbs: float = Field(default=1.0, gt=0, le=1000)
+    "perVC+threshold: T_i as a multiple of MBS_i."
 
 
 class GfrPort(SchemeSettings):

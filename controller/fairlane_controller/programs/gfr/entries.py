@@ -13,8 +13,6 @@ from . import names
 from .config import MARKED_DSCPS, GfrState, ManagedPort, VcConfig, VcMatch, network_of
 from .model import guaranteed_shares, police_meters, share_words
 
-DFBA_Z, DFBA_ALPHA, WFBA_Z = 256, 128, 205
-"""Parameters of DFBA (Z = 1, alpha = 0.5) and WFBA (Z = 0.8), in 1/256."""
 WIDTHS = {"ingress_port": 9, "vid": 12, "dscp": 6}
 
 
@@ -47,7 +45,7 @@ def port_entries(
     for vc in vcs:
         words = share_words(shares[vc.name], port.capacity)
         words |= {"slot": slots[f"{port} {vc.name}"], "queue": queues[vc.name]}
-        words["threshold"] = vc.mbs_cells
+        words["threshold"] = max(1, math.ceil(port.threshold_mbs * vc.mbs_cells))
         match = P4TableMatch(egress_port=port.port, vc=state.numbers[""][vc.name])
         yield P4TableEntry(names.TABLE_VC_SHARE, match=match, action=P4TableAction("set_share", **words))
 
@@ -60,10 +58,10 @@ def _scheme(port: ManagedPort, n: int) -> dict[str, int]:
     if port.scheme not in ("drop_tail", "wfba"):
         arguments["hbo"] = port.hbo_cells
     if port.scheme == "wfba":
-        arguments["z"] = WFBA_Z
+        arguments["z"] = round(256 * port.wfba_z)
     if port.scheme == "dfba":
         span = min((1 << 32) - 1, round((1 << 32) / (port.hbo_cells - port.lbo_cells)))
-        arguments |= {"z": DFBA_Z, "alpha": DFBA_ALPHA, "inv_span": span}
+        arguments |= {"z": round(256 * port.dfba_z), "alpha": round(256 * port.dfba_alpha), "inv_span": span}
     if port.scheme == "proposed":
         arguments |= {"n": n, "rate_form": int(port.rate_form == "alpha"), "alpha": round(256 * port.rate_alpha)}
         arguments |= {"at_arrival": int(port.rate_at == "arrival"), "period_us": round(port.rate_period * 1e6)}

@@ -48,6 +48,7 @@ class Part(LabPart):
         "rate_alpha": Name("alpha of r_i"),
         "rate_period_us": Name("T of r_i", "ms", 1e-3),
         "rate_at": Name("r_i measured at", kind=str),
+        "threshold_mbs": Name("T_i", "MBS"),
         "tcps": Name("TCPs a VC", kind=int),
         "udp_bps": Name("UDP rate", "Mbit/s", 1e-6),
     }

@@ -21,6 +21,8 @@ class Control(SchemeSettings):
     """`[control]`: what it does at every managed port; symbols are the GFR paper's. A file that compares schemes may give the keys of all."""
 
     scheme: Scheme = "drop_tail"
+    probes: Literal[False] = False
+    """The loop sends none; the key is in the digest by which archived runs are found."""
     scheduler: Literal["fifo", "wrr"] = "wrr"
     """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
     wrr_weights: Literal["w", "mcr"] = "w"
@@ -50,7 +52,7 @@ def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrState:
     """
     options: Control = scenario.control.settings or Control()
     common = {
-        **options.model_dump(exclude={"scheduler", "wrr_weights", "rate_period_us"}),
+        **options.model_dump(exclude={"probes", "scheduler", "wrr_weights", "rate_period_us"}),
         "scheme": scenario.control.scheme,
         "queues": options.scheduler,
         "rate_period": f"{options.rate_period_us}us",
