@@ -4,7 +4,6 @@
 from fairlane_controller.history import Sites
 from fairlane_controller.program.documents import Documents
 from fairlane_controller.state.events import EventLog
-from fairlane_controller.state.files import read_text
 from fairlane_controller.state.store import STATE_FILE
 
 __all__ = [
@@ -12,5 +11,4 @@ __all__ = [
     "Documents",
     "EventLog",
     "Sites",
-    "read_text",
 ]

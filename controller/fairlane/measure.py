@@ -3,11 +3,10 @@
 
 from fairlane_controller.measure.changes import LinkChange
 from fairlane_controller.measure.occupancy import CountedState, OccupancyKeeper
-from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, PortReport, plain
+from fairlane_controller.measure.port import MeasureOptions, PortMeasurement, PortMeter, plain
 from fairlane_controller.measure.source import (
     DIGEST_PORT_REPORT,
     DIGEST_T_RES,
-    listen_digest,
     listen_probes,
     listen_reports,
     listen_t_res,
@@ -23,8 +22,6 @@ __all__ = [
     "OccupancyKeeper",
     "PortMeasurement",
     "PortMeter",
-    "PortReport",
-    "listen_digest",
     "listen_probes",
     "listen_reports",
     "listen_t_res",

@@ -4,7 +4,6 @@
 from fairlane_controller.gnmi.open import open_ports
 from fairlane_controller.switch.changeset import ChangeSet, put_entries
 from fairlane_controller.switch.client import DIGEST_LIST_S, SwitchClient
-from fairlane_controller.switch.difference import sort_entries
 from fairlane_controller.switch.entities import EntityChange, Entries, same_entity
 from fairlane_controller.switch.shared import (
     AAL5_TRAILER_BYTES,
@@ -43,5 +42,4 @@ __all__ = [
     "plain_entry",
     "put_entries",
     "same_entity",
-    "sort_entries",
 ]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """For programs. Words and numbers for people: units, bounded documents, problems of configurations."""
 
-from fairlane_controller.documents import DocumentError, parse_toml
 from fairlane_controller.problems import bad_config, describe
 from fairlane_controller.units import (
     counted,
@@ -14,7 +13,6 @@ from fairlane_controller.units import (
 )
 
 __all__ = [
-    "DocumentError",
     "bad_config",
     "counted",
     "describe",
@@ -23,6 +21,5 @@ __all__ = [
     "format_time",
     "parse_count",
     "parse_rate",
-    "parse_toml",
     "plain_value",
 ]

@@ -12,9 +12,7 @@ from fairlane_controller.config.read import read_file, read_text
 from fairlane_controller.config.show import to_toml
 from fairlane_controller.documents import parse_toml
 from fairlane_controller.errors import FairlaneError
-from fairlane_controller.programs.gfr.check import check_config
-from fairlane_controller.programs.gfr.config import read_config
-from fairlane_controller.programs.gfr.plan import GfrState, make_plan
+from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.run_state import RunState
 from fuzz_run_state import STATE, refused
 from fuzz_tools import BYTES, changed, explore_file, texts, toml
@@ -54,18 +52,19 @@ def explore_configuration(examples: int, seed: int) -> None:
 
 
 def explore_gfr(examples: int, seed: int) -> None:
-    """`fairlane gfr apply`'s files."""
+    """Configurations with VCs, as plans."""
+    program = load_program("gfr")
 
     def one(path: Path) -> None:
         try:
-            config = read_config(path)
+            loaded = read_file(path)
         except FairlaneError as ex:
             refused(ex, str(path))
             return
         for run in (None, RUN):
             try:
-                check_config(config, str(path), run)
-                make_plan(config, GfrState(), 0.0, run, str(path))
+                check(loaded, run)
+                program.plan(loaded.config.part_of(program, run), run)
             except FairlaneError as ex:
                 refused(ex)
 

@@ -15,7 +15,8 @@ from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.history import read_history
 from fairlane_controller.history.undo import next_undo
 from fairlane_controller.live.events import EventFilter, EventTail, place_of, read_events, sentence_of
-from fairlane_controller.programs.gfr.plan import gfr_store, plan_in_force
+from fairlane_controller.programs.gfr.config import gfr_store
+from fairlane_controller.programs.gfr.plan import make_plan
 from fairlane_controller.programs.qthresh.store import LoopStore
 from fairlane_controller.state.run_state import read_run_state, write_topology
 from fairlane_controller.state.store import STATE_FILE
@@ -57,12 +58,9 @@ STATE: dict[str, Any] = {
 POLICY = {"mode": "manual", "weight": 2.0, "k": 1.95, "pinned_packets": 7}
 CURRENT = [[3, 0, "qthresh", 6, 1.0]]
 GFR = {
-    "version": 1,
-    "config": {
-        "ports": [{"switch": "s1", "port": 3, "capacity": 2_000_000, "scheme": "proposed", "lbo_cells": 10, "hbo_cells": 30, "qmax_cells": 40}],
-        "vcs": [{"name": "vc1", "mcr": 1_000_000, "match": [{"switch": "s1", "ingress_port": 1}]}],
-    },
-    "allocation": {},
+    "ports": [{"switch": "s1", "port": 3, "capacity": 2_000_000, "scheme": "proposed", "lbo_cells": 10, "hbo_cells": 30, "qmax_cells": 40}],
+    "vcs": [{"name": "vc1", "mcr": 1_000_000, "match": [{"switch": "s1", "ingress_port": 1}]}],
+    "numbers": {"": {"vc1": 1}, "s1": {"s1:3 vc1": 0}, "s1:3": {"vc1": 1}},
 }  # fmt: skip
 NOTE = {"source": "a.toml", "config": {"topology": "0", "ports": [{"switch": "s1", "port": 3, "queue_packets": 50}]}}
 HISTORY = {"id": 1, "time": "2026-11-22T10:00:00+00:00", "command": "threshold set 5", "undo": [{"op": "table_write"}]}
@@ -91,7 +89,8 @@ def read_all(folder: Path) -> None:
             str(endpoint)
             run.managed_ports(switch)
         with _refusals():
-            plan_in_force(gfr_store(folder).get(), run)
+            state = gfr_store(folder).get()
+            make_plan(state, state, run, "gfr")
     with contextlib.suppress(RunningError):
         find_running(str(folder))
     with contextlib.suppress(HostsError):

@@ -6,7 +6,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
+from fairlane_controller.config.check import check
+from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.programs.gfr.config import GfrState
 from fairlane_controller.state.run_state import RunState
 
 PEER_TO_PEER: dict[str, Any] = {
@@ -18,7 +20,7 @@ PEER_TO_PEER: dict[str, Any] = {
             "name": f"vc{number}",
             "mcr": f"{2 * number}Mbit",
             "match": [{"switch": "s1", "ingress_port": number, "src": f"10.0.{number}.0/24"}],
-            "edge": [{"switch": "s1", "ingress_port": number}],
+            "edge": [f"s1:{number}"],
         }
         for number in range(1, 6)
     ],
@@ -44,9 +46,19 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     return made
 
 
-def config(**changes: Any) -> GfrConfig:
+def config(**changes: Any) -> GfrState:
     """It parsed."""
-    return parse_config(data(**changes), "gfr.toml")
+    return state_of(data(**changes))
+
+
+def state_of(plain: dict[str, Any]) -> GfrState:
+    """A configuration without numbers, of plain data."""
+    return GfrState.model_validate(plain)
+
+
+def check_config(plain: dict[str, Any], run: RunState | None = None, source: str = "gfr.toml") -> None:
+    """Check a configuration as `fairlane config check` checks a file."""
+    check(Loaded(parse({"program": "gfr", **plain}, Source(source)), Source(source)), run)
 
 
 def run_state(target: str = "embedded", **port: Any) -> RunState:

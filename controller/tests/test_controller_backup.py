@@ -135,7 +135,7 @@ def observed(topology: LiveTopology) -> set[int]:
 
 def test_the_loop_of_gfr_has_a_backup_too(tmp_path: Path) -> None:
     with live_topology(tmp_path, "gfr-p2p.json", program="gfr") as topology:
-        topology.fairlane("gfr", "apply", str(TOPOLOGIES / "gfr-p2p.toml"))
+        topology.fairlane("config", "apply", str(TOPOLOGIES / "gfr-p2p.toml"))
         with controllers(Controller(tmp_path, "first")) as alive:
             alive[0].wait_ready()
             alive.append(Controller(tmp_path, "second", "--backup"))

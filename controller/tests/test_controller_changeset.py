@@ -15,7 +15,8 @@ from counting_proxy import CountingProxy, counting
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.loop.run import put_over
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.plan import GfrState, make_plan
+from fairlane_controller.programs.gfr.config import GfrState
+from fairlane_controller.programs.gfr.plan import make_plan
 from fairlane_controller.state.run_state import read_topology, write_topology
 from fairlane_controller.switch.changeset import ChangeSet, apply, entity_changes, put_entries
 from fairlane_controller.switch.client import SwitchClient
@@ -42,7 +43,7 @@ async def write(switches: list[MemorySwitch], make: Callable[[SwitchClient], lis
 
 def whole_plan(client: SwitchClient) -> list[EntityChange]:
     """All entries of a configuration, on an empty switch."""
-    plan = make_plan(configs.config(), GfrState(), 0.0, None, "gfr.toml")
+    plan = make_plan(configs.config(), GfrState(), None, "gfr.toml")
     return [EntityChange(None, client.canonical(entry)) for entry in plan.entries("s1")]
 
 

@@ -110,7 +110,7 @@ def test_the_commands_of_gfr(gfr_switch: LiveSwitch, monkeypatch: pytest.MonkeyP
     switch = gfr_switch
     if switch.target != "embedded":
         pytest.skip("the same commands as on the embedded switch")
-    switch.fairlane("gfr", "apply", str(switch.folder / "gfr.toml"))
+    switch.fairlane("config", "apply", str(switch.folder / "gfr.toml"))
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(switch.folder.parent))
     rows = switch.json("flows", "--interval", "50ms")
     assert [(vc["vc"], vc["mcr_met"], vc["waiting_cells"]) for vc in rows] == [("vc1", "idle", 0), ("vc2", "idle", 0)]

@@ -133,7 +133,7 @@ def test_what_is_given_without_content_stays(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, clp_dscp, loop"),
+        ("a = 1\n", "f.toml: line 1, column 1: a: unknown key; valid: classes, loop"),
         ("[[policies]]\nswitch='s1'\nport=3\nsheme='drop_tail'", "line 4, column 1: policies[0].sheme: unknown key; did you mean 'scheme'?; valid: class, k,"),
         ("[[policies]]\nswitch='s1'\nport=3\nscheme='drop-tail'", "line 4, column 1: policies[0].scheme: 'drop-tail': must be 'drop_tail', 'qthresh' or 'lanes'"),
         ("[[policies]]\nport=600", "line 1, column 1: policies[0].switch: must be given; line 2, column 1: policies[0].port: 600 is out of range: must be less than 510"),

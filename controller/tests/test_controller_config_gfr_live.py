@@ -157,7 +157,7 @@ def test_drift_is_seen_and_mended(gfr_switch: LiveSwitch) -> None:
 
 def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
     switch = gfr_switch
-    switch.fairlane("gfr", "apply", str(switch.folder / "gfr.toml"))
+    switch.fairlane("config", "apply", str(switch.folder / "gfr.toml"))
     before = tables(switch)
     plan = switch.json("gfr", "vc", "add", "gold", "--mcr", "6Mbit", "-m", "s1,ingress_port=3", "--dry-run")
     assert [one["table"] for one in plan["updates"] if one["update"] == "insert"] == [
@@ -165,7 +165,7 @@ def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
         "vc_classify",
         "vc_classify_v6",
     ]
-    text = switch.fairlane("gfr", "set", "--scheme", "dfba", "--dry-run")
+    text = switch.fairlane("config", "set", "s1:6", "scheme=dfba", "--dry-run")
     assert "dfba(" in text
     assert "lbo=1000 cells" in text
     refusal = switch.fairlane("gfr", "vc", "add", "x", "--mcr", "60Mbit", "-m", "s1,ingress_port=3", "-n", code=2)
@@ -179,16 +179,13 @@ def test_dry_runs_and_undo_of_vcs(gfr_switch: LiveSwitch) -> None:
 
 def test_a_running_gfr_loop_reloads_its_file(gfr_switch: LiveSwitch) -> None:
     switch, path = gfr_switch, gfr_switch.folder / "gfr.toml"
-    path.write_text('[loop]\nactive_time = "3s"\n' + FIFO, encoding="utf-8")
+    path.write_text("[loop]\ndry_run = false\n" + FIFO, encoding="utf-8")
     with switch.loop("--config", str(path)):
         wait_until("the file to be in force", lambda: switch.events("config_applied"))
         assert [vc["name"] for vc in switch.json("gfr", "vc", "list")] == ["vc1", "vc2"]
-        path.write_text(
-            '[loop]\nactive_time = "4s"\n' + FIFO.replace('mcr = "4Mbit"', 'mcr = "5Mbit"'), encoding="utf-8"
-        )
+        path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "5Mbit"'), encoding="utf-8")
         wait_until("the changed file to be in force", lambda: len(switch.events("config_applied")) > 1)
         assert switch.json("gfr", "vc", "list")[1]["mcr"] == 5e6
-        assert switch.json("config", "show")["config"]["loop"]["active_time"] == "4s"
         path.write_text(FIFO.replace('mcr = "4Mbit"', 'mcr = "60Mbit"'), encoding="utf-8")
         wait_until("the refusal", lambda: switch.events("config_refused"))
         message = switch.events("config_refused")[0]["message"]

@@ -12,11 +12,11 @@ import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.allocation import GRACE_S, Allocation, allocate
-from fairlane_controller.programs.gfr.config import GfrConfig, parse_config
+from fairlane_controller.programs.gfr.config import GfrState, Numbers, gfr_store
+from fairlane_controller.programs.gfr.control import GfrTopology
 from fairlane_controller.programs.gfr.entries import port_shares
 from fairlane_controller.programs.gfr.model import frame_rate_bytes
-from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, gfr_store, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, make_plan, number_vcs
 from fairlane_controller.state.locks import change_lock
 from finsy import P4TableAction, P4TableEntry
 from finsy.proto import p4r
@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 from state_tools import put_text
 
 
-def plan_of(config: GfrConfig, before: GfrState | None = None, now_s: float = 0.0) -> GfrPlan:
+def plan_of(config: GfrState, before: GfrState | None = None) -> GfrPlan:
     """A plan for a configuration after another."""
-    return make_plan(config, before or GfrState(), now_s, None, "gfr.toml")
+    return make_plan(config, before or GfrState(), None, "gfr.toml")
 
 
 def arguments(entry: P4TableEntry) -> dict[str, Any]:
@@ -42,10 +42,10 @@ def kinds(updates: list[p4r.Update]) -> set[int]:
     return {update.type for update in updates}
 
 
-def with_vcs(*names: str) -> GfrConfig:
+def with_vcs(*names: str) -> GfrState:
     """The peer-to-peer configuration with some of its VCs only."""
     data = configs.data()
-    return parse_config({**data, "vcs": [vc for vc in data["vcs"] if vc["name"] in names]}, "x")
+    return configs.state_of({**data, "vcs": [vc for vc in data["vcs"] if vc["name"] in names]})
 
 
 # ---- what is written -------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ async def test_a_scheme_is_switched_by_one_modify(scheme: str, wanted: dict[str,
     await deploy(first, clients_of(switch))
     data = configs.data()
     data["ports"][0] |= {"scheme": scheme, "queues": "fifo"}
-    done = await deploy(plan_of(parse_config(data, "x"), first.state), clients_of(switch))
+    done = await deploy(plan_of(configs.state_of(data), first.state), clients_of(switch))
     (batch,) = switch.batches[1:]
     assert kinds(batch) == {p4r.Update.MODIFY}
     assert len(batch) == len(done["s1"]) == 1
@@ -138,7 +138,8 @@ async def test_shares_before_packets_and_packets_before_shares() -> None:
     await deploy(first, clients_of(switch))
     await deploy(plan_of(with_vcs("vc2", "vc3"), first.state), clients_of(switch))
     batch = switch.batches[1]
-    tables = [(u.type, switch.p4info.tables[u.entity.table_entry.table_id].alias) for u in batch]
+    entries = [u for u in batch if u.entity.WhichOneof("entity") == "table_entry"]
+    tables = [(u.type, switch.p4info.tables[u.entity.table_entry.table_id].alias) for u in entries]
     inserted = [table for kind, table in tables if kind == p4r.Update.INSERT]
     deleted = [table for kind, table in tables if kind == p4r.Update.DELETE]
     assert inserted.index("vc_share") < inserted.index("vc_edge") < inserted.index("vc_classify")
@@ -150,7 +151,7 @@ async def test_a_switch_that_the_configuration_leaves_is_emptied() -> None:
     switch = MemorySwitch()
     first = plan_of(configs.config())
     await deploy(first, clients_of(switch))
-    await deploy(plan_of(GfrConfig(), first.state), clients_of(switch))
+    await deploy(plan_of(GfrState(), first.state), clients_of(switch))
     assert not switch.tables
 
 
@@ -201,7 +202,7 @@ async def test_when_the_second_switch_refuses_the_first_has_again_what_it_had() 
         vc["match"].append({"switch": "s2", "src": vc["match"][0]["src"]})
     no_room_for(two, "vc_classify")
     with pytest.raises(FairlaneError, match="switch s2 at memory refused 5"):
-        await deploy(plan_of(parse_config(data, "x")), clients_of(one, two))
+        await deploy(plan_of(configs.state_of(data)), clients_of(one, two))
     assert len(one.batches) == 2
     assert not one.tables
     assert not two.tables
@@ -209,7 +210,17 @@ async def test_when_the_second_switch_refuses_the_first_has_again_what_it_had() 
 
 def test_a_bad_configuration_makes_no_plan() -> None:
     with pytest.raises(FairlaneError, match=r"ports\[0\]\.lbo_cells: 3000 must be below hbo_cells"):
-        plan_of(parse_config(configs.changed("ports.0.lbo_cells", 3000), "x"))
+        plan_of(configs.state_of(configs.changed("ports.0.lbo_cells", 3000)))
+
+
+def test_a_topology_that_cannot_have_what_is_remembered_is_refused(tmp_path: Path) -> None:
+    run = configs.run_state().model_copy(update={"folder": tmp_path})
+    plan = make_plan(configs.config(), GfrState(), run, "gfr.toml")
+    gfr_store(tmp_path).write({"": plan.state})
+    assert GfrTopology(run).plan.state == plan.state
+    smaller = configs.run_state(port=7).model_copy(update={"folder": tmp_path})
+    with pytest.raises(FairlaneError, match=r"state\.db: gfr: ports\[0\]\.port: switch s1 has no port 6"):
+        GfrTopology(smaller)
 
 
 def test_the_state_is_read_back(tmp_path: Path) -> None:
@@ -225,11 +236,13 @@ def test_the_state_is_read_back(tmp_path: Path) -> None:
 
 
 def test_numbers_are_kept_while_vcs_come_and_go() -> None:
-    first = allocate(configs.config(), Allocation(), 0.0)[0]
-    gone = allocate(with_vcs("vc1", "vc3", "vc5"), first, 10.0)[0]
-    assert {assignment.vc: assignment.slot for assignment in gone.assignments} == {"vc1": 0, "vc3": 2, "vc5": 4}
-    assert gone.vc_ids == {"vc1": 1, "vc3": 3, "vc5": 5}
-    assert {assignment.slot for assignment in gone.freed} == {1, 3}
+    first = number_vcs(configs.config(), {})
+    gone = number_vcs(with_vcs("vc1", "vc3", "vc5"), first)
+    assert gone == {
+        "": {"vc1": 1, "vc3": 3, "vc5": 5},
+        "s1": {"s1:6 vc1": 0, "s1:6 vc3": 2, "s1:6 vc5": 4},
+        "s1:6": {"vc1": 1, "vc3": 3, "vc5": 5},
+    }
 
 
 def new_vc(name: str, ingress_port: int) -> dict[str, Any]:
@@ -237,58 +250,45 @@ def new_vc(name: str, ingress_port: int) -> dict[str, Any]:
     return {"name": name, "mcr": "1Mbit", "match": [{"switch": "s1", "ingress_port": ingress_port}]}
 
 
-def test_a_slot_is_given_again_after_its_grace_and_counts_from_zero() -> None:
-    first = allocate(configs.config(), Allocation(), 0.0)[0]
+def test_a_deleted_vc_s_numbers_are_given_in_a_later_change() -> None:
     data = configs.data()
     data["vcs"] = [*data["vcs"][2:], new_vc("late", 7)]
-    soon, reused = allocate(parse_config(data, "x"), first, 10.0)
-    late = soon.assignments_by_key()["s1", 6, "late"]
-    assert (late.slot, late.queue, reused) == (5, 6, ())  # vc1 and vc2's frames may still wait in slots 0 and 1
+    soon = number_vcs(configs.state_of(data), number_vcs(configs.config(), {}))
+    assert (soon[""]["late"], soon["s1"]["s1:6 late"], soon["s1:6"]["late"]) == (6, 5, 6)
     data["vcs"].append(new_vc("later", 8))
-    after, reused = allocate(parse_config(data, "x"), soon, 12.0)
-    later = after.assignments_by_key()["s1", 6, "later"]
-    assert (later.slot, later.queue, reused) == (0, 1, (later,))
-    assert not after.freed
+    after = number_vcs(configs.state_of(data), soon)
+    assert (after[""]["later"], after["s1"]["s1:6 later"], after["s1:6"]["later"]) == (1, 0, 1)
 
 
-def test_a_vc_that_comes_back_at_once_has_its_own_slot() -> None:
-    first = allocate(configs.config(), Allocation(), 0.0)[0]
-    gone = allocate(with_vcs("vc1"), first, 10.0)[0]
-    back, reused = allocate(configs.config(), gone, 10.1)
-    assert {assignment.vc: assignment.slot for assignment in back.assignments} == {
-        assignment.vc: assignment.slot for assignment in first.assignments
-    }
-    assert not back.freed
-    assert [assignment.vc for assignment in reused] == ["vc2", "vc3", "vc4", "vc5"], "they are new: they count from 0"
-
-
-def test_numbers_of_an_older_state_file_are_kept() -> None:
-    assignment = {"switch": "s1", "port": 6}
-    document = {
-        "vc_ids": {"vc1": 9, "vc2": 4},
-        "assignments": [{**assignment, "vc": "vc1", "slot": 7, "queue": 3}],
-        "freed": [{**assignment, "vc": "vc2", "slot": 0, "queue": 1, "free_at_s": 100.0}],
-        "used": {"s1": 12},
-    }
-    after, reused = allocate(with_vcs("vc1", "vc3"), Allocation.model_validate(document), 50.0)
-    assert after.vc_ids == {"vc1": 9, "vc3": 1}
-    assert [(one.vc, one.slot, one.queue) for one in after.assignments] == [("vc1", 7, 3), ("vc3", 1, 2)]
-    assert [(one.vc, one.slot, one.free_at_s) for one in after.freed] == [("vc2", 0, 100.0)]
-    assert ([one.vc for one in reused], after.used) == (["vc3"], {"s1": 12})
+def cleared(switch: MemorySwitch) -> list[int]:
+    """The cells of `vc_verdicts` that were set to 0."""
+    counter = switch.p4info.counters[program.COUNTER_VERDICTS].id
+    return sorted(index for number, index in switch.counters if number == counter)
 
 
 async def test_a_reused_slot_s_verdicts_are_cleared() -> None:
     switch = MemorySwitch()
     first = plan_of(configs.config())
     await deploy(first, clients_of(switch))
-    gone = plan_of(with_vcs("vc3", "vc4", "vc5"), first.state, 10.0)
+    gone = plan_of(with_vcs("vc3", "vc4", "vc5"), first.state)
     await deploy(gone, clients_of(switch))
+    assert not cleared(switch)
     data = configs.data()
     data["vcs"] = [*data["vcs"][2:], new_vc("late", 7)]
-    await deploy(plan_of(parse_config(data, "x"), gone.state, 20.0), clients_of(switch))
-    counter = switch.p4info.counters[program.COUNTER_VERDICTS].id
-    assert sorted(index for number, index in switch.counters if number == counter) == list(range(32))
+    await deploy(plan_of(configs.state_of(data), gone.state), clients_of(switch))
+    assert cleared(switch) == list(range(32))
     assert len(switch.batches) == 3
+
+
+async def test_verdicts_are_cleared_after_an_undo_too() -> None:
+    switch = MemorySwitch()
+    first = plan_of(with_vcs("vc1"))
+    await deploy(first, clients_of(switch))
+    before = GfrState.model_validate(first.documents_back["gfr"])
+    assert (before.vcs, before.numbers, before.used["s1"]) == ((), {}, 1)
+    await deploy(plan_of(GfrState(), first.state), clients_of(switch))
+    await deploy(plan_of(with_vcs("vc2"), before), clients_of(switch))
+    assert cleared(switch) == list(range(32))
 
 
 def test_all_slots_of_a_switch() -> None:
@@ -296,9 +296,9 @@ def test_all_slots_of_a_switch() -> None:
     vc = config.vcs[0]
     vcs = tuple(vc.model_copy(update={"name": f"v{number}", "mcr": 0.0}) for number in range(program.VC_SLOTS + 1))
     full = config.model_copy(update={"vcs": vcs[:-1]})
-    assert len(allocate(full, Allocation(), 0.0)[0].assignments) == program.VC_SLOTS
-    with pytest.raises(FairlaneError, match="VC v4096: all 4096 slots of switch s1 are in use"):
-        allocate(config.model_copy(update={"vcs": vcs}), Allocation(), 0.0)
+    assert len(number_vcs(full, {})["s1"]) == program.VC_SLOTS
+    with pytest.raises(FairlaneError, match="VC v4096: all 4096 numbers of s1 are in use"):
+        number_vcs(config.model_copy(update={"vcs": vcs}), {})
 
 
 def test_shares_of_those_that_are_active_and_of_those_that_are_not() -> None:
@@ -311,27 +311,17 @@ def test_shares_of_those_that_are_active_and_of_those_that_are_not() -> None:
     assert port_shares(config.ports[0], config.vcs[:1], set()) == {"vc1": pytest.approx(51.84e6)}
 
 
-@given(steps=st.lists(st.tuples(st.sets(st.integers(1, 5)), st.floats(0.0, 3.0)), min_size=1, max_size=12))
-def test_no_slot_is_two_vcs_and_none_is_given_again_too_soon(steps: list[tuple[set[int], float]]) -> None:
-    held, now_s = Allocation(), 0.0
-    left: dict[int, tuple[str, float]] = {}
-    for numbers, pause_s in steps:
-        now_s += pause_s
-        before = {assignment.vc: assignment for assignment in held.assignments}
-        held = allocate(with_vcs(*(f"vc{number}" for number in numbers)), held, now_s)[0]
-        after = {assignment.vc: assignment for assignment in held.assignments}
-        assert set(after) == {f"vc{number}" for number in numbers}
-        for assignments in (
-            {assignment.slot for assignment in held.assignments},
-            {assignment.queue for assignment in held.assignments},
-            set(held.vc_ids.values()),
-        ):
-            assert len(assignments) == len(numbers)
-        assert all(after[vc] == assignment for vc, assignment in before.items() if vc in after)
-        left |= {assignment.slot: (vc, now_s) for vc, assignment in before.items() if vc not in after}
-        for vc, assignment in after.items():
-            owner, since_s = left.get(assignment.slot, (vc, now_s))
-            assert owner == vc or vc in before or now_s - since_s >= GRACE_S
+@given(steps=st.lists(st.sets(st.integers(1, 5)), min_size=1, max_size=12))
+def test_no_number_is_of_two_vcs_and_none_is_another_s_in_the_same_change(steps: list[set[int]]) -> None:
+    numbers: Numbers = {}
+    for vcs in steps:
+        before, numbers = numbers, number_vcs(with_vcs(*(f"vc{number}" for number in vcs)), numbers)
+        for scope, given_now in numbers.items():
+            assert len(given_now) == len({*given_now.values()}) == len(vcs)
+            old = before.get(scope, {})
+            owners = {number: key for key, number in old.items()}
+            assert all(number == old[key] for key, number in given_now.items() if key in old)
+            assert all(owners.get(number, key) == key for key, number in given_now.items())
 
 
 async def test_changes_without_a_loop_are_made_one_after_the_other(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import gfr_configs as configs
 import pytest
+from fairlane_controller.config.check import check
+from fairlane_controller.config.read import read_file
 from fairlane_controller.errors import ErrorCode, FairlaneError
 from fairlane_controller.program.quantities import DSCP_NAMES, parse_dscp
-from fairlane_controller.programs.gfr.check import check_config
-from fairlane_controller.programs.gfr.config import GfrConfig, VcMatch, parse_config, read_config
+from fairlane_controller.program.registry import load_program
+from fairlane_controller.programs.gfr.config import GfrState, VcMatch
 from fairlane_controller.programs.gfr.entries import classify_entries
-from fairlane_controller.programs.gfr.paths import path_of, vcs_of
 from fairlane_controller.state.run_state import RunState
 from finsy import P4TableEntry
 
@@ -22,41 +23,29 @@ from finsy import P4TableEntry
 def refused(data: dict[str, Any], run: RunState | None = None) -> str:
     """What is said about a configuration that is refused."""
     with pytest.raises(FairlaneError) as caught:
-        check_config(parse_config(data, "gfr.toml"), "gfr.toml", run)
+        configs.check_config(data, run)
     assert caught.value.code is ErrorCode.BAD_FILE
     assert caught.value.message.startswith("gfr.toml: ")
     assert "\n" not in caught.value.message
     return caught.value.message
 
 
-def test_the_design_s_example_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "gfr.toml"
-    path.write_text(
-        '[[ports]]\nswitch = "s1"\nport = 3\ncapacity = "51.84Mbit"\nscheme = "proposed"\nqueues = "wrr"\n'
-        "lbo_cells = 1000\nhbo_cells = 3000\nqmax_cells = 4000\n"
-        '[[vcs]]\nname = "vc1"\nmcr = "2Mbit"\npcr = "51.84Mbit"\nmbs_cells = 200\nmfs_bytes = 1500\n'
-        'match = [{ switch = "s1", ingress_port = 1, src = "10.0.1.0/24", dst = "", vlan = 0, dscp = "" }]\n'
-        'edge = [{ switch = "s1", ingress_port = 1 }]\n',
-        encoding="utf-8",
-    )
-    config = read_config(path)
-    check_config(config, str(path))
-    (port,), (vc,) = config.ports, config.vcs
-    assert (port.capacity, port.scheme, port.queues) == (51_840_000, "proposed", "wrr")
-    assert (vc.mcr, vc.pcr, vc.mfs_frame_bytes, vc.mfs_cells) == (2e6, 51.84e6, 1514, 32)
-    assert GfrConfig.model_validate(config.model_dump(mode="json")) == config
-
-
 def test_the_documents_example_is_good(tmp_path: Path) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "concepts" / "gfr.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     path = tmp_path / "gfr.toml"
-    path.write_text(block, encoding="utf-8")
-    check_config(read_config(path), str(path))
+    path.write_text(f'program = "gfr"\n{block}', encoding="utf-8")
+    loaded = read_file(path)
+    check(loaded, None)
+    state = GfrState().changed_by(loaded.config.part_of(load_program("gfr")))
+    (port,), (vc,) = state.ports, state.vcs
+    assert (port.capacity, port.scheme, port.queues, vc.mcr) == (51_840_000, "proposed", "wrr", 2e6)
+    assert (vc.edges, vc.mfs_frame_bytes, vc.mfs_cells) == ([("s1", 1)], 1514, 32)
+    assert GfrState.model_validate(state.model_dump(mode="json")) == state
 
 
 def test_a_good_configuration_fits_its_topology() -> None:
-    check_config(configs.config(), "gfr.toml", configs.run_state())
+    configs.check_config(configs.data(), configs.run_state())
 
 
 @pytest.mark.parametrize(
@@ -64,7 +53,7 @@ def test_a_good_configuration_fits_its_topology() -> None:
     [
         ("ports.0.capacity", "fast", "ports[0].capacity: rate 'fast' is not a number with a unit; examples: 512kbit"),
         ("ports.0.capacity", 0, "ports[0].capacity: 0 is out of range: must be greater than 0"),
-        ("ports.0.capacity", None, "ports[0].capacity: must be given"),
+        ("ports.0.capacity", None, "ports[0].capacity: must be given: it is C_GFR"),
         ("ports.0.scheme", "propose", "ports[0].scheme: 'propose': must be 'drop_tail', 'double_epd', 'dfba', 'wfba', 'pervc_threshold' or 'proposed'"),
         ("ports.0.queues", "drr", "ports[0].queues: 'drr': must be 'wrr' or 'fifo'"),
         ("ports.0.lbo_cell", 5, "ports[0].lbo_cell: unknown key; did you mean 'lbo_cells'?; valid: capacity, dfba_alpha,"),
@@ -84,7 +73,9 @@ def test_a_good_configuration_fits_its_topology() -> None:
         ("vcs.0.match.0.dscp", 64, "vcs[0].match[0].dscp: '64' is no DSCP: must be 0 to 63"),
         ("vcs.0.match.0.vlan", 4095, "vcs[0].match[0].vlan: 4095 is out of range: must be less than or equal to 4094"),
         ("vcs.0.match.0.swich", "s1", "vcs[0].match[0].swich: unknown key; did you mean 'switch'?; valid: dscp, dst, ingress_port, src, switch, vlan"),
-        ("clp_dscp", [""], "clp_dscp[0]: '': Value should have at least 1 item"),
+        ("vcs.0.mark_dscp", "AF11", "vcs[0].mark_dscp: 'AF11': must be '', 'AF12', 'AF13'"),
+        ("vcs.0.edge.0", "s1", "vcs[0].edge[0]: 's1': must be SWITCH:PORT, e.g. s1:3"),
+        ("vcs.0.path", ["s1:512"], "vcs[0].path[0]: 's1:512': must be SWITCH:PORT"),
         ("vcs.0.match", [], "vcs[0].match: []: Tuple should have at least 1 item"),
         ("vcs.0.match.0.dst", "2001:db8::/32", "vcs[0].match[0]: src 10.0.1.0/24 and dst 2001:db8::/32 are of different IP versions"),
     ],
@@ -102,12 +93,10 @@ def test_one_value_that_cannot_be(path: str, value: Any, message: str) -> None:
         ("vcs.1.name", "vc1", "vcs: the name 'vc1' occurs 2 times; it may once"),
         ("vcs.0.pcr", "1Mbit", "vcs[0].pcr: 1 Mbit/s must be at least mcr (2 Mbit/s)"),
         ("vcs.0.mbs_cells", 31, "vcs[0].mbs_cells: 31 must be at least 32, a frame of mfs_bytes (1500)"),
-        ("vcs.0.mfs_bytes", 1501, "vcs[0].mfs_bytes: 1501 must be at most 1500, the MTU of s1:6 (mtu_bytes of the port, where the topology says none)"),
         ("vcs.0.mcr", "24Mbit", "ports[0].capacity: the MCRs of 5 VCs sum up to 52 Mbit/s on s1:6, 160 kbit/s more than its capacity of 51.84 Mbit/s"),
         ("vcs.0.match.0.switch", "s2", "vcs[0].edge[0]: nothing in match finds vc1 at s1:1"),
-        ("vcs.0.edge.0.ingress_port", 4, "vcs[0].edge[0]: nothing in match finds vc1 at s1:4"),
-        ("vcs.0.path", [{"switch": "s1", "port": 7}], "vcs[0].path: vc1 must cross managed ports (s1:6): name its switches in match, or its ports in path"),
-        ("vcs.0.mark_dscp", "AF11", "vcs[0].mark_dscp: 'AF11' is not in clp_dscp: no other switch would see the mark; valid: AF12,"),
+        ("vcs.0.edge.0", "s1:4", "vcs[0].edge[0]: nothing in match finds vc1 at s1:4"),
+        ("vcs.0.path", ["s1:7"], "vcs[0].path: vc1 must cross managed ports (s1:6): name its switches in match, or its ports in path"),
         ("vcs.1.match", [{"switch": "s1", "ingress_port": 1, "src": "10.0.1.0/24"}], "vcs[1].match[0]: vc2 matches the same packets as vc1 at switch s1: one of them must say more"),
     ],
 )  # fmt: skip
@@ -115,16 +104,10 @@ def test_values_that_cannot_be_together(path: str, value: Any, message: str) -> 
     assert message in refused(configs.changed(path, value))
 
 
-def test_a_port_may_occur_once() -> None:
-    data = configs.changed("ports.0.capacity", "20Mbit")
-    data["ports"].append({**data["ports"][0], "capacity": "10Mbit"})
-    assert "ports: s1:6 occurs 2 times; a port may occur once" in refused(data)
-
-
 def test_a_period_is_of_the_alpha_form_and_of_no_more_cells_than_are_counted() -> None:
     data = configs.changed("ports.0.rate_form", "alpha")
     data["ports"][0]["rate_period"] = "1s"
-    check_config(parse_config(data, "x"), "x")
+    configs.check_config(data)
     data["ports"][0]["capacity"] = "10Gbit"
     assert "ports[0].rate_period: 1s must be at most 711353us with" in refused(data)
 
@@ -135,7 +118,7 @@ def test_a_period_is_of_the_alpha_form_and_of_no_more_cells_than_are_counted() -
         ("ports.0.switch", "s3", "ports[0].switch: unknown switch 's3'; did you mean 's2'?; valid: s1, s2"),
         ("ports.0.port", 9, "ports[0].port: switch s1 has no port 9; valid: 1, 2, 3, 4, 5, 6"),
         ("vcs.0.match.0.switch", "x9", "vcs[0].match[0].switch: unknown switch 'x9'; valid: s1, s2"),
-        ("vcs.0.edge.0.ingress_port", 12, "vcs[0].edge[0].ingress_port: switch s1 has no port 12; valid: 1, 2, 3, 4, 5, 6"),
+        ("vcs.0.edge.0", "s1:12", "vcs[0].edge[0].port: switch s1 has no port 12; valid: 1, 2, 3, 4, 5, 6"),
         ("ports.0.qmax_cells", 4001, "ports[0].qmax_cells: 4001 must be at most 4000, the buffer of s1:6 (port_cells)"),
         ("ports.0.capacity", "60Mbit", "ports[0].capacity: 60 Mbit/s must be at most the rate of s1:6, 51.84 Mbit/s"),
     ],
@@ -159,15 +142,13 @@ def test_what_the_port_cannot_do(run: RunState, message: str) -> None:
 
 
 def test_fifo_is_possible_on_bmv2() -> None:
-    config = parse_config(configs.changed("ports.0.queues", "fifo"), "gfr.toml")
-    check_config(config, "gfr.toml", configs.run_state("bmv2", scheduler="", queues=0))
+    configs.check_config(configs.changed("ports.0.queues", "fifo"), configs.run_state("bmv2", scheduler="", queues=0))
 
 
 def test_jumbo_frames_where_the_topology_carries_them() -> None:
     data = configs.changed("vcs.0.mfs_bytes", 7720)
-    check_config(parse_config(data, "x"), "x", configs.run_state(mtu=9000))
-    data["ports"][0]["mtu_bytes"] = 8000
-    check_config(parse_config(data, "x"), "x", configs.run_state())
+    configs.check_config(data, configs.run_state(mtu=9000))
+    assert "vcs[0].mfs_bytes: 7720 must be at most 1500, the MTU of s1:6" in refused(data, configs.run_state())
 
 
 def test_three_problems_at_a_time() -> None:
@@ -177,15 +158,6 @@ def test_three_problems_at_a_time() -> None:
     message = refused(data)
     assert message.count("mbs_cells") == 3
     assert message.endswith("(and 2 more)")
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(FairlaneError, match=r"cannot read .*gfr\.toml: No such file"):
-        read_config(tmp_path / "gfr.toml")
-    bad = tmp_path / "bad.toml"
-    bad.write_text("[[ports]\n", encoding="utf-8")
-    with pytest.raises(FairlaneError, match=r"bad\.toml: not TOML: .*line 1"):
-        read_config(bad)
 
 
 # ---- matches, paths, admission ---------------------------------------------------------------------------------------
@@ -235,37 +207,26 @@ def test_of_equally_precise_matches_one_decides() -> None:
     ]
     assert ranks == sorted(ranks, reverse=True)
     assert len({*ranks}) == 5
-    check_config(
-        parse_config(
-            configs.changed(
-                "vcs.1.match",
-                [{"switch": "s1", "ingress_port": 1, "dst": "10.0.9.0/24"}, {"switch": "s1", "ingress_port": 2}],
-            ),
-            "x",
-        ),
-        "x",
-    )
+    other = [{"switch": "s1", "ingress_port": 1, "dst": "10.0.9.0/24"}, {"switch": "s1", "ingress_port": 2}]
+    configs.check_config(configs.changed("vcs.1.match", other))
 
 
-def test_a_path_follows_routes_where_they_say_it() -> None:
+def test_a_vc_crosses_the_ports_of_its_path_or_all_of_its_switches() -> None:
     data = configs.data()
     data["ports"].append({"switch": "s1", "port": 1, "capacity": "51.84Mbit"})
-    data["vcs"][0]["match"][0]["dst"] = "10.0.11.0/24"
-    data["vcs"][1]["path"] = [{"switch": "s1", "port": 1}]
-    config = parse_config(data, "x")
-    assert path_of(config, config.vcs[0], configs.run_state()) == [("s1", 6)]
-    assert path_of(config, config.vcs[0]) == [("s1", 6), ("s1", 1)]  # no routes known: it may leave by either
-    assert path_of(config, config.vcs[1], configs.run_state()) == [("s1", 1)]
-    crossing = vcs_of(config, configs.run_state())
-    assert [[vc.name for vc in vcs] for vcs in crossing.values()] == [
-        ["vc1", "vc3", "vc4", "vc5"],
-        ["vc2", "vc3", "vc4", "vc5"],
-    ]
+    data["ports"].append({"switch": "s2", "port": 6, "capacity": "51.84Mbit"})
+    data["vcs"][1]["path"] = ["s1:1"]
+    crossing = configs.state_of(data).vcs_of()
+    assert {place: [vc.name for vc in vcs] for place, vcs in crossing.items()} == {
+        ("s1", 6): ["vc1", "vc3", "vc4", "vc5"],
+        ("s1", 1): ["vc1", "vc2", "vc3", "vc4", "vc5"],
+        ("s2", 6): [],
+    }
 
 
 def test_admission_is_exact_to_the_last_bit() -> None:
     good = configs.changed("vcs.0.mcr", "23.84Mbit")
-    check_config(parse_config(good, "x"), "x")
+    configs.check_config(good)
     assert "ports[0].capacity: the MCRs of 5 VCs sum up to 51.84 Mbit/s" in refused(
         configs.changed("vcs.0.mcr", 23_840_100)
     )

@@ -19,7 +19,6 @@ from fairlane_controller.live.model import DropRow, Snapshot, SwitchRow
 from fairlane_controller.live.pictures import need_switches
 from fairlane_controller.program.reasons import meaning, reasons_of
 from fairlane_controller.program.registry import load_program
-from fairlane_controller.programs.gfr.names import Verdict
 from fairlane_controller.programs.gfr.view import mcr_met
 
 SWITCH = SwitchRow("s1", "127.0.0.1:1", 1, reachable=True, program="gfr")
@@ -31,7 +30,7 @@ def snapshot() -> Snapshot:
     drops = (
         DropRow("s1", 1, "ttl", 9, 0.0, "program"),
         DropRow("s1", 3, "tail", 7, 0.0, "queue"),
-        DropRow("s1", 3, "case_3", 30, 10.0, "program", "gold"),
+        DropRow("s1", 3, "pcr", 30, 10.0, "program", "gold"),
     )
     return Snapshot(1.0, None, None, (SWITCH,), drops=drops, programs={"gfr": load_program("gfr")})
 
@@ -40,11 +39,11 @@ def test_drops_have_meanings_and_the_fastest_are_first() -> None:
     taken = snapshot()
     lines = drop_lines(taken)
     assert [tuple(line[key] for key in ("reason", "port", "object", "packets", "per_s")) for line in lines] == [
-        ("case_3", 3, "gold", 30, 10.0),
+        ("pcr", 3, "gold", 30, 10.0),
         ("ttl", 1, None, 9, 0.0),
         ("tail", 3, None, 7, 0.0),
     ]
-    assert lines[0]["meaning"] == "CLP 1 above HBO"
+    assert lines[0]["meaning"] == "above the VC's peak rate, at its edge"
     assert "no room" in lines[2]["meaning"]
 
 
@@ -54,8 +53,7 @@ def test_a_reason_has_the_meaning_of_the_program_that_the_switch_runs() -> None:
     assert {"short", "parser", "qthresh", "port_full"} <= {reason.name for reason in reasons}
     assert [meaning(qthresh, reason.name) for reason in reasons] == [reason.meaning for reason in reasons]
     unknown = meaning(gfr, "no such reason")
-    assert all(meaning(gfr, v.name.lower()) != unknown for v in Verdict if not v.accepted)
-    assert meaning(qthresh, "case_3") == meaning(None, "qthresh") == unknown
+    assert meaning(qthresh, "pcr") == meaning(None, "qthresh") == unknown
 
 
 @pytest.mark.parametrize(

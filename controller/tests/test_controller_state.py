@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from fairlane_controller.errors import ErrorCode, FairlaneError
-from fairlane_controller.programs.gfr.plan import GFR_DOCUMENT, gfr_store
+from fairlane_controller.programs.gfr.config import gfr_store
 from fairlane_controller.programs.qthresh.names import Mode
 from fairlane_controller.programs.qthresh.settings import PolicyState
 from fairlane_controller.programs.qthresh.store import LoopStore
@@ -192,7 +192,7 @@ def test_a_log_whose_folder_went_away_is_counted_as_lost(tmp_path: Path) -> None
 
 
 def test_a_hostile_document_is_refused_in_few_words(tmp_path: Path) -> None:
-    put_text(tmp_path, GFR_DOCUMENT, json.dumps({"version": 1, "config": {"[" * 9000: 1}}))
+    put_text(tmp_path, "gfr", json.dumps({"vcs": [], "[" * 9000: 1}))
     with pytest.raises(FairlaneError) as told:
         gfr_store(tmp_path)
     assert told.value.code is ErrorCode.BAD_FILE

@@ -89,9 +89,7 @@ class VcResult:
     """Goodput over the goodput that its MCR carries; 1 and more: met."""
     mcr_met_5s: float | None
     """The same in its worst window of 5 s; None where it counts for less."""
-    drops: dict[str, int] = field(default_factory=dict[str, int])
-    """Frames refused at the managed ports, by verdict."""
-    active_s: float = 0.0
+    active_s: float
     """How long it counts."""
 
     @property

@@ -15,9 +15,9 @@ from fairlane_controller.loop.agent import SwitchAgent
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.program.setup import apply_plan, read_rows, set_up_program
 from fairlane_controller.programs.gfr import names as program
-from fairlane_controller.programs.gfr.config import Scheme, parse_config
+from fairlane_controller.programs.gfr.config import GfrState, Scheme
 from fairlane_controller.programs.gfr.control import GfrTopology
-from fairlane_controller.programs.gfr.plan import GfrPlan, GfrState, make_plan
+from fairlane_controller.programs.gfr.plan import GfrPlan, make_plan
 from fairlane_lab.compiled import find_program
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Flow
@@ -43,7 +43,7 @@ class Log:
         self.events.append({"event": event, "t_s": round(asyncio.get_running_loop().time(), 3), **fields})
 
 
-def plan_of(before: GfrState | None = None, now_s: float = 0.0, vcs: tuple[int, ...] = (1, 2), **port: Any) -> GfrPlan:
+def plan_of(before: GfrState | None = None, vcs: tuple[int, ...] = (1, 2), **port: Any) -> GfrPlan:
     """s1's port 3 with VC `vc1` from h1 (0.5 Mbit/s) and `vc2` from h2 (1 Mbit/s)."""
     bottleneck = {
         "switch": "s1",
@@ -55,15 +55,11 @@ def plan_of(before: GfrState | None = None, now_s: float = 0.0, vcs: tuple[int, 
         "qmax_cells": 400,
     }
     made = [
-        {"name": f"vc{n}", "mcr": 500_000 * n, "match": [{"switch": "s1", "ingress_port": n, "src": f"10.0.{n}.0/24"}], "edge": [{"switch": "s1", "ingress_port": n}]}
+        {"name": f"vc{n}", "mcr": 500_000 * n, "match": [{"switch": "s1", "ingress_port": n, "src": f"10.0.{n}.0/24"}], "edge": [f"s1:{n}"]}
         for n in vcs
     ]  # fmt: skip
     return make_plan(
-        parse_config({"ports": [{**bottleneck, **port}], "vcs": made}, "test"),
-        before or GfrState(),
-        now_s,
-        None,
-        "test",
+        GfrState.model_validate({"ports": [{**bottleneck, **port}], "vcs": made}), before or GfrState(), None, "test"
     )
 
 
@@ -98,7 +94,7 @@ def steady() -> Iterator[SimWorld]:
 
 async def seen(world: SimWorld, plan: GfrPlan) -> dict[str, Any]:
     """The bottleneck with its VCs, as the views have them."""
-    names = {f"id {number}": vc for vc, number in plan.state.allocation.vc_ids.items()}
+    names = {f"id {number}": vc for vc, number in plan.state.numbers[""].items()}
     async with world.client(world.endpoint("s1")) as client:
         rows = await read_rows(client, load_program("gfr"))
     (port,) = (row for row in rows if not row.kind)
@@ -171,7 +167,7 @@ def test_schemes_are_switched_under_load_without_a_frame_lost(port: dict[str, An
             at_s += 0.25
             await until(at_s)
             waiting.append((await seen(world, plan))["waiting_cells"])
-            plan = plan_of(plan.state, at_s, scheme=scheme, queues=kinds[number // 3 % len(kinds)])
+            plan = plan_of(plan.state, scheme=scheme, queues=kinds[number // 3 % len(kinds)])
             async with world.client(world.endpoint("s1"), write=True) as client:
                 await apply_plan(client, load_program("gfr"), plan)
             assert (await seen(world, plan))["scheme"] == scheme
@@ -198,7 +194,7 @@ def test_a_deleted_vc_leaves_no_cell_behind(steady: SimWorld) -> None:
         await until(2.0)
         before = await seen(steady, plan)
         assert not await accepted_without_vc(steady)
-        alone = plan_of(plan.state, 2.0, vcs=(1,))
+        alone = plan_of(plan.state, vcs=(1,))
         async with steady.client(steady.endpoint("s1"), write=True) as client:
             await apply_plan(client, load_program("gfr"), alone)
             await until(6.0)
@@ -241,7 +237,7 @@ def test_the_edge_tags_what_is_above_mcr(steady: SimWorld) -> None:
 def test_a_thousand_vcs_are_applied_and_left_alone() -> None:
     world = world_of(cbr("a", "h1", 400_000, stop_s=1.0))
     vcs = [
-        {"name": f"vc{n}", "mcr": 1_000, "match": [{"switch": "s1", "src": f"10.{1 + n // 200}.{n % 200}.0/24"}], "edge": [{"switch": "s1", "ingress_port": 1}]}
+        {"name": f"vc{n}", "mcr": 1_000, "match": [{"switch": "s1", "src": f"10.{1 + n // 200}.{n % 200}.0/24"}], "edge": ["s1:1"]}
         for n in range(1000)
     ]  # fmt: skip
     port = {
@@ -253,7 +249,7 @@ def test_a_thousand_vcs_are_applied_and_left_alone() -> None:
         "hbo_cells": 300,
         "qmax_cells": 400,
     }
-    plan = make_plan(parse_config({"ports": [port], "vcs": vcs}, "test"), GfrState(), 0.0, None, "test")
+    plan = make_plan(GfrState.model_validate({"ports": [port], "vcs": vcs}), GfrState(), None, "test")
 
     async def main() -> tuple[int, int]:
         await set_up(world, plan)

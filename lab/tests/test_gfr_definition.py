@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from fairlane_controller.programs.gfr.lab.config import gfr_config, gfr_ports, way
+from fairlane_controller.programs.gfr.lab.config import gfr_config, way
 from fairlane_controller.programs.gfr.model import guaranteed_shares
 from fairlane_lab.definition import Definition, ExperimentError, expand, load_text
 from fairlane_lab.paths import EXPERIMENTS
@@ -92,9 +92,9 @@ def test_the_controller_gets_the_vcs_where_they_enter_and_cross() -> None:
     config = gfr_config(scenario, topology)
     assert {port.place: port.queues for port in config.ports} == {("s1", 7): "wrr", ("s2", 2): "wrr"}
     near, far = config.vcs
-    assert [(edge.switch, edge.ingress_port) for edge in near.edge] == [("s1", 1)]
-    assert [(place.switch, place.port) for place in near.path] == [("s1", 7)]
-    assert [(place.switch, place.port) for place in far.path] == [("s1", 7), ("s2", 2)]
+    assert near.edges == [("s1", 1)]
+    assert near.path == ("s1:7",)
+    assert far.path == ("s1:7", "s2:2")
     assert [(match.switch, match.src) for match in far.match] == [(s, "10.0.2.2") for s in ("s1", "s2", "s3")]
     assert far.mcr == 40_000_000
 
@@ -129,9 +129,10 @@ def test_ways_follow_the_routes() -> None:
     scenario = expand(definition())[0]
     topology = fl_topology.check(dict(scenario.topology))
     assert way(topology, "h4", "h12") == [("s1", 4), ("s1", 7), ("s2", 2), ("s3", 4)]
-    ports = gfr_ports(scenario, topology)
-    assert {key: sorted(port.vcs) for key, port in ports.items()} == {("s1", 7): ["vc1", "vc2"], ("s2", 2): ["vc2"]}
-    assert ports["s1", 7].capacity_bps == pytest.approx(51_840_000, rel=0.01)
+    state = gfr_config(scenario, topology)
+    crossing = {place: [vc.name for vc in vcs] for place, vcs in state.vcs_of().items()}
+    assert crossing == {("s1", 7): ["vc1", "vc2"], ("s2", 2): ["vc2"]}
+    assert state.ports[0].capacity == pytest.approx(51_840_000, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +151,9 @@ def test_ways_follow_the_routes() -> None:
         (("lbo_cells = 500", "lbo_cells = 3000"), "control.lbo_cells: 3000 must be below hbo_cells (3000)"),
         (('[control]', '[control]\nhbo_cells = 4000'), "control.hbo_cells: 4000 must be below qmax_cells (4000)"),
         (('[control]', '[control]\nqmax_cells = 4001'), "control.qmax_cells: 4001 must be at most 4000, the buffer of s1:7 (port_cells)"),
-        (('[control]', '[control]\nrate_alpha = 0.5'), 'control.rate_alpha: counts with rate_form = "alpha" only'),
         (('[control]', '[control]\nrate_period_us = 1000'), "control.rate_period_us: 1ms must be at most 64us with this capacity and rate_form 'time'"),
         (('[control]', '[control]\nrate_form = "alpha"\nrate_period_us = 63'), "control.rate_period_us: "),
-        (('[control]', '[control]\nthreshold = 4'), "control.threshold: there is no key 'threshold'. Did you mean 'threshold_mbs'?"),
+        (('[control]', '[control]\nrate_alfa = 0.5'), "control.rate_alfa: there is no key 'rate_alfa'. Did you mean 'rate_alpha'?"),
         (('scheme = "double_epd"', 'scheme = "qthresh"'), "control.scheme: got 'qthresh'; allowed: 'drop_tail', 'double_epd',"),
         (('scheme = "double_epd"', 'scheme = "doubleepd"'), "control.scheme: got 'doubleepd'; allowed: 'drop_tail', 'double_epd', 'dfba'"),
         (('receiver = "h7"', 'receiver = "h2"'), "topology: vc1 crosses no managed port: nothing would limit it"),

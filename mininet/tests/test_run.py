@@ -82,9 +82,9 @@ def test_gfr_runs_with_the_configuration_beside_its_topology(tmp_path: Path) -> 
     fairlane = f"sh FAIRLANE_STATE_DIR={tmp_path} {Path(sys.executable).with_name('fairlane')}"
     state = f"--state {tmp_path / INSTANCE}"
     script.write_text(
-        f"{fairlane} gfr apply {topologies / 'gfr-p2p.toml'} {state}\n"
+        f"{fairlane} config apply {topologies / 'gfr-p2p.toml'} {state}\n"
         f"n{INSTANCE}h3 ping -c 5 -i 0.2 -W 2 10.0.8.8\n"
-        f"{fairlane} gfr show --json {state}\n"
+        f"{fairlane} status --json {state}\n"
     )
     command = launcher(
         INSTANCE, "--topology", str(topologies / "gfr-p2p.json"), "--program", "gfr", "--script", str(script)
@@ -103,7 +103,8 @@ def test_gfr_runs_with_the_configuration_beside_its_topology(tmp_path: Path) -> 
         "vc5": 0,
     }
     assert vcs["vc3"]["refused_packets"] == 0
-    assert (shown["port"], shown["scheme"], shown["waiting_cells"]) == (6, "proposed", 0)
+    (port,) = (port for port in shown["ports"] if port["managed"])
+    assert (port["port"], port["scheme"], port["waiting_cells"]) == (6, "proposed", 0)
 
 
 @needs_root

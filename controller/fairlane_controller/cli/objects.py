@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 from pydantic import BaseModel
@@ -21,6 +21,7 @@ from fairlane_controller.cli.types import PortRef
 from fairlane_controller.config.check import check
 from fairlane_controller.config.compare import plan_on
 from fairlane_controller.config.read import Loaded, Source, parse
+from fairlane_controller.config.show import with_units
 from fairlane_controller.errors import ErrorCode, FairlaneError, bad_input, find_by_name
 from fairlane_controller.history.sites import Sites
 from fairlane_controller.program.registry import load_program
@@ -93,7 +94,7 @@ class Objects:
             print_json(rows)
             return
         names = [*self.model.model_fields]
-        print_table(f"{self.title}s", names, [[row.get(name) for name in names] for row in rows])
+        print_table(f"{self.title}s", names, [[_text(row.get(name)) for name in names] for row in with_units(rows)])
 
     # ---- any edit of the configuration in force ----------------------------------------------------------------------
 
@@ -106,7 +107,7 @@ class Objects:
             raise FairlaneError(ErrorCode.WRONG_PROGRAM, problem)
         return targets
 
-    def make(self, state: str | None, edit: Edit, source: str, done: str, *, from_file: bool = False, dry_run: bool, as_json: bool) -> None:  # fmt: skip
+    def make(self, state: str | None, edit: Edit, source: str, done: str, *, dry_run: bool, as_json: bool) -> None:  # fmt: skip
         """Edit the configuration in force, put it into the switches, and print what was done.
 
         Args:
@@ -114,7 +115,6 @@ class Objects:
             edit: Changes the configuration; raises what is wrong with the command.
             source: What stands where a file's name stands in an error.
             done: What was done, in words.
-            from_file: A mistake is one of a file (BAD_FILE), and not of the command line (BAD_INPUT).
             dry_run: Print what would be written, and write nothing.
             as_json: Print JSON.
         """
@@ -125,7 +125,7 @@ class Objects:
             try:
                 return await _planned(data, source, sites)
             except FairlaneError as ex:
-                raise ex if from_file or ex.code is not ErrorCode.BAD_FILE else bad_input(ex.message) from None  # fmt: skip
+                raise ex if ex.code is not ErrorCode.BAD_FILE else bad_input(ex.message) from None
 
         made = carry_out(self.targets(state), plan, dry_run=dry_run, as_json=as_json)
         if made is None:
@@ -167,6 +167,13 @@ async def _planned(data: Plain, source: str, sites: Sites) -> Planned:
     names = sites.endpoints if plan.concerned is None else plan.concerned
     changes = await change_set(program, plan, {name: await sites.reader(name) for name in names})
     return Planned(changes, plan.documents, plan.documents_back)
+
+
+def _text(value: Any) -> Any:
+    """`switch=s1,ingress_port=1; …` of a list of tables."""
+    if isinstance(value, list):
+        return "; ".join(map(_text, cast("list[Any]", value)))
+    return ",".join(f"{name}={one}" for name, one in cast("Plain", value).items()) if isinstance(value, dict) else value
 
 
 def need_changes(command: str, changes: Plain) -> None:

@@ -76,16 +76,16 @@ def to_toml(config: FairlaneConfig, header: Sequence[str] = ()) -> str:
         config: the configuration.
         header: comment lines above it.
     """
-    return "".join(f"# {line}\n" for line in header) + tomlkit.dumps(_with_units(config.plain()))
+    return "".join(f"# {line}\n" for line in header) + tomlkit.dumps(with_units(config.plain()))
 
 
-def _with_units(value: Any, key: str = "") -> Any:
-    """`value` with rates as texts, and without what is None, which TOML cannot say."""
+def with_units(value: Any, key: str = "") -> Any:
+    """A value of a configuration, or of the key `key`, with rates as texts, and without what is None, which TOML cannot say."""
     if isinstance(value, dict):
         pairs = cast("Plain", value).items()
-        return {name: _with_units(one, name) for name, one in pairs if one is not None}
+        return {name: with_units(one, name) for name, one in pairs if one is not None}
     if isinstance(value, list):
-        return [_with_units(one) for one in cast("list[Any]", value)]
+        return [with_units(one) for one in cast("list[Any]", value)]
     return rate_text(value) if key in _RATES and isinstance(value, (int, float)) else value
 
 

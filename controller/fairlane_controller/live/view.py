@@ -16,7 +16,6 @@ from fairlane_controller.program.rates import RateBook
 from fairlane_controller.program.reading import BatchReading
 from fairlane_controller.program.reasons import reasons_of
 from fairlane_controller.program.registry import find_program
-from fairlane_controller.program.rows import DROP_KIND
 from fairlane_controller.program.setup import complete_rows
 from fairlane_controller.state.run_state import PortState, RunState
 from fairlane_controller.switch.client import Endpoint, SwitchClient
@@ -75,11 +74,6 @@ async def read_sample(
         _drops(program, reading, ports if COUNTER_DROPS in counters else []),
         reading.counters(COUNTER_PASSED, ports if COUNTER_PASSED in counters else []),
     )
-    for row in rows:
-        if row.kind == DROP_KIND and row.values["packets"]:
-            reason, packets, whose = (row.values[key] for key in ("reason", "packets", "object"))
-            rate = per_s((DROP_KIND, row.port, row.key), packets)
-            drops.append(DropRow(switch, row.port, reason, packets, rate, "program", whose, in_queue=True))
     knows_drops = any(reason.in_queue for reason in reasons_of(program).values())
     found: list[PortRow] = []
     for port in ports:
@@ -92,7 +86,7 @@ async def read_sample(
         found.append(port_row(switch, port, *known, core | dict(own.get(port, {})), port in own, per_s))
     for port in line_of.keys() & set(ports):
         drops += line_drops(switch, line_of[port], per_s)
-    objects = [one for one in rows if one.kind not in ("", DROP_KIND)]
+    objects = [one for one in rows if one.kind]
     return found, [ObjectRow(switch, one.port, one.kind, one.key, one.values) for one in objects], drops
 
 
@@ -164,7 +158,7 @@ def line_drops(switch: str, line: PortInfo, per_s: PerSecond) -> Iterator[DropRo
 
 async def _drops(program: Program | None, reading: BatchReading, ports: list[int]) -> list[DropRow]:
     """A row a (port, reason) that has dropped anything, by the counter `drops`."""
-    reasons = {number: one for number, one in reasons_of(program).items() if not one.in_rows}
+    reasons = reasons_of(program)
     places = {drops_index(port, number): (port, one) for port in ports for number, one in reasons.items()}
     rows: list[DropRow] = []
     for index, cell in sorted((await reading.counters(COUNTER_DROPS, places)).items()):

@@ -2,8 +2,7 @@
 """`fairlane run --dry-run`: measures and decides as the loop does, reports it as the same events with `dry_run`, and writes nothing.
 
 Digests and probes are for a switch's primary controller alone. So a dry run is the primary with an election id below every
-writer's, until somebody else comes, and is refused where a loop of ours runs. A program that decides by counters, which every
-reader may read, observes as its backup does.
+writer's, until somebody else comes, and is refused where a loop of ours runs.
 """
 
 from __future__ import annotations
@@ -24,16 +23,13 @@ async def run_dry(targets: Iterable[LoopTarget], on_ready: Callable[[], None]) -
     logs: list[EventLog] = []
     for target in targets:
         topology = topology_of(target)
-        if not topology.dry_run_observes and target.folder is not None and loop_runs(target.folder):
+        if target.folder is not None and loop_runs(target.folder):
             problem = f"a loop runs in {target.folder}, and reports what it decides: `fairlane log --event decision`"
             raise FairlaneError(ErrorCode.LOOP_RUNNING, f"{problem}; --dry-run is for a topology without one")
         log = EventLog(target.log_path, frequent=target.program.frequent_events, dry_run=True)
         logs.append(log)
         for endpoint, state in target.switches():
-            agent = SwitchAgent(endpoint, topology, log, state=state, dry_run=True)
-            if topology.dry_run_observes:
-                agent.stand_by()
-            agents.append(agent)
+            agents.append(SwitchAgent(endpoint, topology, log, state=state, dry_run=True))
     ready = report_ready([agent.ready for agent in agents], on_ready)
     try:
         await run_until_signal(asyncio.gather(ready, *(agent.run() for agent in agents)))

@@ -144,7 +144,7 @@ def _drops(snapshot: Snapshot) -> Iterator[Sample]:
     counts = Counter[Labels]()
     for port in snapshot.managed_ports:
         for reason in reasons_of(snapshot.program_of(port.switch)).values():
-            if reason.in_queue and not reason.in_rows:
+            if reason.in_queue:
                 counts[(*port.place, reason.name, "program")] = 0
     for drop in snapshot.drops:
         counts[(*drop.place, drop.reason, drop.by)] += drop.packets

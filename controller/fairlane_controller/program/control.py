@@ -124,8 +124,6 @@ class TopologyControl:
     """Requests of the control socket of its own, which `handle` answers, by op; each is checked by its model before."""
     needs_all_switches: ClassVar[bool] = False
     "Whether a loop must serve every switch of the topology."
-    dry_run_observes: ClassVar[bool] = False
-    "Whether a dry run only reads, as a backup does, instead of being the primary."
     listens: bool = True
     "Whether its controls wait for what switches send by themselves."
     loop: Any = None

@@ -12,8 +12,6 @@ from typing import Any
 
 QUEUE, CAPACITY, GOODPUT, CONTROL, DROPS = "queue", "capacity", "goodput", "control", "drops"
 """Values of `Column.plot`: what waits, what may wait, what gets through, what the program controls by, what is lost."""
-DROP_KIND = "drop"
-"""Rows of this kind are packets that an object lost: values `object`, `reason`, `packets`; they need no `Kind`."""
 _METRIC_UNITS = (("_bps", "_bits_per_second"), ("drops_per_s", "drops_per_second"), ("_s", "_seconds"))
 
 
@@ -155,8 +153,6 @@ class Reason:
     "One short sentence for people."
     in_queue: bool = False
     "Whether it is a decision about the queue (a threshold, no room) and not a fault of the packet."
-    in_rows: bool = False
-    "Whether the program's rows of kind `drop` have these packets: the counter `drops` is not read for them."
 
 
 @dataclass(frozen=True)

@@ -261,8 +261,6 @@ def find_name(column: str) -> Name | None:
 
 def column_kind(column: str) -> type:
     """The type of a column, by its name alone."""
-    if column.startswith("drops_"):
-        return int
     found = find_name(column)
     return OTHER_COLUMNS.get(column, float) if found is None else found.kind
 

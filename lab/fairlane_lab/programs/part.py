@@ -98,7 +98,7 @@ class LabPart:
     @property
     def drop_reasons(self) -> list[int]:
         """Of the counter `drops`: what counts as a drop of a port, beside what the queue behind the program refuses."""
-        return [number for number, reason in self.program.reasons.items() if reason.in_queue or reason.in_rows]
+        return [number for number, reason in self.program.reasons.items() if reason.in_queue]
 
     @property
     def control_model(self) -> type[BaseModel]:

@@ -10,14 +10,13 @@ from typing import Any
 from fairlane import P4TableAction, P4TableEntry, P4TableMatch, parse_dscp
 
 from . import names
-from .allocation import Allocation
-from .config import PortConfig, VcConfig, VcMatch, network_of
+from .config import MARKED_DSCPS, GfrState, ManagedPort, VcConfig, VcMatch, network_of
 from .model import guaranteed_shares, police_meters, share_words
 
 WIDTHS = {"ingress_port": 9, "vid": 12, "dscp": 6}
 
 
-def port_shares(port: PortConfig, vcs: Sequence[VcConfig], active: Collection[str] | None = None) -> dict[str, float]:
+def port_shares(port: ManagedPort, vcs: Sequence[VcConfig], active: Collection[str] | None = None) -> dict[str, float]:
     """(3) for the VCs of a port, in their order, in bit/s on the line.
 
     The active ones (`active` None: all) share C_GFR. Each other one has the w_i that it would get beside them, so that it begins with
@@ -36,23 +35,22 @@ def port_shares(port: PortConfig, vcs: Sequence[VcConfig], active: Collection[st
 
 
 def port_entries(
-    port: PortConfig, vcs: Sequence[VcConfig], active: Collection[str] | None, allocation: Allocation
+    port: ManagedPort, vcs: Sequence[VcConfig], active: Collection[str] | None, state: GfrState
 ) -> Iterator[P4TableEntry]:
     """What changes with the active VCs of a port: `port_scheme` with N, and each VC's slot, queue and share in `vc_share`."""
     n = sum(active is None or vc.name in active for vc in vcs)
     match, action = P4TableMatch(egress_port=port.port), P4TableAction(port.scheme, **_scheme(port, max(1, n)))
     yield P4TableEntry(names.TABLE_PORT_SCHEME, match=match, action=action)
-    assignments, shares = allocation.assignments_by_key(), port_shares(port, vcs, active)
+    shares, slots, queues = port_shares(port, vcs, active), state.numbers[port.switch], state.numbers[str(port)]
     for vc in vcs:
-        assignment = assignments[port.switch, port.port, vc.name]
         words = share_words(shares[vc.name], port.capacity)
-        words |= {"slot": assignment.slot, "queue": assignment.queue}
+        words |= {"slot": slots[f"{port} {vc.name}"], "queue": queues[vc.name]}
         words["threshold"] = max(1, math.ceil(port.threshold_mbs * vc.mbs_cells))
-        match = P4TableMatch(egress_port=port.port, vc=allocation.vc_ids[vc.name])
+        match = P4TableMatch(egress_port=port.port, vc=state.numbers[""][vc.name])
         yield P4TableEntry(names.TABLE_VC_SHARE, match=match, action=P4TableAction("set_share", **words))
 
 
-def _scheme(port: PortConfig, n: int) -> dict[str, int]:
+def _scheme(port: ManagedPort, n: int) -> dict[str, int]:
     """The arguments of the action that is the port's scheme; factors are in 1/256."""
     arguments = {"qmax": port.qmax_cells, "per_vc_queue": int(port.queues == "wrr")}
     if port.scheme != "drop_tail":
@@ -70,10 +68,9 @@ def _scheme(port: PortConfig, n: int) -> dict[str, int]:
     return arguments
 
 
-def mark_entries(clp_dscp: Sequence[str]) -> Iterator[P4TableEntry]:
+def mark_entries() -> Iterator[P4TableEntry]:
     """`clp_mark`: the DSCPs that mean CLP 1, and a VLAN tag's DEI."""
-    numbers = {number for number in map(parse_dscp, clp_dscp) if number is not None}
-    for name, value, mask in [*(("dscp", number, 0x3F) for number in sorted(numbers)), ("dei", 1, 1)]:
+    for name, value, mask in [*(("dscp", parse_dscp(text), 0x3F) for text in MARKED_DSCPS), ("dei", 1, 1)]:
         match, action = P4TableMatch({name: (value, mask)}), P4TableAction("set_clp", clp=1)
         yield P4TableEntry("clp_mark", match=match, action=action, priority=2 if name == "dscp" else 1)
 

@@ -3,27 +3,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from fairlane import (
-    Config,
-    Entries,
-    ErrorCode,
-    FairlaneError,
-    Program,
-    Reading,
-    Reason,
-    Row,
-    RunState,
-    SwitchState,
-)
+from fairlane import Config, Entries, Program, Reading, Reason, Row, RunState, SwitchState
+from fairlane.changes import STATE_FILE
 
 from . import names, view
 from .check import problems_of
-from .config import GfrLoop, GfrPort, GfrSections, with_changes
-from .plan import GFR_DOCUMENT, GfrPlan, gfr_store, make_plan, plan_in_force
+from .config import GfrPort, GfrSections, GfrState, gfr_store
+from .plan import GfrPlan, make_plan
 
 
 class Gfr(Program):
@@ -31,14 +21,13 @@ class Gfr(Program):
 
     name = "gfr"
     title = "GFR: minimum rates for VCs, by selective discard and weighted shares of the buffer."
-    document = GFR_DOCUMENT
+    document = names.PROGRAM
     tables = names.TABLES
     Settings = GfrPort
     Sections = GfrSections
-    LoopSettings = GfrLoop
     control = "control:GfrTopology"
-    first_commands = ("gfr apply FILE", "gfr vc list")
-    loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane gfr`")
+    first_commands = ("config apply FILE", "gfr vc list")
+    loop_tables = dict.fromkeys(names.TABLES, "use `fairlane gfr vc` or `fairlane config set`")
     units = {
         **dict.fromkeys(("qmax", "lbo", "hbo", "threshold"), "cells"),
         **dict.fromkeys(("z", "alpha"), "1/256"),
@@ -47,25 +36,12 @@ class Gfr(Program):
     }
     columns = view.COLUMNS
     kinds = view.KINDS
-    measured = view.MEASURED
-    measuring_needs = view.MEASURING_NEEDS
     frequent_events = ("gfr_active",)
     reasons = {
-        12: Reason("port_full", "the port's queue was full", in_queue=True, in_rows=True),
-        13: Reason("gfr", "refused by the port's GFR scheme", in_queue=True, in_rows=True),
-        14: Reason("pcr", "above the VC's peak rate, at its edge", in_rows=True),
-        15: Reason("mfs", "longer than the VC's longest frame, at its edge", in_rows=True),
-    }
-    meanings = {
-        "qmax": "the buffer was full (QT at QMAX)",
-        "case_1": "CLP 1 below LBO: the VC has more than its share waiting and is faster than w_i",
-        "case_2": "CLP 1 between LBO and HBO: the VC has more than its share waiting",
-        "case_3": "CLP 1 above HBO",
-        "case_5": "CLP 0 between LBO and HBO: more than its share waiting, and faster than w_i",
-        "case_6": "CLP 0 above HBO",
-        "hbo": "QT above HBO",
-        "threshold": "the scheme's threshold for the VC was reached",
-        "chance": "DFBA's chance hit it",
+        12: Reason("port_full", "the port's queue was full", in_queue=True),
+        13: Reason("gfr", "refused by the port's GFR scheme", in_queue=True),
+        14: Reason("pcr", "above the VC's peak rate, at its edge", in_queue=True),
+        15: Reason("mfs", "longer than the VC's longest frame, at its edge", in_queue=True),
     }
 
     def ports_of(self, switch: str, current: Entries) -> dict[int, Any]:
@@ -76,36 +52,30 @@ class Gfr(Program):
 
     def check(self, config: Config, run: RunState | None) -> Iterator[str]:
         """Its own checks, with the numbers that the ports have in the file."""
-        ports = config.ports or {}
-        for place, port in ports.items():
-            for key in sorted(port.model_fields_set - {"mtu_bytes", "capacity"}) if port.capacity is None else ():
-                yield f"{config.at[place]}.{key}: is of GFR's ports, which have a capacity (C_GFR): give capacity, or leave {key} out"
-        part = with_changes(config, gfr_store(run.folder if run is not None else None).get().config)
-        yield from problems_of(part, run, config.at) if part is not None else ()
+        missing = [config.at[place] for place, port in (config.ports or {}).items() if port.capacity is None]
+        yield from (f"{at}.capacity: must be given: it is C_GFR of a port with other keys of GFR" for at in missing)
+        yield from problems_of(self._state(run).changed_by(config), run, config.at)
 
     def plan(self, config: Config, run: RunState | None) -> GfrPlan:
         """What a configuration leaves out stays as it is remembered."""
-        state = gfr_store(run.folder if run is not None else None).get()
-        part = with_changes(config, state.config)
-        if part is None and run is not None:
-            return plan_in_force(state, run)
-        return make_plan(part or state.config, state, time.time(), run, "the configuration")
+        before, is_given = self._state(run), config.ports is not None or config.sections is not None
+        source = "the configuration" if is_given else f"{STATE_FILE}: {self.document}"
+        return make_plan(before.changed_by(config), before, run, source)
 
     def plan_beside_loop(self, config: Config, run: RunState, status: Mapping[str, Any]) -> GfrPlan:
-        """With the VCs that are active, and what the lines carry, as a running loop has them."""
-        return self.plan(config, run).with_loop(status)
-
-    def initial_plan(self, run: RunState, scheme: str | None = None) -> GfrPlan:
-        """What is remembered."""
-        if scheme is not None:
-            raise FairlaneError(ErrorCode.BAD_INPUT, "--scheme: with the program gfr use `fairlane gfr set --scheme`")
-        return self.plan(Config(), run)
+        """With the VCs that are active, as a running loop has them."""
+        active = {(name, port["port"]): port["active"] for name, of in status.items() for port in of["ports"]}
+        return replace(self.plan(config, run), active=active)
 
     def remembered(self, run: RunState | None) -> Config:
         """The configuration in force."""
-        config = gfr_store(run.folder if run is not None else None).get().config
-        plain = config.model_dump(mode="json", exclude_defaults=True)
-        return self.config_of({**plain, "clp_dscp": config.clp_dscp, "vcs": plain.get("vcs", ())})
+        return self.config_of(
+            self._state(run).model_dump(mode="json", exclude={"numbers", "used"}, exclude_defaults=True)
+        )
+
+    @staticmethod
+    def _state(run: RunState | None) -> GfrState:
+        return gfr_store(run.folder if run is not None else None).get()
 
     async def rows(self, reading: Reading, switch: SwitchState | None) -> Sequence[Row]:
         """Managed ports and VCs."""

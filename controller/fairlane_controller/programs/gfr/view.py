@@ -14,7 +14,7 @@ from fairlane.switch import COUNTER_ADMITTED, COUNTER_PASSED
 from finsy import P4CounterData
 
 from . import names
-from .plan import GfrState, gfr_store
+from .config import GfrState, gfr_store
 
 TOLERANCE = 0.97
 """A rate measured over a second or so is this near at least when the VC gets its MCR: the meters' granularity and one burst."""
@@ -30,11 +30,6 @@ COLUMNS = (
     Column("capacity_cells", "QMAX", "cells", "Cells that may wait at the port (QMAX).", plot="capacity", metric="fairlane_queue_capacity_cells"),
     Column("active_vcs", "N", doc="active VCs", value_type=int),
 )  # fmt: skip
-MEASURED = (
-    Column("bw_bps", "BW", "bit/s", "BW: drain rate while packets waited.", metric="fairlane_measured_bandwidth_bits_per_second", source="reports"),
-    Column("tau_s", "τ", "s", "Propagation delay of the link behind the port, by probes.", metric="fairlane_measured_tau_seconds", source="probes"),
-)  # fmt: skip
-MEASURING_NEEDS = "BW needs frames that wait at the port, τ a switch of ours at the other end"
 VC = Kind(
     "vc",
     "VCs (rates in bits on the line)",
@@ -61,13 +56,13 @@ PARAMETERS = {"lbo_cells": "lbo", "hbo_cells": "hbo", "capacity_cells": "qmax", 
 
 
 async def read_rows(reading: Reading) -> list[Row]:
-    """Managed ports, their VCs, and what each VC lost by which verdict."""
+    """Managed ports and their VCs."""
     of_ports, shares = await asyncio.gather(
         reading.table(names.TABLE_PORT_SCHEME), reading.table(names.TABLE_VC_SHARE, counters=True)
     )
     schemes = {int(entry["egress_port"]): entry for entry in of_ports}
     vcs = sorted(((int(names.args_of(entry)["slot"]), entry) for entry in shares), key=itemgetter(0))
-    slots = [*(slot for slot, _ in vcs), *(names.NO_VC_SLOT + port for port in schemes)]
+    slots = [slot for slot, _ in vcs]
     counted, cells, rates, passed, admitted = await asyncio.gather(
         reading.counters(
             names.COUNTER_VERDICTS, [names.verdict_index(*cell) for cell in product(slots, (0, 1), names.Verdict)]
@@ -80,15 +75,25 @@ async def read_rows(reading: Reading) -> list[Row]:
     if "store" not in reading.memory:
         reading.memory["store"] = gfr_store(reading.folder)
     state: GfrState = reading.memory["store"].get()
-    by_id = {number: name for name, number in state.allocation.vc_ids.items()}
-    mcr = {vc.name: float(vc.mcr) for vc in state.config.vcs}
+    by_id = {number: name for name, number in state.numbers.get("", {}).items()}
+    mcr = {vc.name: float(vc.mcr) for vc in state.vcs}
     active = {one["port"]: one["active"] for one in (reading.loop or {}).get("ports", ())}
     rows: list[Row] = []
     for slot, entry in vcs:
         port, vc = int(entry["egress_port"]), by_id.get(entry["vc"], f"id {entry['vc']}")
-        verdicts, arrived = _verdicts(slot, counted), entry.counter_data or P4CounterData()
-        accepted = [counted[names.verdict_index(slot, clp, v)] for v in names.Verdict if v.accepted for clp in (0, 1)]
-        accepted_bits, refused = sum(8 * cell.byte_count for cell in accepted), sum(_refused(verdicts).values())
+        arrived, verdicts = entry.counter_data or P4CounterData(), dict[str, dict[str, int]]()
+        accepted_packets = accepted_bytes = refused_packets = 0
+        for clp, verdict in product((0, 1), names.Verdict):
+            cell = counted[names.verdict_index(slot, clp, verdict)]
+            if cell.packet_count:
+                verdicts.setdefault(verdict.name.lower(), {})[f"clp{clp}"] = cell.packet_count
+            if verdict.accepted:
+                accepted_packets, accepted_bytes = (
+                    accepted_packets + cell.packet_count,
+                    accepted_bytes + cell.byte_count,
+                )
+            else:
+                refused_packets += cell.packet_count
         values = {
             "slot": slot,
             "mcr_bps": mcr.get(vc),
@@ -97,16 +102,15 @@ async def read_rows(reading: Reading) -> list[Row]:
             "waiting_cells": cells[slot] if cells is not None else None,
             "active": vc in active[port] if port in active else None,
             "arrived_packets": arrived.packet_count,
-            "accepted_packets": sum(cell.packet_count for cell in accepted),
-            "refused_packets": refused,
+            "accepted_packets": accepted_packets,
+            "refused_packets": refused_packets,
             "offered_bps": reading.per_s(("vc", slot, "arrived"), 8 * arrived.byte_count),
-            "goodput_bps": reading.per_s(("vc", slot, "accepted"), accepted_bits),
-            "drops_per_s": reading.per_s(("vc", slot, "refused"), refused),
+            "goodput_bps": reading.per_s(("vc", slot, "accepted"), 8 * accepted_bytes),
+            "drops_per_s": reading.per_s(("vc", slot, "refused"), refused_packets),
             "verdicts": verdicts,
         }
-        rows += [Row(port, values | {"mcr_met": mcr_met(values)}, "vc", vc), *_drops(port, vc, verdicts)]
+        rows.append(Row(port, values | {"mcr_met": mcr_met(values)}, "vc", vc))
     for port, entry in sorted(schemes.items()):
-        rows += _drops(port, None, _verdicts(names.NO_VC_SLOT + port, counted))
         args, sent = names.args_of(entry), (passed[port], admitted[port])
         values = {
             **{name: args.get(parameter) for name, parameter in PARAMETERS.items()},
@@ -117,28 +121,6 @@ async def read_rows(reading: Reading) -> list[Row]:
         }
         rows.append(Row(port, values))
     return rows
-
-
-def _verdicts(slot: int, counted: Mapping[int, Any]) -> dict[str, dict[str, int]]:
-    """Frames by verdict and CLP."""
-    found: dict[str, dict[str, int]] = {}
-    for clp, verdict in product((0, 1), names.Verdict):
-        if frames := counted[names.verdict_index(slot, clp, verdict)].packet_count:
-            found.setdefault(verdict.name.lower(), {})[f"clp{clp}"] = frames
-    return found
-
-
-def _refused(verdicts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Frames that were not accepted, by verdict."""
-    return {name: sum(by.values()) for name, by in verdicts.items() if not names.Verdict[name.upper()].accepted}
-
-
-def _drops(port: int, vc: str | None, verdicts: Mapping[str, Mapping[str, int]]) -> list[Row]:
-    """What a VC, or packets of none, lost by each verdict."""
-    return [
-        Row(port, {"object": vc, "reason": verdict, "packets": frames}, "drop", f"{vc} {verdict}" if vc else verdict)
-        for verdict, frames in _refused(verdicts).items()
-    ]
 
 
 def mcr_met(vc: Mapping[str, Any]) -> str | None:

@@ -2,7 +2,7 @@
 """The lab's part of program `gfr` (docs/concepts/gfr.md): VCs, their ideal shares, what they got.
 
 config.py   scenario → the controller's configuration, by the topology's routes
-vcs.py      ideal shares over time; what each VC got and lost      checks.py   what may be wrong with VCs, flows and control
+vcs.py      ideal shares over time; what each VC got      checks.py   what may be wrong with VCs, flows and control
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fairlane import RunState
-from fairlane.switch import COUNTER_ADMITTED, SwitchClient
+from fairlane.switch import COUNTER_ADMITTED
 from fairlane_lab import scenario
 from fairlane_lab.programs.part import LabPart, Name
 from fairlane_lab.recording import Recording
 from fairlane_lab.run_result import RunResult, SeriesPoint, VcResult
 from fairlane_topology import topology as fl_topology
 
+from ..config import GfrState
 from ..control import GfrTopology
-from ..plan import GfrPlan, GfrState, make_plan
-from .config import Control, gfr_config, gfr_ports
-from .vcs import read_refusals, refused_between, vc_metrics, vc_results, vc_row, vc_samples, vc_series
+from ..plan import GfrPlan, make_plan
+from .config import Control, gfr_config
+from .vcs import vc_metrics, vc_results, vc_row, vc_samples, vc_series
 
 if TYPE_CHECKING:
     from fairlane_lab.definition.body import Body
@@ -98,9 +99,11 @@ class Part(LabPart):
 
     def vcs(self, seen: Recording) -> list[VcResult]:
         """What each VC got."""
-        ports = gfr_ports(seen.scenario, seen.topology).values()
+        state = gfr_config(seen.scenario, seen.topology)
+        crossing = state.vcs_of()
+        ports = [(port.capacity, {vc.name for vc in crossing[port.place]}) for port in state.ports]
         samples = vc_samples(seen.scenario, seen.carried)
-        return vc_results(seen.scenario, ports, samples, refused_between(seen.before, seen.after))
+        return vc_results(seen.scenario, ports, samples)
 
     def series(self, seen: Recording) -> list[SeriesPoint]:
         """The goodput of each VC over time."""
@@ -112,16 +115,9 @@ class Part(LabPart):
 
     def plans(self, run: RunState, scenario: scenario.Scenario, topology: fl_topology.Topology) -> list[GfrPlan]:
         """Of a topology that had no VCs before."""
-        return [make_plan(gfr_config(scenario, topology), GfrState(), 0.0, run, scenario.point)]
+        return [make_plan(gfr_config(scenario, topology), GfrState(), run, scenario.point)]
 
     def control_loop(self, run: RunState, scenario: scenario.Scenario, plans: Sequence[Any]) -> GfrTopology:
         """Keeps N and w_i current."""
-        del run
-        return GfrTopology(measures=scenario.control.probes, checks_counts=False, plan=plans[0])
-
-    async def read(
-        self, client: SwitchClient, managed: Sequence[Any], plans: Sequence[Any]
-    ) -> dict[str, dict[str, int]]:
-        """Frames that each VC has lost so far, by verdict."""
-        del managed
-        return await read_refusals(client, plans[-1].state.allocation)
+        del run, scenario
+        return GfrTopology(plan=plans[0])

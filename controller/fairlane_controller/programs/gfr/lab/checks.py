@@ -40,8 +40,6 @@ def gfr_problems(body: Body, topology: Resolved) -> list[Problem]:
 def _control(control: Control, body: Body) -> Iterable[Problem]:
     if not body.vcs:
         yield Problem("vcs", "program 'gfr' needs VCs: [[vcs]] with name and mcr_bps")
-    if "rate_alpha" in control.model_fields_set and control.rate_form != "alpha":
-        yield Problem("control.rate_alpha", 'counts with rate_form = "alpha" only')
     if control.wrr_weights == "mcr":
         queues = (control.scheme, control.scheduler)
         if queues != ("pervc_threshold", "wrr") or not all(vc.mcr_bps for vc in body.vcs):

@@ -4,57 +4,31 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fairlane import FairlaneError, Section
+from fairlane.text import describe
 from fairlane_lab.run_result import RunError
 from fairlane_lab.scenario import Scenario, Vc, flows_of
 from fairlane_topology import topology as fl_topology
 from fairlane_topology.topology import PortKey, managed_ports
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from ..config import GfrConfig, Scheme, parse_config
+from ..config import GfrState, Scheme, SchemeSettings
 from ..names import RATE_PERIOD_MAX_US, RATE_PERIOD_MIN_US
 
-Cells = Annotated[int, Field(ge=1, le=65_535)]
 
-
-class Control(Section):
+class Control(SchemeSettings):
     """`[control]`: what it does at every managed port; symbols are the GFR paper's. A file that compares schemes may give the keys of all."""
 
     scheme: Scheme = "drop_tail"
-    probes: bool = False
+    probes: Literal[False] = False
+    """The loop sends none; the key is in the digest by which archived runs are found."""
     scheduler: Literal["fifo", "wrr"] = "wrr"
     """`wrr`: a queue a VC, weighted by w_i; `fifo`: one queue."""
     wrr_weights: Literal["w", "mcr"] = "w"
     """`pervc_threshold`: the queues' weights, w_i of (3) or MCR_i; fair shares are those of (3) with both."""
-    lbo_cells: Cells = 1000
-    hbo_cells: Cells = 3000
-    qmax_cells: Cells = 4000
-    rate_form: Literal["time", "alpha"] = "time"
-    """Of (2): weighted by time, or the paper's fixed alpha."""
-    rate_alpha: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    """The paper's alpha; `rate_form = "alpha"` only."""
     rate_period_us: Annotated[int, Field(ge=RATE_PERIOD_MIN_US, le=RATE_PERIOD_MAX_US)] = RATE_PERIOD_MIN_US
     """The paper's T, at least: 64 is the time between arrivals, more a period; `rate_form = "alpha"` only."""
-    rate_at: Literal["acceptance", "arrival"] = "acceptance"
-    """Which frames (2) counts: those accepted (the paper's pseudo-code) or all that arrive (its section 3.2)."""
-    threshold_mbs: Annotated[float, Field(gt=0, le=1000)] = 1.0
-    """`pervc_threshold`: T_i as a multiple of the VC's MBS."""
-    dfba_z: Annotated[float, Field(gt=0, le=255)] = 1.0
-    dfba_alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
-    wfba_z: Annotated[float, Field(gt=0, le=255)] = 0.8
-
-
-@dataclass(frozen=True)
-class GfrPort:
-    """A managed port."""
-
-    capacity_bps: float
-    """C_GFR: bits on the line."""
-    vcs: frozenset[str]
-    """Names of those that cross it."""
 
 
 def way(topology: fl_topology.Topology, sender: str, receiver: str) -> list[PortKey]:
@@ -70,20 +44,7 @@ def way(topology: fl_topology.Topology, sender: str, receiver: str) -> list[Port
     return ports
 
 
-def gfr_ports(scenario: Scenario, topology: fl_topology.Topology) -> dict[PortKey, GfrPort]:
-    """The managed ports with the VCs that cross them; ports that none crosses are left out."""
-    crossing: dict[PortKey, set[str]] = {}
-    for flow in scenario.flows:
-        for port in way(topology, flow.sender, flow.receiver)[1:]:
-            crossing.setdefault(port, set()).add(flow.vc)
-    return {
-        key: GfrPort(float(spec.rate_bps or 0), frozenset(crossing[key]))
-        for key, spec in managed_ports(topology).items()
-        if key in crossing
-    }
-
-
-def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
+def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrState:
     """Every managed port that a VC crosses has the scenario's scheme; a VC is what its hosts send, policed where it enters.
 
     Raises:
@@ -91,29 +52,33 @@ def gfr_config(scenario: Scenario, topology: fl_topology.Topology) -> GfrConfig:
     """
     options: Control = scenario.control.settings or Control()
     common = {
-        **options.model_dump(exclude={"scheduler", "wrr_weights", "probes", "rate_period_us"}),
+        **options.model_dump(exclude={"probes", "scheduler", "wrr_weights", "rate_period_us"}),
         "scheme": scenario.control.scheme,
         "queues": options.scheduler,
         "rate_period": f"{options.rate_period_us}us",
     }
-    crossed = gfr_ports(scenario, topology)
-    ports = [{"switch": at[0], "port": at[1], "capacity": port.capacity_bps, **common} for at, port in crossed.items()]
     vcs = [_vc(scenario, topology, vc) for vc in scenario.vcs]
+    crossed = {place for vc in vcs for place in vc["path"]}
+    ports = [
+        {"switch": switch, "port": port, "capacity": spec.rate_bps or 0, **common}
+        for (switch, port), spec in managed_ports(topology).items()
+        if f"{switch}:{port}" in crossed
+    ]
     if options.wrr_weights == "mcr":
         # What is left is divided as the guarantees are, so that w_i is a multiple of MCR_i.
         total_bps = sum(vc.mcr_bps for vc in scenario.vcs)
         vcs = [{**vc, "weight": vc["mcr"] / total_bps} for vc in vcs]
     try:
-        return parse_config({"ports": ports, "vcs": vcs}, scenario.point)
-    except FairlaneError as problem:
-        raise RunError(problem.message) from None
+        return GfrState.model_validate({"ports": ports, "vcs": vcs})
+    except ValidationError as ex:
+        raise RunError("; ".join(describe(ex, GfrState))) from None
 
 
 def _vc(scenario: Scenario, topology: fl_topology.Topology, vc: Vc) -> dict[str, Any]:
     flows, managed = flows_of(scenario, vc), managed_ports(topology)
     ways = [way(topology, flow.sender, flow.receiver) for flow in flows]
     crossed = dict.fromkeys(port for each in ways for port in each[1:])
-    path = [{"switch": switch, "port": port} for switch, port in crossed if (switch, port) in managed]
+    path = [f"{switch}:{port}" for switch, port in crossed if (switch, port) in managed]
     if not path:
         raise RunError(f"{vc.name} crosses no managed port: nothing would limit it")
     addresses = [ipaddress.ip_interface(topology.hosts[host].ip).ip for host in dict.fromkeys(f.sender for f in flows)]
@@ -125,6 +90,6 @@ def _vc(scenario: Scenario, topology: fl_topology.Topology, vc: Vc) -> dict[str,
         "mbs_cells": vc.mbs_cells,
         "mfs_bytes": vc.mfs_bytes,
         "match": [{"switch": switch, "src": str(address)} for switch in switches for address in addresses],
-        "edge": [{"switch": s, "ingress_port": p} for s, p in dict.fromkeys(each[0] for each in ways)],
+        "edge": [f"{switch}:{port}" for switch, port in dict.fromkeys(each[0] for each in ways)],
         "path": path,
     }

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""VCs of a run: when each counts, the share that the GFR paper gives it, (3), what it got, and what of it was refused.
+"""VCs of a run: when each counts, the share that the GFR paper gives it, (3), what it got.
 
 Times are seconds from the scenario's zero.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from fairlane.switch import SwitchClient
 from fairlane_lab.measures import counters_at, rate_series, summed, window_rate_bps
 from fairlane_lab.run_result import SeriesPoint, VcResult
 from fairlane_lab.scenario import Flow, Scenario, Vc, connections_of, flows_of, tcp_of
 
-from ..allocation import Allocation
 from ..model import cells_of_packet, guaranteed_shares, ideal_goodput_bps, jain_index
-from ..names import COUNTER_VERDICTS, Verdict, verdict_index
-from .config import GfrPort
 
 TCP_HEADERS_BYTES = 40
 """IPv4 and TCP, without options."""
@@ -33,8 +28,8 @@ Span = tuple[float, float]
 """From when to when."""
 Samples = Sequence[tuple[float, float]]
 """(seconds, bytes so far), in time order."""
-Refusals = Mapping[str, Mapping[str, int]]
-"""VC → name of verdict → frames; `clp0`: those of CLP 0 that the scheme refused."""
+ManagedPort = tuple[float, Collection[str]]
+"""C_GFR in bit/s on the line, and the names of the VCs that cross it."""
 
 
 # ---- what it should get ----------------------------------------------------------------------------------------------
@@ -55,13 +50,13 @@ def counted(scenario: Scenario, vc: Vc) -> Span:
     return begin_s, max(begin_s, end_s)
 
 
-def ideal_shares(scenario: Scenario, ports: Iterable[GfrPort]) -> dict[str, float]:
+def ideal_shares(scenario: Scenario, ports: Iterable[ManagedPort]) -> dict[str, float]:
     """Mean w_i of every VC that ever counts over the time in which it counts, bits on the line, by name.
 
     At each moment a VC has the least of the w_i that the ports on its way give it, N and Σ MCR being those of the VCs that are active then.
     """
     spans = {vc.name: active(scenario, vc) for vc in scenario.vcs}
-    crossing = [(port, [vc for vc in scenario.vcs if vc.name in port.vcs]) for port in ports]
+    crossing = [(bps, [vc for vc in scenario.vcs if vc.name in names]) for bps, names in ports]
     found: dict[str, float] = {}
     for vc in scenario.vcs:
         begin_s, end_s = counted(scenario, vc)
@@ -69,10 +64,10 @@ def ideal_shares(scenario: Scenario, ports: Iterable[GfrPort]) -> dict[str, floa
         for first_s, last_s in pairwise(sorted(edges)):
             there = {name for name, span in spans.items() if _holds(span, first_s, last_s)}
             shares: list[float] = []
-            for port, vcs in crossing:
+            for capacity_bps, vcs in crossing:
                 here = [each for each in vcs if each.name in there]
                 if vc in here:
-                    shares.append(guaranteed_shares([each.mcr_bps for each in here], port.capacity_bps)[here.index(vc)])
+                    shares.append(guaranteed_shares([each.mcr_bps for each in here], capacity_bps)[here.index(vc)])
             w_bps = min(shares, default=0.0) * (last_s - first_s) / (end_s - begin_s)
             found[vc.name] = found.get(vc.name, 0.0) + w_bps
     return found
@@ -105,10 +100,8 @@ def _payload_bytes(scenario: Scenario, flow: Flow) -> int:
 # ---- what it got -----------------------------------------------------------------------------------------------------
 
 
-def vc_results(
-    scenario: Scenario, ports: Iterable[GfrPort], samples: Mapping[str, Samples], drops: Refusals
-) -> list[VcResult]:
-    """A result for each VC that counts. `samples` are the VCs' acknowledged bytes, `drops` their refused frames by verdict."""
+def vc_results(scenario: Scenario, ports: Iterable[ManagedPort], samples: Mapping[str, Samples]) -> list[VcResult]:
+    """A result for each VC that counts; `samples` are the VCs' acknowledged bytes."""
     found: list[VcResult] = []
     ideal = ideal_shares(scenario, ports)
     for vc in scenario.vcs:
@@ -119,9 +112,8 @@ def vc_results(
         goodput = window_rate_bps(samples[vc.name], begin_s, end_s)
         worst = worst_window_bps(samples[vc.name], (begin_s, end_s), WINDOW_S)
         met, met_5s = ((None if bps is None else bps / guaranteed if guaranteed else 1.0) for bps in (goodput, worst))
-        result = VcResult(vc.name, float(vc.mcr_bps), ideal[vc.name], fair, goodput, met or 0.0, met_5s)
-        result.drops, result.active_s = dict(drops.get(vc.name, {})), end_s - begin_s
-        found.append(result)
+        active_s = end_s - begin_s
+        found.append(VcResult(vc.name, float(vc.mcr_bps), ideal[vc.name], fair, goodput, met or 0.0, met_5s, active_s))
     return found
 
 
@@ -176,37 +168,4 @@ _COLUMNS = ("vc", "mcr_bps", "w_bps", "ideal_bps", "goodput_bps", "ratio", "mcr_
 
 def vc_row(vc: VcResult) -> dict[str, Any]:
     """A row of `vcs.parquet`, without the key and the parameters."""
-    values = {name: getattr(vc, name) for name in _COLUMNS}
-    return values | {f"drops_{verdict}": count for verdict, count in vc.drops.items()}
-
-
-# ---- what was refused ------------------------------------------------------------------------------------------------
-
-
-async def read_refusals(client: SwitchClient, allocation: Allocation) -> dict[str, dict[str, int]]:
-    """Frames of each VC that a switch has refused since it began."""
-    mine = [assignment for assignment in allocation.assignments if assignment.switch == client.endpoint.name]
-    refusals = [verdict for verdict in Verdict if not verdict.accepted]
-    cells = {
-        verdict_index(one.slot, clp, verdict): (one.vc, clp, verdict)
-        for one in mine
-        for verdict in refusals
-        for clp in (0, 1)
-    }
-    found = {one.vc: dict.fromkeys([*(verdict.name.lower() for verdict in refusals), "clp0"], 0) for one in mine}
-    for index, cell in (await client.read_counters(COUNTER_VERDICTS, list(cells))).items() if cells else ():
-        vc, clp, verdict = cells[index]
-        found[vc][verdict.name.lower()] += cell.packet_count
-        if clp == 0 and verdict not in (Verdict.PCR, Verdict.MFS):
-            found[vc]["clp0"] += cell.packet_count
-    return found
-
-
-def refused_between(before: Mapping[str, Refusals], after: Mapping[str, Refusals]) -> Refusals:
-    """What all switches refused between two readings, which are by switch."""
-    found: dict[str, Counter[str]] = {}
-    for of_switch, add in [(one, True) for one in after.values()] + [(one, False) for one in before.values()]:
-        for vc, counts in of_switch.items():
-            total = found.setdefault(vc, Counter())
-            total.update(counts) if add else total.subtract(counts)
-    return found
+    return {name: getattr(vc, name) for name in _COLUMNS}
