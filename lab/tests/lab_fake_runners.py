@@ -88,6 +88,7 @@ class MininetOptions:
     """What the Mininet runner would get."""
 
     target: str
+    processes: str
     parallel: int
 
 

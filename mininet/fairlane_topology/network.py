@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
-"""A running topology: Mininet's network, our switches and wire, and the state file that remembers what was made.
+"""A running topology: Mininet's network, our switches and links, and the state file that remembers what was made.
 
 `Network(topology, …)` makes everything in `start()` and removes exactly that in `stop()`.
+One process (`fairlane-switch network`) has the links and the embedded switches; BMv2 and `separate` have a process for each switch.
 Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has `nk` before each (`n2s1-eth3`), see docs/architecture.md.
 """
 
@@ -13,11 +14,11 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import write_event
@@ -26,12 +27,12 @@ from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
 from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
-from fairlane_switch.wire import WireLink as WireSettings
 
 from fairlane_topology import state
+from fairlane_topology.changes import WAYS
 from fairlane_topology.emulation import FairlaneMininet
 from fairlane_topology.interfaces import FairlaneLink, HostInterface
-from fairlane_topology.links import NO_TRACE
+from fairlane_topology.links import NO_TRACE, Link
 from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
 from fairlane_topology.processes import Service, Supervisor, stop_all
 from fairlane_topology.signals import defer_signals
@@ -40,8 +41,13 @@ from fairlane_topology.topology import CPU_PORT, Endpoint, Topology
 
 BASE_GRPC_PORT = 50050
 PORTS_PER_INSTANCE = 20
-WIRE_READY_TIMEOUT_S = 10.0
-WIRE = "fairlane-wire"
+NETWORK_READY_TIMEOUT_S = 30.0
+SWITCH_START_TIMEOUT_S = 65.0
+"""Longer than the process waits for a switch of its own."""
+NETWORK = "fairlane-switch network"
+"""The process that has the links, and the switches where they are in one process."""
+Processes = Literal["one", "separate"]
+PROCESSES: tuple[Processes, ...] = get_args(Processes)
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,19 @@ class NetworkOptions:
     """Device id of s1; s2 has the next one."""
     routed: bool = True
     """The switches run our programs, which route: hosts of one subnet find each other by the gateway's MAC address and not by ARP."""
+    processes: Processes = "one"
+    """`one`: embedded switches and links are in one process, and frames between two switches do not cross the kernel.
+    `separate`: a process for each switch, as BMv2 has it always, and one for the links."""
 
     @property
     def name(self) -> str:
         """Of the instance, as the run state has it."""
         return str(self.instance)
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether all switches are in one process."""
+        return self.target == "embedded" and self.processes == "one"
 
 
 class Network:
@@ -87,7 +101,11 @@ class Network:
         self.mininet: Any = FairlaneMininet()
         self.hosts: dict[str, FairlaneHost] = {}
         self.switches: dict[str, P4Switch] = {}
-        self.wire_links: list[dict[str, Any]] = []
+        self._links: list[dict[str, Any]] = []
+        """What the process of the links has, in the form of its configuration; and of its switches."""
+        self._arguments: list[dict[str, Any]] = []
+        self._down: set[str] = set()
+        """Switches in one process that were stopped."""
         self.services: dict[str, Service] = {}
         """The processes that run as long as the topology does, by what they are."""
         self._supervisor: Supervisor | None = None
@@ -125,12 +143,7 @@ class Network:
             self.mininet.build()
             for name, host in self.hosts.items():
                 host.prepare(self.topology.hosts[name], self.topology.mac(name), self._routed_peers(name))
-            for switch in self.switches.values():
-                self._launch(switch)
-            if self.wire_links:
-                self._start_wire()
-            for switch in self.switches.values():
-                switch.service.wait_ready()
+            self._start_processes()
             self._write()
         except BaseException:
             self.stop()
@@ -165,8 +178,12 @@ class Network:
             self.services[service.what] = service
             self._remember(service.launch())
 
-    def supervise(self) -> None:
-        """From now on start wire and control loop again when they die. A switch stays dead, as one whose power has gone: `fairlane status` shows it."""
+    def supervise(self, program: Callable[[Sequence[str]], None] = lambda _names: None) -> None:
+        """From now on start links, control loop, and switches in one process again when they die. A switch with a process of its own stays dead, as one whose power has gone: `fairlane status` shows it.
+
+        Args:
+            program: gives switches that were started again what no control loop restores.
+        """
         switches = {switch.service.what for switch in self.switches.values()}
 
         def report(service: Service, how: str) -> None:
@@ -175,6 +192,13 @@ class Network:
         def restart(service: Service) -> None:
             self.run(service)
             service.wait_ready()
+            if service.what == NETWORK and self.options.in_one_process:
+                for name in sorted(self._down):
+                    self._ask_network("stop_switch", name)
+                try:
+                    program([name for name in self.switches if name not in self._down])
+                except RuntimeError as error:
+                    report(service, f"is started again, but: {error}")
 
         self._supervisor = Supervisor(
             lambda: [service for what, service in list(self.services.items()) if what not in switches],
@@ -199,22 +223,35 @@ class Network:
                 remember_port(self.folder, switch, port, {"rate_bps": rate_bps})
 
     def start_switch(self, name: str) -> None:
-        """Start the process of a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
-        self._launch(self.switches[name])
+        """Start a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
+        if self.options.in_one_process:
+            self._ask_network("start_switch", name)
+            self._down.discard(name)
+            return
+        self.run(self.switches[name].service)
         self.switches[name].service.wait_ready()
 
     def stop_switch(self, name: str) -> None:
-        """Stop the process of a switch; its ports stay."""
-        self.switches[name].stop(deleteIntfs=False)
-        self._owned.pop(self.switches[name].service.what, None)
+        """Stop a switch, with all that waits in it; its interfaces stay, and all others forward. Raises RuntimeError."""
+        if self.options.in_one_process:
+            self._ask_network("stop_switch", name)
+            self._down.add(name)
+            return
+        service = self.switches[name].service
+        service.stop()
+        self._owned.pop(service.what, None)
         self._write()
+
+    def _ask_network(self, op: str, switch: str) -> None:
+        with WireClient(self.wire_control(), SWITCH_START_TIMEOUT_S) as network:
+            network.request({"op": op, "switch": switch})
 
     def grpc(self, switch: str) -> str:
         """P4Runtime address of a switch."""
         return self.switches[switch].options.grpc
 
     def wire_control(self) -> Path:
-        """The wire's control socket."""
+        """Control socket of the process that has the links."""
         return self.folder / "wire.sock"
 
     def _make_nodes(self) -> None:
@@ -250,9 +287,9 @@ class Network:
         wire_ends = {
             link.name: (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
             for index, link in enumerate(links)
-            if link.is_emulated
+            if link.is_emulated and not self._at_our_switch(link)
         }
-        outer = [f"{self.prefix}{end.node}-eth{end.port}" for link in links for end in (link.a, link.b)]
+        outer = [self._interface(end) for link in links for end in (link.a, link.b)]
         names = [*outer, *(name for ends in wire_ends.values() for name in ends)]
         for name in names:
             if Path(f"/sys/class/net/{name}").exists():
@@ -264,11 +301,31 @@ class Network:
         nodes = {**self.hosts, **self.switches}
         for link in links:
             ends = wire_ends.get(link.name)
-            if ends is not None:
-                self.wire_links.append(WireSettings(link.name, *ends, link.a_to_b, link.b_to_a).encode())
+            if ends is not None or self._at_our_switch(link):
+                places = [{"interface": name} for name in ends] if ends else self._places(link)
+                ways = {way: getattr(link, way).model_dump() for way in WAYS}
+                taken = any(link.name == other["name"] for other in self._links)  # by the first of parallel links
+                name = f"{link.name}#{len(self._links)}" if taken else link.name
+                self._links.append({"name": name, **dict(zip("ab", places, strict=True)), **ways})
             params = {f"cls{n}": HostInterface for n, end in ((1, link.a), (2, link.b)) if end.node in self.hosts}
             params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": ends}
             self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], port1=link.a.port, port2=link.b.port, **params)
+
+    def _interface(self, end: Endpoint) -> str:
+        return f"{self.prefix}{end.node}-eth{end.port}"
+
+    def _at_our_switch(self, link: Link) -> bool:
+        """Whether the process of the links has a switch at it too."""
+        return self.options.in_one_process and bool(link.a.port or link.b.port)
+
+    def _places(self, link: Link) -> list[dict[str, Any]]:
+        """Ends of a link at a switch of the process: where a host is, and behind a link that is captured, frames come and go at the interface of the other end."""
+        ends = (link.a, link.b)
+        ours = [end for end in ends if end.port][: 1 if link.capture else 2]
+        return [
+            {"switch": end.node, "port": end.port} if end in ours else {"interface": self._interface(ours[0])}
+            for end in ends
+        ]
 
     def _routed_peers(self, name: str) -> list[str] | None:
         """The addresses of all other hosts; None for a host whose switch runs a program that is not ours."""
@@ -279,47 +336,48 @@ class Network:
         addresses = [address for other in others for address in (other.ip, other.ipv6) if address]
         return [str(ipaddress.ip_interface(address).ip) for address in addresses]
 
-    def _launch(self, switch: P4Switch) -> None:
-        with defer_signals():
-            switch.start([])
-            self.services[switch.service.what] = switch.service
-            assert switch.service.owned is not None
-            self._remember(switch.service.owned)
+    def _start_processes(self) -> None:
+        services = [] if self.options.in_one_process else [switch.service for switch in self.switches.values()]
+        if self.options.in_one_process or self._links:
+            ready, log = self.folder / "network.ready", self.folder / "log" / "network.log"
+            services.append(Service(NETWORK, self._network_command, log, ready.exists, NETWORK_READY_TIMEOUT_S))
+        for service in services:
+            self.run(service)
+        for service in services:
+            service.wait_ready()
 
-    def _start_wire(self) -> None:
-        document: dict[str, Any] = {"links": self.wire_links}
-        traces = {change.trace for change in self.topology.changes if change.trace not in (None, NO_TRACE)}
-        if traces:  # read by the wire before it carries anything
-            document["traces"] = sorted(traces)
-        self._links_file.write_text(json.dumps(document, indent=1) + "\n")
-        ready, log = self.folder / "wire.ready", self.folder / "log" / "wire.log"
-
-        def command() -> list[str]:
-            ready.unlink(missing_ok=True)
-            words = [str(find_binary("fairlane-wire")), "--config", str(self._links_file)]
-            words += ["--control", str(self.wire_control()), "--seed", str(self.options.seed)]
-            return [*words, "--ready-file", str(ready)]
-
-        wire = Service(WIRE, command, log, ready.exists, WIRE_READY_TIMEOUT_S)
-        self.run(wire)
-        wire.wait_ready()
+    def _network_command(self) -> list[str]:
+        """The command line of the process that has the links, once its configuration is written."""
+        ours = self.switches.items() if self.options.in_one_process else ()
+        self._arguments = [{"name": name, "arguments": switch.prepare()[1:]} for name, switch in ours]
+        self._write_links()
+        ready = self.folder / "network.ready"
+        ready.unlink(missing_ok=True)
+        words = [str(find_binary("fairlane-switch")), "network", "--config", str(self._links_file)]
+        words += ["--control", str(self.wire_control()), "--seed", str(self.options.seed)]
+        return [*words, "--ready-file", str(ready)]
 
     @property
     def _links_file(self) -> Path:
-        return self.folder / "links.json"
+        return self.folder / "network.json"
+
+    def _write_links(self) -> None:
+        # Traces of changes are read before anything is carried.
+        traces = {change.trace for change in self.topology.changes if change.trace not in (None, NO_TRACE)}
+        document = {"switches": self._arguments, "links": self._links, "traces": sorted(traces)}
+        self._links_file.write_text(json.dumps(document, indent=1) + "\n")
 
     def _save_link_settings(self) -> None:
-        """Have the wire's settings as they are now in its file, for the case that it dies: `fairlane link` changes them."""
-        if WIRE not in self.services:
+        """Have the links' settings as they are now in the file, for the case that their process dies: `fairlane link` changes them."""
+        if NETWORK not in self.services:
             return
         with suppress(OSError, WireError, WireUnreachableError):  # it is dead, or the topology is ending
             with WireClient(self.wire_control(), timeout_s=1.0) as wire:
-                links = [link.encode() for link in wire.links()]
-            document = json.loads(self._links_file.read_text())
-            if document["links"] != links:
-                partial = self._links_file.with_suffix(".partial")
-                partial.write_text(json.dumps({**document, "links": links}, indent=1) + "\n")
-                partial.replace(self._links_file)
+                shown = {link["name"]: link for link in wire.request({"op": "get"})["links"]}
+            now = [{**link, **{way: shown[link["name"]][way] for way in WAYS}} for link in self._links]
+            if now != self._links:
+                self._links = now
+                self._write_links()
 
     def _remember(self, process: OwnedProcess) -> None:
         self._owned[process.what] = process
@@ -335,9 +393,10 @@ class Network:
             }
             for name, host in self.hosts.items()
         ]
+        wired = [link["name"] for link in self._links]
         links = [
             {"name": link.name, "a": asdict(link.a), "b": asdict(link.b)}
-            | {"emulated": link.is_emulated, "preset": link.preset}
+            | {"emulated": link.name in wired, "preset": link.preset}
             for link in self.topology.links
         ]
         document: dict[str, Any] = {
@@ -346,7 +405,7 @@ class Network:
             "target": self.options.target,
             "program": self.options.program,
             "switches": [self._switch_state(name) for name in self.switches],
-            "wire": {"control": str(self.wire_control()), "links": [link["name"] for link in self.wire_links]},
+            "wire": {"control": str(self.wire_control()), "links": wired},
             "links": links,
             "hosts": hosts,
             "interfaces": self._interfaces,
@@ -379,7 +438,7 @@ class Network:
         settings = self.topology.ports[switch][port].model_dump(exclude={"settings"})
         return {
             "port": port,
-            "interface": f"{self.prefix}{switch}-eth{port}",
+            "interface": self._interface(end),
             "mtu": next(link.mtu for link in self.topology.links if end in (link.a, link.b)),
             **{key: 0 if value is None else value for key, value in settings.items()},
             **self.topology.settings(switch, port),

@@ -25,7 +25,7 @@ from fairlane_topology.changes import Player
 from fairlane_topology.cli import FairlaneCLI
 from fairlane_topology.control import program_switches, start_loop, wait_for_loop
 from fairlane_topology.links import TOPOLOGIES
-from fairlane_topology.network import Network, NetworkOptions
+from fairlane_topology.network import PROCESSES, Network, NetworkOptions
 from fairlane_topology.processes import Service
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
@@ -41,6 +41,12 @@ def options() -> argparse.Namespace:
     add = parser.add_argument
     add("--topology", type=Path, default=TOPOLOGIES / "dumbbell.json", help="topology file (docs/howto.md)")
     add("--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program")
+    add(
+        "--processes",
+        choices=PROCESSES,
+        default="one",
+        help="one for embedded switches and links together, or separate ones (BMv2 always)",
+    )
     names = ", ".join(program_names())
     add("--program", default=DEFAULT_PROGRAM, help=f"of the switches: {names}, or a folder (docs/programs.md)")
     add("--instance", type=int, default=0, help="number of this topology; another one may run beside it")
@@ -83,6 +89,7 @@ def run(chosen: argparse.Namespace) -> None:
         tls=not (chosen.plain or others),
         first_device_id=0 if others else 1,
         routed=not chosen.no_controller,
+        processes=chosen.processes,
     )
     network = Network(topology, wanted, {name: runtime.pipeline for name, runtime in runtimes.items()})
     with ExitStack() as after, ExitStack() as stack:
@@ -108,7 +115,12 @@ def run(chosen: argparse.Namespace) -> None:
 
         program(list(network.switches))
         loop = start_loop([network], ours if runtimes else []) if ours and loaded.control else None
-        network.supervise()
+
+        def restored(names: Sequence[str]) -> None:
+            """Give switches that were started again what the loop does not restore."""
+            program([name for name in names if name not in ours or loop is None or loop.is_over])
+
+        network.supervise(restored)
         hosts, switches = counted(len(network.hosts), "host"), counted(len(network.switches), "switch")
         print(f"topology {chosen.topology.name}: {hosts}, {switches} ({chosen.target}); state in {network.folder}")
         for switch in () if ours else network.switches.values():

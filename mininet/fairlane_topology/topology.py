@@ -273,7 +273,7 @@ def _link(spec: LinkSpec, where: str, file: _File) -> Link:
     for name, way, own in zip(("a_to_b", "b_to_a"), ways, (spec.a_to_b, spec.b_to_a), strict=True):
         if problem := way.problem():
             raise TopologyError(f"{where if own is None else f'{where}/{name}'}/{problem[0]}: {problem[1]}")
-    return Link(spec.a, spec.b, *ways, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset)
+    return Link(spec.a, spec.b, *ways, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset, spec.capture)
 
 
 def _changes(file: _File, links: Sequence[Link]) -> tuple[LinkChange, ...]:

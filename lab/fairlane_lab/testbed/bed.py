@@ -83,14 +83,17 @@ class Bed:
     """A running topology; `start`, then runs one after the other, then `stop`."""
 
     def __init__(
-        self, document: Mapping[str, Any], program: str, instance: int, target: str, seed: int, frame_bytes: int
+        self,
+        document: Mapping[str, Any],
+        options: fl_net.NetworkOptions,
+        frame_bytes: int,
     ) -> None:
         """`frame_bytes` is the length of full frames: BMv2 has queue rates in packets."""
         topology = fl_topology.check(document, str(document.get("name") or "topology"))
-        self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
-        self.target = target
+        self.network = fl_net.Network(topology, options)
+        self.target = options.target
         self.ports = managed_ports(topology)
-        self.part = find_part(program)
+        self.part = find_part(options.program)
         self.plans: Sequence[ControlPlan] = ()
         "What is in force, for the program's part."
         self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
@@ -232,9 +235,9 @@ class Bed:
 
     def processes(self) -> dict[int, str]:
         """Switches, links, and the traffic of the run under way: what they are, by pid."""
-        kinds = {switch.service.what: name for name, switch in self.network.switches.items()} | {
-            fl_net.WIRE: "the links"
-        }
+        one = self.network.options.in_one_process
+        kinds = {switch.service.what: name for name, switch in self.network.switches.items()}
+        kinds[fl_net.NETWORK] = "the switches and links" if one else "the links"
         services = ((kinds.get(what), service.owned) for what, service in self.network.services.items())
         found = {owned.pid: kind for kind, owned in services if kind is not None and owned is not None}
         if self._running is not None:
