@@ -51,32 +51,21 @@ class FairlaneLink(Link):
         super().__init__(*args, **params)
 
     def makeIntfPair(  # type: ignore[override]
-        self,
-        intfname1: str,
-        intfname2: str,
-        addr1: Any = None,
-        addr2: Any = None,
-        node1: Any = None,
-        node2: Any = None,
-        deleteIntfs: bool = True,
+        self, name1: str, name2: str, _addr1: None, _addr2: None, node1: Any, node2: Any, **_: Any
     ) -> None:
         """Make the pairs (Mininet calls this with the names of the outer ends)."""
-        if self.wire_ends is None:
-            makeIntfPair(intfname1, intfname2, addr1, addr2, node1, node2, deleteIntfs=deleteIntfs)
-            self._set_mtu(intfname1, node1)
-            self._set_mtu(intfname2, node2)
-            return
-        for outer, inner, node in ((intfname1, self.wire_ends[0], node1), (intfname2, self.wire_ends[1], node2)):
-            makeIntfPair(outer, inner, node1=node, deleteIntfs=deleteIntfs)
-            self._set_mtu(outer, node)
-            self._set_mtu(inner)
+        pairs = [(name1, node1, name2, node2)]
+        if self.wire_ends is not None:
+            pairs = [(name1, node1, self.wire_ends[0], None), (name2, node2, self.wire_ends[1], None)]
+        for outer, node, inner, inner_node in pairs:
+            makeIntfPair(outer, inner, node1=node, node2=inner_node, deleteIntfs=False)
+            for interface, place in ((outer, node), (inner, inner_node)):
+                if self.mtu != VETH_MTU:
+                    run(["ip", "link", "set", interface, "mtu", str(self.mtu)], place)
+        for inner in self.wire_ends or ():
             quiet(inner)
             run(["ip", "link", "set", inner, "up"])
             disable_offloads(inner)
-
-    def _set_mtu(self, interface: str, node: Any = None) -> None:
-        if self.mtu != VETH_MTU:
-            run(["ip", "link", "set", interface, "mtu", str(self.mtu)], node)
 
 
 def in_namespace(node: Any) -> list[str]:

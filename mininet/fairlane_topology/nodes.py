@@ -51,12 +51,11 @@ class FairlaneHost(Host):
             output(self.read(1024).replace(PROMPT, ""))
         super().sendCmd(*args, **kwargs)
 
-    def prepare(self, spec: HostSpec, mac: str, peers: list[str] | None) -> None:
+    def prepare(self, spec: HostSpec, peers: list[str] | None) -> None:
         """Configure the interface once its link is there.
 
         Args:
             spec: the host of the topology file.
-            mac: its MAC address.
             peers: all other hosts' addresses without prefix length: those of the same subnet get the gateway's MAC address, because
                 the switches route. None: the switch runs a program of its own, as in p4lang/tutorials. Hosts ask by ARP there, and a
                 command of the topology file that fails is reported and left, as it is by the tutorials' own launcher.
@@ -65,15 +64,14 @@ class FairlaneHost(Host):
             RuntimeError: with the command that fails and what it prints.
         """
         self.defaultIntf().rename("eth0")
-        self._given = (spec, mac, peers)
+        self._given = (spec, peers)
         self.configure()
 
     def configure(self) -> None:
         """Give the interface all that belongs to it, also when it was down and has lost some of that. Raises as `prepare`."""
-        spec, mac, peers = self._given
+        spec, peers = self._given
         settings = QUIET if spec.ipv6 else (*QUIET, "disable_ipv6=1")
         self.cmd("sysctl -qw", *(f"net.ipv6.conf.{which}.{one}" for which in ("all", "default") for one in settings))
-        self._must(f"ip link set eth0 address {mac}")
         self._must(
             f"ip addr flush dev eth0 && ip addr add {spec.ip} dev eth0 && ip link set eth0 up && ip link set lo up"
         )
@@ -133,8 +131,8 @@ class SwitchOptions:
 class P4Switch(Switch):
     """A switch in the root namespace that runs one process and serves P4Runtime on `options.grpc`."""
 
-    target = "none"
-    binary = "none"
+    target: str
+    binary: str
 
     def __init__(self, name: str, options: SwitchOptions, **params: Any) -> None:
         super().__init__(name, **params)

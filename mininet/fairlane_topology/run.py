@@ -25,7 +25,7 @@ from fairlane_topology.changes import Player
 from fairlane_topology.cli import FairlaneCLI
 from fairlane_topology.control import program_switches, start_loop, wait_for_loop
 from fairlane_topology.links import TOPOLOGIES
-from fairlane_topology.network import PROCESSES, Network, NetworkOptions
+from fairlane_topology.network import Network, NetworkOptions
 from fairlane_topology.processes import Service
 from fairlane_topology.signals import Ended, defer_signals, ended_by_signals
 from fairlane_topology.topology import TopologyError, check_settings, load
@@ -43,7 +43,7 @@ def options() -> argparse.Namespace:
     add("--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program")
     add(
         "--processes",
-        choices=PROCESSES,
+        choices=["one", "separate"],
         default="one",
         help="one for embedded switches and links together, or separate ones (BMv2 always)",
     )
@@ -99,7 +99,9 @@ def run(chosen: argparse.Namespace) -> None:
             after.callback(_close, apply_variants(network))
         ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
 
-        def program(names: Sequence[str], loop: Service | None = None) -> None:
+        loop: Service | None = None
+
+        def program(names: Sequence[str]) -> None:
             """Give switches their program and entries; those of a loop get them from that one."""
             for name in names:
                 if name in runtimes:
@@ -115,12 +117,8 @@ def run(chosen: argparse.Namespace) -> None:
 
         program(list(network.switches))
         loop = start_loop([network], ours if runtimes else []) if ours and loaded.control else None
-
-        def restored(names: Sequence[str]) -> None:
-            """Give switches that were started again what the loop does not restore."""
-            program([name for name in names if name not in ours or loop is None or loop.is_over])
-
-        network.supervise(restored)
+        # A loop that runs restores its switches by itself.
+        network.supervise(lambda names: program([n for n in names if n not in ours or loop is None or loop.is_over]))
         hosts, switches = counted(len(network.hosts), "host"), counted(len(network.switches), "switch")
         print(f"topology {chosen.topology.name}: {hosts}, {switches} ({chosen.target}); state in {network.folder}")
         for switch in () if ours else network.switches.values():
@@ -132,7 +130,7 @@ def run(chosen: argparse.Namespace) -> None:
         if topology.changes:
             stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
             print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")
-        FairlaneCLI(network, lambda name: program([name], loop), script=str(chosen.script) if chosen.script else None)
+        FairlaneCLI(network, lambda name: program([name]), script=str(chosen.script) if chosen.script else None)
 
 
 def main() -> int:

@@ -31,7 +31,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Session]]:
-    """Starts h1, h3 - s1 - s2 - s3 - h2, the last link between switches captured; nothing of it stays."""
+    """Starts h1, h3 - s1 = s2 - s3 - h2, the last link between switches captured; nothing of it stays."""
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
     document: dict[str, object] = {
         "hosts": {f"h{number}": {"ip": f"10.0.{number}.{number}/24"} for number in (1, 2, 3)},
@@ -40,6 +40,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
             {"a": "h1", "b": "s1-p1", "delay": "2ms"},
             ["h3", "s1-p3"],
             {"a": "s1-p2", "b": "s2-p1"},
+            {"a": "s1-p4", "b": "s2-p3"},
             {"a": "s2-p2", "b": "s3-p1", "delay": "3ms", "capture": True},
             ["s3-p2", "h2"],
         ],

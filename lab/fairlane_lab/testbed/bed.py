@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -96,7 +95,7 @@ class Bed:
         self.part = find_part(options.program)
         self.plans: Sequence[ControlPlan] = ()
         "What is in force, for the program's part."
-        self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
+        self.addresses = {name: topology.address(name) for name in topology.hosts}
         self._frame_bytes = frame_bytes
         self._lease: loader.Lease | None = None
         self._settings: HostSettings | None = None
@@ -145,7 +144,7 @@ class Bed:
 
     def endpoint(self, switch: str) -> Endpoint:
         """P4Runtime of a switch."""
-        return Endpoint(switch, self.network.grpc(switch), self.network.switches[switch].options.device_id)
+        return self.network.switches[switch].endpoint
 
     def begin(self, scenario: Scenario, folder: Path, wait_s: float) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now, later by `wait_s`.
