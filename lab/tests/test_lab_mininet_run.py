@@ -47,20 +47,20 @@ def test_runs_with_clamped_windows_follow_each_other_on_one_network(
 
 @needs_root
 def test_a_run_whose_links_die_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no result, also where the switch goes on."""
+    """It is no result."""
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path))
     run = replace(scenario(RENO, point="cut"), duration_s=60.0)
     found: list[RunResult | RunError] = []
     killed: list[int] = []
 
-    def kill_wire(text: str) -> None:
+    def kill_network(text: str) -> None:
         if text == "cut" and not killed:
             state = fl_state.read("99")
             assert state is not None
-            killed.extend(process["pid"] for process in state["pids"] if process["what"] == "fairlane-wire")
+            killed.extend(process["pid"] for process in state["pids"] if process["what"] == "fairlane-switch network")
             os.kill(killed[0], signal.SIGKILL)
 
-    run_many([run], MininetOptions(first_instance=99, parallel=1), lambda _, result: found.append(result), kill_wire)
+    run_many([run], MininetOptions(first_instance=99, parallel=1), lambda _, result: found.append(result), kill_network)
     (problem,) = found
     assert isinstance(problem, RunError)
-    assert str(problem) == "cut: in the middle of the run fairlane-wire was killed by signal 9"
+    assert str(problem) == "cut: in the middle of the run fairlane-switch network was killed by signal 9"

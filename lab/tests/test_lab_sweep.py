@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from fairlane_lab.cli import app, running
 from fairlane_lab.definition import Definition, Selection, load_text
+from fairlane_lab.definition.schema import MininetOverrides
 from fairlane_lab.estimates import sort_by_repeat_and_cost
 from fairlane_lab.inputs import build_hashes
 from fairlane_lab.results.tables import DETERMINISTIC
@@ -225,9 +226,11 @@ def test_a_scheduler_that_does_not_answer_is_told(tmp_path: Path, monkeypatch: p
 def test_mininet_gets_all_scenarios_at_once_and_tells_failures(tmp_path: Path) -> None:
     heard: list[str] = []
     selection = Selection(runtime="mininet", repeats=3)
-    testbed = mininet_testbed("bmv2", 4, heard.append, "lab_fake_runners:run_many")
+    testbed = mininet_testbed(
+        "bmv2", MininetOverrides(parallel=4, processes="separate"), heard.append, "lab_fake_runners:run_many"
+    )
     done = run_campaign(Campaign(definition(), selection, tmp_path / "new", "bmv2"), testbed)
-    assert heard == ["4 networks on bmv2"]
+    assert heard == ["4 networks on bmv2, processes: separate"]
     assert [failure.repeat for failure in done.failures] == [2, 2, 2, 2]
     assert pq.read_table(tmp_path / "new" / "runs.parquet")["target"].to_pylist() == ["bmv2"] * 8
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlane_controller.errors import FairlaneError, short
 from fairlane_switch.wire import Direction as Way
-from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
+from fairlane_switch.wire import WireClient, WireUnreachableError
 
 from fairlane_topology.links import Endpoint, Link, LinkChange
 
@@ -135,7 +135,7 @@ def apply(network: Network, change: LinkChange, frame_bytes: int) -> tuple[PortR
         for switch, port in todo.port_spikes:
             network.switches[switch].spike_port(port, spike_s)
         if todo.wire or todo.wire_spikes or change.outage_s is not None:
-            with WireClient(network.wire_control()) as wire:
+            with WireClient(network.wire_control) as wire:
                 for way, settings in todo.wire:
                     wire.set(link.name, direction=way, **settings)
                 for way in todo.wire_spikes:
@@ -143,7 +143,7 @@ def apply(network: Network, change: LinkChange, frame_bytes: int) -> tuple[PortR
                 if change.outage_s is not None:
                     wire.outage(link.name, change.outage_s * 1e6, direction=change.direction)
         _set_rates(network, todo.ports, frame_bytes)
-    except (WireError, WireUnreachableError, FairlaneError, RuntimeError) as error:
+    except (FairlaneError, RuntimeError) as error:
         raise RuntimeError(f"change of {change.link}: {error}") from error
     return todo.ports
 
@@ -156,19 +156,19 @@ def restore(network: Network, changes: Iterable[LinkChange], frame_bytes: int) -
     ports = {(switch, port) for link, change in changed for switch, port, _ in effects(change, link).ports}
     try:
         for link in {link.name: link for link, _ in changed if link.is_emulated}.values():
-            with WireClient(network.wire_control()) as wire:
+            with WireClient(network.wire_control) as wire:
                 for way in WAYS:
                     wire.set(link.name, direction=way, **getattr(link, way).model_dump())
         rates = [(switch, port, specs[switch][port].rate_bps or 0) for switch, port in sorted(ports)]
         _set_rates(network, rates, frame_bytes)
-    except (WireError, WireUnreachableError, FairlaneError, RuntimeError) as error:
+    except (FairlaneError, RuntimeError) as error:
         raise RuntimeError(f"putting links back: {error}") from None
 
 
 def _set_rates(network: Network, rates: Iterable[PortRate], frame_bytes: int) -> None:
     for switch, port, rate_bps in rates:
         network.switches[switch].set_port_rate(port, rate_bps, frame_bytes)
-        network.remember_rates([(switch, port, rate_bps)])
+        network.remember_rate(switch, port, rate_bps)
 
 
 def _to_stderr(text: str) -> None:

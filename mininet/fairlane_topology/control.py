@@ -55,11 +55,7 @@ def start_loop(networks: Sequence[Network], switches: Sequence[str] = (), *, pro
     log = first.folder / "log" / "controller.log"
     loop = Service("fairlane run", command, log, ready.exists, LOOP_READY_TIMEOUT_S, ends_with=LOOP_ENDS_WITH)
     first.run(loop)
-    try:
-        loop.wait_ready()
-    except RuntimeError:
-        loop.stop()
-        raise
+    loop.wait_ready()
     return loop
 
 

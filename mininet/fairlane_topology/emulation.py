@@ -5,18 +5,17 @@
 from __future__ import annotations
 
 import re
-import shlex
-import tempfile
+import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mininet.log import error, output
 from mininet.net import Mininet
 
 from fairlane_topology import ports
-from fairlane_topology.processes import stop_all
+from fairlane_topology.interfaces import in_namespace
 from fairlane_topology.state import OwnedProcess, namespace_members, stop_processes
 
 LISTEN_TIMEOUT_S = 5.0
@@ -40,9 +39,8 @@ class FairlaneMininet(Mininet):
     def iperf(
         self,
         hosts: Sequence[Any] | None = None,
-        l4Type: str = "TCP",
+        l4Type: Literal["TCP", "UDP"] = "TCP",
         udpBw: str = "10M",
-        fmt: str | None = None,
         seconds: int = 5,
         port: int = 5001,
     ) -> list[str]:
@@ -51,8 +49,6 @@ class FairlaneMininet(Mininet):
         `hosts` are (client, server); left out: the first and the last. Ends `CONNECT_TIMEOUT_S` after `seconds` also when nothing arrives.
         """
         client, server = hosts or (self.hosts[0], self.hosts[-1])
-        if l4Type not in ("TCP", "UDP"):
-            raise ValueError(f"iperf knows TCP and UDP, not {l4Type!r}")
         output("*** Iperf: testing", l4Type, "bandwidth between", client, "and", server, "\n")
 
         def listens() -> bool:
@@ -60,26 +56,25 @@ class FairlaneMininet(Mininet):
 
         while listens():
             port += 1  # somebody's own server
-        udp, rate = (" -u", f" -b {shlex.quote(udpBw)}") if l4Type == "UDP" else ("", "")
-        common = f"iperf -p {port}{udp}" + (f" -f {shlex.quote(fmt)}" if fmt else "")
-        limit = "timeout --foreground -s INT -k 2"
-        with tempfile.TemporaryDirectory(prefix="fairlane-iperf-") as folder:
-            log = Path(folder) / "server"
-            # One connection, then it ends; and it ends in any case. Its output is in a file: the shell is free for other commands.
-            longest = seconds + LISTEN_TIMEOUT_S + CONNECT_TIMEOUT_S + REPORT_TIMEOUT_S
-            server.cmd(f"{limit} {longest:g} {common} -s -P 1 > {log} 2>&1 &")
-            listener = OwnedProcess.identify_child(server.lastPid, f"iperf on {server}")
-            try:
-                if not _wait(listens, LISTEN_TIMEOUT_S):
-                    words = log.read_text(errors="replace").strip() or "no output"
-                    raise RuntimeError(f"iperf does not listen on port {port} of {server}: {words}")
-                command = f"{common} -t {seconds} -c {server.IP()}{rate}"
-                report = client.cmd(f"{limit} {seconds + CONNECT_TIMEOUT_S:g} {command}")
-                if _RATE.search(report):
-                    _wait(lambda: not listener.is_alive(), REPORT_TIMEOUT_S)
-            finally:
-                stop_processes([listener])
-            rates = [(_RATE.findall(text) or [""])[-1] for text in (log.read_text(errors="replace"), report)]
+        udp, rate = (["-u"], ["-b", udpBw]) if l4Type == "UDP" else ([], [])
+
+        def start(node: Any, limit_s: float, *words: str) -> subprocess.Popen[str]:
+            limit = ["timeout", "--foreground", "-s", "INT", "-k", "2", f"{limit_s:g}"]
+            command = [*in_namespace(node), *limit, "iperf", "-p", str(port), *udp, *words]
+            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+        # One connection, then it ends; and it ends in any case.
+        listener = start(server, seconds + LISTEN_TIMEOUT_S + CONNECT_TIMEOUT_S + REPORT_TIMEOUT_S, "-s", "-P", "1")
+        report = ""
+        try:
+            if _wait(listens, LISTEN_TIMEOUT_S):
+                sender = start(client, seconds + CONNECT_TIMEOUT_S, "-t", str(seconds), "-c", server.IP(), *rate)
+                report = sender.communicate()[0]
+            if _RATE.search(report):
+                _wait(lambda: listener.poll() is not None, REPORT_TIMEOUT_S)
+        finally:
+            listener.terminate()
+        rates = [(_RATE.findall(text) or [""])[-1] for text in (listener.communicate()[0], report)]
         if not any(rates):
             error(f"*** no data from {client} reached {server} ({server.IP()}) on {l4Type} port {port}\n")
         result = [udpBw, *rates] if l4Type == "UDP" else rates
@@ -87,11 +82,10 @@ class FairlaneMininet(Mininet):
         return result
 
     def stop(self) -> None:
-        """End every process of the topology: switches, terminals, and all that runs in hosts' namespaces, whatever it is doing.
+        """End terminals, and all that runs in hosts' namespaces, whatever it is doing; `Network.stop` has ended the switches.
 
         Nothing here asks a node's shell: it may be busy, or gone. Interfaces of hosts go with their namespaces; `Network.stop` removes the others.
         """
-        stop_all([switch.service for switch in self.switches])
         stop_processes([OwnedProcess.identify_child(term.pid, "terminal") for term in self.terms if term])
         stop_processes(namespace_members(host.pid for host in self.hosts if host.shell and host.shell.poll() is None))
         for node in (*self.switches, *self.hosts):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
-"""Mininet links: a veth pair, or two pairs with the wire (`fairlane-wire`) between them when the link is emulated.
+"""Mininet links: a veth pair, or two pairs with the wire between them where a link is emulated and no switch has it in its process.
 
-    plain      h1-eth0 ─────────── s1-eth1
-    emulated   h1-eth0 ── w0a ▒wire▒ w0b ── s1-eth1
+    switches in one process   h1-eth0 ── s1-eth1 (▒wire▒ s1)      s1-eth2 ── s2-eth1 carry nothing: their state is the ports'
+    plain                     h1-eth0 ── s1-eth1 (s1)
+    emulated                  h1-eth0 ── w0a (▒wire▒) w0b ── s1-eth1 (s1)
 
 Every interface has all offloads off: checksums on the wire are real, and no frame is larger than the MTU, which is the
 link's at every end from the start: switch and wire read it when they open an interface.
@@ -12,7 +13,6 @@ link's at every end from the start: switch and wire read it when they open an in
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,7 @@ CHECKED = ("tx-checksumming", "tcp-segmentation-offload", "generic-segmentation-
 
 
 class HostInterface(Intf):
-    """A host's interface: when it has been taken down, its routes and permanent neighbours come back with it, as its address does."""
-
-    _saved: dict[str, bytes] | None = None
-    """What Linux forgets: routes by family, and commands that make the neighbours."""
+    """A host's interface: when Mininet takes it down and up again, it gets what it had from the start, of which Linux forgets routes and neighbours."""
 
     def __str__(self) -> str:
         """`h1-eth0`: it is `eth0` in its own namespace only."""
@@ -38,34 +35,11 @@ class HostInterface(Intf):
 
     def ifconfig(self, *args: Any) -> str:
         """Run ifconfig for this interface; Mininet takes a link down and up with it."""
-        if args == ("down",) and self.ip and "UP" in super().ifconfig():
-            self._saved = {family: self._ip(family, "route", "save", "dev", self.name) for family in ("-4", "-6")}
-            self._saved["neighbours"] = self._neighbours().encode()
+        was_down = args == ("up",) and "UP" not in super().ifconfig()
         answer = super().ifconfig(*args)
-        if args == ("up",) and self._saved is not None:
-            for family in ("-4", "-6"):
-                self._ip(family, "route", "restore", given=self._saved[family])
-            self._ip("-force", "-batch", "-", given=self._saved["neighbours"])
-            self._saved = None
+        if was_down and self.ip:
+            self.node.configure()
         return answer
-
-    def _neighbours(self) -> str:
-        """The permanent neighbours, as `ip -batch` takes them."""
-        shown = b"".join(self._ip(f, "neigh", "show", "dev", self.name, "nud", "permanent") for f in ("-4", "-6"))
-        entries = (line.split() for line in shown.decode().splitlines())
-        return "".join(
-            f"neigh replace {entry[0]} lladdr {entry[2]} dev {self.name} nud permanent\n"
-            for entry in entries
-            if entry[1] == "lladdr"
-        )
-
-    def _ip(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What `ip` prints in the host's namespace; nothing where it fails (no IPv6, say). It wants a file, to read it several times."""
-        with tempfile.TemporaryFile() as file:
-            file.write(given)
-            file.seek(0)
-            command = [*in_namespace(self.node), "ip", *arguments]
-            return subprocess.run(command, stdin=file, capture_output=True, timeout=20).stdout
 
 
 class FairlaneLink(Link):
@@ -77,32 +51,21 @@ class FairlaneLink(Link):
         super().__init__(*args, **params)
 
     def makeIntfPair(  # type: ignore[override]
-        self,
-        intfname1: str,
-        intfname2: str,
-        addr1: Any = None,
-        addr2: Any = None,
-        node1: Any = None,
-        node2: Any = None,
-        deleteIntfs: bool = True,
+        self, name1: str, name2: str, _addr1: None, _addr2: None, node1: Any, node2: Any, **_: Any
     ) -> None:
         """Make the pairs (Mininet calls this with the names of the outer ends)."""
-        if self.wire_ends is None:
-            makeIntfPair(intfname1, intfname2, addr1, addr2, node1, node2, deleteIntfs=deleteIntfs)
-            self._set_mtu(intfname1, node1)
-            self._set_mtu(intfname2, node2)
-            return
-        for outer, inner, node in ((intfname1, self.wire_ends[0], node1), (intfname2, self.wire_ends[1], node2)):
-            makeIntfPair(outer, inner, node1=node, deleteIntfs=deleteIntfs)
-            self._set_mtu(outer, node)
-            self._set_mtu(inner)
+        pairs = [(name1, node1, name2, node2)]
+        if self.wire_ends is not None:
+            pairs = [(name1, node1, self.wire_ends[0], None), (name2, node2, self.wire_ends[1], None)]
+        for outer, node, inner, inner_node in pairs:
+            makeIntfPair(outer, inner, node1=node, node2=inner_node, deleteIntfs=False)
+            for interface, place in ((outer, node), (inner, inner_node)):
+                if self.mtu != VETH_MTU:
+                    run(["ip", "link", "set", interface, "mtu", str(self.mtu)], place)
+        for inner in self.wire_ends or ():
             quiet(inner)
             run(["ip", "link", "set", inner, "up"])
             disable_offloads(inner)
-
-    def _set_mtu(self, interface: str, node: Any = None) -> None:
-        if self.mtu != VETH_MTU:
-            run(["ip", "link", "set", interface, "mtu", str(self.mtu)], node)
 
 
 def in_namespace(node: Any) -> list[str]:
@@ -127,9 +90,8 @@ def quiet(interface: str) -> None:
 
 def disable_offloads(interface: str, node: Any = None) -> None:
     """Switch every offload of an interface off, in a node's namespace if one is given. Raises RuntimeError when one stays on."""
-    for feature in OFFLOADS:
-        command = [*in_namespace(node), "ethtool", "-K", interface, feature, "off"]
-        subprocess.run(command, capture_output=True, timeout=20)
+    features = [word for feature in OFFLOADS for word in (feature, "off")]
+    subprocess.run([*in_namespace(node), "ethtool", "-K", interface, *features], capture_output=True, timeout=20)
     state = run(["ethtool", "-k", interface], node)
     if on := [name for name in CHECKED if f"{name}: on" in state]:
         raise RuntimeError(f"{interface}: these offloads stay on: {', '.join(on)}")

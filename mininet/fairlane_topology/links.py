@@ -116,7 +116,9 @@ class LinkSpec(Direction):
     preset: PresetName | None = None
     """A kind of link (docs/links.md); what stands beside it wins."""
     emulated: bool = False
-    """The wire is there also while it has nothing to do, for changes by command."""
+    """The wire is there also while it has nothing to do, for changes by command. Switches in one process have it at all their links."""
+    capture: bool = False
+    """Its frames cross the kernel, where tcpdump sees them, also between two switches in one process."""
     a_to_b: Direction | None = None
     b_to_a: Direction | None = None
 
@@ -223,6 +225,8 @@ class Link:
     wanted: bool = False
     """The wire is there whatever it has to do: the file says so, or a change needs it."""
     preset: str | None = None
+    capture: bool = False
+    """Its frames cross the kernel also between two switches in one process."""
 
     @property
     def name(self) -> str:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false
-"""A running topology: Mininet's network, our switches and wire, and the state file that remembers what was made.
+"""A running topology: Mininet's network, our switches and links, and the state file that remembers what was made.
 
 `Network(topology, …)` makes everything in `start()` and removes exactly that in `stop()`.
+One process (`fairlane-switch network`) has the links and the embedded switches; BMv2 and `separate` have a process for each switch.
 Several run side by side: instance 0 has plain names (`s1-eth3`), instance k has `nk` before each (`n2s1-eth3`), see docs/architecture.md.
 """
 
@@ -13,11 +14,11 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fairlane_controller.program.registry import load_program
 from fairlane_controller.state.events import write_event
@@ -25,13 +26,13 @@ from fairlane_controller.state.run_state import DEFAULT_PROGRAM, remember_port
 from fairlane_controller.switch.certificates import make_certificates
 from fairlane_controller.switch.client import PipelineFiles
 from fairlane_switch.process import find_binary
-from fairlane_switch.wire import WireClient, WireError, WireUnreachableError
-from fairlane_switch.wire import WireLink as WireSettings
+from fairlane_switch.wire import WireClient
 
 from fairlane_topology import state
+from fairlane_topology.changes import WAYS
 from fairlane_topology.emulation import FairlaneMininet
 from fairlane_topology.interfaces import FairlaneLink, HostInterface
-from fairlane_topology.links import NO_TRACE
+from fairlane_topology.links import NO_TRACE, Link
 from fairlane_topology.nodes import SWITCH_CLASSES, FairlaneHost, P4Switch, SimpleSwitchGrpc, SwitchOptions
 from fairlane_topology.processes import Service, Supervisor, stop_all
 from fairlane_topology.signals import defer_signals
@@ -40,8 +41,11 @@ from fairlane_topology.topology import CPU_PORT, Endpoint, Topology
 
 BASE_GRPC_PORT = 50050
 PORTS_PER_INSTANCE = 20
-WIRE_READY_TIMEOUT_S = 10.0
-WIRE = "fairlane-wire"
+NETWORK_START_TIMEOUT_S = 65.0
+"""Longer than it waits for one of its switches."""
+NETWORK = "fairlane-switch network"
+"""The process that has the links, and the switches where they are in one process."""
+Processes = Literal["one", "separate"]
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,19 @@ class NetworkOptions:
     """Device id of s1; s2 has the next one."""
     routed: bool = True
     """The switches run our programs, which route: hosts of one subnet find each other by the gateway's MAC address and not by ARP."""
+    processes: Processes = "one"
+    """`one`: embedded switches and links are in one process, and frames between two switches do not cross the kernel.
+    `separate`: a process for each switch, as BMv2 has it always, and one for the links."""
 
     @property
     def name(self) -> str:
         """Of the instance, as the run state has it."""
         return str(self.instance)
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether all switches are in one process."""
+        return self.target == "embedded" and self.processes == "one"
 
 
 class Network:
@@ -83,11 +95,19 @@ class Network:
         """The compiled program of a switch that runs another one than `options.program`."""
         self.options = options or NetworkOptions()
         self.folder = state.folder(self.options.name)
+        self.wire_control = self.folder / "wire.sock"
+        """Control socket of the process that has the links."""
         self.prefix = "" if self.options.instance == 0 else f"n{self.options.instance}"
         self.mininet: Any = FairlaneMininet()
         self.hosts: dict[str, FairlaneHost] = {}
         self.switches: dict[str, P4Switch] = {}
-        self.wire_links: list[dict[str, Any]] = []
+        # Traces of changes are read before anything is carried.
+        traces = sorted({change.trace for change in topology.changes if change.trace not in (None, NO_TRACE)})
+        self._process: dict[str, Any] = {"switches": [], "links": [], "traces": traces}
+        """Configuration of the process that has the links."""
+        self._process_file, self._ready = self.folder / "network.json", self.folder / "network.ready"
+        self._down: set[str] = set()
+        """Switches in one process that were stopped."""
         self.services: dict[str, Service] = {}
         """The processes that run as long as the topology does, by what they are."""
         self._supervisor: Supervisor | None = None
@@ -114,7 +134,6 @@ class Network:
         state.clean(self.options.name)
         self._stopped = False
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
             self._remember(OwnedProcess.from_pid(os.getpid(), state.LAUNCHER))
             watcher = [sys.executable, "-m", "fairlane_topology.stop", "--after", str(os.getpid()), self.options.name]
             log = self.folder / "log" / "clean-up.log"
@@ -124,13 +143,8 @@ class Network:
                 self._make_links()
             self.mininet.build()
             for name, host in self.hosts.items():
-                host.prepare(self.topology.hosts[name], self.topology.mac(name), self._routed_peers(name))
-            for switch in self.switches.values():
-                self._launch(switch)
-            if self.wire_links:
-                self._start_wire()
-            for switch in self.switches.values():
-                switch.service.wait_ready()
+                host.prepare(self.topology.hosts[name], self._routed_peers(name))
+            self._start_processes()
             self._write()
         except BaseException:
             self.stop()
@@ -153,11 +167,9 @@ class Network:
                     stop_all(services)  # what it has just started
                 self.mininet.stop()
             finally:
-                state.remove_interfaces(self._interfaces)
                 with self._writing:
                     state.clean(self.options.name)
                     stop_all(self.services.values())
-                self._owned = {}
 
     def run(self, service: Service) -> None:
         """Start a process of this topology: it is written down, and ends with it. Raises RuntimeError when it runs."""
@@ -165,9 +177,13 @@ class Network:
             self.services[service.what] = service
             self._remember(service.launch())
 
-    def supervise(self) -> None:
-        """From now on start wire and control loop again when they die. A switch stays dead, as one whose power has gone: `fairlane status` shows it."""
-        switches = {switch.service.what for switch in self.switches.values()}
+    def supervise(self, program: Callable[[Sequence[str]], object]) -> None:
+        """From now on start links, control loop, and switches in one process again when they die. A switch with a process of its own stays dead, as one whose power has gone: `fairlane status` shows it.
+
+        Args:
+            program: gives switches that were started again what no control loop restores.
+        """
+        switches = [switch.service for switch in self.switches.values()]
 
         def report(service: Service, how: str) -> None:
             write_event(self.folder, "process_died", process=service.what, why=f"{service.what} {how}")
@@ -175,9 +191,16 @@ class Network:
         def restart(service: Service) -> None:
             self.run(service)
             service.wait_ready()
+            if service.what == NETWORK and self.options.in_one_process:
+                for name in sorted(self._down):
+                    self._ask_network("stop_switch", name)
+                try:
+                    program([name for name in self.switches if name not in self._down])
+                except RuntimeError as error:
+                    report(service, f"is started again, but: {error}")
 
         self._supervisor = Supervisor(
-            lambda: [service for what, service in list(self.services.items()) if what not in switches],
+            lambda: [service for service in list(self.services.values()) if service not in switches],
             restart,
             report,
             self._save_link_settings,
@@ -185,37 +208,41 @@ class Network:
 
     def dead(self) -> list[str]:
         """What has died of all that packets and control need, and how; what was started again is not dead."""
-        found = [(what, service.death()) for what, service in self.services.items() if what != state.WATCHER]
-        return [f"{what} {how}" for what, how in found if how is not None]
+        services = [service for what, service in self.services.items() if what != state.WATCHER]
+        return [f"{service.what} {how}" for service in services if (how := service.death())]
 
     def adopt(self, pid: int, what: str) -> None:
         """Write down a process that belongs to this run and ends by itself (a traffic generator), so that `make stop` ends it."""
         self._remember(OwnedProcess.identify_child(pid, what, may_end=True))
 
-    def remember_rates(self, rates: Iterable[tuple[str, int, int]]) -> None:
-        """Write down the rates, as (switch, port, bit/s), that ports have from now on: the control plane reads them there."""
+    def remember_rate(self, switch: str, port: int, rate_bps: int) -> None:
+        """Write down the rate that a port has from now on: the control plane reads it there."""
         with self._writing:
-            for switch, port, rate_bps in rates if not self._stopped else ():
+            if not self._stopped:
                 remember_port(self.folder, switch, port, {"rate_bps": rate_bps})
 
     def start_switch(self, name: str) -> None:
-        """Start the process of a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
-        self._launch(self.switches[name])
+        """Start a switch that was stopped; ready, without a program, when this returns. Raises RuntimeError."""
+        if self.options.in_one_process:
+            self._ask_network("start_switch", name)
+            return
+        self.run(self.switches[name].service)
         self.switches[name].service.wait_ready()
 
     def stop_switch(self, name: str) -> None:
-        """Stop the process of a switch; its ports stay."""
-        self.switches[name].stop(deleteIntfs=False)
-        self._owned.pop(self.switches[name].service.what, None)
+        """Stop a switch, with all that waits in it; its interfaces stay, and all others forward. Raises RuntimeError."""
+        if self.options.in_one_process:
+            self._ask_network("stop_switch", name)
+            return
+        service = self.switches[name].service
+        service.stop()
+        self._owned.pop(service.what, None)
         self._write()
 
-    def grpc(self, switch: str) -> str:
-        """P4Runtime address of a switch."""
-        return self.switches[switch].options.grpc
-
-    def wire_control(self) -> Path:
-        """The wire's control socket."""
-        return self.folder / "wire.sock"
+    def _ask_network(self, op: str, switch: str) -> None:
+        with WireClient(self.wire_control, NETWORK_START_TIMEOUT_S) as network:
+            network.request({"op": op, "switch": switch})
+        (self._down.add if op == "stop_switch" else self._down.discard)(switch)
 
     def _make_nodes(self) -> None:
         tls = None
@@ -225,8 +252,7 @@ class Network:
             make_certificates(tls, force=True)
         for name in self.topology.hosts:
             mac = self.topology.mac(name)
-            host = self.mininet.addHost(self.prefix + name, cls=FairlaneHost, ip=None, mac=mac)
-            self.hosts[name] = host
+            host = self.hosts[name] = self.mininet.addHost(self.prefix + name, cls=FairlaneHost, ip=None, mac=mac)
             self._remember(OwnedProcess.from_pid(host.pid, f"host {name}"))
         for name in self.topology.switches:
             number = int(name[1:])
@@ -241,8 +267,8 @@ class Network:
                 self.options.seed,
             )
             kind = SWITCH_CLASSES[self.options.target]
-            self.switches[name] = self.mininet.addSwitch(self.prefix + name, cls=kind, options=options)
-            self._remember(OwnedProcess.from_pid(self.switches[name].pid, f"shell of {name}"))
+            switch = self.switches[name] = self.mininet.addSwitch(self.prefix + name, cls=kind, options=options)
+            self._remember(OwnedProcess.from_pid(switch.pid, f"shell of {name}"))
 
     def _make_links(self) -> None:
         """Raises RuntimeError when an interface of that name is there already: it is not ours, and stays."""
@@ -250,9 +276,9 @@ class Network:
         wire_ends = {
             link.name: (f"{self.prefix}w{index}a", f"{self.prefix}w{index}b")
             for index, link in enumerate(links)
-            if link.is_emulated
+            if link.is_emulated and not self._at_our_switch(link)
         }
-        outer = [f"{self.prefix}{end.node}-eth{end.port}" for link in links for end in (link.a, link.b)]
+        outer = [self._interface(end) for link in links for end in (link.a, link.b)]
         names = [*outer, *(name for ends in wire_ends.values() for name in ends)]
         for name in names:
             if Path(f"/sys/class/net/{name}").exists():
@@ -264,11 +290,30 @@ class Network:
         nodes = {**self.hosts, **self.switches}
         for link in links:
             ends = wire_ends.get(link.name)
-            if ends is not None:
-                self.wire_links.append(WireSettings(link.name, *ends, link.a_to_b, link.b_to_a).encode())
-            params = {f"cls{n}": HostInterface for n, end in ((1, link.a), (2, link.b)) if end.node in self.hosts}
+            if ends is not None or self._at_our_switch(link):
+                places = [{"interface": name} for name in ends] if ends else self._places(link)
+                ways = {way: getattr(link, way).model_dump() for way in WAYS}
+                made = self._process["links"]
+                taken = any(link.name == other["name"] for other in made)  # by the first of parallel links
+                name = f"{link.name}#{len(made)}" if taken else link.name
+                made.append({"name": name, **dict(zip("ab", places, strict=True)), **ways})
+            params = {f"cls{n}": HostInterface for n, end in enumerate((link.a, link.b), 1) if not end.port}
             params |= {"cls": FairlaneLink, "mtu": link.mtu, "wire_ends": ends}
             self.mininet.addLink(nodes[link.a.node], nodes[link.b.node], port1=link.a.port, port2=link.b.port, **params)
+
+    def _interface(self, end: Endpoint) -> str:
+        return f"{self.prefix}{end.node}-eth{end.port}"
+
+    def _at_our_switch(self, link: Link) -> bool:
+        """Whether the process of the links has a switch at it too."""
+        return self.options.in_one_process and link.a.port + link.b.port > 0
+
+    def _places(self, link: Link) -> list[dict[str, Any]]:
+        """Ends of a link at a switch of the process: where a host is, and behind a link that is captured, frames come and go at the interface of the other end."""
+        ends = (link.a, link.b)
+        ours = [end for end in ends if end.port][: 1 if link.capture else 2]
+        outside = {"interface": self._interface(ours[0])}
+        return [{"switch": end.node, "port": end.port} if end in ours else outside for end in ends]
 
     def _routed_peers(self, name: str) -> list[str] | None:
         """The addresses of all other hosts; None for a host whose switch runs a program that is not ours."""
@@ -279,47 +324,41 @@ class Network:
         addresses = [address for other in others for address in (other.ip, other.ipv6) if address]
         return [str(ipaddress.ip_interface(address).ip) for address in addresses]
 
-    def _launch(self, switch: P4Switch) -> None:
-        with defer_signals():
-            switch.start([])
-            self.services[switch.service.what] = switch.service
-            assert switch.service.owned is not None
-            self._remember(switch.service.owned)
+    def _start_processes(self) -> None:
+        one = self.options.in_one_process
+        services = [] if one else [switch.service for switch in self.switches.values()]
+        if one or self._process["links"]:
+            log = self.folder / "log" / "network.log"
+            services.append(Service(NETWORK, self._network_command, log, self._ready.exists, NETWORK_START_TIMEOUT_S))
+        for service in services:
+            self.run(service)
+        for service in services:
+            service.wait_ready()
 
-    def _start_wire(self) -> None:
-        document: dict[str, Any] = {"links": self.wire_links}
-        traces = {change.trace for change in self.topology.changes if change.trace not in (None, NO_TRACE)}
-        if traces:  # read by the wire before it carries anything
-            document["traces"] = sorted(traces)
-        self._links_file.write_text(json.dumps(document, indent=1) + "\n")
-        ready, log = self.folder / "wire.ready", self.folder / "log" / "wire.log"
+    def _network_command(self) -> list[str]:
+        """The command line of the process that has the links, once its configuration is written."""
+        ours = self.switches.items() if self.options.in_one_process else ()
+        self._process["switches"] = [{"name": name, "arguments": switch.prepare()[1:]} for name, switch in ours]
+        self._write_process()
+        self._ready.unlink(missing_ok=True)
+        files = {"--config": self._process_file, "--control": self.wire_control, "--ready-file": self._ready}
+        words = [str(word) for option in files.items() for word in option]
+        return [str(find_binary("fairlane-switch")), "network", *words, "--seed", str(self.options.seed)]
 
-        def command() -> list[str]:
-            ready.unlink(missing_ok=True)
-            words = [str(find_binary("fairlane-wire")), "--config", str(self._links_file)]
-            words += ["--control", str(self.wire_control()), "--seed", str(self.options.seed)]
-            return [*words, "--ready-file", str(ready)]
-
-        wire = Service(WIRE, command, log, ready.exists, WIRE_READY_TIMEOUT_S)
-        self.run(wire)
-        wire.wait_ready()
-
-    @property
-    def _links_file(self) -> Path:
-        return self.folder / "links.json"
+    def _write_process(self) -> None:
+        self._process_file.write_text(json.dumps(self._process, indent=1) + "\n")
 
     def _save_link_settings(self) -> None:
-        """Have the wire's settings as they are now in its file, for the case that it dies: `fairlane link` changes them."""
-        if WIRE not in self.services:
+        """Have the links' settings as they are now in the file, for the case that their process dies: `fairlane link` changes them."""
+        if NETWORK not in self.services:
             return
-        with suppress(OSError, WireError, WireUnreachableError):  # it is dead, or the topology is ending
-            with WireClient(self.wire_control(), timeout_s=1.0) as wire:
-                links = [link.encode() for link in wire.links()]
-            document = json.loads(self._links_file.read_text())
-            if document["links"] != links:
-                partial = self._links_file.with_suffix(".partial")
-                partial.write_text(json.dumps({**document, "links": links}, indent=1) + "\n")
-                partial.replace(self._links_file)
+        with suppress(OSError, RuntimeError):  # it is dead, or the topology is ending
+            with WireClient(self.wire_control, timeout_s=1.0) as wire:
+                shown = {link["name"]: link for link in wire.request({"op": "get"})["links"]}
+            links = [{**link, **{way: shown[link["name"]][way] for way in WAYS}} for link in self._process["links"]]
+            if links != self._process["links"]:
+                self._process["links"] = links
+                self._write_process()
 
     def _remember(self, process: OwnedProcess) -> None:
         self._owned[process.what] = process
@@ -331,13 +370,14 @@ class Network:
                 "name": name,
                 "pid": host.pid,
                 "netns": state.namespace_of(host.pid),
-                "ip": str(ipaddress.ip_interface(self.topology.hosts[name].ip).ip),
+                "ip": self.topology.address(name),
             }
             for name, host in self.hosts.items()
         ]
+        wired = [link["name"] for link in self._process["links"]]
         links = [
             {"name": link.name, "a": asdict(link.a), "b": asdict(link.b)}
-            | {"emulated": link.is_emulated, "preset": link.preset}
+            | {"emulated": link.name in wired, "preset": link.preset}
             for link in self.topology.links
         ]
         document: dict[str, Any] = {
@@ -346,7 +386,7 @@ class Network:
             "target": self.options.target,
             "program": self.options.program,
             "switches": [self._switch_state(name) for name in self.switches],
-            "wire": {"control": str(self.wire_control()), "links": [link["name"] for link in self.wire_links]},
+            "wire": {"control": str(self.wire_control)},
             "links": links,
             "hosts": hosts,
             "interfaces": self._interfaces,
@@ -379,7 +419,7 @@ class Network:
         settings = self.topology.ports[switch][port].model_dump(exclude={"settings"})
         return {
             "port": port,
-            "interface": f"{self.prefix}{switch}-eth{port}",
+            "interface": self._interface(end),
             "mtu": next(link.mtu for link in self.topology.links if end in (link.a, link.b)),
             **{key: 0 if value is None else value for key, value in settings.items()},
             **self.topology.settings(switch, port),

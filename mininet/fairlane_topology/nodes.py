@@ -51,12 +51,11 @@ class FairlaneHost(Host):
             output(self.read(1024).replace(PROMPT, ""))
         super().sendCmd(*args, **kwargs)
 
-    def prepare(self, spec: HostSpec, mac: str, peers: list[str] | None) -> None:
+    def prepare(self, spec: HostSpec, peers: list[str] | None) -> None:
         """Configure the interface once its link is there.
 
         Args:
             spec: the host of the topology file.
-            mac: its MAC address.
             peers: all other hosts' addresses without prefix length: those of the same subnet get the gateway's MAC address, because
                 the switches route. None: the switch runs a program of its own, as in p4lang/tutorials. Hosts ask by ARP there, and a
                 command of the topology file that fails is reported and left, as it is by the tutorials' own launcher.
@@ -65,9 +64,14 @@ class FairlaneHost(Host):
             RuntimeError: with the command that fails and what it prints.
         """
         self.defaultIntf().rename("eth0")
+        self._given = (spec, peers)
+        self.configure()
+
+    def configure(self) -> None:
+        """Give the interface all that belongs to it, also when it was down and has lost some of that. Raises as `prepare`."""
+        spec, peers = self._given
         settings = QUIET if spec.ipv6 else (*QUIET, "disable_ipv6=1")
         self.cmd("sysctl -qw", *(f"net.ipv6.conf.{which}.{one}" for which in ("all", "default") for one in settings))
-        self._must(f"ip link set eth0 address {mac}")
         self._must(
             f"ip addr flush dev eth0 && ip addr add {spec.ip} dev eth0 && ip link set eth0 up && ip link set lo up"
         )
@@ -127,15 +131,15 @@ class SwitchOptions:
 class P4Switch(Switch):
     """A switch in the root namespace that runs one process and serves P4Runtime on `options.grpc`."""
 
-    target = "none"
-    binary = "none"
+    target: str
+    binary: str
 
     def __init__(self, name: str, options: SwitchOptions, **params: Any) -> None:
         super().__init__(name, **params)
         self.options = options
         self.service = Service(
             f"{self.binary} {name}",
-            self._prepare,
+            self.prepare,
             options.folder / "log" / f"{name}.log",
             lambda: ports.accepts(self.options.grpc, timeout_s=0.5),
             READY_TIMEOUT_S,
@@ -162,7 +166,7 @@ class P4Switch(Switch):
         folder = self.options.tls
         return [w for name, file in names.items() for w in (prefix + name, str(folder / file))] if folder else []
 
-    def _prepare(self) -> list[str]:
+    def prepare(self) -> list[str]:
         """The command line, once the interfaces are as it needs them. Raises RuntimeError when another process listens on its address: it would answer."""
         try:
             chosen = ports.choose(self.options.grpc)
@@ -190,19 +194,9 @@ class P4Switch(Switch):
             f'{self.name}: port {port} of {self.target} cannot be stopped for a time; a spike may block "delivery"'
         )
 
-    def start(self, controllers: Any) -> None:
-        """Mininet's start: nothing but the process; there is no OpenFlow controller."""
-        del controllers
-        self.service.launch()
-
     def dpctl(self, *_words: str) -> str:
         """Mininet's command for OpenFlow switches."""
         return f"{self.name} speaks P4Runtime, no OpenFlow: 'sh fairlane p4 show_tables' lists its entries\n"
-
-    def stop(self, deleteIntfs: bool = True) -> None:
-        """Mininet's stop of a single switch."""
-        self.service.stop()
-        super().stop(deleteIntfs)
 
 
 class EmbeddedSwitch(P4Switch):
@@ -243,6 +237,10 @@ class SimpleSwitchGrpc(P4Switch):
     binary = "simple_switch_grpc"
 
     def command(self) -> list[str]:
+        """Reports which settings of the topology file do not hold on this target."""
+        for port, spec in self.options.ports.items():
+            if lost := not_on_bmv2(spec):
+                warn(f"{self.name} port {port}: BMv2 has no {', '.join(lost)}\n")
         command = [str(find_binary(self.binary)), "--no-p4", "--device-id", str(self.options.device_id)]
         command += ["--thrift-port", str(self.thrift_port)]
         for port, interface in self.interfaces().items():
@@ -251,13 +249,6 @@ class SimpleSwitchGrpc(P4Switch):
         command += ["--priority-queues", "8"]  # of each port, as ours has
         tls = self.tls_files("--grpc-server-", {"cert": "server.pem", "key": "server.key", "cacert": "ca.pem"})
         return [*command, *tls, *(["--grpc-server-ssl", "--grpc-server-with-client-auth"] if tls else [])]
-
-    def start(self, controllers: Any) -> None:
-        """Reports which settings of the topology file do not hold on this target, then starts it."""
-        for port, spec in self.options.ports.items():
-            if lost := not_on_bmv2(spec):
-                warn(f"{self.name} port {port}: BMv2 has no {', '.join(lost)}\n")
-        super().start(controllers)
 
     def shape(self, mean_frame_bytes: int) -> None:
         """Queue rate in packets per second (all that BMv2 has: right for one frame length only) and depth, over Thrift.

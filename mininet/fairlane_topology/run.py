@@ -41,6 +41,12 @@ def options() -> argparse.Namespace:
     add = parser.add_argument
     add("--topology", type=Path, default=TOPOLOGIES / "dumbbell.json", help="topology file (docs/howto.md)")
     add("--target", choices=["embedded", "bmv2"], default="embedded", help="which switch runs the program")
+    add(
+        "--processes",
+        choices=["one", "separate"],
+        default="one",
+        help="one for embedded switches and links together, or separate ones (BMv2 always)",
+    )
     names = ", ".join(program_names())
     add("--program", default=DEFAULT_PROGRAM, help=f"of the switches: {names}, or a folder (docs/programs.md)")
     add("--instance", type=int, default=0, help="number of this topology; another one may run beside it")
@@ -83,6 +89,7 @@ def run(chosen: argparse.Namespace) -> None:
         tls=not (chosen.plain or others),
         first_device_id=0 if others else 1,
         routed=not chosen.no_controller,
+        processes=chosen.processes,
     )
     network = Network(topology, wanted, {name: runtime.pipeline for name, runtime in runtimes.items()})
     with ExitStack() as after, ExitStack() as stack:
@@ -92,7 +99,9 @@ def run(chosen: argparse.Namespace) -> None:
             after.callback(_close, apply_variants(network))
         ours = [name for name in network.switches if name not in runtimes and not chosen.no_controller]
 
-        def program(names: Sequence[str], loop: Service | None = None) -> None:
+        loop: Service | None = None
+
+        def program(names: Sequence[str]) -> None:
             """Give switches their program and entries; those of a loop get them from that one."""
             for name in names:
                 if name in runtimes:
@@ -108,7 +117,8 @@ def run(chosen: argparse.Namespace) -> None:
 
         program(list(network.switches))
         loop = start_loop([network], ours if runtimes else []) if ours and loaded.control else None
-        network.supervise()
+        # A loop that runs restores its switches by itself.
+        network.supervise(lambda names: program([n for n in names if n not in ours or loop is None or loop.is_over]))
         hosts, switches = counted(len(network.hosts), "host"), counted(len(network.switches), "switch")
         print(f"topology {chosen.topology.name}: {hosts}, {switches} ({chosen.target}); state in {network.folder}")
         for switch in () if ours else network.switches.values():
@@ -120,7 +130,7 @@ def run(chosen: argparse.Namespace) -> None:
         if topology.changes:
             stack.enter_context(Player(network, topology.changes, FULL_FRAME_BYTES))
             print(f"played from now on: {counted(len(topology.changes), 'change')} of links; see fairlane link list")
-        FairlaneCLI(network, lambda name: program([name], loop), script=str(chosen.script) if chosen.script else None)
+        FairlaneCLI(network, lambda name: program([name]), script=str(chosen.script) if chosen.script else None)
 
 
 def main() -> int:

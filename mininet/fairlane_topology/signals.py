@@ -21,12 +21,8 @@ class Ended(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
-        self.number = number
-
-    @property
-    def exit_code(self) -> int:
+        self.exit_code = 128 + number
         """As a shell would give it: 143 after SIGTERM, 129 after SIGHUP."""
-        return 128 + self.number
 
 
 @contextmanager

@@ -132,6 +132,10 @@ class Topology:
         number = int(host[1:])
         return self.hosts[host].mac or f"08:00:00:00:{number >> 8:02x}:{number & 255:02x}"
 
+    def address(self, host: str) -> str:
+        """The host's IPv4 address, without prefix length."""
+        return str(ipaddress.ip_interface(self.hosts[host].ip).ip)
+
     def neighbours(self, node: str) -> Iterator[tuple[int, str]]:
         """(own port, other node) of each link at `node`."""
         for link in self.links:
@@ -158,8 +162,7 @@ class Topology:
             port = self.next_port(switch, host)
             if port is None:
                 continue
-            address = ipaddress.ip_interface(spec.ip).ip
-            routes.append(Route(f"{address}/32", port, self.mac(host)))
+            routes.append(Route(f"{self.address(host)}/32", port, self.mac(host)))
             if spec.ipv6:
                 routes.append(Route(f"{ipaddress.ip_interface(spec.ipv6).ip}/128", port, self.mac(host)))
         return routes
@@ -273,7 +276,7 @@ def _link(spec: LinkSpec, where: str, file: _File) -> Link:
     for name, way, own in zip(("a_to_b", "b_to_a"), ways, (spec.a_to_b, spec.b_to_a), strict=True):
         if problem := way.problem():
             raise TopologyError(f"{where if own is None else f'{where}/{name}'}/{problem[0]}: {problem[1]}")
-    return Link(spec.a, spec.b, *ways, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset)
+    return Link(spec.a, spec.b, *ways, spec.bandwidth_bps, spec.mtu or 0, spec.emulated, spec.preset, spec.capture)
 
 
 def _changes(file: _File, links: Sequence[Link]) -> tuple[LinkChange, ...]:

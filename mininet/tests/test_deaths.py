@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of a running topology are killed (-9): wire and loop are started again as they were, and nothing outlives the launcher. Needs root."""
+"""Processes of a running topology are killed (-9): network and loop are started again as they were, and nothing outlives the launcher. Needs root."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from fairlane_topology.state import OwnedProcess, namespace_members
 
 pytestmark = pytest.mark.kernel
 
+NETWORK = "fairlane-switch network"
 INSTANCE = "97"
 """No other test's."""
 H1, H2, S1 = (f"n{INSTANCE}{name}" for name in ("h1", "h2", "s1"))
@@ -30,8 +31,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    """h1 - s1 - h2, both links emulated, with the control loop; its state is in the test's own folder, and nothing of it stays."""
+def session(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """h1 - s1 - h2; its state is in the test's own folder, and nothing of it stays. `request.param` is the program: qthresh, with a loop, if left out."""
     monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
     document: dict[str, object] = {
         "hosts": {"h1": {"ip": "10.0.1.1/24"}, "h2": {"ip": "10.0.2.2/24"}},
@@ -42,7 +43,8 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
         ],
     }
     (tmp_path / "topology.json").write_text(json.dumps(document))
-    running = Session("--instance", INSTANCE, "--topology", str(tmp_path / "topology.json"), folder=tmp_path)
+    words = ("--instance", INSTANCE, "--topology", str(tmp_path / "topology.json"))
+    running = Session(*words, "--program", getattr(request, "param", "qthresh"), folder=tmp_path)
     yield running
     running.end()
     fl_state.clean(INSTANCE)
@@ -84,13 +86,14 @@ def delay_us(link: str) -> float | None:
 
 @needs_root
 def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
-    # The wire, with the settings that it had, not those of the file.
+    # The network, with the settings that its links had, not those of the file; the loop restores its switch.
     assert fairlane("link", "set", "h1-s1", "--delay", "20ms").returncode == 0
-    links = fl_state.folder(INSTANCE) / "links.json"
+    links = fl_state.folder(INSTANCE) / "network.json"
     wait_until(lambda: '"delay_us": 20000' in links.read_text(), "the change of a link is not kept")
-    killed = kill("fairlane-wire")
-    wait_until(lambda: processes()["fairlane-wire"] != killed, "the wire is not started again")
-    wait_until(lambda: delay_us("h1-s1") == 20_000, "the wire has not its settings")
+    killed = kill(NETWORK)
+    wait_until(lambda: processes()[NETWORK] != killed, "the network is not started again")
+    wait_until(lambda: delay_us("h1-s1") == 20_000, "the link has not its settings")
+    wait_until(lambda: fairlane("status").returncode == 0, "the loop does not restore the switch")
     assert "0% dropped" in session.do("pingall 5")
     # A switch that is started while the loop is dead gets its threshold from the loop that comes.
     assert fairlane("threshold", "set", "7").returncode == 0
@@ -105,15 +108,23 @@ def test_what_dies_is_started_again_as_it_was(session: Session) -> None:
     assert (done.returncode, "; loop runs" in done.stdout) == (0, True), done.stdout
     assert "0% dropped" in session.do("pingall 5")
     told = [event["why"] for event in json.loads(fairlane("log", "--json").stdout) if event["event"] == "process_died"]
-    assert told == [
-        f"{what} was killed by signal 9, and is started again" for what in ("fairlane-wire", "fairlane run")
-    ]
-    # A switch stays dead, as one without power does, and that is shown.
-    kill(f"fairlane-switch {S1}")
-    wait_until(lambda: fairlane("status").returncode == 4, "a dead switch is not shown")
-    assert f"fairlane-switch {S1} (process " in fairlane("status").stdout
+    assert told == [f"{what} was killed by signal 9, and is started again" for what in (NETWORK, "fairlane run")]
+    assert session.leave() == 0
+
+
+@needs_root
+@pytest.mark.parametrize("session", ["ena"], indirect=True)
+def test_switches_without_a_loop_get_their_program_again_but_one_that_was_stopped_stays_so(session: Session) -> None:
+    killed = kill(NETWORK)
+    wait_until(lambda: processes()[NETWORK] != killed, "the network is not started again")
+    wait_until(lambda: fairlane("status").returncode == 0, "the switch has no program")
+    assert "0% dropped" in session.do("pingall 5")
+    assert session.do(f"switch {S1} stop") == ""
+    killed = kill(NETWORK)
+    wait_until(lambda: processes()[NETWORK] != killed, "the network is not started again")
+    wait_until(lambda: delay_us("h1-s1") == 1_000, "the links are not there")
     assert session.do(f"switch {S1} start", LIMIT_S) == ""
-    wait_until(lambda: fairlane("status").returncode == 0, "the switch is not there again")
+    assert "0% dropped" in session.do("pingall 5")
     assert session.leave() == 0
 
 

@@ -139,7 +139,7 @@ def test_stop_removes_everything_where_the_watcher_was_killed_too(tmp_path: Path
     state = fl_state.read(INSTANCE)
     assert state is not None
     started = [fl_state.OwnedProcess.from_json(item) for item in state["pids"]]
-    assert {"fairlane-wire", "fairlane run"} <= {item.what for item in started}
+    assert {"fairlane-switch network", "fairlane run"} <= {item.what for item in started}
     watcher = next(item.pid for item in started if item.what == fl_state.WATCHER)
     os.kill(process.pid, signal.SIGSTOP)  # it would start the watcher again
     for pid in (watcher, process.pid):
@@ -258,7 +258,7 @@ def test_a_missing_binary_is_named_and_nothing_stays(monkeypatch: pytest.MonkeyP
         launcher(INSTANCE, "--no-controller"), capture_output=True, text=True, timeout=START_TIMEOUT_S
     )
     assert done.returncode == 2
-    assert f"fairlane-switch n{INSTANCE}s1 does not start: no such pipeline" in done.stderr
+    assert "fairlane-switch network does not start: no such pipeline" in done.stderr
     assert ours() == []
 
 
@@ -268,10 +268,10 @@ def test_a_network_that_did_not_start_may_be_stopped_again(monkeypatch: pytest.M
     network = fl_net.Network(topology, fl_net.NetworkOptions(instance=int(INSTANCE)))
 
     def fail() -> None:
-        raise RuntimeError("no wire today")
+        raise RuntimeError("no processes today")
 
-    monkeypatch.setattr(network, "_start_wire", fail)
-    with pytest.raises(RuntimeError, match="no wire today"):
+    monkeypatch.setattr(network, "_start_processes", fail)
+    with pytest.raises(RuntimeError, match="no processes today"):
         network.start()
     network.stop()
     assert ours() == []

@@ -142,8 +142,8 @@ def test_links_change_by_command_while_it_runs(tmp_path: Path) -> None:
     assert 100 <= trips[1][0] < 120
     assert trips[2][1] > 300, "held"
     assert "2 packets transmitted, 0 received" in said
-    assert "h1-s1 is a bare veth pair" in said
-    middle = shown(said)[-1][1]
+    access, middle, _ = shown(said)[-1]
+    assert access["b_to_a"]["settings"]["delay_us"] == 1_000, "a link takes changes that the file does not foresee"
     assert middle["b_to_a"]["outage_left_us"] > 0
     assert middle["a_to_b"]["outage_left_us"] == 0
     assert middle["a_to_b"]["port_rate_bps"] == 2_000_000

@@ -209,7 +209,7 @@ class DeadRow(_Row):
     """A process of the topology that has died: it was not stopped by a command, and it was not restarted (yet)."""
 
     process: str
-    "What it is: `fairlane-wire`, `fairlane-switch s1`, `host h1`, `launcher`, …"
+    "What it is: `fairlane-switch network`, `fairlane-switch s1`, `host h1`, `launcher`, …"
     pid: int
     message: str
 

@@ -159,7 +159,7 @@ def _run(campaign: Campaign, executor: Executor, stop: Stop, plots: bool, check:
     experiment = campaign.definition.experiment
     with refusals(), _bar(experiment.name, campaign.scenarios()) as (advance, report):
         if campaign.selection.runtime == "mininet":
-            executor = mininet_testbed(campaign.target, experiment.mininet.parallel, report, RUNNERS["mininet"])
+            executor = mininet_testbed(campaign.target, experiment.mininet, report, RUNNERS["mininet"])
         done = run_campaign(campaign, executor, advance)
     summary, interrupted = done.summary, done.interrupted or stop.is_requested
     lines = [f"runs that were there already: {done.skipped}"] if done.skipped else []

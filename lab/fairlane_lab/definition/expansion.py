@@ -155,7 +155,7 @@ def resolve_point(
     source = definition.source
     document, problems = fill_in(source.document, point.params, definition.experiment.sets)
     for layer in layers:
-        given = layer.model_dump(exclude_none=True, exclude={"only", "parallel", "tcp"})
+        given = layer.model_dump(exclude_none=True, exclude={"only", "parallel", "processes", "tcp"})
         document["run"] = {**document["run"], **given}
         document["tcp"] = {**document.get("tcp", {}), **getattr(layer, "tcp", {})}
     try:

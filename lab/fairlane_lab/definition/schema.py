@@ -44,6 +44,8 @@ class MininetOverrides(Overrides):
 
     parallel: Annotated[int, Field(ge=1, le=16)] = 1
     """Topologies that run side by side."""
+    processes: Literal["one", "separate"] = "one"
+    """Of the switches and links of a topology (docs/links.md)."""
 
 
 class Experiment(Strict):

@@ -20,6 +20,7 @@ from fairlane_controller.errors import FairlaneError
 from fairlane_hosts.errors import HostsError
 from fairlane_topology import control as fl_control
 from fairlane_topology import processes as fl_processes
+from fairlane_topology.network import NetworkOptions, Processes
 
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
@@ -58,6 +59,8 @@ class MininetOptions:
 
     target: str = "embedded"
     """`embedded` or `bmv2`."""
+    processes: Processes = "one"
+    """As `NetworkOptions.processes`."""
     parallel: int = 4
     """Networks side by side at most."""
     first_instance: int = 20
@@ -173,7 +176,9 @@ class _Batch:
         return beds
 
     def _start(self, group: Group, instance: int) -> Bed:
-        bed = Bed(group.document, group.program, instance, self.options.target, group.seed, group.frame_bytes)
+        chosen = self.options
+        options = NetworkOptions(instance, chosen.target, group.program, group.seed, processes=chosen.processes)
+        bed = Bed(group.document, options, group.frame_bytes)
         self.report(f"starting network {instance}")
         self.stack.callback(bed.stop)
         bed.start()

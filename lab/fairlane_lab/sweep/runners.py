@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fairlane_lab.definition.schema import MininetOverrides
 from fairlane_lab.run_result import RunError, RunResult
 from fairlane_lab.scenario import Scenario
 
@@ -70,9 +71,9 @@ def local_executor(runner: str) -> Executor:
 
 
 def mininet_testbed(
-    target: str, parallel: int, report: Callable[[str], None] = lambda _text: None, runner: str = MININET
+    target: str, settings: MininetOverrides, report: Callable[[str], None] = lambda _text: None, runner: str = MININET
 ) -> Executor:
-    """Runs on Mininet with at most `parallel` topologies side by side; `report` is called with what happens.
+    """Runs on Mininet as an experiment's `[mininet]` says; `report` is called with what happens.
 
     Its runner takes all scenarios at once, because topologies run side by side and are used again.
     """
@@ -82,7 +83,8 @@ def mininet_testbed(
             is_error = isinstance(result, RunError)
             on_outcome(failed(scenario, result) if is_error else Outcome(scenario, result))
 
-        options = pkgutil.resolve_name(f"{runner.partition(':')[0]}:MininetOptions")(target=target, parallel=parallel)
+        make = pkgutil.resolve_name(f"{runner.partition(':')[0]}:MininetOptions")
+        options = make(target=target, processes=settings.processes, parallel=settings.parallel)
         pkgutil.resolve_name(runner)(scenarios, options, on_result, report)
 
     return execute

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -83,17 +82,20 @@ class Bed:
     """A running topology; `start`, then runs one after the other, then `stop`."""
 
     def __init__(
-        self, document: Mapping[str, Any], program: str, instance: int, target: str, seed: int, frame_bytes: int
+        self,
+        document: Mapping[str, Any],
+        options: fl_net.NetworkOptions,
+        frame_bytes: int,
     ) -> None:
         """`frame_bytes` is the length of full frames: BMv2 has queue rates in packets."""
         topology = fl_topology.check(document, str(document.get("name") or "topology"))
-        self.network = fl_net.Network(topology, fl_net.NetworkOptions(instance, target, program, seed))
-        self.target = target
+        self.network = fl_net.Network(topology, options)
+        self.target = options.target
         self.ports = managed_ports(topology)
-        self.part = find_part(program)
+        self.part = find_part(options.program)
         self.plans: Sequence[ControlPlan] = ()
         "What is in force, for the program's part."
-        self.addresses = {name: str(ipaddress.ip_interface(h.ip).ip) for name, h in topology.hosts.items()}
+        self.addresses = {name: topology.address(name) for name in topology.hosts}
         self._frame_bytes = frame_bytes
         self._lease: loader.Lease | None = None
         self._settings: HostSettings | None = None
@@ -142,7 +144,7 @@ class Bed:
 
     def endpoint(self, switch: str) -> Endpoint:
         """P4Runtime of a switch."""
-        return Endpoint(switch, self.network.grpc(switch), self.network.switches[switch].options.device_id)
+        return self.network.switches[switch].endpoint
 
     def begin(self, scenario: Scenario, folder: Path, wait_s: float) -> Running:
         """Set hosts and scheme, start sinks and senders; the flows start at instants that are set now, later by `wait_s`.
@@ -232,9 +234,9 @@ class Bed:
 
     def processes(self) -> dict[int, str]:
         """Switches, links, and the traffic of the run under way: what they are, by pid."""
-        kinds = {switch.service.what: name for name, switch in self.network.switches.items()} | {
-            fl_net.WIRE: "the links"
-        }
+        one = self.network.options.in_one_process
+        kinds = {switch.service.what: name for name, switch in self.network.switches.items()}
+        kinds[fl_net.NETWORK] = "the switches and links" if one else "the links"
         services = ((kinds.get(what), service.owned) for what, service in self.network.services.items())
         found = {owned.pid: kind for kind, owned in services if kind is not None and owned is not None}
         if self._running is not None:

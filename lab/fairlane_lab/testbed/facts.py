@@ -35,4 +35,4 @@ def describe_bed(bed: Bed) -> dict[str, Any]:
             raise RunError(f"{name}: these offloads are on: {', '.join(on)}")
     options = network.options
     about = {"target": bed.target, "instance": options.instance, "program": options.program, "offloads": offloads}
-    return {"runtime": "mininet", **about}
+    return {"runtime": "mininet", "processes": "one" if options.in_one_process else "separate", **about}

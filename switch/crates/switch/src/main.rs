@@ -48,6 +48,7 @@ fn main() -> ExitCode {
     };
     let log = tracing_subscriber::fmt()
         .with_max_level(level)
+        .with_thread_names(command.network.is_some())
         .with_writer(std::io::stderr);
     match format {
         LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tracing::info_span;
 use wire::config::{self, NetworkConfig};
 use wire::realtime::Realtime;
 use wire::run::{NetworkHandle, Signals};
@@ -61,6 +62,8 @@ pub struct NetworkOptions {
 struct Running {
     stop: oneshot::Sender<()>,
     served: JoinHandle<Result<(), Failure>>,
+    /// Of its servers: with it all connections of its clients end.
+    runtime: Runtime,
     _control: Option<Removal>,
 }
 
@@ -69,6 +72,15 @@ impl Running {
     fn serves(&self) -> bool {
         !self.served.is_finished()
     }
+
+    /// Ends its connections, and waits for that.
+    fn end(self) {
+        let _ = self.stop.send(());
+        let _ = self
+            .runtime
+            .block_on(async { tokio::time::timeout(STOP_TIMEOUT, self.served).await });
+        self.runtime.shutdown_timeout(STOP_TIMEOUT);
+    }
 }
 
 /// The switches, by their place in the configuration.
@@ -76,7 +88,6 @@ struct Switches {
     names: Vec<String>,
     options: Vec<Options>,
     network: NetworkHandle,
-    runtime: Runtime,
     running: Vec<Mutex<Option<Running>>>,
 }
 
@@ -89,7 +100,8 @@ impl Switches {
             return Err(format!("switch \"{name}\" runs already"));
         }
         // One whose servers have failed makes room.
-        if running.take().is_some() {
+        if let Some(failed) = running.take() {
+            failed.end();
             self.network.stop(index);
         }
         let options = &self.options[index];
@@ -117,8 +129,15 @@ impl Switches {
                 serve(&options, prepared, handle, events, Some(ready_in), shutdown).await
             }
         };
-        let mut served = self.runtime.spawn(task);
-        let started = self.runtime.block_on(async {
+        // The log has the name.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name(name)
+            .enable_all()
+            .build()
+            .map_err(|e| format!("cannot start the runtime: {e}"))?;
+        let mut served = runtime.spawn(task);
+        let started = runtime.block_on(async {
             tokio::select! {
                 Ok(()) = ready => Ok(()),
                 ended = &mut served => Err(match ended {
@@ -135,6 +154,7 @@ impl Switches {
         *running = Some(Running {
             stop,
             served,
+            runtime,
             _control: control,
         });
         Ok(())
@@ -145,19 +165,11 @@ impl Switches {
         let Some(running) = self.lock(index).take() else {
             return Err(format!("switch \"{}\" does not run", self.names[index]));
         };
-        self.end(running);
+        running.end();
         if let Some(device) = self.network.stop(index) {
-            stats_log::log(&device);
+            info_span!("switch", name = self.names[index]).in_scope(|| stats_log::log(&device));
         }
         Ok(())
-    }
-
-    /// Ends its connections, and waits for that.
-    fn end(&self, running: Running) {
-        let _ = running.stop.send(());
-        let _ = self
-            .runtime
-            .block_on(async { tokio::time::timeout(STOP_TIMEOUT, running.served).await });
     }
 
     fn lock(&self, index: usize) -> std::sync::MutexGuard<'_, Option<Running>> {
@@ -255,17 +267,11 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
         Ok(Err(error)) => return Err(start(error)),
         Err(_) => return Err(start("the packet thread ended".to_owned())),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|e| start(format!("cannot start the runtime: {e}")))?;
     let switches = Arc::new(Switches {
         running: plans.iter().map(|_| Mutex::default()).collect(),
         names: plans.into_iter().map(|plan| plan.name).collect(),
         options: switch_options,
         network,
-        runtime,
     });
     for (index, name) in switches.names.iter().enumerate() {
         switches
@@ -290,7 +296,7 @@ pub fn run(options: &NetworkOptions) -> Result<(), Failure> {
             .unwrap_or_else(PoisonError::into_inner)
             .take()
         {
-            switches.end(running);
+            running.end();
         }
     }
     result.map_err(|e| Failure::Running(format!("the packet thread failed: {e}")))

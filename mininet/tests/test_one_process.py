@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switches and links in one process: packets between switches never cross the kernel, and users find what they had. Needs root."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cli_session import Session
+from fairlane_topology import state as fl_state
+from fairlane_topology.state import OwnedProcess
+
+pytestmark = pytest.mark.kernel
+
+INSTANCE = "86"
+"""No other test's."""
+H1, H2, H3, S1, S2, S3 = (f"n{INSTANCE}{name}" for name in ("h1", "h2", "h3", "s1", "s2", "s3"))
+LIMIT_S = 60.0
+FAIRLANE = str(Path(sys.executable).with_name("fairlane"))
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="Mininet needs root")
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Session]]:
+    """Starts h1, h3 - s1 = s2 - s3 - h2, the last link between switches captured; nothing of it stays."""
+    monkeypatch.setenv("FAIRLANE_STATE_DIR", str(tmp_path / "state"))
+    document: dict[str, object] = {
+        "hosts": {f"h{number}": {"ip": f"10.0.{number}.{number}/24"} for number in (1, 2, 3)},
+        "switches": {"s1": {}, "s2": {}, "s3": {}},
+        "links": [
+            {"a": "h1", "b": "s1-p1", "delay": "2ms"},
+            ["h3", "s1-p3"],
+            {"a": "s1-p2", "b": "s2-p1"},
+            {"a": "s1-p4", "b": "s2-p3"},
+            {"a": "s2-p2", "b": "s3-p1", "delay": "3ms", "capture": True},
+            ["s3-p2", "h2"],
+        ],
+    }
+    (tmp_path / "topology.json").write_text(json.dumps(document))
+    sessions: list[Session] = []
+
+    def started(*arguments: str) -> Session:
+        topology = str(tmp_path / "topology.json")
+        sessions.append(Session("--instance", INSTANCE, "--topology", topology, *arguments, folder=tmp_path))
+        return sessions[-1]
+
+    yield started
+    for session in sessions:
+        session.end()
+    fl_state.clean(INSTANCE)
+
+
+def fairlane(*words: str, code: int = 0) -> str:
+    done = subprocess.run([FAIRLANE, *words], capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout or done.stderr
+
+
+def round_trip_ms(session: Session, count: int = 3) -> float:
+    """The least from h1 to h2; every packet comes back."""
+    said = session.do(f"{H1} ping -c {count} -i 0.2 -W 5 10.0.2.2")
+    assert " 0% packet loss" in said, said
+    found = re.search(r"rtt min/avg/max/mdev = ([0-9.]+)/", said)
+    assert found is not None
+    return float(found.group(1))
+
+
+def frames(interface: str) -> int:
+    """That the kernel has seen at an interface of ours."""
+    counts = Path(f"/sys/class/net/{interface}/statistics")
+    return sum(int((counts / name).read_text()) for name in ("rx_packets", "tx_packets"))
+
+
+def processes() -> dict[str, OwnedProcess]:
+    """What the run state names, by what it is."""
+    state = fl_state.read(INSTANCE)
+    assert state is not None
+    return {process.what: process for process in map(OwnedProcess.from_json, state["pids"])}
+
+
+def wait_until(happens: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not happens():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@needs_root
+def test_packets_between_switches_do_not_cross_the_kernel_and_users_find_what_they_had(
+    start: Callable[..., Session],
+) -> None:
+    session = start()
+    do = session.do
+    assert [what for what in processes() if "fairlane-switch" in what] == ["fairlane-switch network"]
+    assert not Path(f"/sys/class/net/n{INSTANCE}w0a").exists()
+    before = [frames(name) for name in (f"{S1}-eth1", f"{S1}-eth2", f"{S2}-eth1", f"{S2}-eth2")]
+    assert "0% dropped" in do("pingall 5")
+    assert 10.0 <= round_trip_ms(session) < 30.0
+    seen = [frames(name) for name in (f"{S1}-eth1", f"{S1}-eth2", f"{S2}-eth1", f"{S2}-eth2")]
+    at_host, *between, captured = (now - then for now, then in zip(seen, before, strict=True))
+    assert between == [0, 0]
+    assert min(at_host, captured) >= 6, "a host, and a link that is captured, are in the kernel"
+    # Mininet's words, and the state of an interface is that of the port.
+    assert f"{S1}-eth2<->{S2}-eth1 (OK OK)" in do("links")
+    assert do(f"link {S1} {S2} down") == ""
+    assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
+    assert do(f"link {S1} {S2} up") == ""
+    round_trip_ms(session)
+    do(f"sh ip link set {S2}-eth1 down")
+    assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
+    do(f"sh ip link set {S2}-eth1 up")
+    # Every link takes changes, also one without a delay between two switches.
+    fairlane("link", "set", "s1-s2", "--delay", "20ms")
+    fairlane("link", "set", "h1-s1", "--delay", "1ms")
+    assert 48.0 <= round_trip_ms(session) < 70.0
+    shown = json.loads(fairlane("link", "show", "s1-s2", "--json"))
+    assert shown["emulated"] is True
+    assert (shown["stats"]["a"]["interface"], shown["stats"]["b"]["interface"]) == (f"{S1}-eth2", f"{S2}-eth1")
+    assert shown["stats"]["a_to_b"]["delivered_packets"] >= 3
+    assert "ingress" in fairlane("trace", "s2:1", "--packet", "icmp:10.0.1.1>10.0.2.2", "--json")
+    # One switch stops and starts, with what it had, while the others forward.
+    do(f"{H1} ping -q -i 0.01 10.0.3.3 > neighbour.log &")
+    assert do(f"switch {S2} stop") == ""
+    assert "does not run" in do(f"switch {S2} stop")
+    assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
+    assert do(f"switch {S2} start", LIMIT_S) == ""
+    assert 48.0 <= round_trip_ms(session) < 70.0
+    assert " 0% packet loss" in do(f"{H1} kill -INT $!; wait; cat neighbour.log")
+    assert session.leave() == 0
+
+
+@needs_root
+def test_with_separate_processes_a_killed_switch_takes_no_other_one_with_it(start: Callable[..., Session]) -> None:
+    session = start("--processes", "separate")
+    do = session.do
+    switches = [what for what in processes() if "fairlane-switch" in what]
+    assert switches == [f"fairlane-switch {name}" for name in (S1, S2, S3)] + ["fairlane-switch network"]
+    assert 10.0 <= round_trip_ms(session) < 30.0
+    assert frames(f"{S1}-eth2") >= 6
+    assert "s1-s2 is a bare veth pair" in " ".join(fairlane("link", "set", "s1-s2", "--delay", "1ms", code=5).split())
+    fairlane("link", "set", "s2-s3", "--delay", "20ms")
+    assert 44.0 <= round_trip_ms(session) < 65.0
+    os.kill(processes()[f"fairlane-switch {S2}"].pid, signal.SIGKILL)
+    assert "100% packet loss" in do(f"{H1} ping -c 1 -W 1 10.0.2.2")
+    assert " 0% packet loss" in do(f"{H1} ping -c 1 -W 5 10.0.3.3")
+    # It stays dead, as one without power does, and that is shown.
+    assert f"fairlane-switch {S2} (process " in fairlane("status", code=4)
+    assert do(f"switch {S2} start", LIMIT_S) == ""
+    round_trip_ms(session)
+    assert session.leave() == 0
